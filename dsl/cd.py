@@ -158,6 +158,21 @@ else:  # the bases of classes that type checkers know the parameters and the res
     _Part = {(P, T): functools.partial}
 
 
+def _of_function(name: str) -> Any:
+    """Return an attribute that is the Python function's own: what is assigned holds from then on.
+
+    AttributeError for a function that a text defines.
+    """
+
+    def get(self: Any) -> Any:
+        return getattr(self._plain(name), name)
+
+    def put(self: Any, value: object) -> None:
+        setattr(self._plain(name), name, value)
+
+    return property(get, put)
+
+
 class CdFunction(_Called[P, T]):
     """A function under `@cd`. Call it; `explain(*args)` tells what it becomes for arguments.
 
@@ -173,7 +188,7 @@ class CdFunction(_Called[P, T]):
         if backend is not None:
             RUNTIME.require(backend)
         self.__signature__ = signature
-        self.definition, self._backend = definition, backend
+        self._definition, self._backend = definition, backend
         if definition.function is None:
             self.__name__ = self.__qualname__ = definition.surface.name
             self.__doc__ = definition.surface.doc
@@ -186,6 +201,33 @@ class CdFunction(_Called[P, T]):
         """The short ways of calls that were made, the latest first; see `plan`."""
         self._learned = 0
         self._front = front.Front(definition, backend)
+
+    @property
+    def definition(self) -> Definition:
+        """Where the function was defined: that of now, where its code or defaults were replaced."""
+        parts = self._definition.parts
+        if parts is not None and not parts.are_current():
+            self._renew()
+        return self._definition
+
+    __code__, __defaults__ = _of_function("__code__"), _of_function("__defaults__")
+    __kwdefaults__ = _of_function("__kwdefaults__")
+
+    def _plain(self, name: str) -> FunctionType:
+        if self._definition.parts is None:
+            raise AttributeError(f"`{self.__name__}` is a text's function, and has no `{name}`")
+        return self._definition.parts.function
+
+    def _renew(self) -> None:
+        """Be the function that Python runs by now, read again, with nothing compiled.
+
+        Raises as `cd` does.
+        """
+        function = self._definition.function
+        assert function is not None, "a text is not replaced"
+        made = _defined(function, self._backend)
+        self.__dict__.pop("_forms", None)
+        self.__dict__.update(made.__dict__)
 
     @property
     def surface(self) -> s.Function:
@@ -325,8 +367,9 @@ class CdFunction(_Called[P, T]):
             remember.remember(match, arguments, found, self.definition, self._backend)
 
     def _form(self, positional: int, named: tuple[str, ...]) -> Form:
-        params = self.__signature__.parameters
-        return recipe.Form(positional, named, {name: params[name].default for name in params})
+        params, parts = self.__signature__.parameters, self._definition.parts
+        defaults = {name: params[name].default for name in params}
+        return recipe.Form(positional, named, defaults, parts)
 
     def _adopted(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return arguments with the arrays of other packages on devices: asked for once."""
@@ -344,6 +387,7 @@ class CdFunction(_Called[P, T]):
             CdFunction.__bases__ = (caller,)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        _ = self.definition  # the signature is that of now
         if not kwargs and self._names is not None and len(args) == len(self._names):
             return self._adopted(dict(zip(self._names, args, strict=True)))
         try:

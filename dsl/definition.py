@@ -36,8 +36,11 @@ class Definition:
         self.function = function
         self._lines: list[str] = []
         self._fixed: Mapping[str, object] = {}
+        self.parts: source.Parts | None = None
+        """What Python runs of it; None for a text."""
         if function is not None:
             plain = source.plain_function(function)
+            self.parts = source.Parts.of(plain)
             self._lines, self._fixed = lines_of(plain), roles.fixed(plain, scope)
 
     @once

@@ -17,7 +17,7 @@ from ..lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from .elaborate.inputs import NumberSpec, Spec
 from .elaborate.typed import Typed
-from .elaborate.values import Path
+from .elaborate.values import KEYS, Path
 from .keys import describe_input, quick_key
 from .reasons import Situation
 from .sizes import fits
@@ -220,6 +220,8 @@ def _walk(value: Any, steps: Sequence[object], use: Use) -> Any:
                 value = value[step[0]]
             case str() if step.startswith("@"):
                 value = value.array(step[1:], use)
+            case str() if step == KEYS:
+                value = tuple(value)
             case _:
                 value = getattr(value, str(step))
     return value

@@ -28,8 +28,8 @@ from ..lowering.ir import dtypes
 from .elaborate import typed as t
 from .elaborate.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
 from .elaborate.types import Kind
-from .elaborate.values import Path
-from .forms import Arguments, Lookup, Match, Specialisation
+from .elaborate.values import KEYS, Path
+from .forms import Arguments, Lookup, Match, Specialisation, Watch
 from .keys import describe_input, is_like_tuple, quick_key
 from .recipe import ALIGNED, WRITABLE, Form, Recipe, Step, packed
 from .source import MISSING, Scope
@@ -120,6 +120,9 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
         value = watch.get(arguments)
         if value is MISSING and name in steps.letters(prefix):
             continue  # whatever number it may be bound to
+        if watch.path.steps[-1:] == (KEYS,):
+            steps.keys(watch)
+            continue
         steps.check(steps.place(watch.path), watch.key, value, watch.path)
     for path in (one for one in known.typed.passed if one.is_table):
         table = known.typed.constants[path.root]
@@ -285,6 +288,15 @@ class _Steps:
         self.found.append(Step((Source.MADE, at)))
         self.check(self.made[at], quick_key(like, False), like, Path(""))
         return (Check.LISTED,)
+
+    def keys(self, watch: Watch) -> None:
+        """Have a dictionary be as long as it was; a step finds each of its items."""
+        match watch.key:
+            case (type() as kind, *keys) if kind is tuple:
+                owner = Path(watch.path.root, watch.path.steps[:-1], watch.path.captured)
+                self.found[self.place(owner)].check = Check.SIZED, dict, len(keys)
+            case _:
+                raise _Unfit
 
     def number(self, at: int, kind: type) -> tuple[Any, ...]:
         """Return the check of a number whose value is given in each call."""

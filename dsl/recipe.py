@@ -23,7 +23,7 @@ import numpy as np
 from ..backends.cc import warm
 from ..backends.cc.warm import Check, Packed, Part, Source, Words
 from ..lowering.diagnostic import CdError
-from .source import MISSING, Scope
+from .source import MISSING, Parts, Scope
 
 ALIGNED, WRITABLE = 0x0100, 0x0400
 FLAGS = ALIGNED | WRITABLE
@@ -71,6 +71,26 @@ class Form(NamedTuple):
     named: tuple[str, ...]
     defaults: Mapping[str, object]
     """Of all parameters, in their order."""
+    parts: Parts | None = None
+    """What Python runs of the function, None for a text."""
+
+    def current(self, at: int) -> list[Step]:
+        """Return steps, the first with this number, that hold while the function's code and the
+        default values that such calls take are the same."""
+        if self.parts is None:
+            return []
+        function, code, defaults, by_name = self.parts
+        steps = [Step((Source.CONSTANT, function))]
+        steps += [Step((Source.ATTRIBUTE, at, "__code__"), (Check.SAME, code))]
+        missing = [name for name in [*self.defaults][self.positional :] if name not in self.named]
+        own = [name for name in missing if name in by_name]
+        if len(missing) > len(own):
+            steps += [Step((Source.ATTRIBUTE, at, "__defaults__"), (Check.SAME, defaults))]
+        if own:
+            steps += [Step((Source.ATTRIBUTE, at, "__kwdefaults__"))]
+            place = at + len(steps) - 1
+            steps += [Step((Source.ITEM, place, name), (Check.SAME, by_name[name])) for name in own]
+        return steps
 
 
 def packed(
@@ -87,7 +107,8 @@ def packed(
     error of a run, which is to be raised without the way here.
     """
     words = _Words(form)
-    values = [warm.value(words.source(one.source), words.check(one.check)) for one in recipe.steps]
+    steps = (*recipe.steps, *form.current(len(recipe.steps)))
+    values = [warm.value(words.source(one.source), words.check(one.check)) for one in steps]
     results = [
         (made, words.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
         for made, dtype, shape in recipe.results

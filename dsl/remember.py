@@ -23,7 +23,7 @@ from . import failing, front
 from .definition import Definition
 from .elaborate.inputs import ObjectSpec
 from .elaborate.typed import Typed
-from .elaborate.values import OF_FUNCTIONS, Path
+from .elaborate.values import OF_FUNCTIONS, UNDER, Path
 from .forms import Match
 from .identity import Unknown, described
 from .keys import describe_input
@@ -179,6 +179,8 @@ def _reads(
 def _is_in_words(path: Path, typed: Typed) -> bool:
     """Whether it is told by the words for an inlined function: its code, its default values."""
     at = next((at for at, step in enumerate(path.steps) if step in OF_FUNCTIONS), None)
+    while at and path.steps[at - 1] in UNDER:
+        at -= 1
     spec = typed.used.get(Path(path.root, path.steps[:at], path.captured))
     return (
         at is not None

@@ -104,6 +104,32 @@ def plain_function(function: object) -> FunctionType:
     return current
 
 
+class Parts(NamedTuple):
+    """What Python runs of a function, which may be replaced: its code and its default values."""
+
+    function: FunctionType
+    code: CodeType
+    defaults: tuple[object, ...] | None
+    named: Mapping[str, object]
+    """The default values of parameters that are given by name only."""
+
+    @classmethod
+    def of(cls, function: FunctionType) -> Parts:
+        """Return what a function is now."""
+        named = dict(function.__kwdefaults__ or {})
+        return cls(function, function.__code__, function.__defaults__, named)
+
+    def are_current(self) -> bool:
+        """Whether the function still has this code and these default values."""
+        function, now = self.function, self.function.__kwdefaults__ or {}
+        return (
+            function.__code__ is self.code
+            and function.__defaults__ is self.defaults
+            and now.keys() == self.named.keys()
+            and all(now[name] is value for name, value in self.named.items())
+        )
+
+
 def read_source(function: Callable[..., object], lines: list[str] | None = None) -> FunctionSource:
     """Return the text and tree of `function`, as the user wrote it; `lines` are those of its file.
 

@@ -24,7 +24,7 @@ from .expressions import evaluate, evaluated
 from .frame import LIBRARY, RESULT, Frame, own_names
 from .instances import is_method, runs_source
 from .operators import as_python, now
-from .owners import called_by, defaults_of, held, owner_of
+from .owners import called_by, defaults_of, owner_of, partial_of
 from .site import Site, Word
 from .statements import run
 from .types import Kind
@@ -187,10 +187,10 @@ def _call_object(
     if is_method(function):
         owner = owner_of(frame, function, path, e.span)
         return _call_object(frame, function.__func__, site, (owner, *args), keywords, e)
-    if isinstance(function, functools.partial):
-        bound = tuple(held(frame, value, e.span) for value in function.args)
-        named = {key: held(frame, value, e.span) for key, value in function.keywords.items()}
-        return _call_object(frame, function.func, site, (*bound, *args), {**named, **keywords}, e)
+    if isinstance(function, functools.partial) and not runs_source(function):
+        bound, named, way = partial_of(frame, function, path, e.span)
+        given, called = (*bound, *args), {**named, **keywords}
+        return _call_object(frame, function.func, site, given, called, e, way)
     if function is super:
         return Static(parents.above(frame, args, e.span))
     if isinstance(function, parents.Method):

@@ -16,12 +16,13 @@ from ...lowering.later import later
 from .. import surface as s
 from ..identity import is_fixed
 from . import numpy_table as table
-from . import parents
+from . import owners, parents
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .bindings import frozen
 from .constant_tables import LEAST, items_table
 from .context import error
 from .frame import Frame
+from .instances import is_function
 from .merging import merge_of, of_a_field
 from .names import is_letter, resolve
 from .operators import (
@@ -388,6 +389,9 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             inner, np.generic | complex
         ):
             found = _getattr(inner, name, span)
+            if is_function(inner):
+                step = owners.below(owners.way_to(frame, inner), name)
+                return frame.inputs.wrap(frame.ctx, step, found, True, span)
             frame.inputs.ask(inner, name, found)
             method = callable(found) and kind_of_number(inner)
             return Bound(value, name) if method else Static(found)

@@ -43,6 +43,14 @@ def has_state(value: object) -> bool:
     return not isinstance(value, FUNCTIONS) and not hasattr(value, "__cd_function__")
 
 
+def is_function(value: object) -> bool:
+    """Whether a value is a function of the user's, plain or under `@cd`, with attributes of its own
+    that may change."""
+    if hasattr(value, "__cd_function__"):
+        return True
+    return isinstance(value, types.FunctionType) and not is_library(value)
+
+
 def is_instance(value: object) -> bool:
     """Whether an object is known by its type: all else that matters of it is an attribute.
 

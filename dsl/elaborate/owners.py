@@ -7,6 +7,7 @@ there are ways to them, and what they lead to is compared on every call.
 
 from __future__ import annotations
 
+import functools
 from types import FunctionType
 from typing import Any
 
@@ -14,7 +15,7 @@ from ...lowering.diagnostic import Span
 from .. import surface as s
 from .frame import Frame
 from .inputs import ObjectSpec
-from .values import Opaque, Path, Value
+from .values import KEYS, UNDER, Group, Opaque, Path, Value
 
 CALL = "__call__"
 
@@ -25,6 +26,27 @@ def owner_of(frame: Frame, method: Any, path: Path | None, span: Span) -> Value:
         return held(frame, method.__self__, span)
     path = Path(path.root, (*path.steps, "__self__"), path.captured)
     return frame.inputs.wrap(frame.ctx, path, method.__self__, True, span)
+
+
+def partial_of(
+    frame: Frame, part: functools.partial[Any], path: Path | None, span: Span
+) -> tuple[tuple[Value, ...], dict[str, Value], Path]:
+    """Return the arguments that a partial function brings along, as inputs, by place and by name,
+    and the way to the function that it calls."""
+    if path is None:
+        part_of = held(frame, part, span)
+        assert isinstance(part_of, Opaque), "a partial function is known by which one it is"
+        path = part_of.path
+    wrap, func = functools.partial(frame.inputs.wrap, frame.ctx), below(path, "func")
+    wrap(func, part.func, True, span)
+    given = wrap(below(path, "args"), part.args, True, span)
+    assert isinstance(given, Group), "they are a tuple"
+    wrap(below(path, "keywords", KEYS), tuple(part.keywords), True, span)
+    named = {
+        name: wrap(below(path, "keywords", (name,)), one, True, span)
+        for name, one in part.keywords.items()
+    }
+    return given.items, named, func
 
 
 def held(frame: Frame, value: object, span: Span) -> Value:
@@ -48,19 +70,33 @@ def defaults_of(
 ) -> dict[str, tuple[Path, object]] | None:
     """Return the default values of a function that is inlined by the names of its parameters, each
     with the way to it; None where they are those of its text."""
-    if not isinstance(owner, FunctionType):
-        return None
-    path = _way_to(frame, owner)
-    compare(frame, below(path, "__code__"), owner.__code__)
-    plain = [p.name for p in function.params if p.kind in ("positional", "any")]
-    given = owner.__defaults__ or ()
+    if owner is None or isinstance(owner, str):
+        return None  # inside another function, or the library's
+    path, plain = way_to(frame, owner), owner
+    while not isinstance(plain, FunctionType):  # as `source.plain_function` does
+        step = next((one for one in UNDER if hasattr(plain, one)), None)
+        if step is None:
+            return _of_signature(path, plain)
+        path, plain = below(path, step), getattr(plain, step)
+    compare(frame, below(path, "__code__"), plain.__code__)
+    named = [p.name for p in function.params if p.kind in ("positional", "any")]
+    given = plain.__defaults__ or ()
     found: dict[str, tuple[Path, object]] = {
         name: (below(path, "__defaults__", (-at, name)), value)
-        for at, (name, value) in enumerate(zip(plain[::-1], given[::-1], strict=False), 1)
+        for at, (name, value) in enumerate(zip(named[::-1], given[::-1], strict=False), 1)
     }
-    for name, value in (owner.__kwdefaults__ or {}).items():
+    for name, value in (plain.__kwdefaults__ or {}).items():
         found[name] = below(path, "__kwdefaults__", (name,)), value
     return found
+
+
+def _of_signature(path: Path, function: Any) -> dict[str, tuple[Path, object]]:
+    """Return the default values of a function that a text defines."""
+    return {
+        name: (below(path, "__signature__", "parameters", (name,), "default"), one.default)
+        for name, one in function.__signature__.parameters.items()
+        if one.default is not one.empty
+    }
 
 
 def compare(frame: Frame, path: Path, value: object) -> None:
@@ -68,7 +104,7 @@ def compare(frame: Frame, path: Path, value: object) -> None:
     frame.inputs.used[path] = ObjectSpec(id(value), value)
 
 
-def _way_to(frame: Frame, function: FunctionType) -> Path:
+def way_to(frame: Frame, function: Any) -> Path:
     """Return the way by which a function was found, or that to this very one."""
     for path, spec in frame.inputs.used.items():
         if isinstance(spec, ObjectSpec) and spec.value is function:
@@ -79,5 +115,5 @@ def _way_to(frame: Frame, function: FunctionType) -> Path:
 
 
 def below(path: Path, *steps: str | tuple[object, ...]) -> Path:
-    """Return the way that goes on from another one."""
+    """Return the way on from what a path leads to."""
     return Path(path.root, (*path.steps, *steps), path.captured)

@@ -36,8 +36,11 @@ from .types import Kind
 
 OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
 """What a Python function consists of: attributes of its own, which may be replaced."""
+UNDER = ("__wrapped__", "__func__")
+"""What leads to the Python function that another one is made of."""
 
-
+KEYS = "<keys>"
+"""The step of a path from a dictionary to the tuple of its keys; no attribute has such a name."""
 TABLE = "<table>"
 """Begins the root of a path to a table of constants; no Python name can."""
 

@@ -171,6 +171,8 @@ CHANGES: dict[str, Change] = {
     "a default of a name": lambda m: m.helper.__kwdefaults__.update(add=2.0),
     "a cell": set_cell,
     "code": swap_code,
+    "code under `@cd`": lambda m: setattr(m.kernel, "__code__", m.twin.__code__),
+    "its own code": lambda m: setattr(m.f.__wrapped__, "__code__", m.twin.__code__),
     "a number": lambda m: setattr(m, "K", 3.0),
     "its type": lambda m: setattr(m, "K", np.float32(2.0)),
     "a name of Python's": lambda m: setattr(m, "abs", np.sqrt),

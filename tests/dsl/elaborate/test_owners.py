@@ -66,7 +66,21 @@ class Layer:
         return x * self.w
 
 
+part = functools.partial(helper, by=2.0)
+
+
+@cd
+def kernel(x, by=2.0, *, add=1.0):
+    return x * by + add
+
+
 CHANGES: dict[str, Callable[[], object]] = {
+    "a partial's keyword": lambda: part.keywords.update(by=6.0),
+    "a partial's new keyword": lambda: part.keywords.update(add=6.0),
+    "a partial's function": lambda: part.__setstate__((other, (ONES,), {"add": 2.0}, None)),
+    "a default under `@cd`": lambda: setattr(kernel, "__defaults__", (7.0,)),
+    "a keyword's under `@cd`": lambda: kernel.__wrapped__.__kwdefaults__.update(add=7.0),
+    "an attribute": lambda: setattr(helper, "rate", 7.0),
     "a number": lambda: setattr(helper, "__defaults__", (5.0, ONES)),
     "an array of another type": lambda: setattr(helper, "__defaults__", (5.0, [2, 3])),
     "an array like it": lambda: setattr(helper, "__defaults__", (5.0, ONES * 4)),
@@ -85,18 +99,60 @@ def test_functions_that_are_changed_in_place_are_noticed(
     for name in ("__code__", "__defaults__", "__kwdefaults__"):
         monkeypatch.setattr(helper, name, getattr(helper, name))
     monkeypatch.setattr(helper, "__kwdefaults__", dict(helper.__kwdefaults__))
+    for name in ("__defaults__", "__kwdefaults__"):
+        monkeypatch.setattr(kernel, name, getattr(kernel, name))
+    monkeypatch.setattr(kernel, "__kwdefaults__", dict(kernel.__kwdefaults__))
+    monkeypatch.setattr(helper, "rate", 2.0, raising=False)
+    monkeypatch.setitem(globals(), "part", functools.partial(helper, by=2.0))
     monkeypatch.setattr(Layer.__call__, "__code__", Layer.__call__.__code__)
     monkeypatch.setattr(Layer, "__call__", Layer.__call__)
 
     @cd(backend=backend)
     def f(layer, x):
-        return helper(layer(x)) + helper(x, by=2.0)
+        return helper(layer(x)) + helper(x, by=helper.rate) + part(x) + kernel(x)
 
     x, layer = np.arange(2.0), Layer(2.0)
     for _ in range(2):
         for _ in range(4):  # the long way, then the short one
             np.testing.assert_array_equal(f(layer, x), f.__wrapped__(layer, x))
         CHANGES[what]()
+
+
+def test_own_parts_that_are_replaced_hold_from_then_on(backend: str) -> None:
+    @cd(backend=backend)
+    def f(x, by=2.0, *, add=1.0):
+        return x * by + add
+
+    x = np.arange(2.0)
+    for _ in range(4):
+        assert f(x).tolist() == [1.0, 3.0]
+    f.__defaults__ = (5.0,)
+    assert [f(x).tolist() for _ in range(4)] == [[1.0, 6.0]] * 4
+    f.__wrapped__.__kwdefaults__.update(add=3.0)
+    assert [f(x).tolist() for _ in range(4)] == [[3.0, 8.0]] * 4
+    assert f(x, add=0.0).tolist() == [0.0, 5.0]
+    f.__code__ = other.__code__
+    f.__defaults__ = (1.0, ONES)
+    assert [f(x).tolist() for _ in range(4)] == [[-3.0, -2.0]] * 4
+
+
+def test_a_default_value_under_cd_is_that_of_the_definition() -> None:
+    rate = 2.0
+
+    @cd(backend="numpy")
+    def inner(x, by=rate):
+        return x * by
+
+    text = pe.cd_from_source("def g(x, by=k):\n    return x * by\n", {"k": 3.0})
+
+    @cd(backend="numpy")
+    def f(x):
+        return inner(x) + text(x)
+
+    rate = 7.0
+    assert f(np.ones(2)).tolist() == [5.0, 5.0]
+    with pytest.raises(AttributeError, match="has no `__defaults__`"):
+        text.__defaults__ = (4.0,)
 
 
 def test_default_values_that_are_gone_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:

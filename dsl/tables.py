@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..lowering.dataclass import dataclass
-from ..lowering.ir.assignments import Check, Let
+from ..lowering.ir.assignments import Access, Assign, Check, For, Let, Statement
 from ..lowering.ir.expressions import Apply, Cast, Expr, Position, reads, walk
-from ..lowering.ir.indexing import Affine, Quasi, Symbol
+from ..lowering.ir.indexing import Affine, Quasi, Symbol, substitute
 from ..lowering.ir.node import Node
-from ..lowering.ir.walk import expressions_of, statements
+from ..lowering.ir.walk import expressions_of, free_symbols, statements
 from .copies import takes_copies
 from .elaborate.inputs import ArraySpec, ConstantSpec
 from .elaborate.types import may_be_given
@@ -32,7 +32,8 @@ _SMALL = 1 << 20
 Python, so that they are right or refused."""
 _GROWS = frozenset(["mul", "product"])
 _ALIKE = frozenset("add sub mul product neg eq ne lt le gt ge and or not".split())
-_DIVIDES = frozenset(["floordiv", "mod"])
+_DIVIDES = frozenset(["div", "floordiv", "mod"])
+_NONE: frozenset[Node] = frozenset()
 
 Forms = dict[object, tuple[Specialisation, ...]]
 Opened = dict[Path, tuple[Any, ArraySpec]]
@@ -161,21 +162,79 @@ def to_be_known(made: Specialisation, numbers: frozenset[Path]) -> frozenset[Pat
     that knows them.
 
     Python computes with two numbers that are known, and raises where it cannot. Sums, products and
-    comparisons are the same in either way, but for products of integers, which may be too large.
+    comparisons are the same in either way, and so are those divisions and products of integers
+    whose operands are checked; see `Context.guard`.
     """
     pairs = zip(made.typed.passed, made.procedure.parameters, strict=True)
     given = {parameter.node: path for path, parameter in pairs if path in numbers}
     body = list(statements(made.procedure.body))
-    whole = {
-        let.symbol: node for let in body if isinstance(let, Let)
-        for node in (read.node for read in reads(let.value)) if node in given
-    }  # fmt: skip
+    facts = _facts(made, given, body)
     values = (e for s in body for e in expressions_of(s))
-    asked = [node for value in values for part in walk(value) for node in _asked(part, whole)]
-    for check in body:  # a negative position that is known counts from the end
+    asked = [node for value in values for part in walk(value) for node in _asked(part, facts)]
+    first = {one.symbol: one.lo for one in body if isinstance(one, For)}
+    for check in body:
         if isinstance(check, Check) and check.fault.code == "CD0601":
-            asked += _counts(check.test, whole)
-    return frozenset(given[node] for node in asked if node in given)
+            index = check.values[0]
+            if free_symbols(index).isdisjoint(check.over.symbols):
+                asked += _counted(index, first, facts)
+    return frozenset(given[node] for node in asked)
+
+
+def _counted(index: Expr, first: Mapping[Symbol, Affine], facts: _Facts) -> frozenset[Node]:
+    """Return the numbers that decide whether a position counts from the end: one that is known, and
+    those of all iterations of its loops, do where they are negative."""
+    match index:
+        case Position(at):
+            begin = substitute(at, first).constant
+            return facts.of(index) if begin is None or begin < 0 else _NONE
+        case _:
+            return facts.of(index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is computed of the given numbers alone, which would be known if they were."""
+
+    origins: Mapping[Node | Symbol, frozenset[Node]]
+    """Of nodes and symbols with such a value, the numbers that it is computed from."""
+    guarded: frozenset[Expr]
+
+    def of(self, expr: Expr) -> frozenset[Node]:
+        """Return the given numbers in an expression."""
+        return frozenset().union(*(self.origins.get(one, ()) for one in _leaves(expr)))
+
+    def settled(self, expr: Expr) -> bool:
+        """Whether nothing else that only the run knows is in an expression."""
+        return all(one in self.origins for one in _leaves(expr))
+
+
+def _leaves(expr: Expr) -> Iterator[Node | Symbol]:
+    """Yield the nodes that an expression reads, and the symbols in its indices."""
+    yield from (read.node for read in reads(expr))
+    for one in walk(expr):
+        if isinstance(one, Position):
+            yield from one.index.symbols()
+
+
+def _facts(made: Specialisation, given: Mapping[Node, Path], body: list[Statement]) -> _Facts:
+    """Return what is known of the values that symbols and numbers have in a form."""
+    origins: dict[Node | Symbol, frozenset[Node]] = {node: frozenset((node,)) for node in given}
+    known, changing = _Facts(origins, made.typed.guarded), set[Node | Symbol]()
+    for one in body:
+        match one:
+            case Let(symbol, value):
+                target: Node | Symbol = symbol
+            case Assign(Access(node, ()), op, _, value) if node not in given:
+                target = node
+                if op is not None or not known.settled(value):
+                    changing.add(node)
+            case _:
+                continue
+        if known.settled(value):
+            origins[target] = origins.get(target, frozenset()) | known.of(value)
+    for node in changing:
+        origins.pop(node, None)
+    return known
 
 
 def known_after_all(made: Specialisation, numbers: frozenset[Path]) -> frozenset[Path]:
@@ -184,42 +243,55 @@ def known_after_all(made: Specialisation, numbers: frozenset[Path]) -> frozenset
     return frozenset(path for path in numbers if isinstance(used.get(path), ConstantSpec))
 
 
-def _asked(part: Expr, whole: Mapping[Symbol, Node]) -> list[Node]:
-    """Return the numbers with which a step of an expression does what Python may do otherwise;
-    `whole` are those of integers, by what stands for them in indices."""
-    found = [read.node for read in reads(part)]
-    counts = _counts(part, whole)
-    alone = not any(node.rank for node in found)
+def _asked(part: Expr, facts: _Facts) -> frozenset[Node]:
+    """Return the numbers with which a step of an expression does what Python may do otherwise."""
+    counts = facts.of(part)
+    if not counts:
+        return counts
+    settled = facts.settled(part)
     match part:
-        case Position(index) if _may_be_large(index):
+        case Position(index) if _may_be_large(index, facts):
             return counts
-        case Apply(op, (_, right), dtype) if op.name in _DIVIDES and dtype.kind == "i":
-            below = [read.node for read in reads(right)]  # Python raises where that is zero
-            return [*below, *_counts(right, whole)] if alone else []
-        case Apply(op) if op.name == "pow" or (alone and op.name not in _ALIKE):
-            return found + counts
-        case Apply(op, _, dtype) if alone and counts and dtype.kind in "iu" and op.name in _GROWS:
+        case Apply(op, (_, right)) if op.name in _DIVIDES and settled:
+            return counts if facts.of(right) and not _is_safe(right, facts.guarded) else _NONE
+        case Apply(op, operands) if op.name == "pow":
+            return _NONE.union(*(facts.of(one) for one in operands if facts.settled(one)))
+        case Apply(op) if settled and op.name not in _ALIKE:
             return counts
-        case Cast(_, dtype) if alone and dtype.kind in "biu":
-            return found + counts
+        case Apply(op, _, dtype) if settled and dtype.kind in "iu" and op.name in _GROWS:
+            return _NONE if part in facts.guarded else counts
+        case Cast(_, dtype) if settled and dtype.kind in "biu":
+            return counts
         case _:
-            return []
+            return _NONE
 
 
-def _counts(part: Expr, whole: Mapping[Symbol, Node]) -> list[Node]:
-    """Return the integers that stand in the indices of an expression."""
-    indices = [one.index for one in walk(part) if isinstance(one, Position)]
-    return [whole[x] for index in indices for x in index.symbols() if x in whole]
+def _is_safe(divisor: Expr, guarded: frozenset[Expr]) -> bool:
+    """Whether a divisor is checked, or at least one whatever the numbers are."""
+    while isinstance(divisor, Cast):
+        divisor = divisor.value
+    match divisor:
+        case Position(Affine(((Quasi("max", one, other), 1),), offset)):
+            return max(one.constant or 0, other.constant or 0) + offset >= 1
+        case _:
+            return divisor in guarded
 
 
-def _may_be_large(index: Affine) -> bool:
-    """Whether an index expression multiplies by more than a small number."""
-    return any(
-        abs(times) > _SMALL
-        or (isinstance(atom, Quasi)
-            and (atom.op == "mul" or _may_be_large(atom.left) or _may_be_large(atom.right)))
-        for atom, times in index.terms
-    )  # fmt: skip
+def _may_be_large(index: Affine, facts: _Facts) -> bool:
+    """Whether the given numbers of an index expression are multiplied by more than a small number,
+    unchecked."""
+    for atom, times in index.terms:
+        if isinstance(atom, Symbol):
+            large = atom in facts.origins and abs(times) > _SMALL
+        else:
+            whole = Affine(((atom, 1),))
+            product = atom.op == "mul" and Position(whole) not in facts.guarded
+            settled = facts.settled(Position(whole))
+            inner = any(_may_be_large(side, facts) for side in (atom.left, atom.right))
+            large = settled and (product or abs(times) > _SMALL) or inner
+        if large:
+            return True
+    return False
 
 
 def keep(forms: Forms, key: object, made: Specialisation) -> None:

@@ -106,7 +106,7 @@ def _differs_by_point(ctx: Context, test: Expr) -> bool:
     """Whether a check, or whether there is any point to make it at, depends on index letters."""
     letters = {r.symbol for r in ctx.domain}
     bounds = (symbol for r in ctx.domain for symbol in r.lo.symbols() | r.hi.symbols())
-    return not letters.isdisjoint(free_symbols(ctx.guarded(test)) | set(bounds))
+    return not letters.isdisjoint(free_symbols(ctx.under_conditions(test)) | set(bounds))
 
 
 def _where_points(ctx: Context, test: Expr) -> Expr:

@@ -110,6 +110,8 @@ class Context:
     """Of the names in `origin` those that came with many values: run-time values if they can be."""
     deciding: frozenset[str] = frozenset()
     """Those of them that decide the branch whose sides are being merged."""
+    guarded: set[Expr] = field(default_factory=set)
+    """Divisors and products of such numbers that are checked to give what Python computes."""
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where its number is needed."""
@@ -282,9 +284,15 @@ class Context:
         self, test: Expr, fault: Fault, values: tuple[Expr, ...], span: Span, over: Domain
     ) -> None:
         """Emit a run-time check, under the conditions of the expression being elaborated."""
-        self.emit(Check(self.guarded(test), fault, values, over, span))
+        self.emit(Check(self.under_conditions(test), fault, values, over, span))
 
-    def guarded(self, test: Expr) -> Expr:
+    def guard(self, value: Expr, test: Expr, fault: Fault, span: Span) -> None:
+        """Check that a value computed of numbers that came with many values is what Python has."""
+        if not self.pointwise:
+            self.check(test, fault, (), span, Domain())
+            self.guarded.add(value)
+
+    def under_conditions(self, test: Expr) -> Expr:
         """Return `test`, or true where the enclosing conditions do not hold."""
         for condition in reversed(self.conditions):
             test = Select(condition, test, TRUE)

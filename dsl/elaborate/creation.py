@@ -22,7 +22,7 @@ from .averages import stored_once
 from .broadcasting import broadcast_to
 from .constant_tables import array_table
 from .context import compare, error
-from .elementwise import arithmetic, converted
+from .elementwise import arithmetic, converted, where
 from .joining import assigned, fitting, own_type
 from .reshaping import is_in_order
 from .shaping import elements
@@ -50,7 +50,7 @@ from .site import (
     text_of,
 )
 from .stores import assign
-from .types import WEAK_BOOL, WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, cast, join_all
+from .types import BOOL, WEAK_BOOL, WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, cast, join_all
 from .ufuncs import combine_of, strong_of
 from .values import Array, Group, Masked, Scalar, Static, Value
 from .views import subscript
@@ -332,11 +332,10 @@ def linspace(
     first, last = (converted(site, value, kind) for value in (start, stop))
     if all(constant(value) is NOT_CONSTANT for value in (start, stop)):
         first, last = stored_once(site, first, "start"), stored_once(site, last, "stop")
-    number = Scalar(Position(gaps), Kind(dtypes.int64, True))
-    step = arithmetic(site, "/", arithmetic(site, "-", last, first), number)
     single = gaps.constant is not None and gaps.constant <= 0
-    if single:
-        step = Static(float("nan"))
+    number = Scalar(Position(site.ctx.known.maximum(gaps, const(1))), Kind(dtypes.int64, True))
+    step = arithmetic(site, "/", arithmetic(site, "-", last, first), number)
+    step = Static(float("nan")) if single else step
     step = stored_once(site, step, "step") if isinstance(step, Scalar) else step
     axis = site.ctx.symbol("i")
     at = Array((axis,), (size,), cast(Position(var(axis)), kind), Kind(kind), copied=True)
@@ -350,14 +349,23 @@ def linspace(
         if element.kind in "iu":
             line = elementwise(site.ctx, combine_of(np.floor), [line], site.span)
         line = converted(site, line, element)
-    return Group((line, step)) if static_bool(site, retstep, "retstep") else line
+    if not static_bool(site, retstep, "retstep"):
+        return line
+    if gaps.constant is None and not site.ctx.known.nonnegative(gaps - 1):
+        some = Scalar(compare("ge", gaps, const(1)), BOOL)
+        step = where(site, some, step, Static(float("nan")))
+    return Group((line, step))
 
 
 def _ending(site: Site, line: Array, last: Value) -> Array:
     """Return the line with its last element exactly the given end."""
     dtype = line.kind.dtype.compute
     end = cast(as_scalar(last, site.span).expr, dtype)
-    test = compare("eq", var(line.axes[0]), line.shape[0] - 1)
+    place, size = var(line.axes[0]), line.shape[0]
+    test = compare("eq", place, size - 1)
+    if not site.ctx.known.nonnegative(size - 2):  # one alone is the start
+        several = compare("ge", place, const(1))
+        test = Apply(OPS["and"], (test, several), dtypes.bool_)
     return Array(line.axes, line.shape, Select(test, end, line.body), line.kind, copied=True)
 
 

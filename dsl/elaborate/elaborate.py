@@ -190,7 +190,7 @@ def _elaborate(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
         inputs.fleeting, inputs.nowhere(), inputs.read, inputs.owners,
         tuple(inputs.asked.values()), inputs.steady, tuple(inputs.compared),
-        frozenset(inputs.alone), ctx.asks_layout,
+        frozenset(inputs.alone), ctx.asks_layout, frozenset(ctx.guarded),
     )  # fmt: skip
 
 

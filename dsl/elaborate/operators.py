@@ -16,12 +16,15 @@ from ...lowering.diagnostic import (
     Span,
 )
 from ...lowering.ir import dtypes
-from ...lowering.ir.expressions import Const, Expr, Position, Select
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, reads
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
+from ...lowering.ir.ops import OPS
+from ...lowering.ir.walk import free_symbols
 from ...lowering.later import later
 from . import numpy_table as table
 from .arrays import as_scalar, describe, elementwise
-from .context import error
+from .context import Context, error
 from .folding import PYTHON, PYTHON_UNARY, fold
 from .frame import Frame
 from .site import Site, items_of
@@ -63,6 +66,11 @@ BINARY = {
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
+_REAL = dtypes.float64
+_LARGE = 2.0**62
+"""Products of integers below it surely have 64 bits."""
+
+
 def value_of(value: Value) -> Value:
     """Return a rank-0 element as a number: `s = x[i]` with no axes left is a value."""
     if isinstance(value, Array) and value.rank == 0:
@@ -91,9 +99,15 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
         grouped = _group_binary(frame, op, left, right, span)
         if grouped is not None:
             return grouped
-    folded = _index_binary(op, left, right)
-    if folded is not None:
-        return folded
+    if op == "**" and _is_square(ctx, left, right):
+        return binary(frame, "*", left, left, span)
+    result = _index_binary(op, left, right) or _of_elements(ctx, op, left, right, span)
+    _guard(ctx, op, left, right, result, span)
+    return result
+
+
+def _of_elements(ctx: Context, op: str, left: Value, right: Value, span: Span) -> Value:
+    """Return an operation on two values as NumPy has it, element by element."""
     if op == "**":
         squares = isinstance(right, Static) and type(right.value) is int and right.value == 2
         if squares and isinstance(left, Array) and left.kind == BOOL:
@@ -104,6 +118,45 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
         return _by_table(np.power, Site(ctx, span), left, right)
     name = BINARY[op]
     return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
+
+
+def _is_square(ctx: Context, left: Value, right: Value) -> bool:
+    """Whether an integer of Python's that came with many values is squared."""
+    known = type(right.value) is int and right.value == 2 if isinstance(right, Static) else False
+    return known and bool(ctx.given) and as_affine(left) is not None and _is_given(ctx, left)
+
+
+def _guard(ctx: Context, op: str, left: Value, right: Value, result: Value, span: Span) -> None:
+    """Check a division or product of Python's numbers that came with many values: as constants
+    Python would have computed it, or raised."""
+    if not ctx.given or not isinstance(result, Scalar):
+        return
+    if not all(_is_python_number(one) and _is_given(ctx, one) for one in (left, right)):
+        return
+    if op in ("/", "//", "%") and isinstance(right, Scalar):
+        zero = cast(Position(const(0)), right.expr.dtype)
+        way = "test the divisor first, as `if n != 0:`"
+        fault = Fault("CD0407", "CdValueError", "division by zero", (way,))
+        ctx.guard(right.expr, Apply(OPS["ne"], (right.expr, zero), BOOL.dtype), fault, span)
+    elif op == "*" and isinstance(left, Scalar) and isinstance(right, Scalar):
+        if result.kind.dtype.kind != "i":
+            return
+        product = Apply(OPS["mul"], (cast(left.expr, _REAL), cast(right.expr, _REAL)), _REAL)
+        ends = ("gt", -_LARGE), ("lt", _LARGE)
+        inside = (Apply(OPS[op], (product, Const(end, _REAL)), BOOL.dtype) for op, end in ends)
+        text = f"`{span.text}` is too large for a whole number of 64 bits"
+        fault = Fault("CD0461", "CdValueError", text, ("use a float, or a smaller number",))
+        ctx.guard(result.expr, Apply(OPS["and"], tuple(inside), BOOL.dtype), fault, span)
+
+
+def _is_given(ctx: Context, value: Value) -> bool:
+    """Whether all that a number is computed from came with many values, or is known."""
+    if not isinstance(value, Scalar):
+        return True
+    names = {ctx.origin.get(symbol, "") for symbol in free_symbols(value.expr)}
+    paths = {one.node: str(path) for path, one in ctx.parameters.items()}
+    names |= {paths.get(read.node, "") for read in reads(value.expr)}
+    return names <= ctx.given
 
 
 def _refuse_none(frame: Frame, op: str, left: Value, right: Value, span: Span) -> None:

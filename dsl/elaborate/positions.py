@@ -28,6 +28,7 @@ from ...lowering.ir.indexing import (
     Symbol,
     const,
     floordiv,
+    maximum,
     mod,
     substitute,
     var,
@@ -127,42 +128,73 @@ def cut_of(ctx: Context, section: Section, extent: Affine, span: Span) -> Cut:
         ends = [None if part is None else part.constant for part in (lower, upper)]
         start, stop, _ = slice(ends[0], ends[1], step).indices(extent.constant)
         return Cut(const(start), stride, const(len(range(start, stop, step))))
+    if stride.constant is None:
+        return _cut_either_way(ctx, stride, lower, upper, extent, span)
+    start_at, gap = _ends(ctx, lower, upper, extent, step < 0, span)
+    if abs(step) > 1:  # a large step would wrap if it were added
+        gap = floordiv(gap - 1, const(abs(step))) + 1
+    return Cut(start_at, stride, ctx.known.maximum(gap, const(0)))
+
+
+def _ends(
+    ctx: Context, lower: Affine | None, upper: Affine | None, extent: Affine, down: bool, span: Span
+) -> tuple[Affine, Affine]:
+    """Return where a slice of positive or negative step starts, and how far away it stops."""
+    floor = -1 if down else 0
+    first, behind = (extent - 1, const(-1)) if down else (const(0), extent)
+    start = first if lower is None else _clipped(ctx, lower, extent, floor, span)
+    stop = behind if upper is None else _clipped(ctx, upper, extent, floor, span)
+    return start, start - stop if down else stop - start
+
+
+def _cut_either_way(
+    ctx: Context,
+    step: Affine,
+    lower: Affine | None,
+    upper: Affine | None,
+    extent: Affine,
+    span: Span,
+) -> Cut:
+    """Return what a slice takes whose step only the run knows: its sign decides the ends."""
     known = ctx.known
-    if step > 0:
-        start_at = const(0) if lower is None else _clipped(ctx, lower, extent, 0, span)
-        stop_at = extent if upper is None else _clipped(ctx, upper, extent, 0, span)
-        gap = stop_at - start_at
-    else:
-        start_at = extent - 1 if lower is None else _clipped(ctx, lower, extent, -1, span)
-        stop_at = const(-1) if upper is None else _clipped(ctx, upper, extent, -1, span)
-        gap = start_at - stop_at
-    if stride.constant is None or abs(step) > 1:  # a large step would wrap if it were added
-        gap = floordiv(gap - 1, stride if step > 0 else -stride) + 1
-    return Cut(start_at, stride, known.maximum(gap, const(0)))
+    if known.nonnegative(step - 1):
+        start, gap = _ends(ctx, lower, upper, extent, False, span)
+        return Cut(start, step, known.maximum(floordiv(gap - 1, step) + 1, const(0)))
+    ends = [_ends(ctx, lower, upper, extent, down, span) for down in (False, True)]
+    upwards = compare("ge", step, const(1))
+    (first, ahead), (last, back) = ends
+    by, other = (
+        maximum(step, const(1)),
+        maximum(-step, const(1)),
+    )  # also where it is never looked at
+    counts = (floordiv(ahead - 1, by) + 1, floordiv(back - 1, other) + 1)
+    most = (Position(maximum(one, const(0))) for one in counts)
+    start_at = ctx.let("start", Select(upwards, Position(first), Position(last)), span)
+    count = ctx.let("count", Select(upwards, *most), span)
+    ctx.known = known.with_bounds(start_at, const(-1), extent)
+    ctx.known = ctx.known.with_bounds(count, const(0), extent)
+    return Cut(var(start_at), step, var(count))
 
 
 def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
-    """Return the step of a slice or range: a number, or a run-time integer checked to be positive.
+    """Return the step of a slice or range: a number, or a run-time integer checked not to be zero.
 
     CdIndexError CD0503 where it is zero.
     """
     at = steady(ctx, index_of(ctx, value, span, f"the step of {what}"), 1, span)
+    text, helps = (
+        f"the step of {what} has to be an integer other than zero",
+        (
+            "write the step as a number: "
+            + ("`range(0, n, 2)`" if what == "a range" else "`x[::2]`"),
+        ),
+    )
     if not isinstance(at, Affine) or at.constant == 0:
-        raise error(
-            "CD0503",
-            CdIndexError,
-            f"the step of {what} has to be an integer other than zero",
-            span,
-            helps=(
-                "write the step as a number: "
-                + ("`range(0, n, 2)`" if what == "a range" else "`x[::2]`"),
-            ),
-        )
-    ctx.require_static_parameters(at)
+        raise error("CD0503", CdIndexError, text, span, helps=helps)
+    ctx.prefer_static(at)
     if at.constant is None and not ctx.known.nonnegative(at - 1):
-        message = f"the step of {what} is {{0}}; one that is computed has to be positive"
-        fault = Fault("CD0503", "CdIndexError", message)
-        ctx.check(compare("ge", at, const(1)), fault, (Position(at),), span, Domain())
+        fault = Fault("CD0503", "CdIndexError", f"{text}, and is {{0}}", helps)
+        ctx.check(compare("ne", at, const(0)), fault, (Position(at),), span, Domain())
     return at
 
 

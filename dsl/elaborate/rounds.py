@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdIndexError, CdTypeError, Span
-from ...lowering.ir.expressions import Position, Read
+from ...lowering.ir.expressions import Position, Read, Select
 from ...lowering.ir.indexing import (
     Affine,
     Symbol,
@@ -26,7 +26,7 @@ from .. import surface as s
 from .arrays import as_array, describe
 from .bindings import is_number
 from .constant_tables import items_table, known_item
-from .context import error
+from .context import compare, error
 from .expressions import elements, evaluate
 from .frame import Frame
 from .operators import as_affine, value_of
@@ -207,7 +207,14 @@ def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
     def item(symbol: Symbol) -> Value:
         return Scalar(Position(lo + multiply(var(symbol), step)), WEAK_INT)
 
-    return Rounds(name, const(0), _steps(ctx.known, lo, hi, step), 1, item)
+    count = _steps(ctx.known, lo, hi, ctx.known.maximum(step, const(1)))
+    if not ctx.known.nonnegative(step - 1):
+        down = _steps(ctx.known, const(0) - lo, const(0) - hi, maximum(const(0) - step, const(1)))
+        either = Select(compare("ge", step, const(1)), Position(count), Position(down))
+        symbol = ctx.let("count", either, call.span)
+        ctx.known = ctx.known.with_bounds(symbol, const(0), None)
+        count = var(symbol)
+    return Rounds(name, const(0), count, 1, item)
 
 
 def _steps(known: Known, lo: Affine, hi: Affine, step: Affine) -> Affine:

@@ -15,6 +15,7 @@ from dataclasses import field
 
 from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Procedure
+from ...lowering.ir.expressions import Expr
 from ...lowering.ir.node import Node
 from .inputs import Noted, Spec
 from .types import Kind
@@ -107,3 +108,5 @@ class Typed:
     """Names that are written in parts alone, and were nothing around the function."""
     asks_layout: bool = False
     """Whether the results depend on how arguments lie in memory."""
+    guarded: frozenset[Expr] = frozenset()
+    """Divisors and products of numbers that came with many values, which are checked."""

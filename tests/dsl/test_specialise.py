@@ -418,6 +418,11 @@ def test_a_static_integer_is_a_value_of_the_run_from_the_fourth_value_on(
         ("return x[n:n + 10] * a", ""),
         ("return np.zeros(n) + a", ""),
         ("return a * sum[k in range(n)](x[k])", "return a * x[:n].sum()"),
+        ("return np.linspace(a, 2.0, n)", ""),
+        ("h = 1 / n\n    return np.zeros((n, n // 2)) + h * n**2", ""),
+        ("return x[::n] * a", ""),
+        ("x[60:1:-n] += a\n    return x", ""),
+        ("s = a\n    for k in range(0, 60, n):\n        s += x[k]\n    return x[:n] * s", ""),
         ("return a + max[k in range(n, 70)](x[k])", "return a + x[n:70].max()"),
         ("t: f64[n]\n    t += a\n    return t", "return np.full(n, a)"),
     ],
@@ -429,7 +434,7 @@ def test_fifty_values_of_a_static_integer_and_floats_after_them(body: str, plain
     f = pe.cd_from_source(f"def f(x, n, a):\n    {body}\n", scope, backend="numpy")
     x, made = np.arange(70.0), {}
     for n in range(2, 52):
-        np.testing.assert_array_equal(f(x, n, 0.5 * n), names["f"](x, n, 0.5 * n))
+        np.testing.assert_array_equal(f(x.copy(), n, 0.5 * n), names["f"](x.copy(), n, 0.5 * n))
         form = f.specialise(x, n, 0.5 * n)
         made[id(form.procedure)] = form
     assert len(made) <= 4
@@ -437,11 +442,50 @@ def test_fifty_values_of_a_static_integer_and_floats_after_them(body: str, plain
 
 
 @pytest.mark.parametrize(
+    ("body", "value", "code"),
+    [
+        ("return x[::n] * 2", 0, "CD0503"),
+        ("return np.zeros(n) + 1 / n", 0, "CD0407"),
+        ("return x[:n] * (100 % n)", 0, "CD0407"),
+        ("return x[:n * n] * 2", 2**40, "CD0461"),
+    ],
+)
+def test_what_python_refuses_of_an_integer_is_refused_of_any_value(
+    body: str, value: int, code: str
+) -> None:
+    f = pe.cd_from_source(f"def f(x, n):\n    {body}\n", {"np": np}, backend="numpy")
+    x = np.arange(9.0)
+    for n in (1, 2, 3, 4, 5):
+        f(x, n)
+    assert "for any value" in f.explain(x, 6).why
+    with pytest.raises(pe.CdError, match=code):
+        f(x, value)
+
+
+def test_a_slice_whose_step_the_run_decides() -> None:
+    f, _ = made("def f(x, s, lo, hi):\n    return x[::int(s)] + 0, x[int(lo):int(hi):int(s)] + 0")
+    x = np.arange(10.0)
+    for step in (1, 2, 7, 10, 11, -1, -2, -7, -10, -11):
+        for lo, hi in ((2, 9), (9, 2), (-3, -9), (-20, 20), (20, -20), (4, 4)):
+            whole, part = f(x, float(step), float(lo), float(hi))
+            assert whole.tolist() == x[::step].tolist() and part.tolist() == x[lo:hi:step].tolist()
+
+
+def test_a_line_of_so_many_points_as_the_run_decides() -> None:
+    f, _ = made("def f(n):\n    return np.linspace(2.0, 5.0, int(n), retstep=True)")
+    for count in (0, 1, 2, 3):
+        line, step = f(float(count))
+        wanted, other = np.linspace(2.0, 5.0, count, retstep=True)
+        np.testing.assert_array_equal(line, wanted)
+        np.testing.assert_array_equal(step, other)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "return 1 if n > 4 else 2.5",  # the type
-        "return n * (n + 1) // 2",  # Python's integers have any size
-        "return 10 // n if n > 4 else n",  # Python raises where it is zero
+        "return n * (n + 1) // 2",
+        "return 10 // n if n > 4 else n",
         "return x[n] if n != 4 else x[0]",  # a negative one counts from the end
         "return x if n > 4 else x[:]",  # the array itself
         "return 2 ** n if n > 4 else n",

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..backends.cuda.foreign import found, place
 from ..backends.runtime import link
-from ..backends.runtime.arrays import overlaps
+from ..backends.runtime.arrays import as_array, overlaps
 from ..backends.runtime.codes import Codes
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
@@ -18,7 +18,7 @@ from ..lowering.ir.assignments import Procedure
 from .elaborate.inputs import NumberSpec, Spec
 from .elaborate.typed import Typed
 from .elaborate.values import KEYS, Path
-from .keys import describe_input, quick_key
+from .keys import describe_input, is_foreign, looks_like_array, quick_key
 from .reasons import Situation
 from .sizes import fits
 
@@ -125,15 +125,12 @@ class Specialisation:
             for path, get in zip(self.typed.passed, self.arrays, strict=True)
         ]
         for one, two in self.pairs:
-            first, second = place(held[one]), place(held[two])
-            if (
-                isinstance(first, np.ndarray)
-                and isinstance(second, np.ndarray)
-                and np.may_share_memory(first, second)
-            ):
-                if _is_same(first, second):
-                    return None
-                clear = False
+            first, second = _memory(held[one]), _memory(held[two])
+            if first is None or second is None or not np.may_share_memory(first, second):
+                continue
+            if _is_same(held[one], held[two]):
+                return None
+            clear = False
         if not all(_is_same(one(arguments), two(arguments)) for one, two in self.merged):
             return None
         if self.fleeting and same_objects(self.fleeting, arguments) != self.same:
@@ -175,6 +172,10 @@ class Match:
             held if path.owner is None else get(arguments)
             for path, held, get in zip(known.typed.passed, self.held, known.inputs, strict=True)
         ]
+
+    def arrays(self) -> list[Any]:
+        """Return the inputs, as arrays where they are lists or arrays of another class."""
+        return [as_array(one) if looks_like_array(one) else one for one in self.held]
 
     @property
     def is_direct(self) -> bool:
@@ -300,6 +301,14 @@ def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
         for one in range(two)
         if written[one] or written[two]
     )
+
+
+def _memory(value: Any) -> Any:
+    """Return the array whose memory a value is, None for what has none, or has its own."""
+    array = place(value)
+    if isinstance(array, np.ndarray):
+        return array
+    return as_array(value) if looks_like_array(value) and is_foreign(value) else None
 
 
 def _is_same(one: Any, two: Any) -> bool:

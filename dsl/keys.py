@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from ..backends.cuda.foreign import found
-from ..backends.cuda.shared import Placed
-from ..backends.runtime.arrays import describe
+from ..backends.cuda.shared import DeviceArray, Placed
+from ..backends.runtime.arrays import as_array, describe
 from ..backends.runtime.stored import Refusing
 from ..lowering.ir import dtypes
 from ..lowering.later import Later
@@ -85,7 +85,17 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
             return ("list", *layout)
         if has_arrays(value) and depth > 0:
             return (list, *[quick_key(item, True, depth - 1) for item in value])
-    return describe_input(value, static)
+    spec = None if issubclass(kind, np.ndarray) else describe_input(value, static)
+    if spec is not None and not (isinstance(spec, ArraySpec) and is_foreign(value)):
+        return spec
+    array = as_array(value)
+    return kind, array.dtype, array.shape, array.strides, array.flags.num & FLAGS
+
+
+def is_foreign(value: object) -> bool:
+    """Whether an array is of another class than NumPy's own, and memory of the host's."""
+    ours = list, Refusing, np.generic, DeviceArray, Placed
+    return type(value) is not np.ndarray and not isinstance(value, ours) and found(value) is None
 
 
 def _layout_of(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | None:
@@ -129,8 +139,22 @@ def _array_spec(value: object, name: str) -> ArraySpec | None:
 
 
 def looks_like_array(value: object) -> bool:
-    """Whether a value is an array for a function, or makes one: a list, what NumPy can convert."""
-    if isinstance(value, np.ndarray | list | memoryview | bytearray):
+    """Whether a value is an array for a function, or makes one: a list, what NumPy can convert.
+
+    Buffers are arrays, too, `array.array` and `bytearray` for example; `bytes` are constants.
+    """
+    if isinstance(value, np.ndarray | list):
         return True
     names = ("__array_interface__", "__array_struct__", "__dlpack__", "__array__")
-    return any(hasattr(value, name) for name in names)
+    if any(hasattr(value, name) for name in names):
+        return True
+    return not isinstance(value, bytes) and _is_buffer(value)
+
+
+def _is_buffer(value: Any) -> bool:
+    """Whether a value shares its memory by the buffer protocol of Python."""
+    try:
+        memoryview(value).release()
+    except (TypeError, BufferError):
+        return False
+    return True

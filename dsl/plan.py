@@ -20,6 +20,7 @@ import numpy as np
 from ..backends.cc.backend import CompiledC
 from ..backends.cc.code import CompiledCode
 from ..backends.cc.warm import AXES, RANK, Check, New, Packed, Part, ShortWay, Source, Whole
+from ..backends.runtime.arrays import conversion
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.dataclass import dataclass
@@ -80,8 +81,7 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
         return None
     code = routine.code
     try:
-        held = [np.asarray(one) if isinstance(one, list) else one for one in match.held]
-        short = code.short(held) if isinstance(code, CompiledCode) else None
+        short = code.short(match.arrays()) if isinstance(code, CompiledCode) else None
     except CdError:
         return None
     if short is None:
@@ -128,7 +128,7 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
         table = known.typed.constants[path.root]
         steps.check(steps.place(path), quick_key(table, True), table, path)
     passed = zip(known.typed.passed, known.scalars, strict=True)
-    inputs = [steps.input(path, dtype) for path, dtype in passed]
+    inputs, held = [steps.input(path, dtype) for path, dtype in passed], match.arrays()
     pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
     whole, parts, finish = _flat(steps, returns)
     return Recipe(
@@ -136,9 +136,7 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
         pairs=[pair for pair in pairs if steps.full.issuperset(pair)],
         equals=[(steps.array(one), steps.array(two)) for one, two in known.situation.alias.items()],
         inputs=inputs,
-        results=[
-            _result(code, at, match.held, _kinds(returns, at)) for at in range(len(code.results))
-        ],
+        results=[_result(code, at, held, _kinds(returns, at)) for at in range(len(code.results))],
         whole=whole,
         parts=parts,
         finish=finish,
@@ -199,7 +197,7 @@ class _Steps:
     full: set[int] = field(default_factory=set)
     """The arrays that have elements."""
     made: dict[int, int] = field(default_factory=dict)
-    """The arrays that are made of lists, by the numbers of the lists."""
+    """The arrays that are made of lists and of others' arrays, by the numbers of those."""
     numbers: dict[int, Any] = field(default_factory=dict)
     """The types of the numbers that are given in each call."""
 
@@ -259,14 +257,13 @@ class _Steps:
         match key:
             case (np.dtype(), tuple() as shape, _, _):
                 check = Check.ARRAY, *key
-                if len(shape) > RANK:
-                    raise _Unfit
-                if 0 not in shape:
-                    self.full.add(at)
+                self.note_elements(at, shape)
             case (type() as kind, int() as number) if kind is int:
                 check = Check.EQUAL, number
                 if not -(2**63) <= number < 2**63:
                     raise _Unfit
+            case (type() as kind, np.dtype(), tuple(), tuple(), int()):
+                check = self.foreign(at, key, value, path)
             case (type(), *keys) if path.captured and len(keys) > _MANY and _is_fixed(value):
                 check = Check.SAME, value
             case (type() as kind, *keys) if kind is list or is_like_tuple(kind):
@@ -282,11 +279,42 @@ class _Steps:
                 check = self.constant(key, value, path)
         self.found[at].check = check
 
+    def foreign(self, at: int, key: Any, value: Any, path: Path) -> tuple[Any, ...]:
+        """Return the check of an array of another class than NumPy's own.
+
+        The head of a subclass of NumPy's is an array's; of others the code gets what NumPy makes
+        of them in each call. Where that is written, it has to be their own memory, not a copy.
+        """
+        kind, *layout = key
+        if issubclass(kind, np.ndarray):
+            self.note_elements(at, layout[1])
+            return Check.ARRAY, *layout, kind
+        make = conversion(value)
+        if make is None or quick_key(make(value), False) != tuple(layout):
+            raise _Unfit
+        self.made[at] = self.converted(at, make, make(value))
+        written = zip(self.known.typed.passed, self.known.procedure.parameters, strict=True)
+        if any(parameter.written and one == path for one, parameter in written):
+            self.found.append(Step((Source.MADE, at, make), (Check.SHARED, self.made[at])))
+        return Check.TYPE, kind
+
+    def converted(self, at: int, make: Callable[[Any], Any], like: Any) -> int:
+        """Add the array that a function makes of a value; return its number."""
+        made = len(self.found)
+        self.found.append(Step((Source.MADE, at, make)))
+        self.check(made, quick_key(like, False), like, Path(""))
+        return made
+
+    def note_elements(self, at: int, shape: tuple[int, ...]) -> None:
+        """Note whether an array has elements, which may overlap others."""
+        if len(shape) > RANK:
+            raise _Unfit
+        if 0 not in shape:
+            self.full.add(at)
+
     def listed(self, at: int, like: Any) -> tuple[Any, ...]:
         """Return the check of a list of numbers; the code gets the array that is made of it."""
-        self.made[at] = len(self.found)
-        self.found.append(Step((Source.MADE, at)))
-        self.check(self.made[at], quick_key(like, False), like, Path(""))
+        self.made[at] = self.converted(at, np.asarray, like)
         return (Check.LISTED,)
 
     def keys(self, watch: Watch) -> None:
@@ -358,7 +386,8 @@ class _Steps:
             case t.New(number, t.Strided() as view, None):
                 return Part.VIEW, self.view(number, view)
             case t.Argument(path, t.Strided() as view):
-                return Part.VIEW, self.view_of_value(self.place(path), view)
+                at = self.place(path)
+                return Part.VIEW, self.view_of_value(self.made.get(at, at), view)
             case _:
                 raise _Unfit
 
@@ -372,7 +401,7 @@ class _Steps:
     def view_of_value(self, at: int, view: t.Strided) -> tuple[int, ...]:
         """Return the words of a view of an array that a step finds."""
         match self.found[at].check:
-            case (Check.ARRAY, dtype, _, strides, flags) if flags & ALIGNED:
+            case (Check.ARRAY, dtype, _, strides, flags, *_) if flags & ALIGNED:
                 if any(step % dtype.itemsize for step in strides):
                     raise _Unfit
                 return _view(-1 - at, dtype.itemsize, view, bool(flags & WRITABLE))

@@ -2,10 +2,12 @@
 
     Step   := source, check      something that is looked at in every call
     source := (ARGUMENT, name) | (NAME, scope, name) | (CONSTANT, object)
-            | (ATTRIBUTE, step, name) | (ITEM, step, key) | (MADE, step): the array of a list
+            | (ATTRIBUTE, step, name) | (ITEM, step, key)
+            | (MADE, step, function): the array that the function makes of a list, or of another
+              package's array
     check  := (ANY,) | (SAME, object) | (TYPE, class) | (SIZED, class, length) | (EQUAL, int)
-            | (ARRAY, dtype, shape, strides, flags) | (FLOAT,) | (INTEGER,) | (NUMBER, class)
-            | (BITS, float) | (LISTED,)
+            | (ARRAY, dtype, shape, strides, flags[, class]) | (SHARED, step): an array of the
+              same memory | (FLOAT,) | (INTEGER,) | (NUMBER, class) | (BITS, float) | (LISTED,)
 
 `plan` makes one of compiled code, `front` one of an entry on disk; here they become what the
 compiled function reads.
@@ -157,8 +159,8 @@ class _Words:
                 return (Source.NAME, *around, self.address(name))
             case (Source.ATTRIBUTE | Source.ITEM as kind, int() as base, key):
                 return kind, base, 0, self.address(key)
-            case (Source.MADE, int() as base):
-                return Source.MADE, base, 0, self.address(np.asarray)
+            case (Source.MADE, int() as base, function):
+                return Source.MADE, base, 0, self.address(function)
             case (_, constant):
                 return Source.CONSTANT, 0, 0, self.address(constant)
         raise AssertionError(f"no source: {source}")
@@ -176,8 +178,9 @@ class _Words:
         match check:
             case (Check.SAME, value):
                 return Check.SAME, 0 if value is MISSING else self.address(value)
-            case (Check.ARRAY, dtype, shape, strides, flags):
-                return self.array(dtype, shape, strides, flags)
+            case (Check.ARRAY, dtype, shape, strides, flags, *kind):
+                layout = self.array(dtype, shape, strides, flags)
+                return Check.ARRAY, self.address(kind[0] if kind else np.ndarray), *layout
             case (Check.NUMBER, kind):
                 return Check.NUMBER, self.address(kind), np.dtype(kind).itemsize
             case (Check.BITS, number):
@@ -188,11 +191,11 @@ class _Words:
                 return check
 
     def array(self, dtype: Any, shape: Sequence[int], strides: Sequence[int], flags: int) -> Words:
-        """Return the check of a layout; its memory goes from `low` to `high` around its data."""
+        """Return the words of a layout; its memory goes from `low` to `high` around its data."""
         reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
         low, high = sum(min(0, r) for r in reach), sum(max(0, r) for r in reach)
         head = self.address(dtype), len(shape), FLAGS, flags, low, high + dtype.itemsize
-        return (Check.ARRAY, *head, *shape, *strides)
+        return (*head, *shape, *strides)
 
     def part(self, kind: int, what: Any) -> Words:
         """Return one thing of what comes back."""

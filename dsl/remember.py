@@ -84,7 +84,7 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> front.Data 
     known = match.known
     typed = known.typed
     code = known.routine.code if known.routine is not None else None
-    short = code.short(match.held) if isinstance(code, CompiledCode) else None
+    short = code.short(match.arrays()) if isinstance(code, CompiledCode) else None
     if short is None or not typed.steady or not short.code.library.key or recipe.finish:
         return None
     prefixes, owners = _owners(typed)
@@ -248,7 +248,7 @@ def _check(check: tuple[Any, ...]) -> list[Any]:
             return [Check.NUMBER, "complex" if kind is complex else np.dtype(kind).name]
         case (Check.SIZED, kind, length) if kind in (tuple, list):
             return [Check.SIZED, kind.__name__, length]
-        case (Check.TYPE | Check.SIZED, *_):
+        case (Check.TYPE | Check.SIZED | Check.ARRAY, *_):
             raise Unknown
     return list(check)
 

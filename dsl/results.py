@@ -25,7 +25,7 @@ from ..lowering.later import Later
 from .elaborate.typed import Argument, Constant, Many, New, Part, Return, Strided
 from .elaborate.values import Path
 from .forms import Getter, Match, Specialisation, exchanged
-from .keys import has_arrays, is_like_tuple
+from .keys import has_arrays, is_foreign, is_like_tuple, quick_key
 
 if TYPE_CHECKING:
     from ..backends.runtime import given as passed
@@ -63,7 +63,7 @@ def _run(match: Match, arguments: Arguments) -> Any:
             for write_back in after:
                 write_back()
         elif match.is_direct:
-            results = routine.run(_as_they_are(known, given))
+            results = routine.run(_unprepared(known, given))
         else:
             arrays, after = prepared(known, given, arguments)
             _separate(arrays, given, known)
@@ -80,14 +80,20 @@ def _run(match: Match, arguments: Arguments) -> Any:
     return returned(known.typed.returns, results, arguments, find)
 
 
-def _as_they_are(known: Specialisation, given: Sequence[Any]) -> list[Any]:
+def _unprepared(known: Specialisation, given: Sequence[Any]) -> list[Any]:
     """Return the arrays of a call whose key says that they need no preparation."""
-    return [
-        value
-        if type(value) in _AS_THEY_ARE or (dtype is None and type(value) is not list)
-        else np.asarray(value, dtype)
-        for value, dtype in zip(given, known.scalars, strict=True)
-    ]
+    arrays = list(given)
+    for at, (value, dtype) in enumerate(zip(given, known.scalars, strict=True)):
+        if type(value) in _AS_THEY_ARE:
+            continue
+        if type(value) is list or dtype is not None:
+            arrays[at] = np.asarray(value, dtype)
+            continue
+        path = known.typed.passed[at]
+        arrays[at] = as_array(value, str(path))
+        if known.procedure.parameters[at].written:
+            _refuse_copy(value, arrays[at], path, known.procedure.span)
+    return arrays
 
 
 def _is_direct(
@@ -104,7 +110,9 @@ def _is_direct(
             return False
         if array is value or type(value) is list:
             continue
-        if dtype is None or isinstance(value, np.ndarray):
+        if dtype is not None and not isinstance(value, np.ndarray):
+            continue
+        if not is_foreign(value) or quick_key(as_array(value), False) != quick_key(array, False):
             return False
     return True
 

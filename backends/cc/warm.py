@@ -52,7 +52,7 @@ class Source:
 class Check:
     """What a value has to be."""
 
-    ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED = range(11)
+    ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED, SHARED = range(12)
 
 
 class New:

@@ -1,6 +1,7 @@
 """From whatever a user passes to an array that compiled code may touch.
 
     as_array(value)            NumPy's view of it, copied only where there is no array yet
+    conversion(value)          the function of NumPy's that does so for all values of its class
     prepare(array, written)    the same or a packed copy, and what to write back afterwards
     describe(array)            its layout, which is part of the specialisation
     overlaps(arrays)           which of them share memory
@@ -20,6 +21,7 @@ from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
+from ..cuda.protocols import may_be_there
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,6 +31,8 @@ EFFORT = 100_000
 """How much work one pair may cost to find out whether it shares memory; beyond, it does."""
 _FEW = 1 << 20
 """Arrays of more elements than this are not searched for overlap with themselves."""
+_LABELLED = ("__dask_graph__", "to_numpy", "coords", "chunks")
+"""What classes have of which `_require_plain` may refuse a value."""
 _CASTS = {"g": "float64", "G": "complex128"}
 
 
@@ -75,7 +79,7 @@ def as_array(value: object, name: str = "the argument") -> Array:
                        "copy it to the host first")  # fmt: skip
     _require_plain(value, name)
     try:
-        return _converted(value)
+        return _converter(value)(value)
     except (ValueError, TypeError, BufferError, RuntimeError) as why:
         if isinstance(value, list | tuple):
             message = f"the rows of `{name}` are of different lengths"
@@ -105,6 +109,18 @@ def _require_plain(value: object, name: str) -> None:
     if hasattr(kind, "chunks"):
         raise _refused("CD0701", f"`{name}` ({kind.__name__}) is stored in chunks, and would be "
                        "loaded as a whole", "pass `x[...]`, or a part of it")  # fmt: skip
+
+
+def conversion(value: object) -> Callable[[Any], Array] | None:
+    """Return NumPy's function that does what `as_array` does with all values of a class, or raises.
+
+    None where only `as_array` can tell whether a value is refused, or is a device's.
+    """
+    if any(hasattr(type(value), name) for name in _LABELLED):
+        return None
+    if may_be_there(value):  # `from_dlpack` refuses memory that is not the host's
+        return np.from_dlpack if hasattr(value, "__dlpack__") else None
+    return _converter(value)
 
 
 def describe(value: object, name: str = "the argument") -> Layout:
@@ -216,13 +232,10 @@ def overlaps_itself(array: Array) -> bool:
     return bool((np.diff(offsets) < array.itemsize).any())
 
 
-def _converted(value: object) -> Array:
-    """Return an array of a foreign value: by NumPy's protocols, else by DLPack."""
-    if hasattr(value, "__dlpack__") and not (
-        hasattr(value, "__array__") or hasattr(value, "__array_interface__")
-    ):
-        return np.from_dlpack(value)
-    return np.asarray(value)
+def _converter(value: object) -> Callable[[Any], Array]:
+    """Return what makes an array of a foreign value: by NumPy's protocols, else by DLPack."""
+    numpys = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    return np.from_dlpack if hasattr(value, "__dlpack__") and not numpys else np.asarray
 
 
 def _writable(array: Array, name: str) -> None:

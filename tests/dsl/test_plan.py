@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import ctypes
 import functools
 import gc
 import textwrap
@@ -287,7 +289,7 @@ def test_arrays_that_overlap(long_ways: list[str]) -> None:
     np.testing.assert_array_equal(z, before + 1)
 
 
-def test_subclasses_tensors_and_odd_arrays_go_the_long_way(long_ways: list[str]) -> None:
+def test_other_classes_and_odd_arrays_are_met_the_long_way(long_ways: list[str]) -> None:
     f = made("def f(x):\n    return x + 1")
     x = np.zeros(4)
     repeated(long_ways, lambda: f(x))
@@ -296,6 +298,95 @@ def test_subclasses_tensors_and_odd_arrays_go_the_long_way(long_ways: list[str])
         long_ways.clear()
         np.testing.assert_array_equal(f(other), np.ones(4))
         assert long_ways == ["f"]
+
+
+class Shared:
+    """An array by one protocol of NumPy's, or a copy of it."""
+
+    def __init__(self, array: np.ndarray, copies: bool = False) -> None:
+        self.array, self.copies = array, copies
+
+
+class Interface(Shared):
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.array.__array_interface__
+
+
+class Capsule(Shared):
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+class Converted(Shared):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.array.copy() if self.copies else self.array
+
+
+def subclassed(array: np.ndarray) -> np.ndarray:
+    return array.view(np.recarray)
+
+
+FOREIGN = [subclassed, memoryview, Interface, Capsule, Converted]
+
+
+@pytest.mark.parametrize("wrap", FOREIGN)
+def test_arrays_of_other_classes_go_the_short_way(
+    long_ways: list[str], wrap: Callable[[Any], Any]
+) -> None:
+    f = made("def f(y, x):\n    y += x\n    return y, y[1:], np.sum(x)")
+    x, y = np.arange(4.0), np.zeros(4)
+    for given in ((wrap(y), x), (wrap(y), wrap(x)), (y, wrap(x))):
+        y[:] = 0
+        for same, view, total in repeated(long_ways, lambda given=given: f(*given)):
+            assert same is given[0] and type(view) is np.ndarray and np.shares_memory(view, y)
+            assert total == 6.0
+        np.testing.assert_array_equal(y, 8 * x)
+    short, counts = np.ones(2), np.zeros(4, int)
+    f(wrap(short), wrap(short + 1))
+    np.testing.assert_array_equal(short, [3.0, 3.0])
+    f(y, wrap(counts))
+    np.testing.assert_array_equal(y, 8 * x)
+    with pytest.raises(pe.CdError, match="share memory"):
+        f(wrap(y[1:]), wrap(y[:-1]))
+    y.flags.writeable = False
+    if wrap is not memoryview and wrap is not Capsule:  # those are not written at all then
+        with pytest.raises(pe.CdError, match="read-only"):
+            f(wrap(y), wrap(x))
+    np.testing.assert_array_equal(y, 8 * x)
+
+
+def test_reading_foreign_arrays_that_overlap_the_one_that_is_written(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[:] = x[::-1]")
+    for wrap in FOREIGN:
+        x, y = np.arange(4.0), np.zeros(4)
+        repeated(long_ways, lambda wrap=wrap, x=x, y=y: f(y, wrap(x)))
+        f(x, wrap(x))
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_copy_is_read_and_never_written_in_silence(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[:] = x")
+    x, one, other = np.arange(4.0), Converted(np.zeros(4)), Converted(np.zeros(4), copies=True)
+    repeated(long_ways, lambda: f(one, Converted(x, copies=True)))
+    np.testing.assert_array_equal(one.array, x)
+    with pytest.raises(pe.CdError, match="cannot be written in place"):
+        f(other, x)
+    with pytest.raises(pe.CdError, match="cannot be written in place"):
+        CdFunction._call(f, other, x)
+
+
+def test_buffers_of_python_are_arrays(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[:] = y + x\n    return y")
+    for buffer in (array.array("i", [1, 2]), (ctypes.c_int * 2)(1, 2), bytearray(b"\1\2")):
+        assert all(y is buffer for y in repeated(long_ways, lambda buffer=buffer: f(buffer, 0)))
+        f(buffer, memoryview(buffer))
+        assert list(buffer) == [2, 4]
+    with pytest.raises(pe.CdError, match="read-only"):
+        f(memoryview(b"abc"), 1)
 
 
 def test_an_array_that_became_read_only_or_another(long_ways: list[str]) -> None:

@@ -65,7 +65,8 @@ def test_checks() -> None:
     wanted = [
         (Check.SAME, value), (Check.TYPE, list), (Check.SIZED, tuple, 3), (Check.FLOAT,),
         (Check.NUMBER, np.int16), (Check.ARRAY, dtype, (2, 3), (-4, 8), 0x500),
-        (Check.BITS, -0.0), (Check.LISTED,),
+        (Check.BITS, -0.0), (Check.LISTED,), (Check.SHARED, 4),
+        (Check.ARRAY, dtype, (), (), 0x400, np.recarray),
     ]  # fmt: skip
     words, kept = words_of(*(Step((Source.CONSTANT, value), check) for check in wanted))
     read = []
@@ -78,15 +79,17 @@ def test_checks() -> None:
     assert read[3] == [Check.FLOAT, 6]
     assert read[4] == [Check.NUMBER, 8, id(np.int16), 2]
     head = [id(dtype), 2, 0x500, 0x500, -4, 20]
-    assert read[5] == [Check.ARRAY, 16, *head, 2, 3, -4, 8]
+    assert read[5] == [Check.ARRAY, 17, id(np.ndarray), *head, 2, 3, -4, 8]
     assert read[6] == [Check.BITS, 7, -(2**63)]
-    assert read[7] == [Check.LISTED, 6]
+    assert read[7] == [Check.LISTED, 6] and read[8] == [Check.SHARED, 7, 4]
+    assert read[9] == [Check.ARRAY, 13, id(np.recarray), id(dtype), 0, 0x500, 0x400, 0, 4]
     assert any(one is dtype for one in kept) and any(one is value for one in kept)
 
 
 def test_an_array_is_made_of_a_list() -> None:
-    words, _ = words_of(Step((Source.ARGUMENT, "x"), (Check.LISTED,)), Step((Source.MADE, 0)))
-    assert words[6:10] == [Source.MADE, 0, 0, id(np.asarray)]
+    make = np.asarray
+    words, _ = words_of(Step((Source.ARGUMENT, "x"), (Check.LISTED,)), Step((Source.MADE, 0, make)))
+    assert words[6:10] == [Source.MADE, 0, 0, id(make)]
 
 
 def test_one_that_is_too_long_is_no_plan() -> None:

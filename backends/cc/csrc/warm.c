@@ -34,6 +34,7 @@ extern void PyErr_Clear(void), PyErr_SetObject(Object *, Object *);
 extern Object *PyObject_GetAttr(Object *, Object *), *PyObject_GetItem(Object *, Object *);
 extern Object *PyObject_Call(Object *, Object *, Object *);
 extern Object *PyObject_CallObject(Object *, Object *);
+extern int PyObject_RichCompareBool(Object *, Object *, int);
 extern intptr_t PyObject_Size(Object *), PyList_Size(Object *), PyTuple_Size(Object *);
 extern Object *PyDict_GetItemWithError(Object *, Object *);
 extern Object *PyList_New(intptr_t), *PyList_GetItem(Object *, intptr_t);
@@ -63,7 +64,7 @@ extern void PyObject_GC_Del(void *);
 #define OWNED 0x0501  // of an array's flags: in C order, aligned, writable
 
 enum { ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT, MADE };
-enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED };
+enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED, SHARED };
 enum { NEW_ARRAY, NEW_FLOAT, NEW_INTEGER, NEW_BOOL, NEW_COMPLEX, NEW_NUMBER, NEW_EMPTY,
        NEW_MADE };
 enum { OBJECT, VALUE, RESULT, VIEW };
@@ -74,7 +75,7 @@ typedef struct {
 } Value;
 
 typedef struct {
-    int64_t descr, rank, mask, flags, low, high, layout[];
+    int64_t type, descr, rank, mask, flags, low, high, layout[];
 } Layout;
 
 typedef struct {
@@ -172,11 +173,21 @@ static Object *found(Call *call, const Value *value)
     }
 }
 
+// Whether two types of elements are the same: buffers of Python make theirs in each call. They are
+// NumPy's, which compares them without any Python code.
+static int is_descr(Object *one, Object *other)
+{
+    if (one == other || one->type != other->type) return one == other;
+    const int same = PyObject_RichCompareBool(one, other, 2);  // whether they are equal
+    if (same < 0) PyErr_Clear();
+    return same == 1;
+}
+
 static int is_array(Call *call, int at, const Layout *layout)
 {
     const Array *array = (const Array *)call->values[at];
-    if (!array || array->head.type != known.array) return 0;
-    if (array->descr != (Object *)layout->descr || array->rank != layout->rank) return 0;
+    if (!array || array->head.type != (Object *)layout->type) return 0;
+    if (array->rank != layout->rank || !is_descr(array->descr, (Object *)layout->descr)) return 0;
     if ((array->flags & layout->mask) != layout->flags) return 0;
     for (int64_t axis = 0; axis < layout->rank; axis++) {
         if (array->shape[axis] != layout->layout[axis]) return 0;
@@ -226,6 +237,10 @@ static int fits(Call *call, int at, const Value *value)
         return is_listed(object, 1);
     case ARRAY:
         return is_array(call, at, (const Layout *)value->rest);
+    case SHARED:  // as an array found before, which is compared with a layout later
+        wanted = call->values[value->rest[0]];
+        if (object->type != known.array || wanted->type != known.array) return 0;
+        return ((Array *)object)->data == ((Array *)wanted)->data;
     case FLOAT:
         if (object->type != &PyFloat_Type) return 0;
         number->real[0] = PyFloat_AsDouble(object);

@@ -128,7 +128,10 @@ def _accumulator(
 
 
 def _may_be_new(frame: Frame, target: s.Subscript, op: Op | None) -> bool:
-    """Whether the target may be a new array: a local that is unset, or one fully overwritten."""
+    """Whether the target may be a new array: a local that is unset, or one fully overwritten.
+
+    Under a guard on letters a part of the array is written, whatever its sizes are.
+    """
     if not isinstance(target.value, s.Name) or op is not None:
         return False
     name = target.value.id
@@ -139,6 +142,8 @@ def _may_be_new(frame: Frame, target: s.Subscript, op: Op | None) -> bool:
     ]
     if name not in frame.names:
         return True
+    if frame.guards and isinstance(frame.names[name], Array):
+        return False
     return len(plain) == len(target.items) == len(set(plain))
 
 
@@ -242,18 +247,26 @@ def _is_written(frame: Frame, name: s.Name, bound: Array) -> bool:
     assert letters is not None
     if bound.rank != len(letters.outer) or bound.base is None:
         return False
-    sizes = [letters.extents.get(x) for x in letters.outer.values()]
-    pairs = [(a, b) for a, b in zip(sizes, bound.shape, strict=True) if a is not None]
-    known, node = frame.ctx.known, bound.base.node
-    if all(known.equal(a, b) for a, b in pairs):
-        return True
-    if any(known.differ(a, b) for a, b in pairs):
-        return False
+    same = _has_sizes(frame, bound)
+    if same is not None:
+        return same
+    node = bound.base.node
     given = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
     others = (at for at in looking_at(frame, node) if at != (frame, name.id))
     if node in given or next(others, None) is not None:
         raise index_refusals.written_or_new(name)
     return False
+
+
+def _has_sizes(frame: Frame, bound: Array) -> bool | None:
+    """Whether an array has the sizes of the letters on the left; None where only run time tells."""
+    letters, known = frame.letters, frame.ctx.known
+    assert letters is not None
+    sizes = [letters.extents.get(x) for x in letters.outer.values()]
+    pairs = [(a, b) for a, b in zip(sizes, bound.shape, strict=True) if a is not None]
+    if all(known.equal(a, b) for a, b in pairs):
+        return True
+    return False if any(known.differ(a, b) for a, b in pairs) else None
 
 
 def _settle_sizes(frame: Frame) -> None:
@@ -346,6 +359,10 @@ def _emit_body(
     if where.place is None:
         assert isinstance(target.value, s.Name)
         shape = tuple(letters.extents[letters.outer[name]] for name in where.letters)
+        bound = frame.names.get(target.value.id)
+        if isinstance(bound, Array) and bound.base is not None and bound.rank == len(shape):
+            if bound.kind.dtype is not scalar.kind.dtype and _has_sizes(frame, bound) is None:
+                raise index_refusals.written_or_new(target.value)  # of which type is it
         node = ctx.node(where.name, shape, scalar.kind.dtype)
         frame.names[target.value.id] = ctx.whole(node, target.span)
         access = Access(node, tuple(var(letters.outer[name]) for name in where.letters))

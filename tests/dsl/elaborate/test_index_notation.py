@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.idx import i, j
 from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Assign, Check
 from tests.compare import assert_same
@@ -150,3 +153,30 @@ def test_whether_others_see_what_is_written_is_not_left_to_the_run() -> None:
     )
     with pytest.raises(CdError, match="CD0301.*known at run time only whether `t` is written"):
         pe.cd_from_source(text, {"np": np}, backend="numpy")(np.zeros(3), np.ones(3))
+
+
+@pe.cd
+def _guarded(a: Any, b: Any, c: Any) -> Any:
+    v[i, j] = a[j, 1] + b[i, 1]
+    if c[i]:
+        v[i, j] = v[j, 1]
+    return v
+
+
+@pe.cd
+def _twice(a: Any, b: Any) -> Any:
+    v[i] = a[i]
+    v[i] = b[i]
+    return v
+
+
+def test_statements_over_all_letters_are_the_same_for_run_time_sizes() -> None:
+    rng = np.random.default_rng(1)
+    for n in range(2, 8):  # run-time sizes from the fourth on
+        a, b, c = rng.random((n, n)), rng.random((n, n)), rng.random(n) < 0.5
+        wanted = a[:, 1] + b[:, 1:2]
+        wanted[c] = wanted[:, 1]
+        np.testing.assert_array_equal(_guarded(a, b, c), wanted)
+        assert _twice(a[0], np.arange(n)).dtype == np.float64
+    with pytest.raises(pe.CdError, match="CD0301"):
+        _guarded(a, b, c[1:])

@@ -7,7 +7,7 @@ from math import inf, nan
 
 import numpy as np
 
-from ...lowering.diagnostic import CdTypeError
+from ...lowering.diagnostic import CdError, CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
@@ -66,8 +66,10 @@ def mean_of(
     keepdims: bool = False,
     where: Expr | None = None,
 ) -> Value:
-    """Return the mean over some axes of an array."""
+    """Return the mean over some axes of an array; that of an integer `dtype` is truncated to it."""
     own = array.kind.dtype
+    if dtype is not None and dtype.kind == "b":
+        raise _not_worked_out(site, "mean", array, dtype, "leave `dtype=` out, or use `np.any`")
     kind = Kind(dtype or (dtypes.float64 if own.kind in "biu" else own))
     total = accumulate(site, OPS["add"], array, axes, kind, keepdims, where)
     number = number_of_elements(site, array, axes, where, keepdims)
@@ -75,12 +77,13 @@ def mean_of(
 
 
 def _divided(site: Site, total: Value, number: Value, kind: Kind) -> Value:
-    """Return total / number in the type of the total."""
-    dtype = kind.dtype.compute
+    """Return total / number in the type of the total; integers are divided in float64."""
+    dtype = dtypes.float64 if kind.dtype.kind in "iu" else kind.dtype.compute
 
     def combine(left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
         by = cast(right[0], dtype.real) if dtype.kind != "c" else cast(right[0], dtype)
-        return Apply(OPS["div"], (cast(left[0], dtype), by), dtype), kind
+        quotient = Apply(OPS["div"], (cast(left[0], dtype), by), dtype)
+        return (cast(quotient, kind.dtype) if kind.dtype.kind in "iu" else quotient), kind
 
     return elementwise(site.ctx, combine, [total, number], site.span)
 
@@ -128,6 +131,11 @@ def variance_method(root: bool) -> Body:
     return body
 
 
+def _not_worked_out(site: Site, what: str, array: Array, dtype: DType, way: str) -> CdError:
+    text = f"the {what} of {describe(array)} is not worked out in {dtype}"
+    return error("CD0404", CdTypeError, text, site.span, helps=(way,))
+
+
 def _variance(
     site: Site,
     array: Array,
@@ -141,10 +149,11 @@ def _variance(
     array = settled(site.ctx, array, "values", site.span)
     own = array.kind.dtype
     kind = Kind(dtype or (dtypes.float64 if own.kind in "biu" else own))
+    if kind.dtype.kind in "biu":
+        raise _not_worked_out(site, "variance", array, kind.dtype, "leave `dtype=` out")
     if own.kind == "c" and kind.dtype.kind != "c":
-        text = f"the variance of {describe(array)} is not worked out in {kind.dtype}"
-        helps = ("leave `dtype=` out, or take a part: `.real`, `.imag`",)
-        raise error("CD0404", CdTypeError, text, site.span, helps=helps)
+        way = "leave `dtype=` out, or take a part: `.real`, `.imag`"
+        raise _not_worked_out(site, "variance", array, kind.dtype, way)
     centre = mean_of(site, array, axes, kind.dtype, keepdims=True, where=where)
     centre = stored_once(site, centre, "mean")
     distance = elementwise(

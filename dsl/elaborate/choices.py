@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...lowering.diagnostic import CdError, CdTypeError, Span
+from ...lowering.diagnostic import CdError, CdShapeError, CdTypeError, Span
 from ...lowering.ir.expressions import Expr
+from ...lowering.ir.walk import free_symbols
 from .arrays import as_scalar, describe, elementwise
 from .bindings import is_number
 from .context import Context, error
@@ -20,7 +21,8 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
     """Return one of two values as a test of the run says: numbers, arrays of one shape, or tuples
     of those. Where Python has one of two arrays it is a copy, which `check_sharing` follows.
 
-    CdTypeError CD0463 or CdShapeError CD0301 for anything else.
+    CdTypeError CD0463 or CdShapeError CD0301 for anything else, also where a test of run-time
+    sizes decides between arrays of different sizes: the sizes have to be known for it.
     """
     if isinstance(yes, Group) and isinstance(no, Group):
         alike = (yes.kind, yes.fields, yes.made) == (no.kind, no.fields, no.made)
@@ -33,6 +35,9 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
     if isinstance(yes, Array) and isinstance(no, Array) and ranks[0] == ranks[1]:
         for axis, (one, other) in enumerate(zip(yes.shape, no.shape, strict=True)):
             what = f"the choices have different sizes along axis {axis}"
+            if free_symbols(test) & ctx.sizes and not ctx.known.equal(one, other):
+                text = f"{what}, which depends on a size"
+                raise error("CD0301", CdShapeError, text, span)
             ctx.equal_extents(one, other, what, span)
     elif any(isinstance(v, Group) for v in (yes, no)) or any(ranks) and not ctx.pointwise:
         raise _unlike(yes, no, span)

@@ -283,7 +283,7 @@ def _loads(node: object) -> Iterator[s.Name]:
             yield from loads_in(annotation)
             yield from loads_in(value)
             yield from _target_loads(target)
-        case s.Name() | s.Lambda():
+        case s.Name() | s.Lambda() | s.Comprehension():
             yield from names_in(node)
         case _:
             for part in parts(node):
@@ -413,7 +413,7 @@ def _blocks(statement: s.Statement) -> tuple[tuple[s.Statement, ...], ...]:
 
 
 def _mentioned(statement: s.Whole) -> frozenset[str]:
-    """Return all names in a statement; a comprehension hides its own from `names_in` alone."""
+    """Return all names in a statement, as targets and as what is read."""
     try:
         return statement.mentioned
     except AttributeError:

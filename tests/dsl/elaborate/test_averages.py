@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,3 +73,24 @@ def test_extremes_that_skip_nan_are_nan_where_there_is_nothing_else(
             found = made(x)
             np.testing.assert_array_equal(found, expected)
             assert found.dtype == expected.dtype
+
+
+def test_means_in_integers_are_truncated() -> None:
+    scope: dict[str, Any] = {"np": np}
+    text = "def f(i): return np.mean(i, dtype=np.int32), i.mean(0, dtype=int), np.mean(i * 1.5, 1, int)"
+    i = np.arange(-6, 6).reshape(3, 4)
+    plain = dict(scope)
+    exec(text, plain)
+    found = pe.cd_from_source(text, scope, backend="numpy")(i)
+    for one, other in zip(found, plain["f"](i), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [("np.std(i, dtype=np.int32)", "variance"), ("np.mean(i, dtype=bool)", "mean")],
+)
+def test_types_without_means_are_refused(call: str, what: str) -> None:
+    with pytest.raises(pe.CdError, match=f"CD0404.*the {what} of"):
+        pe.cd_from_source(f"def f(i): return {call}", {"np": np}, backend="numpy")(np.arange(4))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.diagnostic import CdError
 from tests.compare import assert_same
 from tests.language.ask import run
@@ -45,3 +48,14 @@ def test_a_choice_has_one_shape(expression: str, code: str) -> None:
     with pytest.raises(CdError) as caught:
         run("numpy", "x, y", f"return {expression}", X, Y)
     assert caught.value.code == code
+
+
+@pe.cd
+def _by_size(x: Any) -> Any:
+    return x[:4] * 2 if len(x) >= 4 else x
+
+
+def test_a_test_of_sizes_decides_between_arrays_of_different_sizes() -> None:
+    for n in (2, 4, 6, 3, 7, 1, 8):  # run-time sizes from the fourth on
+        x = np.ones(n)
+        np.testing.assert_array_equal(_by_size(x), x[:4] * 2 if n >= 4 else x)

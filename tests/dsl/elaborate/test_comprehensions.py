@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,3 +44,21 @@ def test_no_index_is_checked_for_items_that_a_test_leaves_out(backend: str) -> N
     assert f(np.arange(4.0), np.arange(100)) == 6.0
     with pytest.raises(IndexError, match="index 4 is out of range"):
         pe.cd_from_source("lambda x, k: sum(x[j] for j in k)", {})(np.arange(4.0), np.arange(100))
+
+
+def test_the_variable_of_a_comprehension_is_not_that_of_a_loop_before_it() -> None:
+    text = """
+def f(x):
+    w = (0.5, 0.25, 2.0)
+    for t in range(2):
+        s = sum(x[k] for k in range(3))
+        for k in range(3):
+            x[k] += w[k] * s
+    return s
+"""
+    wanted, found = np.ones(3), np.ones(3)
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    s = scope["f"](wanted)
+    assert pe.cd_from_source(text, {}, backend="numpy")(found) == s
+    np.testing.assert_array_equal(found, wanted)

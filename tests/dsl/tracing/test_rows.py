@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -18,8 +20,13 @@ TEXT = """def f(x, y):
 """
 
 
+@functools.cache
+def on(text: str, backend: str) -> pe.CdFunction:
+    return pe.cd_from_source(text, {"np": np}, backend=backend)
+
+
 def traced(backend: str, **wanted: object) -> pe.Trace:
-    f = pe.cd_from_source(TEXT, backend=backend)
+    f = on(TEXT, backend)
     with pe.trace(**wanted) as trace:
         f(np.arange(12.0).reshape(3, 4), np.zeros((3, 4)))
     return trace
@@ -53,7 +60,7 @@ NANS = """def f(x, y, k, c):
 def test_the_first_nan_is_what_a_full_trace_shows(seed: int, wanted: dict, backend: str) -> None:
     """Operands, old values and subscripts are those before the statement, though most are taken
     behind it."""
-    f = pe.cd_from_source(NANS, {"np": np}, backend=backend)
+    f = on(NANS, backend)
     rng = np.random.default_rng(seed)
     x, y = rng.integers(0, 9, (2, 4, 4)) * 1.0
     c = np.zeros((4, 4), complex) + (seed > 0)

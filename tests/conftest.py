@@ -20,6 +20,9 @@ from tests.counted import COUNTED, OUTPUT
 
 TESTS = Path(__file__).resolve().parent
 DEFAULT_BACKENDS = ("numpy", "cc")
+QUICK = ("dsl", "language", "lowering")
+"""Folders whose programs the C compiler optimizes little: their tests are about what comes before
+it, and it takes as long as all that. The others, and the hunts, run what users do by default."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,7 +85,8 @@ def verified(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.name == "test_settings.py":
         yield
         return
-    with settings.override(verify=True):
+    quick = request.path.relative_to(TESTS).parts[0] in QUICK
+    with settings.override(verify=True, **({"optimize": "g"} if quick else {})):
         yield
 
 

@@ -255,6 +255,7 @@ def test_captured_and_given_tensors() -> None:
         g(pe.tensor("c", (2,), dtype="f8", constant=True))
 
 
+@pe.override(optimize=3)
 def test_settings_and_backends_make_another_form() -> None:
     f, _ = made(DOUBLE)
     x = np.ones(2)

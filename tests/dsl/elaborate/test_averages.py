@@ -77,7 +77,10 @@ def test_extremes_that_skip_nan_are_nan_where_there_is_nothing_else(
 
 def test_means_in_integers_are_truncated() -> None:
     scope: dict[str, Any] = {"np": np}
-    text = "def f(i): return np.mean(i, dtype=np.int32), i.mean(0, dtype=int), np.mean(i * 1.5, 1, int)"
+    text = """
+def f(i):
+    return np.mean(i, dtype=np.int32), i.mean(0, dtype=int), np.mean(i * 1.5, 1, int)
+"""
     i = np.arange(-6, 6).reshape(3, 4)
     plain = dict(scope)
     exec(text, plain)

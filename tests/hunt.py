@@ -74,6 +74,13 @@ PARTS = (
     ),
     Part("sweep", "tests.programs.sweep", (), (0, 60, 20_000), jobs=True),
     Part("wide", "tests.programs.sweep", ("--shapes", "large"), (0, 0, 12_000), jobs=True),
+    Part(
+        "settings",
+        "tests.programs.sweep",
+        ("--settings", "random", "--shapes", "both"),
+        (0, 40, 20_000),
+        jobs=True,
+    ),
     Part("lanes", "tests.backends.emit.random_lanes", (), (0, 20, 1_000)),
     Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
     Part("cache", "tests.dsl.cache_attack", (), (0, 0, 130), "--rounds"),
@@ -81,9 +88,8 @@ PARTS = (
 )
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
 drawn policy numbers) and large (as users run them), functions of plain Python, kernels whose
-threads are fibres, NumPy's functions on small and large arrays, loops over lanes as
-vectors, routines over streams, processes
-that share a cache, and texts with faults."""
+threads are fibres, NumPy's functions on small and large arrays, and at drawn settings, loops over
+lanes as vectors, routines over streams, processes that share a cache, and texts with faults."""
 
 
 def is_there(part: Part) -> bool:

@@ -2,10 +2,12 @@
 
     python -m tests.programs.sweep --types all --shapes small --seed 1 --jobs 2
     python -m tests.programs.sweep --types f8,u1 --shapes large --only cumsum --backend numpy
+    python -m tests.programs.sweep --settings random --programs 4000
 
 A case is a row of `expressions` with one element type, one size and drawn values and layouts. It
 is right where results, their types, the arguments after the call and what shares memory are
-NumPy's, at default settings; where NumPy raises, an error is wanted. What is refused is counted.
+NumPy's, at default settings or at drawn ones for each batch, `open` ones have run-time sizes; where
+NumPy raises, an error is wanted. What is refused is counted.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,11 +33,15 @@ from . import batch
 from .agreement import Taken, parted, taken
 from .expressions import GROUPS
 from .isolate import Child, Crashed, first_ready
+from .open_sizes import open_sizes
 from .operands import NAMES, Given, made
 from .rows import TOLERANCES
+from .thresholds import lowered
+from .ways import Ways, drawn, usual
 
 TYPES = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
 SHAPES = ("small", "large")
+SETTINGS = ("given", "random", "open")
 BATCH = 48
 """Cases in one C file."""
 
@@ -88,13 +94,16 @@ class _Run:
     code: batch.Deferred | None = None
 
 
-def check(cases: Sequence[Case], backend: str = "cc") -> list[Verdict]:
-    """Return what became of each case; C is compiled for all at once."""
-    with batch.installed() as deferring, settings.override(cache=False):
+def check(cases: Sequence[Case], backend: str = "cc", ways: Ways | None = None) -> list[Verdict]:
+    """Return what became of each case, at default settings where there are no ways; C is compiled
+    for all at once."""
+    changed = settings.override(cache=False, **({} if ways is None else ways.settings()))
+    ways = ways or Ways()
+    with batch.installed() as deferring, changed, lowered(ways.thresholds), open_sizes(ways.open):
         runs = [_begun(case, n, deferring) for n, case in enumerate(cases)]
         ready = [run for run in runs if run.code is not None]
         if backend == "cc":
-            _compile(ready)
+            _compile(ready, ways.poison)
         for run in ready:
             if not run.verdict.kind:
                 _finish(run)
@@ -130,16 +139,16 @@ def _told(run: _Run, why: Exception) -> None:
     run.verdict.why = f"raw {type(why).__name__} {at.name}:{at.lineno}: {str(why)[:300]}"
 
 
-def _compile(runs: list[_Run]) -> None:
+def _compile(runs: list[_Run], poisoned: bool) -> None:
     """Compile all at once; where that fails, one by one."""
     codes = [run.code for run in runs if run.code is not None]
     try:
-        made = batch.compile_all([code.procedure for code in codes])
+        made = batch.compile_all([code.procedure for code in codes], poisoned=poisoned)
     except Exception:
         made = []
         for run, code in zip(runs, codes):
             try:
-                code.code = batch.compile_all([code.procedure])[0]
+                code.code = batch.compile_all([code.procedure], poisoned=poisoned)[0]
             except Exception as why:
                 run.verdict.kind = "differs"
                 run.verdict.why = f"not compiled: {str(why)[:300]}"
@@ -210,7 +219,19 @@ class Tally:
         )
 
 
-def sweep(cases: Sequence[Case], backend: str, jobs: int, told: bool = False) -> Tally:
+def ways_of(cases: Sequence[Case], chosen: str) -> Ways | None:
+    """Return how a batch runs: at the settings that were given, or at ones that it draws."""
+    if chosen == "given":
+        return None
+    rng = random.Random(f"{cases[0].seed}:{cases[0]}:settings")
+    if all(case.size == "small" for case in cases) and chosen == "random":
+        return drawn(rng, passes=False)
+    return replace(usual(rng), open=True) if chosen == "open" else usual(rng)
+
+
+def sweep(
+    cases: Sequence[Case], backend: str, jobs: int, told: bool = False, chosen: str = "given"
+) -> Tally:
     """Run the cases, each batch in a process of its own; return the tally."""
     tally = Tally()
     waiting = [list(cases[n : n + BATCH]) for n in range(0, len(cases), BATCH)]
@@ -218,17 +239,17 @@ def sweep(cases: Sequence[Case], backend: str, jobs: int, told: bool = False) ->
     while waiting or running:
         while waiting and len(running) < jobs:
             some = waiting.pop(0)
-            running[Child(check, some, backend)] = some
+            running[Child(check, some, backend, ways_of(some, chosen))] = some
         child = first_ready(list(running))
         some = running.pop(child)
-        for verdict in _answer(child, some, backend):
+        for verdict in _answer(child, some, backend, ways_of(some, chosen)):
             tally.add(verdict, told)
         print(f"\r{tally.line(len(cases))}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return tally
 
 
-def _answer(child: Child, cases: list[Case], backend: str) -> list[Verdict]:
+def _answer(child: Child, cases: list[Case], backend: str, ways: Ways | None) -> list[Verdict]:
     """Return what a process found; after a crash, what a process for each case finds."""
     try:
         answer: list[Verdict] = child.result(900.0)
@@ -237,8 +258,9 @@ def _answer(child: Child, cases: list[Case], backend: str) -> list[Verdict]:
         if len(cases) == 1:
             return [Verdict(cases[0], "differs", f"crashed: {why}")]
     return [
-        one for case in cases for one in _answer(Child(check, [case], backend), [case], backend)
-    ]
+        one for case in cases
+        for one in _answer(Child(check, [case], backend, ways), [case], backend, ways)
+    ]  # fmt: skip
 
 
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
@@ -252,6 +274,8 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--groups", default="", help=f"some of {','.join(GROUPS)}")
     parser.add_argument("--only", default="", help="rows with that text in them")
     parser.add_argument("--backend", choices=("cc", "numpy"), default="cc")
+    parser.add_argument("--settings", choices=SETTINGS, default="given",
+                        help="random: drawn for each batch; open: run-time sizes")  # fmt: skip
     parser.add_argument("--refused", action="store_true", help="list what was refused, too")
     return parser.parse_args(arguments)
 
@@ -260,7 +284,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run from the command line; return 1 where anything was found."""
     options = options_of(arguments)
     cases = cases_of(options)
-    tally = sweep(cases, options.backend, options.jobs, options.refused)
+    tally = sweep(cases, options.backend, options.jobs, options.refused, options.settings)
     print(tally.line(len(cases)))
     for reason, count in tally.refused.most_common(None if options.refused else 20):
         print(f"  refused {count:5}  {reason}")

@@ -2,7 +2,6 @@
 
 #include "fibres.h"
 #include <setjmp.h>
-#include <stdio.h>
 #include <ucontext.h>
 
 #pragma GCC visibility push(hidden)

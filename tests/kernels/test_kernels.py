@@ -67,7 +67,7 @@ def test_any_number_of_threads_gives_the_same_bits(kernel: Kernel) -> None:
 
     def bits(threads: int, profile: str) -> list[bytes]:
         given = copied(args)
-        how = {"schedule": threads > 0, "threads": threads, "parallel_from": 0, "optimize": 1}
+        how = {"schedule": threads > 0, "threads": threads, "parallel_from": 0, "optimize": "g"}
         with settings.override("cc", profile=profile, **how):
             returned = pe.cd(kernel.function)(*given, **kwargs)
         return [number.tobytes() for number in _numbers((returned, given))]

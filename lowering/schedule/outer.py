@@ -17,6 +17,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
 from ..dataclass import dataclass
 from ..ir.expressions import Apply, Dynamic, Expr, Index, Position, Read, Select, reads, walk
@@ -121,9 +122,17 @@ class Outer:
                             continue
                         return False
                     worth |= step == 1 and stride(node, index, inner.symbol) not in (0, 1)
-                if isinstance(stmt, Update):
+                if _accumulates(stmt):
                     worth |= inner.symbol not in symbols_in(stmt.access.index)
         return worth
+
+
+def _accumulates(stmt: Stmt) -> TypeGuard[Store | Update]:
+    """Whether a statement changes an element by what it has."""
+    if not isinstance(stmt, Store):
+        return isinstance(stmt, Update)
+    place = stmt.access.node, stmt.access.index
+    return any((read.node, read.index) == place for read in reads(stmt.value))
 
 
 def can_be_vector(expr: Expr) -> bool:

@@ -10,8 +10,9 @@ A loop of so many rounds that they would keep too much is cut into several. `put
 `lanes`, where that can put the terms together as well behind the loop as in it: it then needs no
 places for lanes there, which rounds would share.
 
-Needs: rounds that are long beside what they add. Guarantees: not a bit changes: what is added, and
-in which order, is what it was.
+Precondition: iterations that are long beside what they add, several of them in `ROOM` bytes for
+each thread, and loops inside that threads do not share as they are, at no cost. Postcondition: not
+a bit changes: what is added, and in which order, is what it was.
 
 >>> from plusequals.lowering.target import Target
 >>> show(lambda program: defer(program, Target(threads=2, parallel_from=10_000)), '''
@@ -51,7 +52,7 @@ from ..passes.access import accesses
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
-from .effort import SCALAR, work_of
+from .effort import SCALAR, rounds_of, total_of, work_of
 from .kinds import is_worth
 from .legal import ends_early, independent, private
 from .nests import normal
@@ -63,6 +64,8 @@ SHARE = 16
 """A round has so many times the work of adding the elements that it keeps, at least."""
 ROOM = 1 << 18
 """How many bytes the rounds of a loop keep at most."""
+EACH = 2
+"""So many iterations that keep something at a time each thread has at least."""
 UNKNOWN = 256
 """So many rounds keep something at a time where their number is not known."""
 
@@ -169,8 +172,11 @@ class _Work(Outermost):
             return (loop,)
         before = len(self.fresh.nodes)
         found = self.sums(loop, mine)
-        made = _Deferral.of(self.fresh, loop, found) if found else None
-        if made is None or not self.is_legal(made, mine, outer):
+        if not self.is_gain(loop, found, outer):
+            return None
+        made = _Deferral.of(self.fresh, loop, found)
+        has_room = made.at_a_time is None or made.at_a_time >= EACH * self.target.threads
+        if not has_room or not self.is_legal(made, mine, outer):
             del self.fresh.nodes[before:]
             return None
         for one in found:
@@ -184,6 +190,26 @@ class _Work(Outermost):
         if not isinstance(stmt, Store | Update) or stmt.access.node.id not in self.own:
             return False
         return _added(stmt) is not None
+
+    def is_gain(self, loop: For, found: list[_Sum], outer: tuple[For, ...]) -> bool:
+        """Whether it is a gain that iterations of a loop keep what they add: not where these are
+        arrays, and half of the work is in loops inside that threads share as they are."""
+        work = work_of(loop).constant
+        if work is None or not any(one.path for one in found):
+            return bool(found)
+        return 2 * self.shared(loop.body, (*outer, loop)) < work
+
+    def shared(self, body: Body, outer: tuple[For, ...]) -> int:
+        """Return how much of the work of statements is in loops that threads share as they are."""
+        total = 0
+        for stmt in body:
+            if not isinstance(stmt, For) or stmt.kind != "serial":
+                continue
+            if is_worth(stmt, self.target.parallel_from) and self.is_free((stmt,), outer):
+                total += total_of(stmt).constant or 0
+            else:
+                total += (rounds_of(stmt).constant or 0) * self.shared(stmt.body, (*outer, stmt))
+        return total
 
     def is_legal(self, made: _Deferral, mine: frozenset[int], outer: tuple[For, ...]) -> bool:
         """Whether the rounds of a loop are independent now; `mine` are those of which each has its
@@ -289,6 +315,11 @@ class _Deferral:
             even = rounds is not None and rounds % count == 0
             plain = replace(plain, lo=var(at), hi=end if even else minimum(end, plain.hi))
         return cls(fresh, plain, tuple(found), kept, pieces)
+
+    @property
+    def at_a_time(self) -> int | None:
+        """How many iterations keep what they add at a time, None where all of them do."""
+        return self.pieces[0].step if self.pieces else None
 
     def nests(self) -> Body:
         """Return the loop that keeps what it would add, and those that add it."""

@@ -41,7 +41,7 @@ for piece in 0..2:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -54,14 +54,14 @@ from ..ir.indexing import Range, Symbol, const, var
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
-from ..ir.walk import reads
+from ..ir.walk import reads, writes
 from ..later import Later
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..passes.summary import bound_in
 from ..target import Target
 from .beside import checked, round_of
-from .effort import SCALAR, total_of
+from .effort import MOST, SCALAR, total_of
 from .kinds import is_worth
 from .legal import independent, is_left, private
 from .nests import around
@@ -77,6 +77,8 @@ Body = tuple[Stmt, ...]
 WIDE, LONG = 16, 4
 """A piece of a loop inside has so many rounds at least, and all have so many times the work that is
 worth sharing: short loops take longer for each round."""
+EVEN, EACH = 512, 4
+"""So many pieces for each thread at most, of which one without loops inside has so many rounds."""
 SHARE = 4
 """A loop has so many times the work of all copies, at least."""
 
@@ -161,34 +163,42 @@ class _Work(Outermost):
         return (found,)
 
     def cut_inside(self, loop: For, known: tuple[Range, ...]) -> Body | None:
-        """Return a loop for each piece of the loop inside, None where these need each other."""
-        *before, inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)] or [loop]
-        count = self.target.threads
-        if not isinstance(inner, For) or inner.kind != "serial" or inner.step != 1:
+        """Return a loop for each piece of the outermost loop inside that needs nothing of its other
+        iterations, whatever the loops around it do; None where there is none."""
+        if not is_worth(loop, LONG * self.target.parallel_from):
             return None
-        if inner is loop or is_left(inner.body):
-            return None
-        if any(not isinstance(stmt, Let) and not _is_scalar(stmt) for stmt in before):
-            return None
-        rounds = (inner.hi - inner.lo).constant
-        least = self.target.parallel_from
-        if rounds is None or rounds < WIDE * count or is_worth(inner, least):
-            return None
-        if not is_worth(loop, LONG * least):
-            return None
-        if (inner.lo.symbols() | inner.hi.symbols()) & bound_in((loop,)):
-            return None
-        turned = replace(inner, body=(replace(loop, body=(*before, *inner.body)),))
-        mine = private(turned, self.only()[id(loop)])
-        if independent(turned, mine, self.own, known) is not None:
-            return None
-        name, span = inner.symbol.name, inner.span
-        self.decisions.append(Decision("parallel", Apart.INSIDE, span=span, variable=name))
-        piece = self.fresh.symbol("piece")
-        part, body = chunks.chunk(inner, piece, count, inner.body, self.fresh)
-        (cut,) = around((part,), body)
-        each = replace(loop, body=tuple(cut if stmt is inner else stmt for stmt in loop.body))
-        return (For(piece, const(0), const(count), 1, (each,), span=loop.span),)
+        for inner in _chain(loop):
+            count = self.pieces_of(inner)
+            if not count or (inner.lo.symbols() | inner.hi.symbols()) & bound_in((loop,)):
+                continue
+            if self.is_large(loop):
+                return None
+            turned = replace(inner, body=_with(loop, inner, inner.body))
+            mine = private(turned, self.only()[id(loop)])
+            if independent(turned, mine, self.own, known) is not None:
+                continue
+            name, span = inner.symbol.name, inner.span
+            self.decisions.append(Decision("parallel", Apart.INSIDE, span=span, variable=name))
+            piece = self.fresh.symbol("piece")
+            part, body = chunks.chunk(inner, piece, count, inner.body, self.fresh)
+            each = _with(loop, inner, around((part,), body))
+            return (For(piece, const(0), const(count), 1, each, span=loop.span),)
+        return None
+
+    def pieces_of(self, loop: For) -> int:
+        """Return in how many pieces threads take a loop, 0 where it has too few iterations; where
+        it has many they are several for each thread: one that is held up gets fewer."""
+        rounds, threads = (loop.hi - loop.lo).constant, self.target.threads
+        if loop.step != 1 or rounds is None or rounds < WIDE * threads or is_left(loop.body):
+            return 0
+        is_inner = not any(isinstance(stmt, For) for stmt in loop.body)
+        return threads * min(EACH, max(1, rounds // ((EVEN if is_inner else WIDE) * threads)))
+
+    def is_large(self, loop: For) -> bool:
+        """Whether a loop writes more than caches hold, where other loops over its arrays pay."""
+        nodes = (node for node in writes((loop,)) if node.rank)
+        written = sum(MOST if node.static_shape is None else node.bytes for node in nodes)
+        return written > 2 * self.target.threads * self.target.l2_bytes
 
     def copied(self, loop: For, mine: frozenset[int]) -> list[_Copy]:
         """Return the arrays that a loop accumulates into; none where one of them is too large."""
@@ -219,6 +229,29 @@ class _Work(Outermost):
         end = const(self.target.threads)
         whole = For(piece, const(0), end, 1, each, span=loop.span)
         return (whole, *(copy.whole() for copy in copied))
+
+
+def _chain(loop: For) -> Iterator[For]:
+    """Yield the loops inside of which each has nothing before it in the one around it but numbers
+    that get names, and nothing behind it."""
+    while True:
+        *before, inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)] or [loop]
+        if inner is loop or not isinstance(inner, For) or inner.kind != "serial":
+            return
+        if any(not isinstance(stmt, Let) and not _is_scalar(stmt) for stmt in before):
+            return
+        yield inner
+        loop = inner
+
+
+def _with(loop: For, inner: For, body: Body) -> Body:
+    """Return a loop with statements in the place of one of its chain."""
+    made = (
+        stmt for one in loop.body for stmt in (
+            body if one is inner else _with(one, inner, body) if isinstance(one, For) else (one,)
+        )
+    )  # fmt: skip
+    return (replace(loop, body=tuple(made)),)
 
 
 def _is_scalar(stmt: Stmt) -> bool:

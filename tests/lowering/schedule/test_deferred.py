@@ -258,3 +258,34 @@ def test_places_that_data_decides_stay() -> None:
     let = Let(d, Const(1, i64))
     made = _of(*_row(let, Update(at(A, var(d)), OPS["add"], read(S))))
     assert defer(made, EAGER) is made
+
+
+ADDED = """
+for k in range(9):
+    a[i, j] += max(x[k, i], x[k, j])
+    b[i, j] += a[i, j]
+return a, b
+"""
+
+
+def test_threads_share_loops_inside_rather_than_keep_arrays() -> None:
+    """What is kept would be larger than all else, and its iterations are done one at a time."""
+    text = "a = np.zeros((60, 60))\nb = np.zeros((60, 60))" + ADDED
+    x = np.random.default_rng(3).standard_normal((9, 60))
+    procedure = _made(text.rstrip()).procedure(x)
+    made = scheduled(procedure, EAGER)
+    assert _shared(made) and not _kept(made)
+    assert _same(interpreted(out_of_order(made), x), interpreted(scheduled(procedure), x))
+
+
+def test_all_threads_have_several_iterations_at_a_time() -> None:
+    text = _loop("s += max(x[i, j])")
+    program = order(lowered(text, x="f32[4000, 129]"), True)
+    room = module.ROOM
+    try:
+        module.ROOM = 4 * module.EACH * EAGER.threads
+        assert deferred(program, EAGER).decisions
+        module.ROOM -= 4
+        assert not deferred(program, EAGER).decisions
+    finally:
+        module.ROOM = room

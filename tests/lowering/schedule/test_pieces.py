@@ -222,3 +222,27 @@ def test_what_is_wrong_is_found_before_anything_is_counted(threads: int) -> None
     with settings.override(threads=threads), pytest.raises(IndexError, match=wrong):
         _made("h[k[i]] += 1").on("cc")(h, k)
     assert not h.any()
+
+
+DEEP = {
+    "below another loop": "for i in range(2, len(v)):\n    for t in range(2):\n"
+    "        v[i] = v[i - 1] * 0.5 + v[i - t]",
+    "behind a number": "for i in range(1, len(v)):\n    s = i * 0.5\n    v[i] = v[i - 1] * s",
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_a_loop_deeper_inside_is_cut(name: str) -> None:
+    assert _are_cut(DEEP[name], _rows(40, 50))
+    assert not _are_cut(DEEP[name].replace("50", "40"), _rows(40, 40))
+    assert not _are_cut(DEEP[name], _rows(40, 50), replace(EAGER, l2_bytes=1)), "no cache has it"
+
+
+def test_pieces_are_several_for_each_thread_where_they_are_many() -> None:
+    def ends(columns: int) -> set[int | None]:
+        program = lowered("for i in range(1, 9):\n    v[i] += v[i - 1]", v=f"f64[9, {columns}]")
+        made = in_pieces(program, replace(EAGER, l2_bytes=1 << 24)).program
+        loops = (s for kernel in made.kernels for s in statements(kernel.body))
+        return {s.hi.constant for s in loops if isinstance(s, For) and s.symbol.name == "piece"}
+
+    assert (ends(1500), ends(3 * 512 * 2), ends(10**5)) == ({3}, {6}, {12})

@@ -61,6 +61,7 @@ from .schedule.streams import in_streams, streams
 from .schedule.strips import in_strips, strips
 from .schedule.tiles import in_tiles, tiles
 from .schedule.undo import undo
+from .schedule.wraps import wraps
 from .target import Target
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("tiles", tiles, in_tiles, _schedules),
     Pass("strips", strips, in_strips, _schedules),
     Pass("periods", lambda program, _: periods(program), when=_schedules),
+    Pass("wraps", wraps, when=_schedules),
     Pass("edges", edges, when=_schedules),
     Pass("simplify edges", lambda program, _: simplify(program), when=_schedules),
     Pass("abreast", abreast, rounds_abreast, _schedules),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir.assignments import For, Statement, While
+from ...lowering.ir.bounds import last_of
 from ...lowering.ir.expressions import Expr, Read
 from .. import surface as s
 from .arrays import as_scalar
@@ -123,8 +124,8 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     if isinstance(statement.target, s.Name):
         ctx.said.add(symbol)
     ctx.unrollable[symbol] = statement
-    first = source.lo if source.step > 0 else source.hi + 1
-    last = source.hi - 1 if source.step > 0 else source.lo
+    final = last_of(source.lo, source.hi, source.step)
+    first, last = (source.lo, final) if source.step > 0 else (final, source.lo)
     known = ctx.known.with_bounds(symbol, first, last).with_facts(last - first)
     targets = tuple(
         rebound_names((s.For(statement.target, statement.iterable, (), statement.span),))

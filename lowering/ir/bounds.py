@@ -14,7 +14,7 @@ from ..dataclass import dataclass
 from . import intervals
 from .dtypes import DType
 from .expressions import Apply, Cast, Const, Expr, Position, Select
-from .indexing import Affine, Quasi, Range, Symbol, const, var
+from .indexing import Affine, Quasi, Range, Symbol, const, sides, var
 from .intervals import UNKNOWN, Interval, both, greater, smaller
 from .loops import For
 from .node import Node
@@ -22,6 +22,8 @@ from .node import Node
 COMPARED = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 CHOSEN = frozenset(("mod", "min", "max", "bitand"))
 """What gives no number that its type does not have."""
+MOST_ENDS = 16
+"""So many bounds of an expression are compared."""
 WIDE = 64
 """Of numbers of so many bits nothing is known from their type."""
 
@@ -41,9 +43,10 @@ class Bounds:
 
     def inside(self, loop: For | Range) -> Bounds:
         """Return what is known where the loop's variable is bound: there the loop has a round."""
-        lo, last = loop.lo, loop.hi - 1
-        if isinstance(loop, For) and loop.step < 0:
-            lo, last = loop.hi + 1, loop.lo
+        step = loop.step if isinstance(loop, For) else 1
+        lo, last = loop.lo, last_of(loop.lo, loop.hi, step)
+        if step < 0:
+            lo, last = last, lo
         interval = (self.least(lo), self.most(last))
         known = Bounds(
             {**self.intervals, loop.symbol: interval}, (*self.ranges, (loop.symbol, lo, last))
@@ -75,8 +78,10 @@ class Bounds:
             return index.constant, index.constant
         lo, hi = self._plain(index)
         if len(index.terms) > 1 or any(isinstance(atom, Quasi) for atom, _ in index.terms):
-            lo = greater(lo, self._plain(self._extreme(index, -1))[0])
-            hi = smaller(hi, self._plain(self._extreme(index, 1))[1])
+            for least in self._extremes(index, -1):
+                lo = greater(lo, self._plain(least)[0])
+            for most in self._extremes(index, 1):
+                hi = smaller(hi, self._plain(most)[1])
         return lo, hi
 
     def value(self, expr: Expr) -> Interval:
@@ -100,16 +105,24 @@ class Bounds:
             case _:
                 return _of(expr.dtype)
 
-    def _extreme(self, index: Affine, sign: int) -> Affine:
-        """Return the expression with each loop variable at the end that makes it extreme.
+    def _extremes(self, index: Affine, sign: int) -> list[Affine]:
+        """Return the expression with each loop variable at the end that makes it extreme: a bound
+        for each of several that are the end together.
 
         A variable that also appears inside of a `Quasi` is replaced outside only: still a bound.
         """
+        found = [index]
         for symbol, lo, last in reversed(self.ranges):
-            k = index.coefficient(symbol)
-            if k:
-                index = index - var(symbol) * k + (last if (k > 0) == (sign > 0) else lo) * k
-        return index
+            if not any(one.coefficient(symbol) for one in found):
+                continue
+            ends: list[Affine] = []
+            for one in found:
+                k = one.coefficient(symbol)
+                rest = one - var(symbol) * k
+                is_last = (k > 0) == (sign > 0)
+                ends += [rest + end * k for end in _ends(last if is_last else lo, is_last)]
+            found = ends[:MOST_ENDS]
+        return found
 
     def _plain(self, index: Affine) -> Interval:
         lo: int | None = index.offset
@@ -155,6 +168,26 @@ class Bounds:
                 elif rest is not None:
                     new[atom] = lo, smaller(hi, rest // -k)
         return Bounds(new, self.ranges)
+
+
+def last_of(lo: Affine, hi: Affine, step: int) -> Affine:
+    """Return the last value of a range in steps, or of a dynamic length the last that it may have.
+
+    >>> last_of(const(0), const(10), 4), last_of(const(10), const(0), -4)
+    (8, 2)
+    """
+    rounds = (hi - lo if step > 0 else lo - hi).constant
+    if rounds is None or rounds <= 0 or step in (1, -1):
+        return hi - (1 if step > 0 else -1)
+    return lo + (rounds - 1) // abs(step) * step
+
+
+def _ends(end: Affine, is_last: bool) -> tuple[Affine, ...]:
+    """Return what the end of a range is the least, or the greatest of, and the end itself."""
+    if len(end.terms) != 1 or not isinstance(end.terms[0][0], Quasi):
+        return (end,)
+    some = sides(end, "min" if is_last else "max")
+    return some if some == (end,) else (*some, end)
 
 
 def bounds_of(parameters: Iterable[Node]) -> Bounds:

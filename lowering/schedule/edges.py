@@ -2,7 +2,8 @@
 
 Changes: where tests and bounded subscripts in a loop ask whether its symbol is beyond some place,
 the loop is cut there in up to three: first rounds, most rounds, last rounds. `simplify` then finds
-out that in most rounds the answers are known, so that they become vectors.
+out that in most rounds the answers are known, so that they become vectors. Where loops around it or
+run-time numbers decide on such a place, ends of loops are computed from it (index set splitting).
 
     for i in 0..n: f(i > 0, i < n - 1)
 
@@ -23,7 +24,7 @@ for i in 1..90:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
@@ -37,6 +38,7 @@ from ..ir.node import Node
 from ..ir.rewrite import over_kernels, rename, with_bodies
 from ..ir.walk import bodies, expressions_of, statements, writes
 from ..passes.cells import facts, ranges
+from ..passes.summary import bound_in
 from ..target import Target
 from .legal import confined, private
 
@@ -45,6 +47,8 @@ _LARGEST = 1000
 """How many parts the expressions of a loop may have that is written three times."""
 LEAST = 16
 """A loop is cut where at least so many rounds are left in its middle."""
+MOST = 4
+"""So many places that are not static a loop is cut at."""
 
 
 def edges(program: Program, target: Target) -> Program:
@@ -81,8 +85,8 @@ class _Work:
                 out += self.pieces(stmt, inner, *cuts)
         return tuple(out)
 
-    def cuts(self, loop: For) -> tuple[int, int] | None:
-        """Return how many rounds at each end are apart, None where the loop stays whole."""
+    def cuts(self, loop: For) -> tuple[Affine, Affine] | None:
+        """Return where most rounds begin and end, None where the loop stays whole."""
         inside = statements(loop.body)
         if loop.kind != "serial" or loop.step != 1:
             return None
@@ -95,33 +99,43 @@ class _Work:
             return None
         first, last = _ends(loop)
         rounds = (loop.hi - loop.lo).constant
-        if not first and not last or (rounds is not None and rounds - first - last < LEAST):
+        if rounds is not None and rounds - first - last < LEAST:
             return None
-        return first, last
-
-    def pieces(self, loop: For, inner: For, first: int, last: int) -> Iterator[Stmt]:
-        """Yield what takes the place of a loop; `inner` is its middle."""
         start, end = loop.lo + first, loop.hi - last
-        if first:
+        for place in _dynamic_ends(loop, 1):
+            start = maximum(start, place)
+        for place in _dynamic_ends(loop, -1):
+            end = minimum(end, place)
+        return None if (start, end) == (loop.lo, loop.hi) else (start, end)
+
+    def pieces(self, loop: For, inner: For, start: Affine, end: Affine) -> Iterator[Stmt]:
+        """Yield what takes the place of a loop; `inner` is its middle."""
+        if start != loop.lo:
             yield self.copied(loop, loop.lo, minimum(start, loop.hi))
         yield replace(inner, lo=start, hi=end)
-        if last:
+        if end != loop.hi:
             yield self.copied(loop, maximum(start, end), loop.hi)
 
     def copied(self, loop: For, lo: Affine, hi: Affine) -> For:
         """Return some rounds of a loop, with temporaries of their own."""
         mine = private(loop, self.only()[id(loop)])
-        nodes = {node.id: self.own(node) for node in writes(loop.body) if node.id in mine}
-        symbol = self.fresh.symbol(loop.symbol.name)
-        body = rename(loop.body, {loop.symbol: symbol}, nodes)
-        return replace(loop, symbol=symbol, lo=lo, hi=hi, body=body)
+        return replace(renewed(loop, mine, self.fresh), lo=lo, hi=hi)
 
-    def own(self, node: Node) -> Node:
-        if node.static_shape is None or node.request is not None:
-            return node
-        if not node.rank:
-            return self.fresh.scalar(node.label, node.dtype)
-        return self.fresh.array(node.label, node.static_shape, node.dtype, node.purpose)
+
+def renewed(loop: For, mine: Collection[int], fresh: Fresh) -> For:
+    """Return a loop with a variable and temporaries of its own; `mine` are those that each of its
+    iterations has for itself, by their ids."""
+    nodes = {node.id: _renewed(node, fresh) for node in writes(loop.body) if node.id in mine}
+    symbol = fresh.symbol(loop.symbol.name)
+    return replace(loop, symbol=symbol, body=rename(loop.body, {loop.symbol: symbol}, nodes))
+
+
+def _renewed(node: Node, fresh: Fresh) -> Node:
+    if node.static_shape is None or node.request is not None:
+        return node
+    if not node.rank:
+        return fresh.scalar(node.label, node.dtype)
+    return fresh.array(node.label, node.static_shape, node.dtype, node.purpose)
 
 
 def _ends(loop: For) -> tuple[int, int]:
@@ -134,6 +148,71 @@ def _ends(loop: For) -> tuple[int, int]:
         elif left is not None:
             last = max(last, left)
     return first, last
+
+
+def _dynamic_ends(loop: For, sign: int) -> tuple[Affine, ...]:
+    """Return from where on (sign 1), or up to where, bounds and tests in a loop say that what is
+    used is not cut off, where loops around it or data decide that."""
+    found = dict[Affine, None]()
+    bound = bound_in(loop.body)
+    for fact, inside in _facts_in(loop.body, loop.symbol, ()):
+        rest = fact - var(loop.symbol) * sign
+        if fact.coefficient(loop.symbol) != sign or loop.symbol in rest.symbols():
+            continue
+        if inside and inside[-1].symbol not in rest.symbols():
+            continue  # the same in all rounds of the innermost loop: it keeps none from being fast
+        place = extreme(rest * -1 if sign > 0 else rest + 1, ranges(inside), sign)
+        if place is None or place.symbols() & (bound | {loop.symbol}):
+            continue
+        if (place - loop.lo).constant is None and (loop.hi - place).constant is None:
+            found[place] = None
+    return tuple(found) if len(found) <= MOST else ()
+
+
+def _facts_in(
+    body: Body, symbol: Symbol, inside: tuple[For, ...]
+) -> Iterator[tuple[Affine, tuple[For, ...]]]:
+    """Yield what is not negative where bounds in statements leave subscripts as they are, and tests
+    hold; and the loops around these."""
+    for stmt in body:
+        deeper = (*inside, stmt) if isinstance(stmt, For) else inside
+        targets = stmt.access.index if isinstance(stmt, Store | Update) else ()
+        for index in targets:
+            if isinstance(index, Affine):
+                yield from ((fact, inside) for fact in _uncut(index, symbol))
+        for expr in expressions_of(stmt):
+            for part in walk(expr):
+                said: Iterable[Affine] = ()
+                match part:
+                    case Read(_, index):
+                        plain = (at for at in index if isinstance(at, Affine))
+                        said = (fact for at in plain for fact in _uncut(at, symbol))
+                    case Position(at):
+                        said = _uncut(at, symbol)
+                    case Select(test):
+                        said = (fact for one in walk(test) for fact in facts(one))
+                    case _ if isinstance(stmt, If):
+                        said = facts(part)
+                    case _:
+                        pass
+                yield from ((fact, inside) for fact in said)
+        for one in bodies(stmt):
+            yield from _facts_in(one, symbol, deeper)
+
+
+def _uncut(index: Affine, symbol: Symbol) -> Iterator[Affine]:
+    """Yield what is not negative where the bounds in an index leave what grows with a symbol."""
+    for atom, _ in index.terms:
+        if isinstance(atom, Quasi):
+            if atom.op in ("min", "max"):
+                for one in _sides(atom.left):
+                    for other in _sides(atom.right):
+                        inside = symbol in one.symbols(), symbol in other.symbols()
+                        if inside in ((True, False), (False, True)):
+                            gap = one - other if inside[0] else other - one
+                            yield gap if atom.op == "max" else gap * -1
+            yield from _uncut(atom.left, symbol)
+            yield from _uncut(atom.right, symbol)
 
 
 def _places(body: Body, symbol: Symbol, inside: tuple[For, ...]) -> Iterator[Affine]:
@@ -189,6 +268,7 @@ def _bounded(index: Affine) -> Iterator[Affine]:
         if isinstance(atom, Quasi):
             if atom.op in ("min", "max", "mod", "floordiv"):
                 yield from (a - b for a in _sides(atom.left) for b in _sides(atom.right))
+                yield from (atom.left,) if atom.op in ("mod", "floordiv") else ()
             yield from _bounded(atom.left)
             yield from _bounded(atom.right)
 

@@ -362,3 +362,48 @@ def test_what_was_asked_for_is_one_array(change: dict[str, Any]) -> None:
     loops = [stmt for stmt in edges(made, MODEST).kernels[0].body if isinstance(stmt, For)]
     one, other = ({node.label: node for node in writes(loop.body)} for loop in loops)
     assert one["t"] == other["t"] and one["s"] != other["s"]
+
+
+DYNAMIC = {
+    "of a loop around it": ("for k in range(5):\n    y[i] += x[clamp(i + k - 2)]", 1),
+    "of a number": (
+        "r = abs(int(x[1] * 2))\nn = len(x)\nfor i in range(n):\n    for k in range(-r, r + 1):\n"
+        "        y[i] += x[min(max(i + k, 0), n - 1)]",
+        1,
+    ),
+    "the same for a row": (
+        "n = len(x)\nfor s in range(-2, 3):\n    for i in range(n):\n        for k in range(n):\n"
+        "            y[k] += x[min(max(i + s, 0), n - 1)]",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_places_that_are_not_static(name: str) -> None:
+    """What loops around it and numbers decide, where the innermost loop asks in each iteration."""
+    body, cut = DYNAMIC[name]
+    made = function("def f(y, x):\n    " + body.replace("\n", "\n    ") + "\n")
+    for size in (5, LEAST, 40, 97):
+        given = arguments(size)
+        given[1][:] = np.linspace(-3, 3, size)
+        before, _ = optimize(lower(made.procedure(*given)), MODEST, None, None, "dead again")
+        whole = edges(before, MODEST)
+        after, _ = optimize(lower(made.procedure(*given)), MODEST, None, None, "simplify edges")
+        for got, want in zip(interpreted(after, *given), interpreted(before, *given), strict=True):
+            np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
+        assert (whole is not before) == bool(cut) or size < LEAST
+        assert quiet(after) or not cut or size < LEAST
+
+
+def test_few_places_that_are_not_static() -> None:
+    body = "for k in range(5):\n    y[i] += {}"
+    four = " + ".join(f"x[clamp(i + {n} * k)]" for n in range(1, 5))
+    five = four + " + x[clamp(i + 5 * k)]"
+    texts = [f"def f(y, x):\n    {body.format(one)}\n" for one in (four, five)]
+    texts = [text.replace("\n    y", "\n        y") for text in texts]
+    cut = []
+    for text in texts:
+        program = lower(function(text).procedure(*arguments(97)))
+        cut.append(edges(program, MODEST) is not program)
+    assert cut == [True, False]

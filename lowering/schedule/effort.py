@@ -188,14 +188,14 @@ def _is_vector(loop: For) -> bool:
         isinstance(stmt, Comment)
         or (
             isinstance(stmt, Store | Update)
-            and _is_beside(stmt, loop.symbol)
+            and is_beside(stmt, loop.symbol)
             and cost(stmt.value) < DEAR
         )
         for stmt in loop.body
     )
 
 
-def _is_beside(stmt: Store | Update, symbol: Symbol) -> bool:
+def is_beside(stmt: Store | Update, symbol: Symbol) -> bool:
     """Whether the next round writes the next element, or the one before, or adds whole numbers."""
     node, index = stmt.access.node, stmt.access.index
     if not index and isinstance(stmt, Update):

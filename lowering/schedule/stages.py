@@ -10,11 +10,18 @@ one; of a stage, which is short, it works on many rounds at once.
     for block: for i in block: log[i - block] = log(x[i])
                for i in block: y[i] = exp(log[i - block] + z[i])
 
-Needs: rounds of nothing but stores that may run in any order. What is computed under a test stays
-there. Where a program computes many functions, each has a loop of its own, of kind `elemental`: C
-calls a function for all its iterations, as compiling an inlined one takes a tenth of a second.
-Guarantees: not a bit changes: of two statements of a round of which one needs the other, the
-first one stays first.
+Where a round ends in functions of what loops inside it have found, these are a stage, too, that has
+a loop of its own (loop distribution with scalar expansion), of which compilers make vectors:
+
+    for i: total = 0; for j: total += x[i, j]; y[i] = exp(total)
+    for i: total = 0; for j: total += x[i, j]; kept[i] = total
+    for i: y[i] = exp(kept[i])
+
+Needs: rounds of nothing but stores, and such loops, that may run in any order. What is computed
+under a test stays there. Where a program computes many functions, each has a loop of its own, of
+kind `elemental`: C calls a function for all its iterations, as compiling an inlined one takes a
+tenth of a second. Guarantees: not a bit changes: of two statements of a round of which one needs
+the other, the first one stays first.
 
 >>> show(lambda program: stages(program, Target(schedule=True)),
 ...      "y[i] = exp(x[i]) * log(z[i] + sin(x[i]))", y="f32[512]", x="f32[512]", z="f32[512]")
@@ -45,14 +52,14 @@ from ..ir.indexing import Affine, minimum, var
 from ..ir.loops import Comment, For, LoopKind, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import substitute
-from ..ir.walk import expressions_of, own_reads, statements
+from ..ir.walk import expressions_of, own_reads, reads, statements, writes
 from ..later import Later
 from ..passes.cells import ranges
 from ..passes.cost import cost
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
-from .effort import DEAR
-from .legal import independent, private
+from .effort import DEAR, is_beside
+from .legal import ends_early, independent, private
 from .outermost import Outermost
 
 if TYPE_CHECKING:
@@ -65,6 +72,8 @@ ROUNDS = 256
 """So many rounds are done at a time, or fewer where the first cache has no room for them."""
 FEW = 32
 """Loops of fewer rounds stay."""
+LONG = 8 * ROUNDS
+"""Of rounds with loops inside so many are done at a time: each takes long."""
 MANY = 16
 """A program that computes more functions than that has each in a loop of its own. Measured with gcc
 12 and AVX2: an inlined `exp` of float64 takes 0.1 s to compile, a `sin` 0.25 s, a call 0.01 s."""
@@ -75,6 +84,7 @@ class Chained(Reason):
 
     LONG = "they are chains, longer than what processors look ahead for"
     MANY = "they are many, and compile the sooner if each has a loop that calls it"
+    ENDS = "its rounds end in functions, which are vectors in a loop of their own"
 
 
 def stages(program: Program, target: Target) -> Program:
@@ -105,7 +115,7 @@ class _Chains(Outermost):
             return None
         stores = [stmt for stmt in loop.body if isinstance(stmt, Store | Update)]
         if any(not isinstance(stmt, Store | Update | Comment) for stmt in loop.body):
-            return None
+            return self.ended(loop, outer)
         if any(isinstance(stmt, Update) and stmt.pair is not None for stmt in stores):
             return None
         if sum(_is_dear(part) for stmt in stores for part in walk(stmt.value)) < 2:
@@ -120,6 +130,47 @@ class _Chains(Outermost):
             return None
         self.decisions.append(Decision("staged", self.WHY, span=span, variable=name))
         return self.made(loop, found)
+
+    def ended(self, loop: For, outer: tuple[For, ...]) -> Body | None:
+        """Return a loop without the functions in which its iterations end, and one of these; None
+        where they end in something else."""
+        plain = Store | Update | Comment
+        last = max(n for n, stmt in enumerate(loop.body) if not isinstance(stmt, plain))
+        calls = (n for n, stmt in enumerate(loop.body) if n > last and _calls(stmt))
+        at = next(calls, len(loop.body))
+        before, behind = loop.body[:at], loop.body[at:]
+        if not isinstance(loop.body[last], For) or ends_early(before) or not _ends(loop, behind):
+            return None
+        mine = private(loop, self.only()[id(loop)])
+        written = dict.fromkeys(node for node in writes(before) if node.id in mine)
+        crossing = [node for node in written if node in reads(behind)]
+        if any(node.rank or node in writes(behind) for node in crossing):
+            return None
+        if independent(loop, mine, self.own, ranges(outer)) is not None:
+            return None
+        rounds = (loop.hi - loop.lo).constant
+        size = LONG if rounds is None else min(rounds, LONG)
+        kept = {n: self.fresh.array(n.label, (size,), n.dtype, "stage") for n in crossing}
+
+        def halves(lo: Affine, hi: Affine) -> Body:
+            here = (var(loop.symbol) - lo,)
+            keeps = tuple(Store(Access(made, here), Read(n, ())) for n, made in kept.items())
+
+            def moved(node: Node, index: tuple[Index, ...]) -> elsewhere.Place:
+                return (kept[node], here) if node in kept else (node, index)
+
+            symbol = self.fresh.symbol(loop.symbol.name)
+            ends = substitute(elsewhere.elsewhere(behind, moved), {loop.symbol: var(symbol)})
+            first = replace(loop, lo=lo, hi=hi, body=(*before, *keeps))
+            return first, replace(loop, symbol=symbol, lo=lo, hi=hi, body=ends)
+
+        name = loop.symbol.name
+        self.decisions.append(Decision("staged", Chained.ENDS, span=loop.span, variable=name))
+        if rounds == size:
+            return halves(loop.lo, loop.hi)
+        block = self.fresh.symbol("block")
+        body = halves(var(block), minimum(loop.hi, var(block) + size))
+        return (For(block, loop.lo, loop.hi, size, body, span=loop.span),)
 
     def parted(self, loop: For) -> list[Body]:
         """Return what an iteration does in stages: by how many functions the longest chain up to a
@@ -233,6 +284,21 @@ class _Calls(_Chains):
         stores = [stmt for stmt in stage if not isinstance(stmt, Comment)]
         alone = len(stores) == 1 and isinstance(stores[0], Store) and _is_dear(stores[0].value)
         return "elemental" if alone else "serial"
+
+
+def _calls(stmt: Stmt) -> bool:
+    """Whether a statement stores a function that takes many instructions."""
+    return isinstance(stmt, Store | Update) and any(map(_is_dear, walk(stmt.value)))
+
+
+def _ends(loop: For, behind: Body) -> bool:
+    """Whether statements behind a loop inside of another one are worth a loop of their own: what
+    they store is side by side from iteration to iteration."""
+    stores = [stmt for stmt in behind if isinstance(stmt, Store | Update)]
+    if any(isinstance(stmt, Update) and stmt.pair is not None for stmt in stores):
+        return False
+    ranked = [stmt for stmt in stores if stmt.access.index]
+    return bool(ranked) and all(is_beside(stmt, loop.symbol) for stmt in ranked)
 
 
 def _is_safe(expr: Expr) -> bool:

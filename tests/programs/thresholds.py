@@ -75,8 +75,10 @@ HOST: Choices = {
         "WHOLE": ((1, 256), (2, 1 << 20)), "ONCE": (1, 16), "KEPT": (1, 3), "SMALL": (1, 64, 8192),
     },
     "schedule.contraction": {"LONG": (2, 16, 512), "OFTEN": (1, 8), "WIDE": (1, 4, 32)},
-    "schedule.deferred": {"SHARE": (0, 1, 16), "ROOM": (16, 64, 1 << 18), "UNKNOWN": (1, 3, 256)},
-    "schedule.edges": {"LEAST": (1, 2, 16), "_LARGEST": (20, 1000)},
+    "schedule.deferred": {
+        "SHARE": (0, 1, 16), "ROOM": (16, 64, 1 << 18), "UNKNOWN": (1, 3, 256), "EACH": (0, 2),
+    },
+    "schedule.edges": {"LEAST": (1, 2, 16), "_LARGEST": (20, 1000), "MOST": (0, 2, 4)},
     "schedule.effort": {
         "WRITE": (1, 50), "PRINTED": (1, 1000), "SCALAR": (1, 8), "DEAR": (1, 16),
         "AT_ONCE": (1, 16),
@@ -93,18 +95,24 @@ HOST: Choices = {
     "schedule.narrow": {"FEW": (0, 2, 16)},
     "schedule.periods": {"LEAST": (1, 2, 16)},
     "schedule.picked": {"MOST": (1, 3, 64)},
-    "schedule.pieces": {"SHARE": (0, 1, 4), "WIDE": (1, 2, 16), "LONG": (0, 1, 4)},
+    "schedule.pieces": {
+        "SHARE": (0, 1, 4), "WIDE": (1, 2, 16), "LONG": (0, 1, 4), "EVEN": (1, 512),
+        "EACH": (1, 2, 4),
+    },
     "schedule.places": {"MOST": (1, 4, 8)},
     "schedule.planes": {"OFTEN": (1, 2, 16)},
     "schedule.real_form": {"FEW": (1, 2, 8), "SMALL": (1, 64, 1 << 17)},
     "schedule.stage": {"NEAR": (1, 2, 8), "FEW": (1, 2, 16), "SAME": (64, 4096)},
-    "schedule.stages": {"ROUNDS": (2, 3, 256), "FEW": (1, 2, 32), "MANY": (0, 2, 16)},
+    "schedule.stages": {
+        "ROUNDS": (2, 3, 256), "FEW": (1, 2, 32), "LONG": (2, 3, 2048), "MANY": (0, 2, 16),
+    },
     "schedule.stencil": {
         "MOST_STAGES": (1, 2, 32), "MOST_TEXT": (1, 3, 12), "NEAR": (16, 64, 256, 16 << 10),
         "FAR": (0, 256, 4 << 20), "PIECES": (1, 2, 4),
     },
     "schedule.streams": {"MOST": (2, 3, 4), "LARGEST": (4, 60)},
     "schedule.strips": {"ROWS": (1, 2, 4), "FEW": (1, 2, 12), "UNKNOWN": (1, 2, 8)},
+    "schedule.wraps": {"LEAST": (1, 2, 16), "MOST": (0, 1, 2, 3)},
     "schedule.sweeps": {"ROOM": (16, 256, 64 << 10), "MOST_PERIOD": (1, 2, 4)},
     "schedule.together": {"CHEAP": (0, 8, 64)},
     "passes.access": {

@@ -186,3 +186,62 @@ def test_arrays_of_stages_are_used_again() -> None:
     made = function("def f(x):\n" + "    x = np.sin(x) + 1\n" * 12 + "    return x\n")
     program = scheduled(made.procedure(np.zeros(600)))
     assert sum(node.purpose == "stage" for node in program.locals) == 2
+
+
+ENDS = {
+    "of a sum": "y[i] = exp(sum(q[i, j])) - x[i]",
+    "in order": "for i in range(len(x)):\n    s = 0.0\n    for j in range(len(z)):\n"
+    "        s = s * 0.5 + q[i, j]\n    y[i] = exp(s) * s",
+    "of two": "for i in range(len(x)):\n    y[i] = sin(sum(q[i, :])) + cos(max(q[i, :]))",
+    "in place": "for i in range(len(x)):\n    x[i] += exp(sum(q[i, :]) * x[i])",
+    "backwards": "for i in range(len(x)):\n    y[len(x) - 1 - i] = log(1 + sum(q[i, :] ** 2))",
+}
+NO_ENDS = {
+    "what another iteration needs": "for i in range(1, len(x)):\n"
+    "    y[i] = exp(sum(q[i, :]) + y[i - 1])",
+    "apart": "for i in range(len(x)):\n    y[i // 2] = exp(sum(q[i, :]))",
+    "left early": "for i in range(len(x)):\n    s = sum(q[i, :])\n    if s > 9:\n        break\n"
+    "    y[i] = exp(s)",
+    "no function": "y[i] = sum(q[i, j]) / x[i]",
+}
+
+
+def _ending(text: str, rows: int, columns: int = 9) -> tuple[Any, list[Any]]:
+    random = np.random.default_rng(rows)
+    shapes = {"q": (rows, columns), "z": (columns,)}
+    names = ["y", "x", "z", "q"]
+    arrays = [random.random(shapes.get(name, (rows,))) - 0.5 for name in names]
+    inside = text.replace("\n", "\n    ")
+    return function(f"def f({', '.join(names)}):\n    {inside}\n"), arrays
+
+
+@pytest.mark.parametrize("rows", [0, 1, 40, 5000])
+@pytest.mark.parametrize("name", ENDS)
+def test_functions_of_what_loops_found_have_a_loop(name: str, rows: int) -> None:
+    made, arrays = _ending(ENDS[name], rows)
+    plain = scheduled(made.procedure(*arrays), replace(MODEST, schedule=False))
+    program = scheduled(made.procedure(*arrays))
+    assert any(n.purpose == "stage" for n in program.locals) == (rows >= 40)
+    if rows < 100:
+        after, before = (interpreted(one, *arrays) for one in (program, plain))
+        np.testing.assert_allclose(after[0], before[0], rtol=1e-12)
+        with settings.override(profile="strict"):
+            strict = scheduled(made.procedure(*arrays), replace(MODEST, reorders=False))
+        assert _bytes(interpreted(strict, *arrays)) == _bytes(before)
+
+
+@pytest.mark.parametrize("name", NO_ENDS)
+def test_ends_that_stay(name: str) -> None:
+    made, arrays = _ending(NO_ENDS[name], 100)
+    assert not _stages(scheduled(made.procedure(*arrays)))
+
+
+def test_c_gives_the_bits_of_ends_of_any_number_of_threads() -> None:
+    text = "\n".join(ENDS[name] for name in ("in order", "in place"))
+    results = []
+    for options in ({"schedule": False}, {}, {"threads": 3, "parallel_from": 0}):
+        made, arrays = _ending(text, 3000)
+        with settings.override("cc", profile="strict", **options):
+            made(*arrays)
+        results.append(_bytes(arrays))
+    assert results[0] == results[1] == results[2]

@@ -33,8 +33,9 @@ from ..lowering.placement import Place, Placement, place
 from ..lowering.points import Known, known_of
 from ..lowering.target import HOST, Target
 from .elaborate.frame import LIBRARY
-from .elaborate.inputs import ObjectSpec, Spec
+from .elaborate.inputs import NumberSpec, ObjectSpec, Spec
 from .elaborate.instances import is_library
+from .elaborate.values import Path as Way
 from .explain_page import page_of
 from .explain_parts import ArrayRow, Parts, Told, in_order, text_of_lines
 from .explain_text import arrays_text, decisions_text, kernels_text, text_of, work_text
@@ -262,7 +263,7 @@ def _decisions(placement: Placement, names: Scope, home: Span) -> Sequence[Told]
 def _called(form: Specialisation) -> str:
     """Return a line for each argument, captured value, and pair of names of one array."""
     situation = form.situation
-    lines = [f"{name}: {spec_text(spec)}" for name, spec in situation.arguments.items()]
+    lines = [_argument(form, name, spec) for name, spec in situation.arguments.items()]
     lines += [
         f"{path_text(path)}: {spec_text(spec)}"
         for path, spec in situation.captured.items()
@@ -270,6 +271,18 @@ def _called(form: Specialisation) -> str:
     ]
     lines += [f"{two} is the array {one}" for two, one in situation.alias.items()]
     return "\n".join([*lines, f"on the backend `{situation.backend}`"])
+
+
+def _argument(form: Specialisation, name: str, spec: Spec) -> str:
+    """Return the line of an argument: of an integer whether its value is compiled in, and why."""
+    told, now = f"{name}: {spec_text(spec)}", form.typed.used.get(Way(name))
+    place = form.typed.needed.get(name)
+    if name not in form.typed.statics or place is None:
+        return told
+    if isinstance(now, NumberSpec):
+        return f"{name}: {spec_text(now)} of any value"
+    text = place.text.split("\n")[0].strip()
+    return f"{told}, static: line {place.line} needs its value, `{text}`"
 
 
 def _is_news(spec: Spec) -> bool:

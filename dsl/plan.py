@@ -28,11 +28,12 @@ from ..lowering.diagnostic import CdError, CdMemoryError, Span
 from ..lowering.ir import dtypes
 from .elaborate import typed as t
 from .elaborate.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
-from .elaborate.types import Kind
+from .elaborate.types import WEAK_INT, Kind
 from .elaborate.values import KEYS, Path
 from .forms import Arguments, Lookup, Match, Specialisation, Watch
 from .keys import describe_input, is_like_tuple, quick_key
 from .recipe import ALIGNED, WRITABLE, Form, Recipe, Step, packed
+from .results import sliced
 from .source import MISSING, Scope
 
 if TYPE_CHECKING:
@@ -179,6 +180,14 @@ def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any]
                 return lambda given: tuple.__new__(made, [one(given) for one in each])
             of_kind = list if kind == "list" else tuple
             return lambda given: of_kind([one(given) for one in each])
+        case t.Argument(path, t.Sliced() as view):
+            at = of(t.Argument(path, None))
+            if steps.found[steps.place(path)].check[0] != Check.ARRAY:
+                raise _Unfit
+            numbers = {one.number: of(t.New(one.number, None, WEAK_INT)) for one in view.results}
+            return lambda given: sliced(
+                given[at], view, {number: given[place] for number, place in numbers.items()}
+            )
         case t.Part(item, name):
             inner = _assembled(steps, item, parts)
             return lambda given: getattr(inner(given), name)
@@ -450,5 +459,7 @@ def _kinds(returns: t.Return, number: int) -> set[Kind | None]:
             return {kind for item in items for kind in _kinds(item, number)}
         case t.Part(item):
             return _kinds(item, number)
+        case t.Argument(_, t.Sliced() as view) if t.Result(number) in view.results:
+            return {WEAK_INT}
         case _:
             return set()

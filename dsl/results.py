@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..backends.cuda.foreign import found, place, usable
-from ..backends.cuda.shared import DeviceArray, Placed
+from ..backends.cuda.shared import DeviceArray, Placed, c_strides
 from ..backends.runtime.arrays import as_array, overlaps, prepare, refuse_shared, relaid
 from ..backends.runtime.state import RUNTIME
 from ..lowering.diagnostic import (
@@ -22,7 +22,17 @@ from ..lowering.diagnostic import (
 )
 from ..lowering.ir.assignments import Assign, Check, Let, Procedure
 from ..lowering.later import Later
-from .elaborate.typed import Argument, Constant, Many, New, Part, Return, Strided
+from .elaborate.typed import (
+    Argument,
+    Constant,
+    Many,
+    New,
+    Part,
+    Result,
+    Return,
+    Sliced,
+    Strided,
+)
 from .elaborate.values import Path
 from .forms import Getter, Match, Specialisation, exchanged
 from .keys import has_arrays, is_foreign, is_like_tuple, quick_key
@@ -236,6 +246,10 @@ def returned(
     match returns:
         case Constant(value):
             return value
+        case Argument(path, Sliced() as view):
+            value = find(path)(arguments)
+            whole = passed.ours(value) if isinstance(value, Placed) else as_array(value, str(path))
+            return sliced(whole, view, results)
         case Argument(path, view):
             value = find(path)(arguments)
             if isinstance(value, Placed):
@@ -259,6 +273,29 @@ def returned(
             return (
                 getattr(np.asarray(whole), name) if there is None else passed.ours(there).part(name)
             )
+
+
+def sliced(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, Any]) -> Any:
+    """Return a view of an array by slices whose ends the run has given."""
+
+    def at(number: int | Result) -> int:
+        return int(results[number.number]) if isinstance(number, Result) else number
+
+    parts = [[at(one) for one in axis] for axis in view.axes]
+    if isinstance(array, DeviceArray):
+        steps = array.strides or c_strides(array.shape)
+        pairs = list(zip(parts, steps, strict=True))
+        kept = [(one[2], one[1] * by) for one, by in pairs if len(one) > 1]
+        shape, strides = zip(*(kept[n] for n in view.order), strict=True)
+        return array.viewed(sum(one[0] * by for one, by in pairs), shape, strides)
+    part = array[tuple(one[0] if len(one) == 1 else _slice(*one) for one in parts)]
+    return part if not view.order else part.transpose(view.order)
+
+
+def _slice(start: int, step: int, count: int) -> slice:
+    """Return the slice of so many elements, which all lie in the array."""
+    stop = start + count * step
+    return slice(start, None if stop < 0 else stop, step) if count else slice(0, 0)
 
 
 def _seen(array: DeviceArray, view: Strided) -> DeviceArray:

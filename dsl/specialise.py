@@ -21,7 +21,7 @@ from ..backends.runtime.codes import Codes
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.collector import paused
-from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
+from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.ir.assignments import Procedure
 from ..lowering.later import Later
 from ..lowering.locks import Locked
@@ -81,6 +81,8 @@ class Specialisations(Locked):
         self.lookup = lookup
         self.backend = backend
         self._statics: frozenset[str] = frozenset()
+        self._needed: dict[str, Span] = {}
+        """The statement for which each of them is static."""
         self._alone: frozenset[str] = frozenset()
         self._tables: dict[Settings, Table] = {}
         self._latest: tuple[Settings | None, Table] = (None, Table())
@@ -365,6 +367,8 @@ class Specialisations(Locked):
                 self.function, arguments, described, self._around, alias, self._statics, numbers
             )
             self._alone |= typed.alone
+            self._needed = typed.needed | self._needed
+            typed = replace(typed, needed=self._needed)
             more = same_arrays(typed, self.lookup, arguments)
             if not more:
                 return typed, alias

@@ -60,6 +60,8 @@ class NeedStatic(Exception):
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__(names)
         self.names = names
+        self.span: Span | None = None
+        """The statement that needs it."""
 
 
 class NeedKind(Exception):

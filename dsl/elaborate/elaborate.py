@@ -23,8 +23,16 @@ from ...lowering.diagnostic import (
     Span,
 )  # fmt: skip
 from ...lowering.ir.assignments import Parameter, Procedure, Statement
-from ...lowering.ir.expressions import Read
-from ...lowering.ir.indexing import Affine, Symbol, const, recombined, var
+from ...lowering.ir.expressions import Position, Read
+from ...lowering.ir.indexing import (
+    Affine,
+    Symbol,
+    const,
+    multiply,
+    recombined,
+    substitute,
+    var,
+)
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import statements, writes
 from ...lowering.later import later
@@ -49,8 +57,20 @@ from .merging import check_merges
 from .sharing import check_sharing
 from .standing import standing_in
 from .storage import stored
-from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
-from .types import Kind
+from .typed import (
+    Argument,
+    Constant,
+    Many,
+    New,
+    Number,
+    Part,
+    Result,
+    Return,
+    Sliced,
+    Strided,
+    Typed,
+)
+from .types import WEAK_INT, Kind
 from .values import (
     OF_FUNCTIONS,
     Array,
@@ -87,12 +107,14 @@ def elaborate(
     the ways to attributes that are given in each call. Raises the `CdError` family for whatever
     the function does wrong.
     """
+    needed: dict[str, Span] = {}
     while True:
         try:
             with np.errstate(all="ignore"):  # as compiled code, constants never warn
-                return _elaborate(
+                made = _elaborate(
                     function, arguments, describe_input, lookup, alias, statics, numbers
                 )
+                return replace(made, needed=needed)
         except NeedStatic as need:
             if known := {path for path in numbers if str(path) in need.names}:
                 numbers -= known
@@ -105,6 +127,7 @@ def elaborate(
                     ).diagnostics
                 ) from None
             statics |= roots
+            needed |= dict.fromkeys(roots, need.span or function.span)
         except NeedUnroll:
             raise error(
                 "CD0432",
@@ -190,7 +213,7 @@ def _elaborate(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
         inputs.fleeting, inputs.nowhere(), inputs.read, inputs.owners,
         tuple(inputs.asked.values()), inputs.steady, tuple(inputs.compared),
-        frozenset(inputs.alone), ctx.asks_layout, frozenset(ctx.guarded),
+        frozenset(inputs.alone), ctx.asks_layout, guarded=frozenset(ctx.guarded),
     )  # fmt: skip
 
 
@@ -365,6 +388,13 @@ def _returned_array(
     is_whole = read.index == tuple(map(var, value.axes)) and value.shape == node.shape
     sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
     if not sized and not is_whole:
+        path = next((path for path, known in inputs.nodes.items() if known == node), None)
+        plain = path is not None and node not in ctx.exchanged and not path.is_field
+        if plain and (axes := _slices(value, read)) is not None:
+            assert path is not None
+            return Argument(path, _sliced(ctx, value, axes, results, function))
+        if node not in ctx.locals and not plain and path is not None:
+            return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
         if node not in ctx.locals:
             raise error(
                 "CD0435", CdTypeError, "a view whose size only the run knows cannot be returned",
@@ -393,6 +423,54 @@ def _is_whole_input(inputs: Inputs, value: Array) -> bool:
     if read is None or read.node not in inputs.nodes.values():
         return False
     return read.index == tuple(map(var, value.axes)) and value.shape == read.node.shape
+
+
+Slices = tuple[tuple[Affine, Affine, Symbol | None], ...]
+
+
+def _slices(value: Array, read: Read) -> Slices | None:
+    """Return where each axis of a node starts in a view, its step and the view's axis, None for one
+    position; None where slices make no such view."""
+    found, left = [], set(value.axes)
+    for index in read.index:
+        if not isinstance(index, Affine):
+            return None
+        inside = index.symbols() & set(value.axes)
+        if not inside:
+            found.append((index, const(0), None))
+            continue
+        axis = min(inside, key=value.axes.index)
+        start = substitute(index, {axis: const(0)})
+        step = substitute(index, {axis: const(1)}) - start
+        linear = recombined(start + multiply(var(axis), step) - index).constant == 0
+        if len(inside) > 1 or axis not in left or not linear or axis in start.symbols():
+            return None
+        left.remove(axis)
+        found.append((start, step, axis))
+    return None if left else tuple(found)
+
+
+def _sliced(
+    ctx: Context, value: Array, axes: Slices, results: list[Node], function: s.Function
+) -> Sliced:
+    """Return a view by slices; what only the run knows of them is added to the results."""
+
+    def number(at: Affine) -> Number:
+        if at.constant is not None:
+            return at.constant
+        node = ctx.variable("result", Scalar(Position(at), WEAK_INT), function.span)
+        results.append(node)
+        return Result(len(results) - 1)
+
+    sizes = dict(zip(value.axes, value.shape, strict=True))
+    kept = [axis for _, _, axis in axes if axis is not None]
+    return Sliced(
+        tuple(
+            (number(start),) if axis is None else (number(start), number(step), number(sizes[axis]))
+            for start, step, axis in axes
+        ),
+        tuple(kept.index(axis) for axis in value.axes),
+    )
 
 
 def _strided(value: Array, read: Read) -> Strided | None:

@@ -142,8 +142,8 @@ def _ends(
     """Return where a slice of positive or negative step starts, and how far away it stops."""
     floor = -1 if down else 0
     first, behind = (extent - 1, const(-1)) if down else (const(0), extent)
-    start = first if lower is None else _clipped(ctx, lower, extent, floor, span)
-    stop = behind if upper is None else _clipped(ctx, upper, extent, floor, span)
+    start = first if lower is None else clipped(ctx, lower, extent, floor, span)
+    stop = behind if upper is None else clipped(ctx, upper, extent, floor, span)
     return start, start - stop if down else stop - start
 
 
@@ -211,7 +211,7 @@ def _bound(ctx: Context, value: Value | None, span: Span) -> Affine | None:
     return at
 
 
-def _clipped(ctx: Context, at: Affine, extent: Affine, floor: int, span: Span) -> Affine:
+def clipped(ctx: Context, at: Affine, extent: Affine, floor: int, span: Span) -> Affine:
     """Return a slice bound within `floor .. extent + floor`, negative ones counted from the end."""
     known, top = ctx.known, extent + floor
     if known.nonnegative(at):

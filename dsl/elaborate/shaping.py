@@ -15,6 +15,7 @@ from ...lowering.ir.indexing import Affine, Symbol, const, multiply, var
 from .arrays import permuted
 from .broadcasting import broadcast_to
 from .context import compare, error
+from .positions import clipped
 from .reshaping import is_in_order, reshaped
 from .site import (
     NONE,
@@ -312,9 +313,9 @@ def split(
     items = items_of(indices_or_sections)
     size = array.shape[place]
     if items is not None:
-        ends = [const(0), *(index_in(site, item, "a split position") for item in items), size]
-        known = site.ctx.known
-        ends = [known.minimum(end, size) for end in ends]
+        places = [index_in(site, item, "a split position") for item in items]
+        inner = [clipped(site.ctx, at, size, 0, site.span) for at in places]
+        ends = [const(0), *inner, size]
     else:
         number = static_int(site, indices_or_sections, "the number of sections")
         total = size.constant

@@ -23,7 +23,7 @@ from . import shaping
 from .arrays import as_array, describe
 from .called import naming
 from .carried import closed_over
-from .context import error
+from .context import NeedStatic, error
 from .expressions import default_values, elements, evaluate, subscript_value
 from .frame import EXIT, RESULT, Frame, names_in
 from .index_notation import index_statement, scalar_statement, uses_letters
@@ -107,6 +107,9 @@ def _run_one(frame: Frame, body: tuple[s.Statement, ...], at: int) -> bool:
     try:
         with naming(frame):
             step(frame, statement)
+    except NeedStatic as need:
+        need.span = need.span or statement.span
+        raise
     except CdError:
         if _ended(frame):  # in a function that the statement calls
             return False

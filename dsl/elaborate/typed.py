@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from ...lowering.dataclass import dataclass
+from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.node import Node
@@ -32,6 +33,31 @@ class Strided:
 
 
 @dataclass(frozen=True, slots=True)
+class Sliced:
+    """A view of an argument whose ends only the run knows, by a slice or position on each axis."""
+
+    axes: tuple[tuple[Number, Number, Number] | tuple[Number], ...]
+    """Of each axis of the array the start, the step and how many elements; or one position."""
+    order: tuple[int, ...]
+    """Of each axis of the view which it is of those that are left."""
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The numbers in it that the code gives back."""
+        return tuple(one for axis in self.axes for one in axis if isinstance(one, Result))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A number that the code gives back, by its place among the results."""
+
+    number: int
+
+
+Number = int | Result
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A value known when compiling, `None` included."""
 
@@ -43,7 +69,7 @@ class Argument:
     """An input, the same object as was given, or a view of it."""
 
     path: Path
-    view: Strided | None
+    view: Strided | Sliced | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +134,7 @@ class Typed:
     """Names that are written in parts alone, and were nothing around the function."""
     asks_layout: bool = False
     """Whether the results depend on how arguments lie in memory."""
+    needed: Mapping[str, Span] = field(default_factory=dict)
+    """The statements for which integer parameters are static."""
     guarded: frozenset[Expr] = frozenset()
     """Divisors and products of numbers that came with many values, which are checked."""

@@ -175,6 +175,18 @@ def test_explaining_does_not_make_a_parameter_static() -> None:
     assert f.specialise(x, 1) is known
 
 
+def test_explaining_tells_which_integers_are_static_and_why() -> None:
+    text = "def f(x, n, m):\n    y = x.reshape(n, -1) * m\n    return y\n"
+    f = pe.cd_from_source(text, {}, backend="numpy")
+    called = f.explain(np.zeros(6), 2, 5).called
+    assert "n: 2, static: line 2 needs its value, `y = x.reshape(n, -1) * m`" in called
+    assert "m: a Python int\n" in called
+    g = pe.cd_from_source("def f(n):\n    return np.zeros(n)\n", {"np": np}, backend="numpy")
+    for n in (2, 3, 4, 5):
+        g(n)
+    assert "n: a Python int of any value\n" in g.explain(6).called
+
+
 def test_explaining_tells_of_run_time_sizes_before_and_after_the_call() -> None:
     f = fresh()
     calls = [(np.zeros(n), np.ones(n)) for n in range(2, 8)]

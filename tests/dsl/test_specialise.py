@@ -472,6 +472,19 @@ def test_a_slice_whose_step_the_run_decides() -> None:
             assert whole.tolist() == x[::step].tolist() and part.tolist() == x[lo:hi:step].tolist()
 
 
+def test_a_returned_view_whose_ends_the_run_decides_is_one(backend: str) -> None:
+    text = "def f(x, n):\n    return x[n:, ::2].T, x[1, :n], x[0, ::n]\n"
+    f = pe.cd_from_source(text, {}, backend=backend)
+    x = np.arange(50.0).reshape(5, 10)
+    for n in (1, 2, 3, 4, 5, -1, -4, 9, 4, 4):
+        for one, wanted in zip(f(x, n), (x[n:, ::2].T, x[1, :n], x[0, ::n]), strict=True):
+            np.testing.assert_array_equal(one, wanted)
+            assert np.shares_memory(one, x) == np.shares_memory(wanted, x)
+    assert "for any value" in f.explain(x, 3).why
+    f(x, 4)[1][0] = -1.0
+    assert x[1, 0] == -1.0
+
+
 def test_a_line_of_so_many_points_as_the_run_decides() -> None:
     f, _ = made("def f(n):\n    return np.linspace(2.0, 5.0, int(n), retstep=True)")
     for count in (0, 1, 2, 3):

@@ -39,6 +39,7 @@ EXPRESSIONS = (
     "np.split(v, 2)",
     "np.array_split(v, 3)",
     "np.split(x, [1], axis=0)",
+    "np.split(v, [-2, 1, 30])",
     "np.linalg.diagonal(m)",
     "np.flip(x, (0, 1))",
     "np.permute_dims(t, (1, 0, 2))",

@@ -42,7 +42,7 @@ dsl/elaborate: attributes grids python_functions casts quantiles refusals convol
 dsl/elaborate: linear solvers
 dsl/elaborate: selection sorting ordering creation joining python_reductions averages reductions
 dsl/elaborate: elementwise views
-dsl/elaborate: devices library sorting_texts positions powers ufuncs shaping reshaping site stores
+dsl/elaborate: devices library sorting_texts powers ufuncs shaping positions reshaping site stores
 dsl/elaborate: arrays broadcasting adapting masks order short_circuit
 dsl/elaborate: standing
 dsl/elaborate: folding constant_tables

@@ -77,6 +77,10 @@ def attribute(frame: Frame, above: Above, name: str, span: Span) -> Value:
     found, given = vars(kind)[name], getattr(kind, name)
     frame.inputs.ask(kind, name, given)
     path = below(above.owner.path, "__class__", "__mro__", (number,), name)
+    for before, one in enumerate(above.classes[: number - above.skipped], above.skipped):
+        if hasattr(one, name):  # one between them may get it, too
+            way = below(above.owner.path, "__class__", "__mro__", (before,), name)
+            frame.inputs.used[way] = frame.inputs.describe(getattr(one, name), True)
     if isinstance(found, staticmethod):
         compare(frame, path, given)
         return Static(Method(found.__func__, above.owner, False))

@@ -66,7 +66,11 @@ class First:
         return v * 2.0
 
 
-class Second(First):
+class Between(First):
+    pass
+
+
+class Second(Between):
     def scale(self, v: Any) -> Any:
         return super().scale(v) * super().by
 
@@ -86,3 +90,5 @@ def test_a_class_above_that_was_changed_is_looked_at_again(
     np.testing.assert_array_equal(scaled(owner, x), x * 10)
     monkeypatch.setattr(First, "by", 3.0)
     np.testing.assert_array_equal(scaled(owner, x), x * 15)
+    monkeypatch.setattr(Between, "scale", lambda self, v: v * 7.0, raising=False)
+    np.testing.assert_array_equal(scaled(owner, x), x * 21)

@@ -38,13 +38,28 @@ class Symbol:
         return f"{self.name}.{self.serial}"
 
 
+class _Hashed:
+    """Has a place for the hash of a value, which is that of all that is nested in it."""
+
+    __slots__ = ("hash",)
+
+    hash: int
+
+
 @dataclass(frozen=True, slots=True)
-class Quasi:
+class Quasi(_Hashed):
     """An integer function of two affine expressions that is not affine itself."""
 
     op: QuasiOp
     left: Affine
     right: Affine
+
+    def __hash__(self) -> int:
+        try:
+            return self.hash
+        except AttributeError:
+            object.__setattr__(self, "hash", hash((self.op, self.left, self.right)))
+            return self.hash
 
 
 Atom = Symbol | Quasi
@@ -234,18 +249,18 @@ def recombined(index: Affine) -> Affine:
                     and (other.op, other.right, times) == ("floordiv", atom.right, factor * number)
                     and _is_multiple(other.left - atom.left, number)
                 ):
-                    rest = index - Affine(((atom, factor),), 0) - Affine(((other, times),), 0)
+                    rest = index - _times(atom, factor) - _times(other, times)
                     return recombined(rest + other.left * factor)
             whole = floordiv(atom.left, atom.right)
             wanted = whole * (factor * atom.right.constant)
             held = dict(index.terms)
             if wanted.terms and all(held.get(a) == k for a, k in wanted.terms):
-                rest = index - wanted - Affine(((atom, factor),), 0)
+                rest = index - wanted - _times(atom, factor)
                 return recombined(rest + atom.left * factor)
             for other, times in index.terms:
                 if isinstance(other, Quasi) and other.op == "mod" and times == factor * number:
                     if (count := other.right.constant) is not None and other.left == whole:
-                        rest = index - Affine(((atom, factor), (other, times)), 0)
+                        rest = index - _times(atom, factor) - _times(other, times)
                         return recombined(rest + mod(atom.left, const(number * count)) * factor)
     return index
 
@@ -356,11 +371,34 @@ BUILDERS: dict[QuasiOp, Callable[[Affine, Affine], Affine]] = {
 
 
 def _sum(one: Affine, other: Affine, factor: int) -> Affine:
-    """Return the first expression and so many times the second."""
-    totals = dict(one.terms)
-    for atom, k in other.terms:
-        totals[atom] = totals.get(atom, 0) + k * factor
-    return collected(totals, one.offset + other.offset * factor)
+    """Return the first expression and so many times the second: their terms, merged in order."""
+    terms: list[tuple[Atom, int]] = []
+    left, right, at = one.terms, other.terms, 0
+    for atom, k in right:
+        k *= factor
+        while at < len(left):
+            own, times = left[at]
+            if own is atom or own == atom:
+                k += times
+                at += 1
+                break
+            if _is_behind(own, atom):
+                break
+            terms.append((own, times))
+            at += 1
+        if k:
+            terms.append((atom, k))
+    terms += left[at:]
+    offset = one.offset + other.offset * factor
+    return Affine(tuple(terms), offset) if terms else const(offset)
+
+
+def _is_behind(atom: Atom, other: Atom) -> bool:
+    """Whether one of two different atoms stands behind the other one."""
+    if isinstance(atom, Symbol):
+        own = atom.serial, atom.name
+        return isinstance(other, Symbol) and own > (other.serial, other.name)
+    return isinstance(other, Symbol) or _show_quasi(atom, repr) > _show_quasi(other, repr)
 
 
 def collected(totals: Mapping[Atom, int], offset: int) -> Affine:
@@ -373,7 +411,9 @@ def collected(totals: Mapping[Atom, int], offset: int) -> Affine:
 
 def _order(term: tuple[Atom, int]) -> tuple[int, int, str]:
     atom = term[0]
-    return (0, atom.serial, "") if isinstance(atom, Symbol) else (1, 0, _show_quasi(atom, repr))
+    return (
+        (0, atom.serial, atom.name) if isinstance(atom, Symbol) else (1, 0, _show_quasi(atom, repr))
+    )
 
 
 def _commutative(op: QuasiOp, left: Affine, right: Affine) -> Affine:
@@ -382,7 +422,11 @@ def _commutative(op: QuasiOp, left: Affine, right: Affine) -> Affine:
 
 
 def _atom(quasi: Quasi) -> Affine:
-    return Affine(((quasi, 1),), 0)
+    return _times(quasi, 1)
+
+
+def _times(atom: Atom, factor: int) -> Affine:
+    return Affine(((atom, factor),), 0)
 
 
 def _quasi(op: QuasiOp, left: int, right: int) -> int:

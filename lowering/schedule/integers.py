@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
-from math import gcd
+from math import gcd, inf
 from typing import Literal, NamedTuple
 
 from ..ir.indexing import Affine, Atom, Quasi, Symbol, const, evaluate, floordiv, var
@@ -196,7 +196,15 @@ class _Table:
             values.append(_Value(mine, [one for one in others if one[0] is not mine], value[-1]))
             self.zeros = [_replaced(one, at, value) for one in self.zeros]
             self.rows = [_replaced(one, at, value) for one in self.rows]
+        self.narrow()
         return values
+
+    def narrow(self) -> None:
+        """Leave out the symbols that no inequality has: half of them, once equations are solved."""
+        columns = zip(*[row[:-1] for row in self.rows], strict=True)
+        used = [at for at, column in enumerate(columns) if any(column)]
+        self.symbols = [self.symbols[at] for at in used]
+        self.rows = [(*[row[at] for at in used], row[-1]) for row in self.rows]
 
     def widen(self, fresh: Symbol) -> None:
         """Add a symbol that comes before all others."""
@@ -252,13 +260,17 @@ def _tight(kept: Iterable[Row], rows: Iterable[Row]) -> list[Row] | None:
 def _cheapest(rows: Sequence[Row]) -> int:
     """Return the column whose symbol is taken out with the fewest new rows; of several the one
     that is used first."""
-    found: list[tuple[int, int, int]] = []
-    for at, column in enumerate(list(zip(*rows, strict=True))[:-1]):
-        if any(column):
-            above, below = sum([k > 0 for k in column]), sum([k < 0 for k in column])
-            first = next(number for number, k in enumerate(column) if k)
-            found.append((above * below - above - below, first, at))
-    return min(found)[2]
+    fewest, earliest, found = inf, len(rows), -1
+    for at, column in enumerate(zip(*[row[:-1] for row in rows], strict=True)):
+        some = len(rows) - column.count(0)
+        if some:
+            above = len([k for k in column if k > 0])
+            new = above * (some - above) - some
+            if new <= fewest:
+                first = next(number for number, k in enumerate(column) if k)
+                if new < fewest or first < earliest:
+                    fewest, earliest, found = new, first, at
+    return found
 
 
 class _Search:

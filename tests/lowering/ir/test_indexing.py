@@ -13,6 +13,7 @@ from plusequals.lowering.ir.indexing import (
     Affine,
     Quasi,
     Symbol,
+    collected,
     const,
     evaluate,
     floordiv,
@@ -94,6 +95,16 @@ def test_expressions_are_normal(index: Affine) -> None:
     assert index + 0 == index * 1 == index == index * -1 * -1
     assert (index - index) == const(0)
     assert substitute(index, {s: var(s) for s in LETTERS}) == index
+
+
+@given(AFFINE, AFFINE)
+def test_sums_have_their_terms_in_order(left: Affine, right: Affine) -> None:
+    totals = dict(left.terms)
+    for atom, factor in right.terms:
+        totals[atom] = totals.get(atom, 0) - factor
+    in_order = collected(totals, left.offset - right.offset)
+    assert left - right == in_order
+    assert hash(left - right) == hash(in_order)
 
 
 @given(AFFINE, AFFINE)

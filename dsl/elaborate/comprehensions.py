@@ -94,9 +94,9 @@ def _many(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value:
     """Return the array of a comprehension. CdTypeError CD0437 where there can be none."""
     ctx = frame.ctx
     try:
-        if ctx.pointwise or abs(source.step) != 1 or isinstance(e.element, s.Starred):
+        if ctx.pointwise or isinstance(e.element, s.Starred):
             raise _too_many(e, source)
-        made = _as_array(frame, e, source)
+        made = _as_array(frame, e, rounds.counted(source) if abs(source.step) != 1 else source)
     except CdError as problem:
         if problem.code in ("CD0520", "CD0522"):  # of index letters, which nobody wrote
             raise _too_many(e, source) from None

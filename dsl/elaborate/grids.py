@@ -11,6 +11,7 @@ from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Affine, const, var
+from .arrays import elementwise
 from .broadcasting import broadcast_to
 from .context import error
 from .creation import arange, linspace
@@ -20,6 +21,7 @@ from .shaping import at_least
 from .site import (
     NO,
     NONE,
+    NOT_CONSTANT,
     ONE,
     YES,
     ZERO,
@@ -27,14 +29,15 @@ from .site import (
     array_of,
     constant,
     dtype_of,
+    extent_of,
     is_none,
     static_bool,
     static_shape,
     text_of,
 )
-from .types import Kind, cast, join_all
-from .ufuncs import strong_of
-from .values import Array, Group, Section, Static, Value
+from .types import WEAK_INT, Kind, cast, join_all
+from .ufuncs import combine_of, strong_of
+from .values import Array, Group, Scalar, Section, Static, Value
 
 
 def _points(site: Site, item: Value, alone: bool | None = None) -> Array:
@@ -51,6 +54,8 @@ def _points(site: Site, item: Value, alone: bool | None = None) -> Array:
         raise error("CD0453", CdTypeError, "a slice of a grid needs its end", site.span)
     step = None if item.step is None or is_none(item.step) else item.step
     number = None if step is None else constant(step)
+    if step is not None and number is NOT_CONSTANT and array_of(site, step).kind.dtype.kind == "c":
+        return _counted(site, lower, item.upper, step, alone)
     if not isinstance(number, complex):
         step = ONE if step is None else step
         points = array_of(site, arange(site, lower, item.upper, step))
@@ -62,6 +67,18 @@ def _points(site: Site, item: Value, alone: bool | None = None) -> Array:
         return array_of(site, linspace(site, lower, item.upper, Static(size)))
     gap = arithmetic(site, "-", item.upper, lower)
     return _spaced(site, const(size), lower, arithmetic(site, "/", gap, Static(float(size - 1))))
+
+
+def _counted(site: Site, lower: Value, upper: Value, step: Value, alone: bool | None) -> Array:
+    """Return so many points as the absolute value of a complex step says, `n * 1j`, at run time."""
+    number = elementwise(site.ctx, combine_of(np.absolute), [step], site.span)
+    whole = converted(site, number, dtypes.int64)
+    if alone is None:
+        return array_of(site, linspace(site, lower, upper, whole))
+    size = extent_of(site, whole, "the number of points")
+    gaps = Scalar(Position(site.ctx.known.maximum(size - 1, const(1))), WEAK_INT)
+    gap = arithmetic(site, "-", upper, lower)
+    return _spaced(site, size, lower, arithmetic(site, "/", gap, gaps))
 
 
 def _spaced(site: Site, size: Affine, start: Value, step: Value) -> Array:

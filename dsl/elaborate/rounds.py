@@ -56,6 +56,18 @@ def round_count(source: Rounds) -> int | None:
     return None if lo is None or hi is None else len(range(lo, hi, source.step))
 
 
+def counted(source: Rounds) -> Rounds:
+    """Return the rounds of a range with another step, counted one by one from zero."""
+    step, low = source.step, source.lo
+    gap = source.hi - low if step > 0 else low - source.hi
+
+    def item(symbol: Symbol) -> Value:
+        return Scalar(Position(low + var(symbol) * step), WEAK_INT)
+
+    count = floordiv(gap - 1, const(abs(step))) + 1
+    return Rounds(source.name, const(0), count, 1, item)
+
+
 def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
     """Yield the target's value in each round, for rounds whose number is known."""
     lo, hi = source.lo.constant, source.hi.constant
@@ -236,11 +248,11 @@ def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds |
     inner = rounds_of(frame, call.args[0], target)
     if not isinstance(inner, Rounds):
         return inner[::-1]
+    if inner.step != 1 and round_count(inner) is None:
+        inner = counted(inner)
     if inner.step != 1:
         count = round_count(inner)
-        if count is None:
-            raise error("CD0424", CdTypeError, "only plain ranges can be reversed", call.span)
-        assert inner.lo.constant is not None
+        assert inner.lo.constant is not None and count is not None
         last = inner.lo + (count - 1) * inner.step
         return replace(inner, lo=last, hi=inner.lo - inner.step, step=-inner.step)
     return replace(inner, lo=inner.hi - 1, hi=inner.lo - 1, step=-1)

@@ -305,7 +305,7 @@ def _seen(array: DeviceArray, view: Strided) -> DeviceArray:
 def _viewed(array: Any, view: Strided) -> Any:
     """Return a view of an array given by offset and strides in elements of its layout.
 
-    A copy where code was given a packed copy of the array that lies differently.
+    Where code was given a packed copy of an array that lies differently these are of the copy.
     """
     if not array.size or 0 in view.shape:
         return array.reshape(-1)[:0].reshape(view.shape)
@@ -315,6 +315,8 @@ def _viewed(array: Any, view: Strided) -> Any:
     if not array.flags.c_contiguous and not (
         whole and array.flags.aligned and array.dtype.isnative
     ):
+        if (found := _of_packed(array, view)) is not None:
+            return found
         array = np.ascontiguousarray(array)
     start = _from_lowest(array)
     low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, array.strides, strict=True))
@@ -328,6 +330,38 @@ def _viewed(array: Any, view: Strided) -> Any:
     if repeats or not array.flags.writeable:
         found.flags.writeable = False
     return found
+
+
+def _of_packed(array: Any, view: Strided) -> Any | None:
+    """Return the view of an array that is given in the layout of a packed copy of it.
+
+    Each step there is so many elements along each axis, as digits of a number whose bases are the
+    sizes. None where a step goes on from the end of an axis to the next row.
+    """
+    first = _digits(view.offset, array.shape)
+    steps = [_digits(step, array.shape) for step in view.strides]
+    for axis, size in enumerate(array.shape):
+        moves = [(n - 1) * step[axis] for n, step in zip(view.shape, steps, strict=True)]
+        ends = (first[axis] + sum(bound(0, move) for move in moves) for bound in (min, max))
+        if not all(0 <= end < size for end in ends):
+            return None
+    start = array[tuple(slice(at, None) for at in first)]
+    strides = [sum(n * by for n, by in zip(step, array.strides, strict=True)) for step in steps]
+    found = np.lib.stride_tricks.as_strided(start, view.shape, strides)
+    repeats = any(n > 1 and not by for n, by in zip(view.shape, strides, strict=True))
+    if repeats or not array.flags.writeable:
+        found.flags.writeable = False
+    return found
+
+
+def _digits(number: int, sizes: Sequence[int]) -> list[int]:
+    """Return how many elements along each axis so many elements of a packed array are."""
+    left, found = abs(number), []
+    for size in reversed(sizes[1:]):
+        found.append(left % size if number >= 0 else -(left % size))
+        left //= size
+    found.append(left if number >= 0 else -left)
+    return found[::-1]
 
 
 def _from_lowest(array: Any) -> Any:

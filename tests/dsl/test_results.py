@@ -68,12 +68,19 @@ def test_a_returned_view_is_a_view(backend: str) -> None:
     assert not f(x)[0].flags.writeable
 
 
-def test_a_view_of_what_had_to_be_packed_has_its_values() -> None:
-    f = made("def f(x):\n    return x[1:, ::-2]")
+def test_a_view_of_what_had_to_be_packed_is_one_of_what_was_given() -> None:
+    f = made("def f(x):\n    return x[1:, ::-2], x.T, x[:, None], x[2], x.reshape(-1)")
     swapped = np.arange(12.0).astype(">f8").reshape(3, 4)
-    assert np.shares_memory(f(swapped), swapped)
-    for x in (swapped, swapped[:, ::2], np.arange(24, dtype=">i4").reshape(4, 6)[::-1, ::2].T):
-        np.testing.assert_array_equal(f(x), x[1:, ::-2])
+    fields = np.zeros(12, [("a", "i1"), ("b", "f8")])
+    fields["b"] = np.arange(12)
+    others = (swapped[:, ::2], np.arange(24, dtype=">i4").reshape(4, 6)[::-1, ::2].T, swapped.T)
+    for x in (swapped, *others, fields["b"].reshape(3, 4)):
+        wanted = (x[1:, ::-2], x.T, x[:, None], x[2])
+        *found, flat = f(x)
+        for one, other in zip(found, wanted, strict=True):
+            assert np.shares_memory(one, x) and one.strides == other.strides
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(flat, x.reshape(-1))
 
 
 def test_results_are_new_every_time() -> None:

@@ -62,21 +62,26 @@ def remember(
     same = match.known.situation.settings == now and settings.current() is now
     if data is None or not places or not same:  # or another thread has changed them with `use`
         return
-    place = places[-1 if match.known.typed.statics else 0]
+    place = places[-1 if match.known.typed.constant else 0]
     known = cc.cache.get(place)
     others = [] if known is None else known.metadata["ways"]
     cc.cache.put(place, Entry({"ways": [data, *others[: _WAYS - 1]]}, "", b""))
 
 
 def _are_told(match: Match, arguments: Mapping[str, Any], recipe: Recipe | None) -> bool:
-    """Whether the key of an entry tells what the checks of arguments leave open."""
-    static = bool(match.known.typed.statics)
+    """Whether the key of an entry tells what the checks of arguments leave open, and these compare
+    the values that are constants of the code."""
+    constant = match.known.typed.constant
+    steps = [step for step in recipe.steps if step.source[0] == Source.ARGUMENT] if recipe else []
     return all(
-        step.source[0] != Source.ARGUMENT
-        or step.check[0] in _EXACT
-        or front.argument(arguments[step.source[1]], static)[0] != "any"
-        for step in (() if recipe is None else recipe.steps)
-    )
+        step.check[0] in _EXACT
+        or front.argument(arguments[step.source[1]], bool(constant))[0] != "any"
+        for step in steps
+    ) and not any(step.source[1] in constant and _is_loose(step.check) for step in steps)
+
+
+def _is_loose(check: tuple[Any, ...]) -> bool:
+    return check[0] in (Check.ANY, Check.FLOAT, Check.INTEGER, Check.NUMBER)
 
 
 def data_of(match: Match, recipe: Recipe, definition: Definition) -> front.Data | None:

@@ -153,7 +153,9 @@ class Specialisations(Locked):
                 table.note(made)
                 if not made.typed.statics <= self._statics:
                     self._add_statics(made)
-                    key, specs = self._key(arguments), tuple(self._specs(arguments).values())
+                # what comes with a call may have changed meanwhile; its constants are compared
+                key = self._key(arguments, made.typed.constant)
+                specs = tuple(self._specs(arguments, made.typed.constant).values())
                 keep(table.full, specs, made)
                 keep(table.quick, key, made)
                 match = made.match(arguments, key)
@@ -181,6 +183,7 @@ class Specialisations(Locked):
                 table.sizes.close(profile)
                 continue
             table.note(made)
+            key = self._key(arguments, made.typed.constant)
             keep_open(table.any_size, wanted, made)
             table.sizes.note(specs)
             keep(table.quick, key, made)
@@ -251,8 +254,9 @@ class Specialisations(Locked):
             self._latest = now, table
         return table
 
-    def _key(self, arguments: Arguments) -> object:
-        statics = self._compared(self._table())
+    def _key(self, arguments: Arguments, constant: frozenset[str] = frozenset()) -> object:
+        """Return what calls that look alike share; the values of `constant` ones are in it, too."""
+        statics = self._compared(self._table()) | constant
         try:
             if not statics:
                 return tuple([quick_key(value, False) for value in arguments.values()])
@@ -261,9 +265,11 @@ class Specialisations(Locked):
             self._specs(arguments)  # raises it again, with the parameter's name and place
             raise
 
-    def _specs(self, arguments: Arguments) -> dict[str, Spec]:
+    def _specs(
+        self, arguments: Arguments, constant: frozenset[str] = frozenset()
+    ) -> dict[str, Spec]:
         """Return the specification of every argument; raises CdTypeError, naming the parameter."""
-        found, statics = {}, self._compared(self._table())
+        found, statics = {}, self._compared(self._table()) | constant
         for name, value in arguments.items():
             try:
                 found[name] = describe_input(value, name in statics, name)

@@ -18,7 +18,7 @@ from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.node import Node
-from .inputs import Noted, Spec
+from .inputs import Noted, NumberSpec, Spec
 from .types import Kind
 from .values import Path
 
@@ -138,3 +138,9 @@ class Typed:
     """The statements for which integer parameters are static."""
     guarded: frozenset[Expr] = frozenset()
     """Divisors and products of numbers that came with many values, which are checked."""
+
+    @property
+    def constant(self) -> frozenset[str]:
+        """Those of `statics` that are constants of the code, and not given to it in each call."""
+        given = (name for name in self.statics if isinstance(self.used.get(Path(name)), NumberSpec))
+        return self.statics.difference(given)

@@ -96,6 +96,8 @@ POOLS: dict[str, Sequence[str]] = {
     ),
     "count": ("0", "1", "2", "3", "4", "True", "np.int64(2)", "np.int64(3)", "np.int32(2)",
               "np.uint8(1)", "Level.LOW", "Level.HIGH"),
+    "many": ("0", "1", "2", "3", "4", "5", "6", "-1"),
+    "pairs": tuple(f"({n}, {n % 3})" for n in range(6)),
     "divisor": ("1", "2", "4", "np.int64(2)", "np.int64(4)", "np.int32(2)", "True", "-1"),
     "array": (
         "np.arange(4.0)", "np.arange(1.0, 5.0)", "np.arange(8.0)[::2]", "np.arange(4.0)[::-1]",
@@ -209,6 +211,16 @@ TEMPLATES = (
        x="array"),
     _t("def f(x, k):\n    t = x + C\n    if k == 0:\n        t = t * 2\n    return t", x="array",
        k="count"),
+    _t("def f(x, n):\n    if n > 3:\n        return x * 2\n    return x", x="array", n="many"),
+    _t("def f(x, n):\n    return x[:n], x[n:], x[::n or 1]", x="array", n="many"),
+    _t("def f(x, *, n):\n    return np.stack([x * k for k in range(n + 1)] + [x])", x="array",
+       n="many"),
+    _t("def f(x, n):\n    return np.roll(x, n), np.linspace(0, 1, n * n), np.arange(n)", x="array",
+       n="many"),
+    _t("def f(x, n):\n    y = x + 0\n    y[:n] = 1\n    return y if n % 2 else y.reshape(2, -1)",
+       x="array", n="many"),
+    _t("def f(x, t):\n    return x[: t[0]] * t[1]", x="array", t="pairs"),
+    _t("def f(x, n, m):\n    return x * 2 if n > m else x[:m]", x="array", n="many", m="many"),
 )  # fmt: skip
 
 
@@ -246,8 +258,9 @@ def draw_calls(rng: random.Random, program: Program, count: int) -> list[Call]:
     around = [_few(rng, pool) for pool in program.template.captured]
     calls = []
     captured = tuple(rng.choice(pool) for pool in around)
+    many = not {"many", "pairs"}.isdisjoint(program.template.given.values())
     for _ in range(count):
-        is_new = rng.random() < 0.4
+        is_new = rng.random() < (0.1 if many else 0.4)  # that numbers came in many values is kept
         if rng.random() < 0.5:
             captured = tuple(rng.choice(pool) for pool in around)
         calls.append(
@@ -258,4 +271,6 @@ def draw_calls(rng: random.Random, program: Program, count: int) -> list[Call]:
 
 def _few(rng: random.Random, pool: str) -> Sequence[str]:
     known = POOLS[pool]
+    if pool in ("many", "pairs"):
+        return known
     return [rng.choice(known) for _ in range(rng.randint(2, 5))]

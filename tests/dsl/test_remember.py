@@ -140,6 +140,35 @@ def test_a_float_after_a_whole_number_that_decided(module: Callable[..., Any]) -
             assert str(f(value)) == str(value * 10)
 
 
+@pytest.mark.parametrize("values", [(2, 3, 1, 4, 5, 0, 6, 2), (4, 0, 5, 2, 1, 4), (6, 5, 4, 3)])
+def test_whole_numbers_of_many_values_that_decided(
+    module: Callable[..., Any], values: tuple[int, ...]
+) -> None:
+    text = (
+        HEAD
+        + """
+@cd
+def f(x, n):
+    return np.stack([x * k for k in range(n + 1)]) if n > 3 else x[:n]
+@cd
+def g(x, *, n):
+    y = x + 0
+    if n > 3:
+        y[:n] = 1
+    return y
+"""
+    )
+    x, wanted = np.arange(9.0), []
+    for n in values:
+        whole = np.stack([x * k for k in range(n + 1)]) if n > 3 else x[:n]
+        wanted += [whole, np.where(np.arange(9) < n, 1, x) if n > 3 else x]
+    for _ in range(3):  # by the first compiled, by the others found
+        now = module(text)
+        found = [one for n in values for one in (now.f(x, n), now.g(x, n=n))]
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_long_whole_numbers_and_signs_of_nan_are_told_apart(module: Callable[..., Any]) -> None:
     text = HEAD + "@cd\ndef f(x, k=K):\n    return x + np.copysign(1.0, W) + (k > 1)\n"
     for k, w in ((1, np.nan), (1 << 20000, np.nan), (1, -np.nan), (1, -np.nan)):

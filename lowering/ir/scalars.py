@@ -69,6 +69,10 @@ def conversion_of(source: DType, target: DType) -> Callable[[Any], Any]:
         return lambda value: from_real(value.real)
     if source.kind == "f" and target.kind in "iu":
         return lambda value: numpy_type.type(_saturate(float(value), target))
+    once = source.kind == "f" or target.bits == 64  # no Python float between rounds it
+    if target.kind == "f" and once and numpy_type.isbuiltin == 1:
+        made: Callable[[Any], Any] = numpy_type.type
+        return made
     return lambda value: value.astype(numpy_type)
 
 

@@ -11,6 +11,7 @@ import pytest
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.evaluate import State, value_of
 from plusequals.lowering.ir.expressions import Cast, Expr
+from plusequals.lowering.ir.scalars import conversion_of
 
 from .build import ap, bool_, f32, f64, i32, i64, num
 
@@ -113,3 +114,27 @@ def test_real_powers_are_those_of_c(
     assert got.dtype == dtype.numpy
     np.testing.assert_array_equal(got, wanted)
     assert np.signbit(got) == np.signbit(wanted) or np.isnan(got)
+
+
+REAL = [dtype for dtype in dtypes.ALL if dtype.kind != "c"]
+
+
+@pytest.mark.parametrize("target", [dtype for dtype in REAL if dtype.kind == "f"], ids=str)
+@pytest.mark.parametrize("source", REAL, ids=str)
+def test_conversions_to_floats_round_as_those_of_arrays(
+    source: dtypes.DType, target: dtypes.DType
+) -> None:
+    random = np.random.default_rng(8)
+    bits = random.integers(0, 256, 300 * source.bits // 8).astype(np.uint8)
+    values = bits.view(source.numpy) if source.kind != "b" else bits > 128
+    if source.kind == "f":
+        near = [*random.standard_normal(900), 0.0, -0.0, np.inf, -np.inf, np.nan]
+        values = np.concatenate([values, np.array(near).astype(source.numpy)])
+    convert = conversion_of(source, target)
+    with np.errstate(all="ignore"):
+        wanted = values.astype(target.numpy)
+        found = np.array([convert(value) for value in values])
+        numbers = found == found
+        assert numbers.tolist() == (wanted == wanted).tolist()
+    assert found.dtype == target.numpy
+    assert found[numbers].tobytes() == wanted[numbers].tobytes()

@@ -282,7 +282,12 @@ class Writer:
         if isinstance(atom, Symbol):
             return self.symbol(atom)
         left, right = self.number(atom.left, depth), self.number(atom.right, depth)
-        return f"({left} * {right})" if atom.op == "mul" else f"{atom.op}({left}, {right})"
+        if sign := _SIGNS.get(atom.op) if atom.op == "mul" or atom.right.constant else None:
+            return f"({left} {sign} {right})"
+        return f"{atom.op}({left}, {right})"
+
+
+_SIGNS = {"mul": "*", "floordiv": "//", "mod": "%"}
 
 
 def _is_symbol(index: Index) -> bool:

@@ -33,6 +33,8 @@ _OF_SCALARS: dict[str, Callable[..., Any]] = {
     "product": operator.mul, "div": operator.truediv, "eq": operator.eq, "ne": operator.ne,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor,
+    "and": operator.and_, "or": operator.or_, "logical_not": operator.invert,
+    "invert": operator.invert, "abs": operator.abs,
 }  # fmt: skip
 """What computes the same of scalars without the search of a universal function for its loop."""
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir import dtypes, scalars
 from plusequals.lowering.ir.evaluate import State, value_of
 from plusequals.lowering.ir.expressions import Cast, Expr
-from plusequals.lowering.ir.scalars import conversion_of
+from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.ir.scalars import conversion_of, meaning_of
 
 from .build import ap, bool_, f32, f64, i32, i64, num
 
@@ -138,3 +139,20 @@ def test_conversions_to_floats_round_as_those_of_arrays(
         assert numbers.tolist() == (wanted == wanted).tolist()
     assert found.dtype == target.numpy
     assert found[numbers].tobytes() == wanted[numbers].tobytes()
+
+
+@pytest.mark.parametrize("name", scalars._OF_SCALARS)
+def test_what_is_quick_of_scalars_is_what_numpy_means(name: str) -> None:
+    op, random = OPS[name], np.random.default_rng(2)
+    for dtype in (one for one in dtypes.ALL if one.kind in op.admits and one.kind != "c"):
+        bits = random.integers(0, 256, 50 * dtype.bits // 8).astype(np.uint8)
+        values = list(bits.view(dtype.numpy) if dtype.kind != "b" else bits > 128)
+        if dtype.kind == "f":
+            values += list(np.array([0.0, -0.0, np.inf, -np.inf, np.nan]).astype(dtype.numpy))
+        quick = meaning_of(op, dtype)
+        for at in range(len(values) - 1):
+            given = values[at : at + op.arity]
+            with np.errstate(all="ignore"):
+                found, wanted = quick(*given), op.meaning(*given)
+            assert type(found) is type(wanted)
+            assert found.tobytes() == wanted.tobytes() or found != found and wanted != wanted

@@ -23,7 +23,7 @@ dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: pickled remember plan results specialise tables
-dsl/tracing: log records points recording quick room printing instrument rows buffers columns
+dsl/tracing: log records points recording quick room printing nans instrument rows buffers columns
 dsl/tracing: boxes where library sites
 dsl: copies forms sizes reasons keys words build checked wrapping fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements

@@ -55,6 +55,10 @@ class Recordable(Protocol):
     def recording(self, wanted: Any, backend: str) -> Any:
         """Return the code that records what is wanted, for a backend."""
 
+    @property
+    def needed(self) -> frozenset[int]:
+        """The positions of the parameters whose contents before a call matter."""
+
 
 class Scheduling:
     """The lock that is held while it is decided what waits for what; never while work runs.

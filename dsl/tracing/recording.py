@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...backends.cc.code import CompiledCode
 from ...backends.cuda.shared import Placed
-from ...backends.interface import Array, CanPrint, HasMemory
+from ...backends.interface import Array, CanPrint, Code, HasMemory
 from ...backends.runtime import link
 from ...backends.runtime.given import copied
 from ...backends.runtime.printed import Printed
@@ -25,6 +26,7 @@ from ...lowering.ir.indexing import Symbol
 from ...lowering.locks import Locked
 from . import sites as s
 from .instrument import instrument
+from .nans import counting
 from .printing import buffers_of
 from .quick import is_quick
 from .room import Room, memory_left, room_of
@@ -54,6 +56,8 @@ class Recording:
     layout: Layout
     scarce: bool
     """Whether it may be given less room than what it records takes."""
+    counts: bool = False
+    """Whether it records nothing, but counts the NaNs that it writes, see `nans`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,7 +128,9 @@ class Recorder(Locked):
     ) -> None:
         super().__init__()
         self.wanted, self.limit = wanted, limit
-        self.memory = memory_left() // SHARE if memory is None else memory
+        self.memory = memory
+        """How many bytes what is recorded takes at most: asked for when something is, unless
+        given."""
         self._taken = 0
         self._is_full = False
         self._printed = printed
@@ -150,13 +156,20 @@ class Recorder(Locked):
 
         What it raises is raised when what was recorded until then is kept.
         """
-        made: Recording = codes.recording(self.wanted, title[1])
         chosen = copy_context()
+        wanted = replace(self.wanted, counts=self._is_counted(arrays))
+        first: Recording = codes.recording(wanted, title[1])
         with self._lock:
             place = len(self._runs)
             self._runs.append(None)
 
         def run() -> tuple[Array, ...]:
+            made = first
+            if made.counts:
+                results = self._counted(made, codes.needed, arrays, title, place)
+                if results is not None:
+                    return results
+                made = chosen.run(codes.recording, self.wanted, title[1])
             sizes = dict(_sizes(made.callee.parameters, arrays))
             asked = room_of(made.layout, sizes, self.wanted.printed, self.wanted.first_nan)
             most = self._reserve(made, asked)
@@ -187,10 +200,53 @@ class Recorder(Locked):
 
         return run
 
+    def _is_counted(self, arrays: Sequence[Any]) -> bool:
+        """Whether a run on arrays is tried without recording: it is done again where it makes a
+        NaN, which is seldom, on the host's arrays as they were."""
+        wanted = self.wanted
+        plain = wanted.first_nan and not (wanted.limited or wanted.terms or self._printed)
+        return plain and not self._is_full and all(isinstance(x, np.ndarray) for x in arrays)
+
+    def _counted(
+        self,
+        made: Recording,
+        needed: Collection[int],
+        arrays: Sequence[Array],
+        title: tuple[str, str, str],
+        place: int,
+    ) -> tuple[Array, ...] | None:
+        """Return the results of a run that makes no NaN; None with the arrays as they were before
+        where it makes one, or fails."""
+        parameters, results = made.callee.parameters[:-1], None
+        count = np.zeros(1, np.int64)
+        with suppress(Exception):  # what it raises is raised again when it is recorded
+            before = [
+                (array, _saved(array, made.callee.code))
+                for at, (one, array) in enumerate(zip(parameters, arrays, strict=True))
+                if one.written and at in needed
+            ]
+            try:
+                results = made.callee((*arrays, count))
+            finally:
+                if results is None or count[0]:
+                    for array, values in before:
+                        array[...] = values
+        if results is None or count[0]:
+            return None
+        sizes = dict(_sizes(parameters, arrays))
+        table = np.zeros((0, made.layout.width), np.int64)
+        none = np.zeros(0), np.zeros(0, np.int64)
+        counts = 0, 0, 0, 0
+        run = Run(*title, made.layout, parameters, table, *none, *counts, sizes, False, {})
+        self._keep(place, run, 0)
+        return results
+
     def _reserve(self, made: Recording, asked: Room | None) -> int:
         """Return how many bytes a run that begins may take, which nobody else gets until it ends:
         what its records and arguments take, half of what is left where data decides how much."""
         with self._lock:
+            if self.memory is None:
+                self.memory = memory_left() // SHARE
             left = 0 if self._is_full else max(self.memory - self._taken, 0)
             if asked is None:
                 most = left // 2
@@ -293,6 +349,8 @@ def recording_of(
     It is compiled quickly, as it will not run often; how hard the compiler tries changes no bit.
     """
     made, now = instrument(procedure, wanted), settings.current()
+    if wanted.counts and not is_quick(procedure) and (counts := counting(procedure)) is not None:
+        return Recording(link.link(build(counts), backend), made.layout, False, True)
     sizes = [x for p in procedure.parameters for extent in p.node.shape for x in extent.symbols()]
     if not wanted.scarce and room_of(made.layout, dict.fromkeys(sizes, 1)) is None:
         wanted = replace(wanted, scarce=True)  # the data decides how much it is
@@ -326,6 +384,14 @@ def _given(parameters: Sequence[Parameter], arrays: Sequence[Any], left: int) ->
                 given[parameter.node.id] = copied(array)
                 left -= size
     return given
+
+
+def _saved(array: Array, code: Code) -> Array:
+    """Return a copy, where there is some in memory that results of C had."""
+    empty = code.empty if isinstance(code, CompiledCode) else np.empty
+    copy = empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 def _room(backend: str, asked: Room | None = None) -> int:

@@ -162,6 +162,8 @@ class Wanted:
     """Whether each row is printed when it is complete; then the next one takes its place."""
     scarce: bool = False
     """Whether there may be too little room, so that a row ends where the room does."""
+    counts: bool = False
+    """Whether NaNs are only counted, see `nans`."""
 
 
 def called(node: Node, names: Names) -> str:

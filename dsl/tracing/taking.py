@@ -36,7 +36,7 @@ def trace(
     of their text, `where` a test of indices and loop variables (`"i == 3 and t < 2"`),
     `first_nan` only what first makes a NaN, `sample` every n-th element, `limit` how many records
     at most, in program order, `memory` how many bytes the records of all runs take at most: a
-    quarter of what is free when the `with` begins, unless given. What that leaves no room for is
+    quarter of what is free when the first begins, unless given. What that leaves no room for is
     counted (`dropped`), and what is there stays readable, also after an error. No computed bit
     changes; but with `terms` each term of a reduction is recorded, too, and they are added up one
     after another: the profile is `strict`. When the `with` ends, everything that was queued is

@@ -59,6 +59,7 @@ from .schedule.stages import in_stages, stages
 from .schedule.stencil import in_time, stencil
 from .schedule.streams import in_streams, streams
 from .schedule.strips import in_strips, strips
+from .schedule.symmetric import mirrored, symmetric
 from .schedule.tiles import in_tiles, tiles
 from .schedule.undo import undo
 from .schedule.wraps import wraps
@@ -156,6 +157,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("pairs", lambda program, _: _in_pairs(program), when=_schedules),
     Pass("masks", masks, masked, _schedules),
     Pass("narrow", narrow, in_narrow, _schedules),
+    Pass("symmetric", symmetric, mirrored, _schedules),
     Pass("tiles", tiles, in_tiles, _schedules),
     Pass("strips", strips, in_strips, _schedules),
     Pass("periods", lambda program, _: periods(program), when=_schedules),

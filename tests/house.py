@@ -74,7 +74,7 @@ lowering/schedule: finish distribution neighbours tile_side
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter ranks owners prefix chunks copied
 lowering/schedule: ahead rooms beforehand hosts induction fission lasts marks growing
-lowering/schedule: hits searches together truth flags wraps
+lowering/schedule: hits searches together truth flags wraps symmetric
 lowering/schedule: pivots sided firsts conjunct sections own places
 lowering/schedule: team registers dealing scan updates tree points early skewed meet elsewhere
 lowering/schedule: sweeps streams checks undo beside best terms nests abreast jam outer edges

@@ -16,6 +16,7 @@ Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
     "deferred", "checked", "skewed", "masked", "staged", "answered", "of reals",
+    "mirrored",
 ]  # fmt: skip
 
 
@@ -98,6 +99,8 @@ class Decision:
                 return f"the rounds of the loop over `{self.variable}` are done side by side"
             case "of reals":
                 return f"the nest of the loop over `{self.variable}` computes with real numbers"
+            case "mirrored":
+                return f"half of {array} is copied from its other half"
             case "abreast":
                 return f"neighbouring elements of {array} are computed side by side"
             case _:

@@ -232,7 +232,8 @@ def _give_hooks(ctx: Context, inputs: Inputs, frame: Frame) -> None:
 
 
 def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
-    """Refuse (CD0207) writing a captured NumPy array; a captured tensor may be written in place.
+    """Refuse (CD0207) writing a captured NumPy array, or a list or dictionary and what is in it; a
+    captured tensor may be written in place.
 
     A name that is bound plainly anywhere is a local, whatever is around the function: nobody
     looks. One that is only written in parts, or by `+=`, could mean the array around it; where
@@ -242,8 +243,9 @@ def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
     rebound = set(rebound_names(function.body))
     for name in sorted(frame.locals - frame.parameters - set(plain_names(function.body))):
         captured = frame.lookup(name)
-        if isinstance(captured, np.ndarray):
-            raise _captured_target(function, name, name in rebound)
+        if isinstance(captured, np.ndarray | list | tuple | dict):
+            what = "array" if isinstance(captured, np.ndarray) else type(captured).__name__
+            raise _captured_target(function, name, what, name in rebound)
         if captured is MISSING:
             frame.inputs.alone.add(name)
         if frame.inputs.is_tensor(captured) and name not in rebound:
@@ -251,18 +253,19 @@ def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
     frame.locals = frozenset(keep)
 
 
-def _captured_target(function: s.Function, name: str, rebound: bool) -> CdError:
+def _captured_target(function: s.Function, name: str, what: str, rebound: bool) -> CdError:
     span = next(n.span for n in names_in(function) if n.id == name)
     passed = f"`def {function.name}({name}, ...)`"
     helps = (
-        ("use another name for what is assigned here", f"or pass the array, to write it: {passed}")
+        ("use another name for what is assigned here", f"or pass the {what}, to write it: {passed}")
         if rebound
         else (
             f"pass it as an argument to write it: {passed}",
             "or use another name for the local array",
         )
     )
-    text = f"`{name}` is an array around the function, and is assigned here"
+    article = "an" if what == "array" else "a"
+    text = f"`{name}` is {article} {what} around the function, and is assigned here"
     return error("CD0207", CdNameError, text, span, helps=helps)
 
 

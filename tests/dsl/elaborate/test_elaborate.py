@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.dsl.elaborate.typed import Argument, Constant, Many, New, Strided
 from plusequals.dsl.elaborate.values import Path
 from plusequals.lowering.diagnostic import CdError
@@ -129,3 +130,11 @@ def test_annotations_of_parameters_are_contracts_that_share_sizes() -> None:
     with pytest.raises(CdError, match="size `m` of `y` is not that of `x`"):
         run("numpy", "x: f64[n, m], y: f64[m]", "x[0] = y", X, np.zeros(3))
     run("numpy", "x: 'whatever a checker knows'", "x[0] = 1.0", X.copy())
+
+
+def test_a_captured_list_is_not_written() -> None:
+    scope = {"la": [np.ones(3)], "d": {"a": np.ones(3)}}
+    for text, what in (("la[0][:] = x", "a list"), ("d['a'] = x", "a dict")):
+        f = pe.cd_from_source(f"def f(x):\n    {text}\n", scope, backend="numpy")
+        with pytest.raises(pe.CdError, match=f"CD0207.*is {what} around the function"):
+            f(np.ones(3))

@@ -34,7 +34,7 @@ def known_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def shared(known_compiler: Path) -> Path:
     """A cache that knows the run-time library, too."""
-    with settings.override(cache_dir=str(known_compiler), optimize=1):
+    with settings.override(cache_dir=str(known_compiler), optimize="g"):
         CompiledC().threads()
     return known_compiler
 
@@ -46,7 +46,7 @@ def cache_dir(
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     shutil.copytree(known_compiler, tmp_path / "cache")
-    with settings.override(cache_dir=str(tmp_path / "cache"), optimize=1):
+    with settings.override(cache_dir=str(tmp_path / "cache"), optimize="g"):
         yield tmp_path / "cache"
 
 

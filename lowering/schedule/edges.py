@@ -184,8 +184,8 @@ def _facts_in(
             for part in walk(expr):
                 said: Iterable[Affine] = ()
                 match part:
-                    case Read(_, index):
-                        plain = (at for at in index if isinstance(at, Affine))
+                    case Read(_, places):
+                        plain = (at for at in places if isinstance(at, Affine))
                         said = (fact for at in plain for fact in _uncut(at, symbol))
                     case Position(at):
                         said = _uncut(at, symbol)

@@ -267,8 +267,9 @@ class _Named:
         least = -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
         if dtype == dtypes.int64:
             return True
-        is_known = low is not None and high is not None
-        return is_known and least <= low and high < 2**dtype.bits + least
+        if low is None or high is None:
+            return False
+        return least <= low and high < 2**dtype.bits + least
 
     def stays(self, expr: Expr) -> bool:
         """Whether an expression is the same in all iterations of the loop, and may be computed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -45,37 +45,45 @@ def naming(frame: Frame) -> Iterator[None]:
         ctx.called = outer
         if not _is_library(frame):
             ctx.said.update(frame.names)
-    fresh = {node: name for node, name in called(frame) if node.id > serial}
+    if ctx.serial == serial:
+        return
+    fresh = dict(called(frame, serial))
     body = tuple(ctx.out[begin:])
     if not _is_library(frame):
         known = {*fresh, *_bound(frame)}
         fresh |= {node: name for node, name in _serving(body, serial) if node not in known}
     if fresh:
-        ctx.out[begin:] = map_statements(body, lambda one: (_named(one, fresh),))
+        names = {node.id: name for node, name in fresh.items()}
+        ctx.out[begin:] = map_statements(body, lambda one: (_named(one, names),))
 
 
 def _serving(body: tuple[Statement, ...], serial: int) -> Iterator[tuple[Node, str]]:
     """Yield the arrays that calls of the library make and the user's statements read, each with a
     name that says of which call it is: `linspace_step`, a number behind where there are several."""
+    inside = statements(body)
+    read = {
+        node for one in inside
+        if not isinstance(one, Assign) or (one.call is None and not _is_inner(one))
+        for node in own_reads(one) if node.id > serial
+    }  # fmt: skip
+    if not read:
+        return
+    calls: dict[int, re.Match[str] | None] = {}
     made: list[tuple[str, list[Node]]] = []
-    for one in statements(body):
+    for one in inside:
         new = [node for node in own_writes(one) if node.id > serial]
         if new and isinstance(one, Assign):
-            call = _CALL.fullmatch((one.call or one.span).text)
+            span = one.call or one.span
+            if id(span) not in calls:  # what is inlined several times has one
+                calls[id(span)] = _CALL.fullmatch(span.text)
+            call = calls[id(span)]
             if call is not None:
                 made.append((call[1], new))
-    if not made:
-        return
-    read = {
-        node for one in statements(body)
-        if not isinstance(one, Assign) or (one.call is None and not _is_inner(one))
-        for node in own_reads(one)
-    }  # fmt: skip
     found: dict[Node, str] = {}
     taken: Counter[str] = Counter()
     for function, new in made:
-        for node in read.intersection(new) - found.keys():
-            if not node.label.startswith(function):
+        for node in read.intersection(new):
+            if node not in found and not node.label.startswith(function):
                 name = f"{function}_{node.label}"
                 taken[name] += 1
                 found[node] = name if taken[name] == 1 else f"{name}_{taken[name]}"
@@ -92,8 +100,9 @@ def _bound(frame: Frame) -> set[Node]:
     return {value.base.node for value in values if value.base is not None}
 
 
-def called(frame: Frame) -> Names:
-    """Return what whole arrays are called in a function, where that is not their label.
+def called(frame: Frame, serial: int = -1) -> Names:
+    """Return what whole arrays are called in a function, where that is not their label; of those
+    made after a serial number.
 
     The caller's names come first; those that functions of the library give to arrays are nobody's.
     An array that was given keeps its own, `p_grad`, unless that is another one now.
@@ -105,7 +114,7 @@ def called(frame: Frame) -> Names:
     given = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
     found: dict[Node, str] = {}
     for one in reversed(frames):
-        plain, others = _names(one)
+        plain, others = _names(one, serial)
         found |= {node: node.label for node in plain if node not in found}
         for node, name in others.items():
             if node in found or node in given and not _is_taken(frames[-1], node.label):
@@ -114,12 +123,15 @@ def called(frame: Frame) -> Names:
     return tuple((node, name) for node, name in found.items() if name != node.label)
 
 
-def _names(frame: Frame) -> tuple[set[Node], dict[Node, str]]:
-    """Return the arrays of a frame that are called like their label, and first names of others."""
+def _names(frame: Frame, serial: int) -> tuple[set[Node], dict[Node, str]]:
+    """Return the arrays of a frame that are called like their label, and first names of others; of
+    those made after a serial number."""
     plain: set[Node] = set()
     others: dict[Node, str] = {}
     for name, value in frame.names.items():
         if not isinstance(value, Array) or (place := value.view) is None:
+            continue
+        if place.node.id <= serial:
             continue
         if place.node.label == name:
             plain.add(place.node)
@@ -134,17 +146,18 @@ def _is_taken(frame: Frame, label: str) -> bool:
     return not isinstance(frame.names.get(label), Handle | Opaque | None)
 
 
-def _named(statement: Statement, fresh: dict[Node, str]) -> Statement:
+def _named(statement: Statement, fresh: Mapping[int, str]) -> Statement:
+    """Return a statement with the names of arrays, by their ids, that it has not named yet."""
     if not isinstance(statement, Assign):
         return statement
-    known = {node for node, _ in statement.names}
-    own = dict.fromkeys((*own_reads(statement), *own_writes(statement)))
-    new = [node for node in own if node in fresh and node not in known]
+    own = (*own_reads(statement), *own_writes(statement))
+    new = {node.id: node for node in own if node.id in fresh}
+    for node, _ in statement.names if new else ():
+        new.pop(node.id, None)
     if not new:
         return statement
     words = _WORD.findall((statement.call or statement.span).text)
     more = tuple(
-        (node, fresh[node]) for node in sorted(new, key=lambda node: node.id)
-        if node.label not in words
-    )  # fmt: skip
+        (node, fresh[number]) for number, node in sorted(new.items()) if node.label not in words
+    )
     return replace(statement, names=(*statement.names, *more)) if more else statement

@@ -267,7 +267,8 @@ def _data(array: Array) -> Any:
 
 def _taken(block: Any, node: Node) -> Array:
     """Return the array in a block that the routine allocated; it is freed with the array."""
-    address, *shape = ffi.unpack(block, 1 + node.rank)
+    address, *extents = ffi.unpack(block, 1 + node.rank)
+    shape = [max(0, extent) for extent in extents]
     dtype = node.dtype.numpy
     size = math.prod(shape) * dtype.itemsize
     if not address:

@@ -126,7 +126,9 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     ctx.unrollable[symbol] = statement
     final = last_of(source.lo, source.hi, source.step)
     first, last = (source.lo, final) if source.step > 0 else (final, source.lo)
-    known = ctx.known.with_bounds(symbol, first, last).with_facts(last - first)
+    known = ctx.known.with_bounds(symbol, first, last)
+    if ((last - first).constant or 0) >= 0:  # nothing follows from a loop without an iteration
+        known = known.with_facts(last - first)
     targets = tuple(
         rebound_names((s.For(statement.target, statement.iterable, (), statement.span),))
     )

@@ -76,3 +76,17 @@ def sized_inside(x: Any) -> Any:
 def test_an_array_whose_size_ends_with_its_loop_is_refused() -> None:
     with pytest.raises(pe.CdError, match="CD0202.*size was found in a loop that has ended"):
         sized_inside(np.array([3.0, 4.0]))
+
+
+@pe.cd
+def longer(x: Any) -> Any:
+    for t in range(len(x) - 100):
+        v = x[: len(x) - 101] + t
+    return v
+
+
+@pytest.mark.parametrize("backend", ["cc", "numpy"])
+def test_a_size_that_only_the_loop_makes_positive_is_none(backend: str) -> None:
+    with pe.override(backend):
+        for n in (105, 106, 107, 108, 109, 5, 100, 3):
+            assert longer(np.ones(n)).shape == (max(0, n - 101),)

@@ -85,7 +85,6 @@ def longer(x: Any) -> Any:
     return v
 
 
-@pytest.mark.parametrize("backend", ["cc", "numpy"])
 def test_a_size_that_only_the_loop_makes_positive_is_none(backend: str) -> None:
     with pe.override(backend):
         for n in (105, 106, 107, 108, 109, 5, 100, 3):

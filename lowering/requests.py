@@ -16,6 +16,7 @@ from .ir.assignments import Permute, Print
 from .ir.loops import Program, Stmt, Update
 from .ir.memory_mode import (
     HOSTED_CHANGED,
+    HOSTED_CONSTANT,
     LOCAL,
     MATERIALIZED,
     ON_DEVICE,
@@ -58,6 +59,9 @@ def settle(
         try:
             settled[node.id] = reduce(join, fates, node.request)
         except CdTypeError:
+            if node.request.mode == HOSTED_CONSTANT and fates[-1].mode == HOSTED_CHANGED:
+                refused.append(_written(before, node))
+                continue
             conflict = _conflict(before, node, node.id in outside)
             refused.append(_refusal(node, node.request, fates[-1], conflict, node.id in outside))
     if refused:
@@ -129,6 +133,14 @@ def _refusal(
     if len(notes) > 1:
         notes.append(f"together they ask for {current.mode}")
     return Diagnostic("CD0572", message, tuple(labels), tuple(notes), (help_,))
+
+
+def _written(program: Program, node: Node) -> Diagnostic:
+    """Return the diagnostic of an array of the caller that is constant, and is written."""
+    place = _conflict(program, node, True)
+    message = f"tensor `{node.label}` is constant, and the function writes it"
+    labels = () if place is NOWHERE else (Label(place),)
+    return Diagnostic("CD0804", message, labels, (), ("make it without `constant=True`",))
 
 
 def _conflict(program: Program, node: Node, is_outside: bool) -> Span:

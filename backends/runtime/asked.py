@@ -26,9 +26,10 @@ def asked_of(label: str, memory: str | None, is_constant: bool, has_value: bool)
     Raises CdValueError CD0573 for a mode that is none, CdTypeError CD0571 or CD0575 where the
     tensor cannot be constant, or have a value, in that mode.
     """
-    if memory is None:
-        return None
     here = _caller()
+    if memory is None:
+        constant = Request(HOSTED_CONSTANT, f"`{label}` was made with constant=True", here)
+        return join(None, constant) if is_constant else None
     mode = mode_named(memory, here)
     asked = join(None, Request(mode, f"`{label}` was made with memory={memory!r}", here))
     if is_constant:

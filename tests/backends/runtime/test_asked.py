@@ -70,7 +70,7 @@ def test_requests_are_part_of_what_code_is_made_for() -> None:
 
 
 def test_no_request_is_none() -> None:
-    assert asked_of("t", None, True, True) is None
+    assert asked_of("t", None, False, True) is None
     assert not is_fleeting(None)
     assert pe.tensor("t", (4,)).memory == ""
 

@@ -37,6 +37,16 @@ def test_arguments_results_and_arrays_of_array_notation_can_be_asked() -> None:
     assert _asked(made) == {"t": "materialized"}
 
 
+def test_a_constant_tensor_asks_for_it_and_meets_it_or_is_refused(backend: str) -> None:
+    t = pe.tensor("t", (3,), dtype="f8", init=1.0, constant=True)
+    names = {"t": t, "pe": pe}
+    f = pe.cd_from_source("def f():\n    return t * 2", names, backend=backend)
+    assert _asked(f.procedure()) == {"t": "hosted constant"} and f().tolist() == [2.0] * 3
+    for body, code in (("t.value += 1", "CD0804"), ('pe.memory(t.value, "on-device")', "CD0571")):
+        with pytest.raises(CdError, match=code):
+            pe.cd_from_source(f"def f():\n    {body}\n    return t * 1", names, backend=backend)()
+
+
 def test_a_function_of_that_name_is_called() -> None:
     text = "def f(y, x):\n    memory(y, x)\n"
     names = {"memory": pe.cd_from_source("def memory(a, b):\n    a[i] = b[i]\n")}

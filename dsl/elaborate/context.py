@@ -310,7 +310,7 @@ class Context:
         if self.uses is not None:
             for factor in factors(index) if isinstance(index, Affine) else ():
                 if factor.symbols() <= self.origin.keys():
-                    self.require_static_parameters(factor)
+                    self.prefer_static(factor)
             self.uses.append(Use(index, extent, axis, name, span))
             return
         if isinstance(index, Affine):

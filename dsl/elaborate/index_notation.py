@@ -19,17 +19,18 @@ from ...lowering.diagnostic import (
 )
 from ...lowering.ir.assignments import Access, Assign
 from ...lowering.ir.expressions import Domain, Dynamic, Expr
-from ...lowering.ir.indexing import Range, const, var
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.ops import OPS, Op
 from ...lowering.later import later
 from .. import surface as s
 from . import numpy_table as table
 from .arrays import as_scalar, describe
-from .context import Use, error
+from .context import Context, Use, error
 from .expressions import evaluate, subscript_value, tested
 from .frame import Frame, Guard, Letters, names_in, parts, target_names
 from .names import is_letter
 from .operators import value_of
+from .proof import factors
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
 from .sharing import looking_at
 from .stores import part_updated, require_storable
@@ -197,6 +198,15 @@ def _value(frame: Frame, value: s.Expr) -> Scalar:
     return as_scalar(found, value.span, "the right side")
 
 
+def _require_factors(ctx: Context, letter: Symbol, uses: list[Use]) -> None:
+    """Ask for the integers that multiply a letter without another range: they decide it."""
+    for use in uses:
+        if isinstance(use.index, Affine) and letter in use.index.symbols():
+            for factor in factors(use.index):
+                if factor.symbols() <= ctx.origin.keys():
+                    ctx.require_static_parameters(factor)
+
+
 def _infer(
     frame: Frame, target: s.Subscript, uses: list[Use], tests: list[Expr], fresh: bool
 ) -> bool:
@@ -220,6 +230,7 @@ def _infer(
             continue
         extent = bounded(x, tests, letters.extents, ctx.known)
         if extent is None and fresh:
+            _require_factors(ctx, x, uses)
             extent = inferred(x, uses, letters.extents, ctx.known)
         if extent is None:
             raise no_range(x, letters.spans[x], uses)

@@ -422,6 +422,7 @@ def test_a_static_integer_is_a_value_of_the_run_from_the_fourth_value_on(
         ("return np.linspace(a, 2.0, n)", ""),
         ("h = 1 / n\n    return np.zeros((n, n // 2)) + h * n**2", ""),
         ("return x[::n] * a", ""),
+        ("y = np.zeros(2)\n    y[i] = x[n * i] * a\n    return y", "return x[: 2 * n : n] * a"),
         ("x[60:1:-n] += a\n    return x", ""),
         ("s = a\n    for k in range(0, 60, n):\n        s += x[k]\n    return x[:n] * s", ""),
         ("return a + max[k in range(n, 70)](x[k])", "return a + x[n:70].max()"),

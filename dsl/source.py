@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from types import CellType, CodeType, FunctionType, MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def plain_function(function: object) -> FunctionType:
 class Parts(NamedTuple):
     """What Python runs of a function, which may be replaced: its code and its default values."""
 
-    function: FunctionType
+    function: Any
     code: CodeType
     defaults: tuple[object, ...] | None
     named: Mapping[str, object]

@@ -165,19 +165,23 @@ def elementwise(
             raise
         kinds = " and ".join(describe(value) for value in values)
         shown = " and ".join(str(array.kind) for array in arrays)
-        way = _ways_out([array.kind.dtype.kind for array in arrays])
+        numbers = not any(array.rank for array in arrays)
+        way = _ways_out([array.kind.dtype.kind for array in arrays], numbers, str(problem))
         text = f"{problem} (here: {kinds})" if len(kinds) < 200 else f"{problem} (here: {shown})"
         raise error("CD0404", CdTypeError, text, span, helps=(way,)) from None
     made = Array(axes, shape, expr, strong(kind), copied=True)
     return made if shape else Scalar(expr, made.kind)
 
 
-def _ways_out(kinds: Sequence[str]) -> str:
+def _ways_out(kinds: Sequence[str], numbers: bool, problem: str) -> str:
     """Return what to type instead of an operation that operands of these kinds do not have."""
     if "c" in kinds:
         return "take a real part first: `.real`, `.imag` or `abs(...)`"
-    if "f" in kinds:
-        return "convert to integers first: `x.astype(np.int64)`, or compare: `x > 0`"
+    if "f" in kinds or "float" in problem:
+        how, test = ("int(v)", "v > 0") if numbers else ("x.astype(np.int64)", "x > 0")
+        return f"convert to integers first: `{how}`, or compare: `{test}`"
+    if numbers:
+        return "convert a number first: `np.int64(v)` or `np.float64(v)`"
     return "convert the array first: `x.astype(np.int64)` or `x.astype(np.float64)`"
 
 

@@ -110,6 +110,11 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
         )  # fmt: skip
     part = ", ".join(":n" if axis == 0 else ":" for axis in range(slot.rank))
     way = f"make it before the loop as large as it gets, and use parts: `{name}[{part}] = ...`"
+    if slot.rank == 1:
+        way = (
+            f"make it before the loop as large as it gets, and count: `{name}, n = np.zeros(most), "
+            f"0`, in the loop `{name}[n] = ...`, `n += 1`; `{name}[:n]` is filled"
+        )
     for axis, (a, b) in enumerate(zip(slot.shape, value.shape, strict=True)):
         what = f"`{name}` changes its size along axis {axis} in the loop"
         frame.ctx.equal_extents(a, b, what, span, (way,))

@@ -55,7 +55,10 @@ else:  # what few programs need
     (named_tuples,) = later(__package__, ".named_tuples")
 
 _CACHED = functools._lru_cache_wrapper
-_ITSELF = (np.asarray, np.asanyarray, np.ascontiguousarray, np.array)
+_ITSELF = (
+    np.asarray, np.asanyarray, np.ascontiguousarray, np.array, np.atleast_1d, np.atleast_2d,
+    np.atleast_3d,
+)  # fmt: skip
 """Functions of NumPy that return the very array that they are given, where it is one."""
 _DEPTH = 40
 """How deeply calls may nest."""

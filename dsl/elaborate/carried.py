@@ -188,7 +188,9 @@ def _refuse_changed(
                 "round makes another of it",
                 statement.span,
                 helps=(
-                    "use numbers or arrays for what changes: `t = np.zeros(n)` before the loop",
+                    "give each item a name of its own: `a, b = 0.0, 1.0` before the loop, and "
+                    "`a, b = b, a + b` in it",
+                    "or use an array for what changes: `t = np.zeros(n)` before the loop",
                 ),
             )
 

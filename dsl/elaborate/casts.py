@@ -27,7 +27,7 @@ from .site import (
     static_int,
     takes,
 )  # fmt: skip
-from .types import WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, apply, cast, kind_of_number
+from .types import BOOL, WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, apply, cast, kind_of_number
 from .ufuncs import Pair, combine_of, strong_of
 from .values import Array, Masked, Scalar, Static, Value
 
@@ -72,8 +72,11 @@ def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
         result = rounded(site, scalar, ndigits)
         assert isinstance(result, Scalar), "a rounded number is a number"
         return Scalar(result.expr, scalar.kind)
+    if scalar.kind == BOOL:
+        text = "`round` is not defined for NumPy's bools"
+        raise error("CD0404", CdTypeError, text, site.span, helps=("a bool is whole already",))
     if scalar.kind.dtype.kind in "biu":
-        return scalar
+        return Scalar(cast(scalar.expr, dtypes.int64), WEAK_INT)
     nearest, _ = apply("rint", (scalar.expr, scalar.kind))
     return Scalar(cast(nearest, dtypes.int64), WEAK_INT)
 

@@ -209,7 +209,9 @@ def unravel_index(site: Site, indices: Value, shape: Value) -> Value:
     given = array_of(site, indices)
     if given.kind.dtype.kind not in "iu":
         text = f"`unravel_index` takes whole numbers, and is given {describe(indices)}"
-        raise error("CD0404", CdTypeError, text, site.span, helps=("convert: `i64(...)`",))
+        raise error(
+            "CD0404", CdTypeError, text, site.span, helps=("convert: `x.astype(np.int64)`",)
+        )
     total = const(1)
     for size in (shape,) if sizes is None else sizes:
         total = multiply(total, index_in(site, size, "a size"))

@@ -25,11 +25,14 @@ from .values import Array, Group, Opaque, Scalar, Static, Value
 from .ways_out import WAYS_OUT, before_the_points
 
 
-def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Expr, ...]]:
-    """Return a message as a template for `str.format`, and the run-time numbers that it shows."""
+def _message(
+    frame: Frame, messages: tuple[s.Expr, ...], several: bool = False
+) -> tuple[str, tuple[Expr, ...]]:
+    """Return a message as a template for `str.format`, and the run-time numbers that it shows;
+    `several` arguments of an error as the tuple that Python shows."""
     text, values = "", list[Expr]()
     for n, message in enumerate(messages):
-        text += " " if n else ""
+        text += (", " if several else " ") if n else ""
         for piece in message.pieces if isinstance(message, s.Format) else ((message, ""),):
             if isinstance(piece, str):
                 text += _plain(piece)
@@ -38,7 +41,8 @@ def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Exp
             if isinstance(value, Array) and not value.rank:
                 value = Scalar(value.body, value.kind)
             if isinstance(value, Static):
-                text += _plain(_shown(value.value, piece))
+                quoted = several and isinstance(value.value, str) and not piece[1]
+                text += _plain(repr(value.value) if quoted else _shown(value.value, piece))
             elif isinstance(value, Scalar):
                 _shown(value.kind.dtype.numpy.type(0).item(), piece)
                 text += f"{{{len(values)}:{piece[1]}}}" if piece[1] else f"{{{len(values)}}}"
@@ -46,7 +50,7 @@ def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Exp
             else:
                 known = _tuple_text(value)
                 text += _plain(f"`{piece[0].span.text}`" if known is None else known)
-    return text, tuple(values)
+    return f"({text})" if several else text, tuple(values)
 
 
 def _tuple_text(value: Value) -> str | None:
@@ -108,7 +112,7 @@ def raising(frame: Frame, statement: s.Raise) -> None:
         raise error(
             "CD0145", CdSyntaxError, "`raise` here names an error class and a text", statement.span
         )
-    text, values = _message(frame, args)
+    text, values = _message(frame, args, len(args) > 1)
     name, span = kind.__name__, statement.span
     message = f"{name}: {text}" if text else name
     fault = Fault("CD0762", _raised_as(kind, args), message)

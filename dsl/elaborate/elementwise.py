@@ -43,6 +43,7 @@ from .site import (
 from .types import WEAK_BOOL, WEAK_INT, Kind, cast, hold, join, join_all, truth
 from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
 from .values import Array, Group, Scalar, Static, Value
+from .ways_out import FILL
 
 if TYPE_CHECKING:
     from . import powers
@@ -181,7 +182,7 @@ def where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Val
         raise error(
             "CD0551", CdTypeError,
             "one-argument `where` gives a list whose length is known only at run time", site.span,
-            helps=("use `np.where(condition, x, y)`, or a loop with `if`",),
+            helps=("choose between two values: `np.where(condition, x, y)`", FILL),
         )  # fmt: skip
     return elementwise(site.ctx, select, [condition, x, y], site.span)
 

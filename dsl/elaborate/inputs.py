@@ -156,8 +156,11 @@ def spec_of(
             return spec
     kind = kind_of_number(value)
     if kind is not None:
+        _refuse_own_arithmetic(value)
         plain = static or kind.dtype.kind == "b" or not _fits(value)
         return ConstantSpec(type(value), constant_text(value), value) if plain else NumberSpec(kind)
+    if isinstance(value, bytearray):
+        raise _no_array(value)
     if isinstance(value, ArrayType) and value.sizes is None:
         value = Word(value.dtype.short)
     if isinstance(value, (*_PLAIN, DType, Word)):
@@ -181,6 +184,33 @@ def spec_of(
         if spec is not None:
             return replace(spec, listed=_listed(value))
     return InstanceSpec(type(value)) if is_instance(value) else ObjectSpec(id(value), value)
+
+
+_ARITHMETIC = tuple(
+    f"__{side}{name}__"
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+    for side in ("", "r")
+)
+
+
+def _refuse_own_arithmetic(value: object) -> None:
+    """Refuse (CD0701) a number of a class of the user's that says itself what operators mean."""
+    kind = type(value)
+    if kind in _PYTHON or isinstance(value, np.generic):
+        return
+    base = next(one for one in _PYTHON if isinstance(value, one))
+    for name in _ARITHMETIC:
+        if getattr(kind, name, None) is not getattr(base, name, None):
+            text = f"an object of type {kind.__name__} has arithmetic of its own: `{name}`"
+            helps = (f"pass the number: `{base.__name__}(...)`",)
+            raise CdTypeError(Diagnostic("CD0701", text, helps=helps))
+
+
+def _no_array(value: bytearray) -> CdTypeError:
+    """Return CdTypeError CD0701: what is a list of Python's numbers, and no array of them."""
+    text = f"a bytearray of {len(value)} is no array"
+    helps = ("pass its elements as an array: `np.frombuffer(b, np.uint8)`",)
+    return CdTypeError(Diagnostic("CD0701", text, helps=helps))
 
 
 def _too_deep(value: tuple[object, ...] | list[object]) -> CdTypeError:

@@ -69,7 +69,7 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     helps = () if isinstance(value, Array) else _WAYS_TO_INDEX[what.startswith("`")]
     scalar = as_scalar(value, span, f"an index of {what}", *helps)
     if scalar.kind.dtype.kind not in "iu":
-        way = "convert it: `i64(...)`"
+        way = "convert it: `int(...)`"
         if "/" in span.text.replace("//", ""):
             whole = re.sub("(?<!/)/(?!/)", "//", span.text)
             way = f"whole numbers are divided by `//`: `{whole}`"

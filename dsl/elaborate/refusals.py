@@ -6,14 +6,16 @@ import types
 
 import numpy as np
 
+from .ways_out import FILL
+
 _LENGTH = "gives an array whose length is known only at run time"
 _FACTOR = "is not part of the language"
 _OUTSIDE = "call it outside and pass its result in"
 
 _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
-    (np.nonzero, f"`np.nonzero` {_LENGTH}", "use `np.where(condition, x, y)`, or a loop with `if`"),
-    (np.flatnonzero, f"`np.flatnonzero` {_LENGTH}", "use a mask inside a reduction"),
-    (np.argwhere, f"`np.argwhere` {_LENGTH}", "use a loop with `if`"),
+    (np.nonzero, f"`np.nonzero` {_LENGTH}", FILL),
+    (np.flatnonzero, f"`np.flatnonzero` {_LENGTH}", FILL),
+    (np.argwhere, f"`np.argwhere` {_LENGTH}", FILL),
     (np.unique, f"`np.unique` {_LENGTH}", _OUTSIDE),
     (np.extract, f"`np.extract` {_LENGTH}", "use a mask: `x[condition]` inside a reduction"),
     (np.compress, f"`np.compress` {_LENGTH}", "use a mask: `x[condition]` inside a reduction"),
@@ -98,7 +100,7 @@ def _module_of(function: object, owner: object) -> str:
 
 _METHODS: tuple[tuple[str, str, str], ...] = (
     ("tolist", "`tolist` makes a Python list", "keep the array, or return it"),
-    ("nonzero", f"`nonzero` {_LENGTH}", "use `np.where(condition, x, y)`, or a loop with `if`"),
+    ("nonzero", f"`nonzero` {_LENGTH}", FILL),
     ("tobytes", "`tobytes` makes a Python object", "return the array"),
     ("tofile", "files cannot be written in a compiled function", "return the array"),
     ("view", "`view` under another type is not part of the language", "convert: `x.astype(...)`"),

@@ -50,6 +50,18 @@ class Rounds:
     """Whether they go over a table of constants: then each may have its own, too."""
 
 
+_LOOPS: dict[type, str] = {
+    itertools.product: "write loops inside each other: `for i in range(n):`, `for j in range(m):`",
+    itertools.combinations: "write loops inside each other: `for i in range(n):`, "
+    "`for j in range(i + 1, n):`",
+    itertools.combinations_with_replacement: "write loops inside each other: `for i in range(n):`, "
+    "`for j in range(i, n):`",
+    itertools.permutations: "write loops inside each other: `for i in range(n):`, "
+    "`for j in range(n):`, `if i != j:`",
+}
+"""What to write instead of going over objects of `itertools`."""
+
+
 def round_count(source: Rounds) -> int | None:
     """Return how many rounds there are, None where that is known only in the run."""
     lo, hi = source.lo.constant, source.hi.constant
@@ -145,10 +157,10 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
             "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
             helps=(_tested_instead(iterable, name),),
         )  # fmt: skip
-    if type(getattr(value, "value", None)) is itertools.product:
+    if type(known := getattr(value, "value", None)).__module__ == "itertools":
         raise error(
             "CD0406", CdTypeError, f"`{iterable.span.text}` cannot be looped over", iterable.span,
-            helps=("write loops inside each other: `for i in range(n):`, `for j in range(m):`",),
+            helps=(_LOOPS.get(type(known), "write its items as a loop: `for i in range(n):`"),),
         )  # fmt: skip
     items = elements(frame, value, iterable.span)
     read = None if frame.ctx.pointwise else items_table(frame.ctx, items, iterable.span)

@@ -47,7 +47,9 @@ def transpose(site: Site, a: Value, axes: Value = NONE) -> Value:
     """Return the axes reversed, or in the order given."""
     array = array_of(site, a)
     if is_none(axes):
-        return permuted(array, range(array.rank)[::-1])
+        turned = permuted(array, range(array.rank)[::-1])
+        fresh = site.ctx.axes(array.rank)  # a view of its own, of a line too
+        return replace(turned, axes=fresh, body=turned.at(tuple(map(var, fresh))))
     items = items_of(axes)
     order = [axis_of(site, item, array.rank) for item in (items if items is not None else (axes,))]
     if sorted(order) != list(range(array.rank)):
@@ -174,6 +176,8 @@ def without_axes(array: Array, fixed: dict[int, Affine]) -> Array:
 def at_least(rank: int, site: Site, a: Value) -> Array:
     """Return the array with at least so many axes, placed as NumPy places them."""
     array = array_of(site, a)
+    if array.rank >= rank:
+        return array
     axes, shape = list(array.axes), list(array.shape)
     while len(axes) < rank:
         place = len(axes) if len(axes) == 2 else 0

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
@@ -82,6 +86,10 @@ def determinant(site: Site, a: Value) -> Value:
     return converted(site, inlined(site, library.DETERMINANT, matrix), matrix.kind.dtype)
 
 
+SLOGDET: Any = type(np.linalg.slogdet(np.eye(1)))
+"""The named tuple that `np.linalg.slogdet` returns."""
+
+
 def sign_and_logarithm(site: Site, a: Value) -> Value:
     """Return the sign of the determinant of a matrix, and the logarithm of its size, `slogdet`."""
     matrix = _matrix(site, a, "slogdet")
@@ -91,7 +99,7 @@ def sign_and_logarithm(site: Site, a: Value) -> Value:
     real = dtypes.float32 if dtype is dtypes.complex64 else dtypes.float64
     kinds = (dtype, real if dtype.kind == "c" else dtype)
     parts = (converted(site, one, kind) for one, kind in zip(found.items, kinds, strict=True))
-    return Group(tuple(parts))
+    return Group(tuple(parts), "tuple", SLOGDET._fields, SLOGDET)
 
 
 def cholesky(site: Site, a: Value) -> Value:

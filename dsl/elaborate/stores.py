@@ -175,13 +175,15 @@ def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
         helps = ("convert to integers first: `x.astype(np.int64)`",) if op.name in _BITS else ()
         raise error("CD0404", CdTypeError, str(problem), span, helps=helps) from None
     if not same_kind(kind, target.dtype):
+        name = f"np.{kind.dtype}"
+        way = f"make it `{name}` before: an array by `.astype({name})`, a number by `{name}(...)`"
         raise error(
             "CD0405",
             CdTypeError,
             f"`{SIGNS.get(op.name, op.name)}` of {target} and {value} gives {kind}, which "
             f"cannot be stored in {target}",
             span,
-            helps=(f"convert before: `x = x.astype(np.{kind.dtype})`",),
+            helps=(way,),
         )
     return kind
 
@@ -199,7 +201,9 @@ def require_storable(kind: Kind, dtype: DType, shown: Value, span: Span) -> None
     if isinstance(shown, Static) and isinstance(shown.value, float) and shown.value.is_integer():
         fix = f"write `{int(shown.value)}`"
     else:
-        fix = f"convert it: `{dtype.short}(...)`"
+        name = "bool" if dtype.kind == "b" else f"np.{dtype}"
+        array = isinstance(shown, Array) and shown.rank > 0
+        fix = f"convert it: `.astype({name})`" if array else f"convert it: `{name}(...)`"
     raise error(
         "CD0405", CdTypeError, f"{kind} values cannot be stored in {dtype} without a cast", span,
         label=f"this is {describe(shown)}", helps=(fix,),

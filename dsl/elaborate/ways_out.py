@@ -6,6 +6,12 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+FILL = (
+    "fill an array in a loop, and count: `found, n = np.zeros(x.size, np.int64), 0`, then "
+    "`for k in range(x.size):`, `if x[k] > 0:`, `found[n] = k`, `n += 1`; `found[:n]` are they"
+)
+"""What to write instead of a list whose length is known only at run time."""
+
 WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "CD0141": ("write the items one by one: `f(x[0], x[1])`",),
@@ -15,7 +21,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0201": ("define or import it above the function, or pass it as an argument",),
         "CD0202": ("assign it on every path before it is read, for example `y = 0.0` at the top",),
         "CD0208": ("use another name inside the loop",),
-        "CD0210": ("give the names their types before the loop: `total = f64(0)`",),
+        "CD0210": ("give the names their types before the loop: `total = np.float64(0)`",),
         "CD0301": ("cut both to one size with slices: `x[:n]`, or check what is passed",),
         "CD0302": ("add the missing axis, `x[:, None]`, or cut to one size: `x[:n]`",),
         "CD0311": ("name each axis once: `x.transpose(1, 0)` for two axes",),
@@ -68,7 +74,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0459": ("test the size before: `if x.size > 0:`, or give `initial=`",),
         "CD0460": ("test the matrix outside, or add a small multiple of `np.eye(n)`",),
         "CD0461": ("use a float, `1e30`, or a number that fits in 64 bits",),
-        "CD0501": ("use integers: `x[i64(n)]`, or a mask of the array's shape: `x[x > 0]`",),
+        "CD0501": ("use integers: `x[int(n)]`, or a mask of the array's shape: `x[x > 0]`",),
         "CD0502": ("leave out an index, or add an axis: `x[:, None]`",),
         "CD0503": ("write the step as a number: `x[::2]`",),
         "CD0505": ("take it in two steps: `y = x[a]`, then `y[b]`",),

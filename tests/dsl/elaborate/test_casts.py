@@ -21,6 +21,7 @@ EXPRESSIONS = (
     "x.astype(bool)",
     "b.astype(int)",
     "round(v[0])",
+    "round(True), round(bool(v[0] > 0)), round(np.int32(3))",
     "round(v[0], 2)",
     "int(v[1] * 10)",
     "float(i[0, 0])",

@@ -110,6 +110,12 @@ def test_a_raise_is_of_pythons_family(raised: str, family: type[BaseException]) 
     assert run("numpy", "x", f"if x[0] < 0:\n    raise {raised}\nreturn 1", X) == 1
 
 
+def test_a_raise_of_several_shows_them_as_python_does() -> None:
+    with pytest.raises(ValueError, match=r"ValueError: \('a, b', 2, \d") as caught:
+        run("numpy", "x, n", "if n > 1:\n    raise ValueError('a, b', 2, n)", X, 5)
+    assert "('a, b', 2, 5)" in str(caught.value)
+
+
 def test_texts_and_numbers_of_a_print_are_pieces_in_order() -> None:
     (shown,) = found(typed("x", "print('x is', x[0])", X).procedure, Print)
     assert [piece for piece in shown.pieces if isinstance(piece, str)] == ["x is", " "]

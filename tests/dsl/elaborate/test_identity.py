@@ -12,6 +12,7 @@ from tests.language.ask import compiled, plain, refused, run
 X, Y = np.arange(1.0, 5.0), np.arange(4.0) * 10
 KNOWN = (
     "x is x", "x is y", "x is not y", "x is None", "x[::-1] is x", "x + 1 is x", "None is None",
+    "x.T is x.T", "x.T is x", "np.atleast_1d(x) is x", "np.atleast_2d(x) is x",
 )  # fmt: skip
 OPEN = {
     "a branch": "if t > 0:\n    w = x\nelse:\n    w = x * 2\nreturn w is x",

@@ -30,6 +30,23 @@ from plusequals.lowering.diagnostic import NOWHERE, CdTypeError
 SLICES = st.sampled_from([slice(None), slice(None, None, 2), slice(None, None, -1), slice(1, None)])
 
 
+class Odd(int):
+    def __mul__(self, other: object) -> int:
+        return 100
+
+
+class Plain(int):
+    pass
+
+
+def test_what_computes_in_another_way_is_no_number_and_no_array() -> None:
+    f = pe.cd_from_source("def f(k):\n    return k * 2", backend="numpy")
+    assert f(Plain(3)) == 6
+    for value, way in ((Odd(3), r"int\(\.\.\.\)"), (bytearray(b"ab"), r"np\.frombuffer")):
+        with pytest.raises(CdTypeError, match=f"(?s)CD0701.*{way}"):
+            f(value)
+
+
 @st.composite
 def _arrays(draw: st.DrawFn) -> np.ndarray:
     shape = draw(st.lists(st.integers(1, 3), max_size=2))

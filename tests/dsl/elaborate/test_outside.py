@@ -37,6 +37,13 @@ def test_what_is_proposed_for_an_index_below_0_is_what_numpy_reads(size: str, re
         pe.cd_from_source(text.replace(read.removesuffix(".sum()"), other))(s)
 
 
+def test_what_is_proposed_for_any_other_index_is_in_its_words() -> None:
+    f = pe.cd_from_source("def f(y, k):\n    return y[1, k[0] + 1]", backend="numpy")
+    way = r"`y\[1, clamp\(k\[0\] \+ 1\)\]`, `y\[1, pad"
+    with pytest.raises(IndexError, match=way):
+        f(np.ones((2, 3)), np.array([5]))
+
+
 def test_a_new_axis_is_no_index() -> None:
     with pytest.raises(IndexError, match=r"that is `x\[\(i - 1\) % len\(x\)\]`"):
         pe.cd_from_source(NEIGHBOURS.format(3, "s[None, i - 1].sum()"))(np.ones(3))

@@ -18,6 +18,7 @@ EXPRESSIONS = (
     "np.linalg.det(m)",
     "np.linalg.det(k[:, :3])",
     "sign, size = np.linalg.slogdet(m)\nreturn sign, size",
+    "found = np.linalg.slogdet(m)\nreturn found.sign, found.logabsdet",
     "sign, size = np.linalg.slogdet(m[[1, 0, 2, 3]].astype(np.float32))\nreturn sign, size",
     "sign, size = np.linalg.slogdet(z[:, :3])\nreturn sign, size",
     "sign, size = np.linalg.slogdet(1e-200 * spd)\nreturn sign, size",

@@ -74,6 +74,7 @@ def place(
     apart = privates(program)
     plan = memory(program, stack_bytes, apart)
     layout = plan.layout() if plan.is_static else Layout({}, 0)
+    others = plan.overlapping(layout) if plan.is_static else {}
     filled = {node.id for node in _filled(program)}
     for node in program.locals:
         if node.id in apart:
@@ -82,7 +83,8 @@ def place(
         because = "; ".join(dict.fromkeys(why.get(node.id, ())))
         if not because and node.id not in filled:
             because = "nothing writes it: only its zeros are read"
-        places[node.id] = _local(node, node.id in moving, because, plan, layout)
+        said = "" if node.rank == 0 else plan.said(node, layout, others)
+        places[node.id] = _local(node, node.id in moving, because, plan, said)
     return Placement(places, decisions, plan)
 
 
@@ -92,7 +94,7 @@ def _filled(program: Program) -> tuple[Node, ...]:
     return writes(stmt for stmt in body if not isinstance(stmt, Alloc) and not bodies(stmt))
 
 
-def _local(node: Node, moving: bool, why: str, plan: Memory, layout: Layout) -> Place:
+def _local(node: Node, moving: bool, why: str, plan: Memory, said: str) -> Place:
     if node.static_shape is None and node not in (buffer.node for buffer in plan.arena):
         return Place("runtime", "its size is known only during the run")
     if node.rank == 0 and not moving:
@@ -100,7 +102,7 @@ def _local(node: Node, moving: bool, why: str, plan: Memory, layout: Layout) -> 
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
     known = why or _MADE.get(node.purpose, "it is read after its loops have ended")
-    return Place("scratch", known, plan.said(node, layout))
+    return Place("scratch", known, said)
 
 
 _MADE: Mapping[Purpose, str] = {

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from ..clash import extreme
@@ -34,7 +35,7 @@ from ..dataclass import dataclass
 from ..ir.assignments import Let, Permute
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.indexing import BUILDERS, Affine, Quasi, Range, Symbol, const, evaluate
-from ..ir.loops import AnyStatement, For, If, Program, Stmt, While
+from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.node import Node
 from ..ir.walk import bodies, statements
 from .access import Accesses, Site, accesses
@@ -126,33 +127,39 @@ class Memory:
         if not self.is_static:
             pairs = [(a, b) for a in self.arena for b in self.arena if not a.meets(b)]
             return frozenset(one.node.id for one, _ in pairs)
-        layout = self.layout()
-        return frozenset(b.node.id for b in self.arena if self.sharing_with(b.node, layout))
+        return frozenset(self.overlapping(self.layout()))
 
-    def said(self, node: Node, layout: Layout) -> str:
-        """Return how large a temporary is and where its bytes are, by the layout without sizes."""
-        if node in self.stack:
-            return f"its {node.bytes:,} bytes are on the stack"
-        if not self.is_static:
-            return "its size and its place in memory are known when it is called"
+    def said(self, node: Node, layout: Layout, others: Mapping[int, Sequence[Node]]) -> str:
+        """Return how large a temporary is and where its bytes are, by the layout without sizes;
+        `others` are those that it gives the same bytes, by `overlapping`."""
         if node.id not in layout.offsets:
+            if node in self.stack:
+                return f"its {node.bytes:,} bytes are on the stack"
+            if not self.is_static:
+                return "its size and its place in memory are known when it is called"
             return "it is not used"
-        sharing = self.sharing_with(node, layout) - {node.id}
-        theirs = [f"`{b.node.label}`" for b in self.arena if b.node.id in sharing]
+        theirs = [f"`{other.label}`" for other in others.get(node.id, ())]
         shared = f"; at another time {' and '.join(theirs)} is there" if theirs else ""
         return f"its {node.bytes:,} bytes are allocated for the call{shared}"
 
-    def sharing_with(self, node: Node, layout: Layout) -> frozenset[int]:
-        """Return the ids of the other arrays that a layout gives some of the bytes of a node."""
-        spans = {
-            b.node.id: (layout.offsets[b.node.id], layout.offsets[b.node.id] + b.node.bytes)
-            for b in self.arena
+    def overlapping(self, layout: Layout) -> Mapping[int, Sequence[Node]]:
+        """Return, by the id of each array that shares bytes, the others that a layout gives some of
+        them, in the order of the arena. Each is compared only with those that reach its start."""
+        starts = [(layout.offsets[b.node.id], at) for at, b in enumerate(self.arena)]
+        found = defaultdict[int, list[int]](list)
+        reaching: list[tuple[int, int, int]] = []
+        for lo, at in sorted(starts):
+            hi = lo + self.arena[at].node.bytes
+            reaching = [one for one in reaching if one[1] > lo]
+            for low, _, other in reaching:
+                if low < hi:
+                    found[at].append(other)
+                    found[other].append(at)
+            reaching.append((lo, hi, at))
+        return {
+            self.arena[at].node.id: [self.arena[other].node for other in sorted(others)]
+            for at, others in found.items()
         }
-        lo, hi = spans[node.id]
-        return frozenset(
-            other for other, (low, high) in spans.items()
-            if other != node.id and lo < high and low < hi
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +201,7 @@ def memory(
     stack: list[Node] = []
     growing: list[Node] = []
     left = min(STACK_SHARE * stack_bytes, STACK_BYTES)
+    counts = _Counts({})
     for node in program.locals:
         sites = found.of(node)
         if not sites or node.id in apart or (node.rank == 0 and node.id not in moving):
@@ -208,8 +216,8 @@ def memory(
             left -= node.bytes
             stack.append(node)
         else:
-            arena.append(_buffer(node, room, body, sites, node.id in moving))
-    arena += _homecoming(program, moving, sum(1 for _ in statements(body)))
+            arena.append(_buffer(node, room, body, sites, node.id in moving, counts))
+    arena += _homecoming(program, moving, len(statements(body)))
     return Memory(tuple(arena), tuple(stack), tuple(growing), sizes)
 
 
@@ -240,22 +248,38 @@ def sizes_of(program: Program) -> tuple[Size, ...]:
 # ------------------------------------------------------------------------------- how long
 
 
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How many statements come before each in a list of them, with those inside; counted once."""
+
+    found: dict[int, list[int]]
+    """By the `id` of the list."""
+
+    def before(self, body: Sequence[Stmt]) -> list[int]:
+        """Return how many come before each statement, at the end how many there are."""
+        if id(body) not in self.found:
+            counts = (len(statements((stmt,))) for stmt in body)
+            self.found[id(body)] = [0, *accumulate(counts)]
+        return self.found[id(body)]
+
+
 def _buffer(
     node: Node,
     room: tuple[Affine, ...],
     body: tuple[Stmt, ...],
     sites: tuple[Site, ...],
     is_moving: bool,
+    counts: _Counts,
 ) -> Buffer:
     """Return the array with the statements that need it: all, where others may hold its bytes."""
     own = tuple(site for site in sites if not _is_alloc(site))
     zeroed = not node.purpose and Accesses({node.id: own}).read_before_written(node)
     if is_moving:
-        return Buffer(node, room, 0, _count(body), zeroed)
+        return Buffer(node, room, 0, counts.before(body)[-1], zeroed)
     if zeroed and len(own) == len(sites):
         last = max(site.route[0][0] for site in sites)
-        return Buffer(node, room, 0, _count(body[: last + 1]) - 1, True)
-    first, last = _span(node, body, sites, 0, 0)
+        return Buffer(node, room, 0, counts.before(body)[last + 1] - 1, True)
+    first, last = _span(node, body, sites, 0, 0, counts)
     return Buffer(node, room, first, last, zeroed)
 
 
@@ -285,8 +309,9 @@ def _room(
 
 
 def _span(
-    node: Node, body: Sequence[Stmt], sites: tuple[Site, ...], depth: int, start: int
-) -> tuple[int, int]:
+    node: Node, body: Sequence[Stmt], sites: tuple[Site, ...], depth: int, start: int,
+    counts: _Counts,
+) -> tuple[int, int]:  # fmt: skip
     """Return the numbers of the first and last statement that need a node.
 
     Where one loop has every use and no round sees what an earlier one left, it is the part of its
@@ -294,10 +319,8 @@ def _span(
     """
     places = [site.route[depth][0] for site in sites]
     first, last = min(places), max(places)
-    numbers = [start]
-    for stmt in body[: last + 1]:
-        numbers.append(numbers[-1] + _count((stmt,)))
-    whole = numbers[first], numbers[last + 1] - 1
+    numbers = counts.before(body)
+    whole = start + numbers[first], start + numbers[last + 1] - 1
     if first != last or any(len(site.route) == depth + 1 for site in sites):
         return whole
     stmt, lists = body[first], {site.route[depth][1] for site in sites}
@@ -305,8 +328,8 @@ def _span(
         return whole
     (which,) = lists
     parts = bodies(stmt)
-    before = numbers[first] + 1 + sum(_count(part) for part in parts[:which])
-    return _span(node, parts[which], sites, depth + 1, before)
+    before = start + numbers[first] + 1 + sum(counts.before(part)[-1] for part in parts[:which])
+    return _span(node, parts[which], sites, depth + 1, before, counts)
 
 
 def _is_carried(node: Node, stmt: Stmt) -> bool:
@@ -336,10 +359,6 @@ def _is_repeated(sites: tuple[Site, ...]) -> bool:
 
 def _is_alloc(site: Site) -> bool:
     return site.index is None and site.kind == "write" and site.node.static_shape is None
-
-
-def _count(body: Iterable[AnyStatement]) -> int:
-    return sum(1 for _ in statements(body))
 
 
 def _homecoming(program: Program, moving: frozenset[int], end: int) -> list[Buffer]:

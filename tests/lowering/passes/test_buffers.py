@@ -133,6 +133,26 @@ def test_those_that_share_are_known() -> None:
     assert Memory(open_sizes, (), (), ()).sharing() == {0, 2}, "they may, once the size is known"
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_those_that_overlap_are_found_in_order(seed: int) -> None:
+    rng = random.Random(seed)
+    sizes = (0, 1, 8, 64)
+    nodes = [Node(n, "b", (const(rng.choice(sizes)),), dtypes.int8) for n in range(12)]
+    plan = Memory(tuple(Buffer(one, one.shape, 0, 1, False) for one in nodes), (), (), ())
+    starts = {one.id: rng.randrange(0, 128, 8) for one in nodes}
+    wanted = {
+        one.id: [
+            other for other in nodes
+            if other is not one
+            and starts[one.id] < starts[other.id] + other.bytes
+            and starts[other.id] < starts[one.id] + one.bytes
+        ]
+        for one in nodes
+    }  # fmt: skip
+    found = plan.overlapping(buffers.Layout(starts, 256))
+    assert found == {number: others for number, others in wanted.items() if others}
+
+
 def test_numbers_are_the_sizes_then_the_layout() -> None:
     n = Symbol("n", 99)
     arrays = tuple(

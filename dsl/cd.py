@@ -216,7 +216,8 @@ class CdFunction(_Called[P, T]):
     def _plain(self, name: str) -> FunctionType:
         if self._definition.parts is None:
             raise AttributeError(f"`{self.__name__}` is a text's function, and has no `{name}`")
-        return self._definition.parts.function
+        function: FunctionType = self._definition.parts.function
+        return function
 
     def _renew(self) -> None:
         """Be the function that Python runs by now, read again, with nothing compiled.

@@ -250,7 +250,7 @@ def returned(
             value = find(path)(arguments)
             whole = passed.ours(value) if isinstance(value, Placed) else as_array(value, str(path))
             return sliced(whole, view, results)
-        case Argument(path, view):
+        case Argument(path, (None | Strided()) as view):
             value = find(path)(arguments)
             if isinstance(value, Placed):
                 return value.given if view is None else _seen(passed.ours(value), view)

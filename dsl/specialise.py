@@ -373,7 +373,7 @@ class Specialisations(Locked):
                 self.function, arguments, described, self._around, alias, self._statics, numbers
             )
             self._alone |= typed.alone
-            self._needed = typed.needed | self._needed
+            self._needed = {**typed.needed, **self._needed}
             typed = replace(typed, needed=self._needed)
             more = same_arrays(typed, self.lookup, arguments)
             if not more:

@@ -232,8 +232,8 @@ def _facts(made: Specialisation, given: Mapping[Node, Path], body: list[Statemen
                 continue
         if known.settled(value):
             origins[target] = origins.get(target, frozenset()) | known.of(value)
-    for node in changing:
-        origins.pop(node, None)
+    for changed in changing:
+        origins.pop(changed, None)
     return known
 
 

@@ -192,8 +192,8 @@ def _call_object(
         return _call_object(frame, function.__func__, site, (owner, *args), keywords, e)
     if isinstance(function, functools.partial) and not runs_source(function):
         bound, named, way = partial_of(frame, function, path, e.span)
-        given, called = (*bound, *args), {**named, **keywords}
-        return _call_object(frame, function.func, site, given, called, e, way)
+        brought = (*bound, *args), {**named, **keywords}
+        return _call_object(frame, function.func, site, *brought, e, way)
     if function is super:
         return Static(parents.above(frame, args, e.span))
     if isinstance(function, parents.Method):

@@ -434,7 +434,8 @@ Slices = tuple[tuple[Affine, Affine, Symbol | None], ...]
 def _slices(value: Array, read: Read) -> Slices | None:
     """Return where each axis of a node starts in a view, its step and the view's axis, None for one
     position; None where slices make no such view."""
-    found, left = [], set(value.axes)
+    found: list[tuple[Affine, Affine, Symbol | None]] = []
+    left = set(value.axes)
     for index in read.index:
         if not isinstance(index, Affine):
             return None

@@ -77,10 +77,6 @@ Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
 
-def _always(_: Target) -> bool:
-    return True
-
-
 def _unless_short(target: Target) -> bool:
     return not target.short
 
@@ -134,7 +130,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("real form", real_form, in_real_form, _fuses),
     Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
     Pass("unroll", lambda program, _: unroll(program)),
-    Pass("simplify", lambda program, _: simplify(program), when=_always),
+    Pass("simplify", lambda program, _: simplify(program), when=lambda _: True),
     Pass("regardless", lambda program, _: _regardless(program)),  # before it is hard to see
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining

@@ -129,7 +129,7 @@ def test_another_slice_is_another_specialisation() -> None:
         ("return x['a']", "CD0401", "`x[1:3]`"),
         ("return x[slice(x[0, 0], 2)]", "CD0443", "`x[a:b]`"),
         ("return x[slice()]", "CD0440", "`slice(1, 3)`"),
-        ("return x[slice(0, 1.5)]", "CD0501", "`i64(...)`"),
+        ("return x[slice(0, 1.5)]", "CD0501", "`int(...)`"),
         ("return x[s, s, s]", "CD0502", "`x[:, None]`"),
         ("y[i] = sum(x[i, s])", "CD0508", "`x[:, s]`"),
     ],

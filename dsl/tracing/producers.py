@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...lowering.ir.assignments import Permute
+from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import evaluate
 from ...lowering.ir.node import Node
 from . import sites as s
 from .recorded import Group, Recorded
+from .recording import Ints
 from .records import Record, record_at
 
 Cell = tuple[int, tuple[int, ...]]
@@ -45,6 +47,20 @@ class _Written:
             points.row[self.by],
             points.number[self.by],
         )
+
+        self.span = 2 + int(points.row.max(initial=0))
+        self.place: npt.NDArray[np.int64] = self.keys * self.span + self.row
+
+    def lasts(self, index: Sequence[Ints], before: Ints) -> Ints:
+        """Return the last points in rows before some that wrote elements, -1 where none did."""
+        key, is_known = np.zeros(len(before), np.int64), np.ones(len(before), bool)
+        for one, least, size in zip(index, self.least, self.sizes, strict=True):
+            is_known &= (one >= least) & (one < least + size)
+            key = key * size + (one - least)
+        wanted = key * self.span + np.minimum(before, self.span - 1)
+        at = np.searchsorted(self.place, wanted) - 1
+        is_known &= (at >= 0) & (self.keys[at] == key)
+        return np.where(is_known, self.by[at], -1)
 
     def of(self, index: Sequence[int]) -> tuple[int, int]:
         """Return where the points that write an element begin and end in sorted order."""
@@ -161,6 +177,56 @@ class Producers:
         """Return what the last record before a place made of an element, None for no record."""
         found = self._handed_on(cell, before)
         return None if found is None else found[1].points.column("after")[found[2]]
+
+    def values(self, node: Node, places: Sequence[tuple[int, ...]], row: int) -> list[Any]:
+        """Return what elements of an array were before a row, None where nothing tells: what the
+        last record made of each, or what was given."""
+        found: list[Any] = [None] * len(places)
+        index = list(np.array(places, np.int64).reshape(len(places), node.rank).T)
+        groups, points = self._lasts(node.id, index, np.full(len(places), row))
+        for group in np.unique(groups[groups >= 0]):
+            after = self.groups[group].points.column("after")
+            for at in np.flatnonzero(groups == group):
+                found[at] = after[points[at]]
+        array = self.of.given.get(node.id)
+        for at in np.flatnonzero(groups < 0) if array is not None else ():
+            found[at] = array[places[at]]
+        return found
+
+    def _lasts(self, node: int, index: Sequence[Ints], before: Ints) -> tuple[Ints, Ints]:
+        """Return the last points in rows before some that wrote elements, as `_handed_on` finds
+        them one by one: of each its group's number and its own in it, -1 where there is none."""
+        groups, points = np.full((2, len(before)), -1)
+        row, number = np.full((2, len(before)), -1)
+        for written in self._of(node):
+            of, at = written.group.points, written.lasts(index, before)
+            there = (of.row[at], of.number[at]) if len(of) else (row, number)
+            later = (there[0] > row) | (there[0] == row) & (there[1] > number)
+            later &= at >= 0
+            group = next(n for n, one in enumerate(self.groups) if one is written.group)
+            groups[later], points[later] = group, at[later]
+            row[later], number[later] = there[0][later], there[1][later]
+        rows, sources = self._moves.get(node, ([], []))
+        moved = np.searchsorted(rows, before) - 1
+        for at in np.unique(moved[moved >= 0]):
+            here = (moved == at) & (row < rows[at])
+            self._instead(groups, points, here, sources[at], index, np.full(len(before), rows[at]))
+        for group in np.unique(groups[groups >= 0]):
+            made = self.groups[group]
+            if made.points.site.is_handed_on:
+                here, value = groups == group, made.statement.value
+                assert isinstance(value, Read), "it is a copy"
+                read = [one[points] for one in made.points.index(value.index)]
+                self._instead(groups, points, here, value.node.id, read, made.points.row[points])
+        return groups, points
+
+    def _instead(
+        self, groups: Ints, points: Ints, here: Any, node: int, index: Sequence[Ints], before: Ints
+    ) -> None:
+        """Put the last points that wrote elements of another array where some were found."""
+        if here.any():
+            found = self._lasts(node, [one[here] for one in index], before[here])
+            groups[here], points[here] = found
 
     def _handed_on(self, cell: Cell, before: Place) -> _Found | None:
         """Return the last point that wrote an element, that of the value where it is a copy."""

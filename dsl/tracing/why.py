@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,12 @@ import numpy as np
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdIndexError, Diagnostic
 from ...lowering.ir.assignments import Assign
-from ...lowering.ir.expressions import Domain, Dynamic, Expr, Read, Reduce, Select, children
+from ...lowering.ir.expressions import Domain, Dynamic, Expr, Read, Reduce, Select, children, walk
 from ...lowering.ir.indexing import Affine, Range, Symbol, evaluate
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from . import sites as s
-from .points import truth
+from .points import evaluated, truth
 from .producers import Cell, Place, Producers
 from .recorded import Recorded
 from .recording import KEPT, Run
@@ -257,20 +258,34 @@ class _Chains:
         left out, and what could not be looked at."""
         left, count, large = 0, 0, dict[str, None]()
         for domain, value in _reductions(record, statement):
-            terms = []
-            for node, at in _terms(domain, value, _symbols(record, self.producers.of)):
-                known = self.producers.value((node.id, at), (record.row, 0))
-                known = self.producers.given(node, at) if known is None else known
-                text = element(s.called(node, statement.names), at)
-                terms.append((text, known, (node.id, at)))
-                count += 1
-                if known is None and self.producers.is_given(node):
+            cells = list(_terms(domain, value, _symbols(record, self.producers.of)))
+            terms = [
+                (node, at, known)
+                for (node, at), known in zip(cells, self._values(cells, record.row), strict=True)
+            ]
+            count += len(terms)
+            for node in {node.id: node for node, _, known in terms if known is None}.values():
+                if self.producers.is_given(node):
                     large[s.called(node, statement.names)] = None
-            terms.sort(key=lambda term: _rank(term[1]))
-            for text, known, cell in terms[: self.terms]:
-                read.setdefault(cell, (text, known))
+            terms.sort(key=lambda term: _rank(term[2]))
+            for node, at, known in terms[: self.terms]:
+                text = element(s.called(node, statement.names), at)
+                read.setdefault((node.id, at), (text, known))
             left += max(len(terms) - self.terms, 0)
         return left, _unseen(tuple(large), count)
+
+    def _values(self, cells: Sequence[tuple[Node, tuple[int, ...]]], row: int) -> list[Any]:
+        """Return what elements were before a row, those of one array looked up at once."""
+        found: list[Any] = [None] * len(cells)
+        by_node: dict[int, list[int]] = {}
+        for n, (node, _) in enumerate(cells):
+            by_node.setdefault(node.id, []).append(n)
+        for here in by_node.values():
+            node = cells[here[0]][0]
+            values = self.producers.values(node, [cells[n][1] for n in here], row)
+            for n, value in zip(here, values, strict=True):
+                found[n] = value
+        return found
 
     def _cause(self, record: Record, cell: Cell, text: str, value: Any, depth: int) -> Why | Source:
         made = self.producers.last(cell, (record.row, 0))
@@ -296,8 +311,8 @@ def _rank(value: Any) -> tuple[bool, float]:
     """Return what sorts values: those that are not finite first, then large ones."""
     if value is None:
         return True, 0.0
-    fine = bool(np.isfinite(value))
-    return fine, -abs(complex(value)) if fine else 0.0
+    size = float(abs(value))
+    return (True, -size) if math.isfinite(size) else (False, 0.0)
 
 
 def _symbols(record: Record, run: Run) -> dict[Symbol, int]:
@@ -325,10 +340,54 @@ def _terms(
     """Yield what a reduction reads, each element once; those at indices from arrays are not."""
     seen: set[Cell] = set()
     whole = Reduce(OPS["add"], domain, value, value.dtype)
-    for node, at in itertools.islice(_read_at(whole, symbols), _TERMS):
+    found = _read_in(domain, value, symbols) or _read_at(whole, symbols)
+    for node, at in itertools.islice(found, _TERMS):
         if (node.id, at) not in seen:
             seen.add((node.id, at))
             yield node, at
+
+
+def _read_in(
+    domain: Domain, value: Expr, symbols: Mapping[Symbol, int]
+) -> Iterator[tuple[Node, tuple[int, ...]]] | None:
+    """Return what `_read_at` yields, found for all points at once; None where what is read, or
+    where, differs from point to point in another way than by indices."""
+    parts = walk(value)
+    reads = [part for part in parts if isinstance(part, Read)]
+    plain = all(isinstance(x, Affine) for read in reads for x in read.index)
+    plain &= domain.where is None and not any(isinstance(x, Select | Reduce) for x in parts)
+    ends = [(r.lo, r.hi) for r in domain.ranges]
+    if not plain or any(x.symbols() & {*domain.symbols} for pair in ends for x in pair):
+        return None
+    first = [evaluate(lo, symbols) for lo, _ in ends]
+    sizes = [max(0, evaluate(hi, symbols) - lo) for (_, hi), lo in zip(ends, first, strict=True)]
+    sizes[:1] = [min(n, _TERMS) for n in sizes[:1]]
+    if math.prod(sizes) > 2 * _TERMS:
+        return None
+    grid = np.indices(sizes).reshape(len(sizes), -1)
+    own = {x: one + lo for x, one, lo in zip(domain.symbols, grid, first, strict=True)}
+    at = {**symbols, **own}
+    return (
+        (read.node, place)
+        for point in zip(*(_places(read, at, math.prod(sizes)) for read in reads), strict=True)
+        for read, place in zip(reads, point, strict=True)
+        if place is not None
+    )
+
+
+def _places(
+    read: Read, symbols: Mapping[Symbol, Any], points: int
+) -> Iterator[tuple[int, ...] | None]:
+    """Yield the index of a read at each of some points, None where it is outside of the array."""
+    index = [
+        np.broadcast_to(evaluated(x, symbols), points) for x in read.index if isinstance(x, Affine)
+    ]
+    sizes = [evaluated(extent, symbols) for extent in read.node.shape]
+    inside = np.ones(points, bool)
+    for one, size in zip(index, sizes, strict=True):
+        inside &= (one >= 0) & (one < size)
+    places = zip(*(one.tolist() for one in index), strict=True) if index else [()] * points
+    return (at if is_in else None for at, is_in in zip(places, inside.tolist(), strict=True))
 
 
 def _read_at(expr: Expr, symbols: Mapping[Symbol, int]) -> Iterator[tuple[Node, tuple[int, ...]]]:

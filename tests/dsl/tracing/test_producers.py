@@ -32,3 +32,31 @@ def test_an_array_has_the_name_that_it_has_at_the_end() -> None:
     with pe.trace(arrays="a") as trace:
         pe.cd_from_source(text)(np.ones(1))
     assert Producers(trace, 0).called("a") == []
+
+
+def test_many_elements_are_what_each_of_them_is_alone() -> None:
+    text = """
+def f(x, y):
+    a, b = x * 2, y + 1
+    for t in range(3):
+        b[t] = a[t] - t
+        a, b = b, a + x
+    if x[0] > 0:
+        c = a[::-1]
+    else:
+        c = b
+    return c * 2
+"""
+    f = pe.cd_from_source(text, backend="numpy")
+    with pe.trace() as trace:
+        f(np.arange(1.0, 6.0), np.ones(5))
+    made, rows = Producers(trace, 0), len(trace.runs[0].table)
+    nodes = {g.statement.target.node.id: g.statement.target.node for g in made.groups}
+    nodes |= {p.node.id: p.node for p in trace.runs[0].parameters}
+    for node in (node for node in nodes.values() if node.rank == 1):
+        for row in range(rows + 1):
+            places = [(at,) for at in (3, 0, 4, 1, 2)]
+            alone = [made.value((node.id, at), (row, 0)) for at in places]
+            one = zip(alone, places, strict=True)
+            wanted = [made.given(node, at) if value is None else value for value, at in one]
+            assert made.values(node, places, row) == wanted

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
@@ -176,12 +177,12 @@ class _Run:
 
     def _rounds(self, rows: Ints, depth: int) -> list[Ints]:
         """Split the rows of a `while` where what is in it begins again."""
-        ids = [_identity(site, depth + 1) for site in self.sites]
-        known = {one: n for n, one in enumerate(dict.fromkeys(ids))}
-        place = np.array([known[one] for one in ids])[self.run.table[rows, 0]]
-        compound = np.array([len(x.path) > depth + 1 for x in self.sites])
-        same = compound[self.run.table[rows[1:], 0]] & (place[1:] == place[:-1])
-        again = (place[1:] <= place[:-1]) & ~same
+        table, again = self.run.table[rows], np.zeros(max(len(rows) - 1, 0), bool)
+        pairs = np.stack((table[:-1, 0], table[1:, 0]), axis=1)
+        for one, other in np.unique(pairs, axis=0):
+            at = np.flatnonzero((pairs == (one, other)).all(axis=1))
+            sites = self.sites[int(one)], self.sites[int(other)]
+            again[at] = _begins_again(*sites, table[at], table[at + 1], depth + 1)
         return np.split(rows, np.flatnonzero(again) + 1)
 
 
@@ -191,6 +192,33 @@ def _identity(site: Site, depth: int) -> int:
         return -1 - site.number
     level = site.path[depth]
     return 2 * id(level.branch) + level.holds if isinstance(level, Side) else 2 * id(level)
+
+
+def _begins_again(
+    one: Site, other: Site, before: Ints, after: Ints, depth: int
+) -> npt.NDArray[np.bool_]:
+    """Return for rows of a site, and those of another one right after them, whether the loop whose
+    body is at a depth of their paths has begun its next iteration between: whether the later row
+    stands further up in the body, or in no later iteration of a loop in it.
+
+    Of rows in one `while` in the body it is taken that they are of one iteration.
+    """
+    same = _identity(one, depth) == _identity(other, depth)
+    if depth >= min(len(one.path), len(other.path)):
+        return np.full(len(before), same or other.number < one.number)
+    level, next_ = one.path[depth], other.path[depth]
+    if not same:  # of two sides of a branch only one is done in an iteration
+        sides = isinstance(level, Side) and isinstance(next_, Side)
+        both = sides and level.branch is next_.branch
+        return np.full(len(before), both or other.number < one.number)
+    if isinstance(level, While):
+        return np.zeros(len(before), bool)
+    inner = _begins_again(one, other, before, after, depth + 1)
+    if not isinstance(level, For):
+        return inner
+    was = before[:, s.FIRST + one.symbols.index(level.symbol)]
+    now = after[:, s.FIRST + other.symbols.index(level.symbol)]
+    return np.where(was == now, inner, (now - was) * level.step < 0)
 
 
 def _split(rows: Ints, keys: Ints) -> list[Ints]:

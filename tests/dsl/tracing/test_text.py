@@ -57,3 +57,32 @@ def test_nothing() -> None:
     with pe.trace() as trace:
         pass
     assert str(trace) == "nothing was recorded" and len(trace) == 0 and trace.dropped == 0
+
+
+WHILES = """def f(x, n):
+    while n > 0:
+        with comment("step"):
+            n -= 1
+    while n < 2:
+        with comment("sides"):
+            if n:
+                x[0] = n
+                n += 1
+            else:
+                n += 1
+    while x[1] < 2:
+        for t in range(2):
+            x[t + 1] += 1
+"""
+
+
+def test_iterations_of_a_while_whose_body_is_one_comment_branch_or_loop() -> None:
+    f = pe.cd_from_source(WHILES, {"comment": pe.comment}, backend="numpy")
+    with pe.trace() as trace:
+        f(np.zeros(3), 2)
+    told = [line[6:].strip() for line in str(trace).splitlines()]
+    kinds = ("round", "step", "sides", "if n:", "t =")
+    once = ["round 0", "step", "round 1", "step"]
+    once += ["round 0", "sides", "if n:  does not hold", "round 1", "sides", "if n:  holds"]
+    once += ["round 0", "t = 0", "t = 1", "round 1", "t = 0", "t = 1"]
+    assert [line for line in told if line.startswith(kinds)] == once

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...lowering.diagnostic import CdNameError, Span
+from ...lowering.diagnostic import NOWHERE, CdNameError, Span
 from ...lowering.ir.assignments import Alloc, Let, Statement
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
@@ -31,7 +31,7 @@ def stored(
     if not any(isinstance(one, Let | Alloc) for one in statements(body)):
         return body
     for statement, _ in unbound(body, sizes, {}):
-        raise _ends(statement.span)
+        raise _ends(_span(statement))
     given = frozenset(node.id for node in (*have, *local) if node.static_shape is not None)
     given |= frozenset(node.id for node in have)
     missing, surely = unstored(body, given)
@@ -51,7 +51,7 @@ def _before(body: Body, node: Node, bound: frozenset[Symbol]) -> Body:
     for place, statement in enumerate(body):
         if _mentions(statement, node):
             if needed <= bound:
-                return (*body[:place], Alloc(node, statement.span), *body[place:])
+                return (*body[:place], Alloc(node, _span(statement)), *body[place:])
             if any(_mentions(later, node) for later in body[place + 1 :]):
                 return body  # its size is that of the last iteration: nothing where there is none
             inner = tuple(_before(one, node, bound) for one in bodies(statement))
@@ -69,6 +69,11 @@ def _mentions(statement: Statement, node: Node) -> bool:
         and one.node == node
         for one in statements((statement,))
     )
+
+
+def _span(statement: object) -> Span:
+    found: Span = getattr(statement, "span", NOWHERE)
+    return found
 
 
 def _ends(span: Span) -> Exception:

@@ -147,8 +147,8 @@ class _Work:
         if _sizes(mine) != _sizes(other):
             return False
         names = {x: var(y) for x, y in zip(one.free.symbols, mine.points.symbols, strict=True)}
-        found = (substitute_expr(part, names) for part in walk(one.value) if isinstance(part, Read))
-        return all(part.node != mine.read.node or part == mine.read for part in found)
+        read = [part for part in walk(substitute_expr(one.value, names)) if isinstance(part, Read)]
+        return all(part.node != mine.read.node or part == mine.read for part in read)
 
     def inside(self, one: Statement) -> Statement:
         """Return a statement with counting added to those in it."""

@@ -189,8 +189,9 @@ class Producers:
             for at in np.flatnonzero(groups == group):
                 found[at] = after[points[at]]
         array = self.of.given.get(node.id)
-        for at in np.flatnonzero(groups < 0) if array is not None else ():
-            found[at] = array[places[at]]
+        if array is not None:
+            for at in map(int, np.flatnonzero(groups < 0)):
+                found[at] = array[places[at]]
         return found
 
     def _lasts(self, node: int, index: Sequence[Ints], before: Ints) -> tuple[Ints, Ints]:

@@ -208,8 +208,7 @@ def _begins_again(
         return np.full(len(before), same or other.number < one.number)
     level, next_ = one.path[depth], other.path[depth]
     if not same:  # of two sides of a branch only one is done in an iteration
-        sides = isinstance(level, Side) and isinstance(next_, Side)
-        both = sides and level.branch is next_.branch
+        both = isinstance(level, Side) and isinstance(next_, Side) and level.branch is next_.branch
         return np.full(len(before), both or other.number < one.number)
     if isinstance(level, While):
         return np.zeros(len(before), bool)

@@ -85,9 +85,19 @@ def counting(procedure: Procedure) -> Procedure | None:
     body = work.body(procedure.body)
     if work.is_lost:
         return None
-    parameters = (*procedure.parameters, Parameter(count, True))
-    locals_ = (*procedure.locals, *work.locals)
-    return replace(procedure, parameters=parameters, locals=locals_, body=body)
+    given = (replace(one, node=_plain(one.node)) for one in procedure.parameters)
+    return replace(
+        procedure,
+        parameters=(*given, Parameter(count, True)),
+        locals=(*map(_plain, procedure.locals), *work.locals),
+        results=tuple(map(_plain, procedure.results)),
+        body=body,
+    )
+
+
+def _plain(node: Node) -> Node:
+    """Return a node without what was asked of its memory: it is counted anywhere."""
+    return node if node.request is None else replace(node, request=None)
 
 
 @dataclass(frozen=True, slots=True)

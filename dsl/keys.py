@@ -141,7 +141,7 @@ def _array_spec(value: object, name: str) -> ArraySpec | None:
 def looks_like_array(value: object) -> bool:
     """Whether a value is an array for a function, or makes one: a list, what NumPy can convert.
 
-    Buffers are arrays, too, `array.array` and `bytearray` for example; `bytes` are constants.
+    Buffers are arrays, too, `array.array` for example; `bytes` are constants.
     """
     if isinstance(value, np.ndarray | list):
         return True

@@ -29,6 +29,7 @@ from .ir.expressions import Apply, Cast, Dynamic, Expr, Index, Read, Select, chi
 from .ir.indexing import Affine, Symbol
 from .ir.loops import Check, Fill, If, Program, Stmt, Store, Update
 from .ir.node import Node
+from .ir.ops import Op
 from .ir.walk import bodies, expressions_of, statements
 from .passes.access import Accesses, Site, accesses
 from .passes.buffers import Memory, memory
@@ -356,6 +357,10 @@ def _in_expr(expr: Expr, tests: tuple[Expr, ...]) -> Iterator[tuple[Event, tuple
             yield from _in_expr(test, tests)
             yield from _in_expr(yes, (*tests, test))
             yield from _in_expr(no, (*tests, negated(test)))
+            return
+        case Apply(Op(name="and" | "or" as word), (first, second), _):  # branches, as a choice is
+            yield from _in_expr(first, tests)
+            yield from _in_expr(second, (*tests, first if word == "and" else negated(first)))
             return
         case Apply(op, _, _):
             yield ("do", op.name), tests

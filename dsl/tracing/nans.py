@@ -157,14 +157,8 @@ class _Work:
         if _sizes(mine) != _sizes(other):
             return False
         names = {x: var(y) for x, y in zip(one.free.symbols, mine.points.symbols, strict=True)}
-<<<<<<< HEAD
         read = [part for part in walk(substitute_expr(one.value, names)) if isinstance(part, Read)]
         return all(part.node != mine.read.node or part == mine.read for part in read)
-=======
-        found = [part for part in walk(one.value) if isinstance(part, Read)]
-        same = [part for part in found if part.node == mine.read.node]
-        return all(substitute_expr(part, names) == mine.read for part in same)
->>>>>>> 7c1e8d57 (tracing: type counting, iterations and look-ups)
 
     def inside(self, one: Statement) -> Statement:
         """Return a statement with counting added to those in it."""

@@ -190,13 +190,8 @@ class Producers:
                 found[at] = after[points[at]]
         array = self.of.given.get(node.id)
         if array is not None:
-<<<<<<< HEAD
             for place in np.flatnonzero(groups < 0).tolist():
                 found[place] = array[places[place]]
-=======
-            for at in map(int, np.flatnonzero(groups < 0)):
-                found[at] = array[places[at]]
->>>>>>> 7c1e8d57 (tracing: type counting, iterations and look-ups)
         return found
 
     def _lasts(self, node: int, index: Sequence[Ints], before: Ints) -> tuple[Ints, Ints]:

@@ -208,12 +208,7 @@ def _begins_again(
         return np.full(len(before), same or other.number < one.number)
     level, next_ = one.path[depth], other.path[depth]
     if not same:  # of two sides of a branch only one is done in an iteration
-<<<<<<< HEAD
         both = isinstance(level, Side) and isinstance(next_, Side) and level.branch is next_.branch
-=======
-        branches = [x.branch for x in (level, next_) if isinstance(x, Side)]
-        both = len(branches) == 2 and branches[0] is branches[1]
->>>>>>> 7c1e8d57 (tracing: type counting, iterations and look-ups)
         return np.full(len(before), both or other.number < one.number)
     if isinstance(level, While):
         return np.zeros(len(before), bool)

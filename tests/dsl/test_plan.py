@@ -381,7 +381,7 @@ def test_a_copy_is_read_and_never_written_in_silence(long_ways: list[str]) -> No
 
 def test_buffers_of_python_are_arrays(long_ways: list[str]) -> None:
     f = made("def f(y, x):\n    y[:] = y + x\n    return y")
-    for buffer in (array.array("i", [1, 2]), (ctypes.c_int * 2)(1, 2), bytearray(b"\1\2")):
+    for buffer in (array.array("i", [1, 2]), (ctypes.c_int * 2)(1, 2)):
         assert all(y is buffer for y in repeated(long_ways, lambda buffer=buffer: f(buffer, 0)))
         f(buffer, memoryview(buffer))
         assert list(buffer) == [2, 4]

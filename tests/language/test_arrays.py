@@ -22,7 +22,7 @@ REFUSED = [
     ("return np.linalg.eig(a)", "eig", "outside"),
     ("return np.linalg.svd(a)", "svd", "outside"),
     ("return np.where(x > 0)", "where", "np.where("),
-    ("return np.nonzero(x)", "nonzero", "where"),
+    ("return np.nonzero(x)", "nonzero", "count: `found, n"),
     ("t = []\nfor v in x:\n    t.append(v)\nreturn t", "grow", "array"),
     ("t = {}\nt[0] = x[0]\nreturn x", "dictionaries", "array"),
     ("yield x[0]", "generator", "return"),

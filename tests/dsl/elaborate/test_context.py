@@ -69,7 +69,7 @@ def test_conditions_guard_checks_and_are_known_inside() -> None:
     with ctx.under(compare("lt", var(I), SIZE)), ctx.under(compare("ge", var(I), const(0))):
         ctx.require(var(I), SIZE, 0, "x", NOWHERE)
         assert not ctx.out
-        guarded = ctx.guarded(FALSE)
+        guarded = ctx.under_conditions(FALSE)
     inner = Select(compare("ge", var(I), const(0)), FALSE, TRUE)
     assert guarded == Select(compare("lt", var(I), SIZE), inner, TRUE)
     assert not ctx.conditions and not ctx.known.facts

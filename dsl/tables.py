@@ -204,7 +204,7 @@ class _Facts:
         return frozenset().union(*(self.origins.get(one, ()) for one in _leaves(expr)))
 
     def settled(self, expr: Expr) -> bool:
-        """Whether nothing else that only the run knows is in an expression."""
+        """Whether nothing else that is known at run time only is in an expression."""
         return all(one in self.origins for one in _leaves(expr))
 
 

@@ -457,7 +457,7 @@ def _slices(value: Array, read: Read) -> Slices | None:
 def _sliced(
     ctx: Context, value: Array, axes: Slices, results: list[Node], function: s.Function
 ) -> Sliced:
-    """Return a view by slices; what only the run knows of them is added to the results."""
+    """Return a view by slices; their run-time ends are added to the results."""
 
     def number(at: Affine) -> Number:
         if at.constant is not None:

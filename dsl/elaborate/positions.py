@@ -155,7 +155,7 @@ def _cut_either_way(
     extent: Affine,
     span: Span,
 ) -> Cut:
-    """Return what a slice takes whose step only the run knows: its sign decides the ends."""
+    """Return what a slice of a run-time step takes: its sign decides the ends."""
     known = ctx.known
     if known.nonnegative(step - 1):
         start, gap = _ends(ctx, lower, upper, extent, False, span)

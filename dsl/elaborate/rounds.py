@@ -69,7 +69,7 @@ def round_count(source: Rounds) -> int | None:
 
 
 def counted(source: Rounds) -> Rounds:
-    """Return the rounds of a range with another step, counted one by one from zero."""
+    """Return the iterations of a range with another step, counted one by one from zero."""
     step, low = source.step, source.lo
     gap = source.hi - low if step > 0 else low - source.hi
 

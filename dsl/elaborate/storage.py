@@ -32,8 +32,8 @@ def stored(
         return body
     for statement, _ in unbound(body, sizes, {}):
         raise _ends(_span(statement))
-    given = frozenset(node.id for node in (*have, *local) if node.static_shape is not None)
-    given |= frozenset(node.id for node in have)
+    given = frozenset(node.id for node in local if node.static_shape is not None)
+    given |= {node.id for node in have}
     missing, surely = unstored(body, given)
     late = [node for node in local if node.id not in surely | given and _is_made(node, body)]
     for node in dict.fromkeys((*(node for _, node in missing), *late)):
@@ -49,6 +49,8 @@ def _before(body: Body, node: Node, bound: frozenset[Symbol]) -> Body:
     """Return the body with storage for an array before the first statement that mentions it."""
     needed = frozenset[Symbol]().union(*(extent.symbols() for extent in node.shape))
     for place, statement in enumerate(body):
+        if isinstance(statement, Alloc) and statement.node == node:
+            return body
         if _mentions(statement, node):
             if needed <= bound:
                 return (*body[:place], Alloc(node, _span(statement)), *body[place:])

@@ -34,7 +34,7 @@ class Strided:
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """A view of an argument whose ends only the run knows, by a slice or position on each axis."""
+    """A view of an argument with run-time ends, by a slice or position on each axis."""
 
     axes: tuple[tuple[Number, Number, Number] | tuple[Number], ...]
     """Of each axis of the array the start, the step and how many elements; or one position."""

@@ -10,18 +10,19 @@ one; of a stage, which is short, it works on many rounds at once.
     for block: for i in block: log[i - block] = log(x[i])
                for i in block: y[i] = exp(log[i - block] + z[i])
 
-Where a round ends in functions of what loops inside it have found, these are a stage, too, that has
-a loop of its own (loop distribution with scalar expansion), of which compilers make vectors:
+Where an iteration ends in functions of what loops inside it have found, these are a stage, too,
+that has a loop of its own (loop distribution with scalar expansion), of which compilers make
+vectors:
 
     for i: total = 0; for j: total += x[i, j]; y[i] = exp(total)
     for i: total = 0; for j: total += x[i, j]; kept[i] = total
     for i: y[i] = exp(kept[i])
 
-Needs: rounds of nothing but stores, and such loops, that may run in any order. What is computed
+Needs: iterations of nothing but stores, and such loops, that may run in any order. What is computed
 under a test stays there. Where a program computes many functions, each has a loop of its own, of
 kind `elemental`: C calls a function for all its iterations, as compiling an inlined one takes a
-tenth of a second. Guarantees: not a bit changes: of two statements of a round of which one needs
-the other, the first one stays first.
+tenth of a second. Guarantees: not a bit changes: of two statements of an iteration of which
+one needs the other, the first one stays first.
 
 >>> show(lambda program: stages(program, Target(schedule=True)),
 ...      "y[i] = exp(x[i]) * log(z[i] + sin(x[i]))", y="f32[512]", x="f32[512]", z="f32[512]")
@@ -84,7 +85,7 @@ class Chained(Reason):
 
     LONG = "they are chains, longer than what processors look ahead for"
     MANY = "they are many, and compile the sooner if each has a loop that calls it"
-    ENDS = "its rounds end in functions, which are vectors in a loop of their own"
+    ENDS = "its iterations end in functions, which are vectors in a loop of their own"
 
 
 def stages(program: Program, target: Target) -> Program:

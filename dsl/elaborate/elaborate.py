@@ -188,7 +188,7 @@ def _elaborate(
     results: list[Node] = []
     returns = _returned(ctx, inputs, result, results, function)
     body = stored(
-        (*ctx.prologue, *ctx.out), ctx.locals, ctx.sizes,
+        (*ctx.prologue, *ctx.out), ctx.locals, results, ctx.sizes,
         [parameter.node for parameter in ctx.parameters.values()],
     )  # fmt: skip
     written = set(writes(body))

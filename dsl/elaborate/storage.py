@@ -21,9 +21,11 @@ Body = tuple[Statement, ...]
 
 
 def stored(
-    body: Body, local: Sequence[Node], sizes: frozenset[Symbol], have: Iterable[Node]
-) -> Body:
-    """Return the body with storage for each local array before any statement that accesses it.
+    body: Body, local: Sequence[Node], results: Sequence[Node], sizes: frozenset[Symbol],
+    have: Iterable[Node],
+) -> Body:  # fmt: skip
+    """Return the body with storage for each local array before any statement that accesses it, and
+    for each of the results in any case.
 
     `sizes` are the symbols that hold from the start, `have` the arrays that have storage from then
     on. Raises CdNameError CD0202 where the size of an array ends with a loop around what makes it.
@@ -35,7 +37,7 @@ def stored(
     given = frozenset(node.id for node in local if node.static_shape is not None)
     given |= {node.id for node in have}
     missing, surely = unstored(body, given)
-    late = [node for node in local if node.id not in surely | given and _is_made(node, body)]
+    late = [node for node in results if node.id not in surely | given and _is_made(node, body)]
     for node in dict.fromkeys((*(node for _, node in missing), *late)):
         body = _before(body, node, sizes)
     return body

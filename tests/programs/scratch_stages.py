@@ -38,9 +38,9 @@ class Nest:
     def constant(self) -> str:
         """Return a number that values of the arrays' type may be multiplied by."""
         whole = ("1", "2", "-1", "3")
-        return self.w.rng.choice(
-            whole if self.dtype.startswith("int") else (*whole, "0.5", "0.25", "-0.5")
-        )
+        if self.dtype[0] == "u":  # what a negative float becomes as one is the processor's matter
+            return self.w.rng.choice([number for number in whole if number[0] != "-"])
+        return self.w.rng.choice(whole if self.dtype[0] == "i" else (*whole, "0.5", "0.25", "-0.5"))
 
     def joined(self, parts: list[str]) -> str:
         """Return an expression of one to three of the parts."""

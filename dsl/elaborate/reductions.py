@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...lowering.diagnostic import CdTypeError, CdValueError
+from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Reduce
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, multiply, substitute, var
 from ...lowering.ir.ops import OPS, PAIR_OPS, Op
-from .arrays import count, describe, elementwise, strong
+from .arrays import describe, elementwise, strong
 from .context import compare, error
 from .elementwise import converted, isclose
 from .site import (
@@ -117,6 +117,8 @@ def reducer(name: str) -> Body:
             require_ordered(site, array, name)
             if is_none(initial):
                 require_elements(site, array, axes, name, where)
+            elif where is None:
+                where = Const(True, dtypes.bool_)  # begins at the end of its type, as masked ones
         else:
             kind = Kind(wanted or array.kind.dtype.summed)
         if wanted is not None and array.kind.dtype is not wanted:
@@ -162,27 +164,27 @@ def require_subtracted(site: Site, array: Array, name: str) -> None:
 def require_elements(
     site: Site, array: Array, axes: Sequence[int], name: str, where: Expr | None = None
 ) -> None:
-    """Require that there is something to reduce: proven, refused or checked in the run.
+    """Require that there is something to reduce: proven, or checked where the statement runs.
 
     CdValueError CD0459 where there is nothing.
     """
     message = f"`{name}` of nothing has no value"
-    fault = Fault("CD0459", "CdValueError", message, WAYS_OUT["CD0459"])
-    total = count(array.shape, axes)
-    ranges = tuple(Range(array.axes[axis], const(0), array.shape[axis]) for axis in axes)
     if where is not None:
+        ranges = tuple(Range(array.axes[axis], const(0), array.shape[axis]) for axis in axes)
         number = Reduce(OPS["add"], Domain(ranges, where), _one(dtypes.int64), dtypes.int64,
                         span=site.span)  # fmt: skip
         test: Expr = Apply(OPS["lt"], (Position(const(0)), number), dtypes.bool_)
-        site.ctx.check(test, fault, (), site.span, Domain())
+        site.ctx.check(test, _of_nothing(message), (), site.span, Domain())
         return
-    if total.constant == 0:
-        raise error("CD0459", CdValueError, message, site.span, label=f"this is {describe(array)}")
     for axis in axes:
-        if not site.ctx.known.less(const(0), array.shape[axis]):
-            test = compare("lt", const(0), array.shape[axis])
-            over = _outer_domain(site)
-            site.ctx.check(test, fault, (), site.span, over)
+        size = array.shape[axis]
+        if not site.ctx.known.less(const(0), size):
+            fault = _of_nothing(f"{message}: axis {axis} of {describe(array)} is empty")
+            site.ctx.check(compare("lt", const(0), size), fault, (), site.span, _outer_domain(site))
+
+
+def _of_nothing(message: str) -> Fault:
+    return Fault("CD0459", "CdValueError", message, WAYS_OUT["CD0459"])
 
 
 def _outer_domain(site: Site) -> Domain:

@@ -92,6 +92,28 @@ def test_extremes_of_nothing_are_errors(body: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
+def test_extremes_that_start_from_a_number_may_be_of_nothing() -> None:
+    assert_same_as_numpy("np.max(k[:0], initial=-3)")
+    assert_same_as_numpy("np.min(k[:0], initial=100), v[:0].max(initial=2)")
+    assert_same_as_numpy("np.max(k[:, 2:1], axis=1, initial=7)")
+
+
+def test_extremes_of_nothing_are_told_where_they_are_computed() -> None:
+    made = pe.cd_from_source(
+        "def f(x, c):\n"
+        "    if c[0] > 0:\n        return x.max() + np.argmin(x)\n"
+        "    for n in range(int(c[1])):\n        c[0] = np.min(x[n:])\n"
+        "    return 7.0\n",
+        {"np": np},
+    )
+    for size in range(6):  # sizes are run-time sizes from the fourth on
+        assert made(np.zeros(size), np.zeros(2)) == 7
+    with pytest.raises(pe.CdError, match="CD0459.*`max` of nothing"):
+        made(np.zeros(0), np.ones(2))
+    with pytest.raises(pe.CdError, match="CD0459.*`min` of nothing"):
+        made(np.zeros(0), np.array([0.0, 1]))
+
+
 @pytest.mark.parametrize("body", ["np.min(z)", "np.argmax(z)"])
 def test_complex_numbers_have_no_extremes(body: str) -> None:
     with pytest.raises(pe.CdError, match="complex"):

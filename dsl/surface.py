@@ -200,10 +200,12 @@ class Param:
 class Whole:
     """A statement or a function. It never changes: what is found out about it is kept with it."""
 
-    __slots__ = ("defined", "loads", "mentioned", "paths", "uses")
+    __slots__ = ("defined", "first", "loads", "mentioned", "paths", "uses")
 
     defined: frozenset[str]
     """The names inside the functions and lambdas that are defined in it."""
+    first: dict[str, str]
+    """How names are used first when it runs, of those that were asked for."""
     loads: tuple[Name, ...]
     """The names that are read in it."""
     mentioned: frozenset[str]

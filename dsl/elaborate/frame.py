@@ -425,6 +425,17 @@ def _mentioned(statement: s.Whole) -> frozenset[str]:
 def _first_use(statement: s.Statement, name: str) -> str:
     if not isinstance(statement, s.Whole) or name not in _mentioned(statement):
         return "unused"
+    try:
+        known = statement.first
+    except AttributeError:
+        known = dict[str, str]()
+        object.__setattr__(statement, "first", known)
+    if name not in known:
+        known[name] = _first_of_parts(statement, name)
+    return known[name]
+
+
+def _first_of_parts(statement: s.Whole, name: str) -> str:
     match statement:
         case s.If(test, then, other):
             if any(n.id == name for n in names_in(test)):

@@ -100,9 +100,10 @@ def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, 
             _value(frame, value)
             uses, ctx.uses = ctx.uses, None
             del ctx.locals[count:]
-        fresh = _infer(frame, target, uses, tests, fresh)
+        _pin(frame, uses)
         letters.opened = {}
-        _settle_sizes(frame)
+        _settle_sizes(frame)  # what is equal decides what is written
+        fresh = _infer(frame, target, uses, tests, fresh)
         _emit(frame, target, op, value, span, fresh)
     finally:
         frame.letters, ctx.uses = None, None
@@ -207,19 +208,24 @@ def _require_factors(ctx: Context, letter: Symbol, uses: list[Use]) -> None:
                     ctx.require_static_parameters(factor)
 
 
-def _infer(
-    frame: Frame, target: s.Subscript, uses: list[Use], tests: list[Expr], fresh: bool
-) -> bool:
-    """Fill the extents of the statement's letters; return whether the target is a new array."""
+def _pin(frame: Frame, uses: list[Use]) -> None:
+    """Fill the extents of letters that are subscripts alone; note which of them have to agree."""
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
-    bound = isinstance(target.value, s.Name) and frame.names.get(target.value.id)
-    all_letters = [*letters.right.values(), *letters.outer.values()]
-    for x in all_letters:
+    for x in (*letters.right.values(), *letters.outer.values()):
         extent = pinned(x, uses, ctx.known)
         letters.open_pairs += undecided(x, uses, ctx.known)
         if extent is not None:
             letters.extents[x] = extent
+
+
+def _infer(
+    frame: Frame, target: s.Subscript, uses: list[Use], tests: list[Expr], fresh: bool
+) -> bool:
+    """Fill the other extents of the letters; return whether the target is a new array."""
+    ctx, letters = frame.ctx, frame.letters
+    assert letters is not None
+    bound = isinstance(target.value, s.Name) and frame.names.get(target.value.id)
     if fresh and isinstance(bound, Array):
         assert isinstance(target.value, s.Name)
         fresh = not _is_written(frame, target.value, bound)

@@ -30,8 +30,9 @@ from . import running as run
 from . import shaping as s
 from .arrays import elementwise
 from .site import ONE, ZERO, Body, Handler, Site, folds, takes, with_out
+from .types import WEAK_COMPLEX
 from .ufuncs import OP_OF, combine_of
-from .values import Array, Value
+from .values import Array, Scalar, Static, Value
 
 
 def handlers() -> Iterator[tuple[object, Handler]]:
@@ -202,10 +203,16 @@ def methods() -> Iterator[tuple[str, Handler]]:
 
 
 def _conjugate(site: Site, x: Value) -> Value:
-    """Return `x.conj()`, which of a real array is the array itself."""
+    """Return `x.conj()`, which of a real array is the array itself, of a Python number one."""
     if isinstance(x, Array) and x.kind.dtype.kind != "c":
         return x
-    return elementwise(site.ctx, combine_of(np.conjugate), [x], site.span)
+    if isinstance(x, Static) and type(x.value) in (bool, int, float, complex):
+        return Static(x.value.conjugate())
+    if isinstance(x, Scalar) and x.kind.weak and x.kind.dtype.kind in "iuf":
+        return x
+    made = elementwise(site.ctx, combine_of(np.conjugate), [x], site.span)
+    weak = isinstance(x, Scalar) and x.kind == WEAK_COMPLEX and isinstance(made, Scalar)
+    return Scalar(made.expr, WEAK_COMPLEX) if weak else made
 
 
 _METHODS: tuple[tuple[str, Body, int | None], ...] = (

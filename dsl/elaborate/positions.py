@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdIndexError, CdTypeError, Span
+from ...lowering.diagnostic import CdIndexError, CdTypeError, CdValueError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import (
@@ -179,7 +179,7 @@ def _cut_either_way(
 def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
     """Return the step of a slice or range: a number, or a run-time integer checked not to be zero.
 
-    CdIndexError CD0503 where it is zero.
+    CdValueError CD0503 where it is zero.
     """
     at = steady(ctx, index_of(ctx, value, span, f"the step of {what}"), 1, span)
     text, helps = (
@@ -190,10 +190,10 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
         ),
     )
     if not isinstance(at, Affine) or at.constant == 0:
-        raise error("CD0503", CdIndexError, text, span, helps=helps)
+        raise error("CD0503", CdValueError, text, span, helps=helps)
     ctx.prefer_static(at)
     if at.constant is None and not ctx.known.nonnegative(at - 1):
-        fault = Fault("CD0503", "CdIndexError", f"{text}, and is {{0}}", helps)
+        fault = Fault("CD0503", "CdValueError", f"{text}, and is {{0}}", helps)
         ctx.check(compare("ne", at, const(0)), fault, (Position(at),), span, Domain())
     return at
 

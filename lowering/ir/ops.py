@@ -187,7 +187,7 @@ _ROWS: tuple[Op, ...] = (
     Op("rint", 1, "fc", np.rint, call="rint", derivative="zero"),
     Op("sqrt", 1, "fc", np.sqrt, call="sqrt", derivative="sqrt"),
     Op("cbrt", 1, "f", np.cbrt, call="cbrt", derivative="cbrt"),
-    Op("recip", 1, "fc", lambda x: type(x)(1) / x, call="recip", derivative="recip"),
+    Op("recip", 1, "fc", np.reciprocal, call="recip", derivative="recip"),
     Op("recip_sqrt", 1, "f", lambda x: type(x)(1) / np.sqrt(x), call="recip_sqrt",
        derivative="recip_sqrt"),
     Op("exp", 1, "fc", np.exp, call="exp", derivative="exp"),

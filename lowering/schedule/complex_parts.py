@@ -247,10 +247,11 @@ class Parts:
             case "mul" | "product":
                 one, two = (self.parts(arg, span) for arg in args)
                 return _product(one, two)
-            case "div" | "recip":
-                whole = (Const(1.0, args[0].dtype), *args)[-2:]
-                one, two = (self.parts(arg, span) for arg in whole)
+            case "div":
+                one, two = (self.parts(arg, span) for arg in args)
                 return self.quotient(one, two, span)
+            case "recip":
+                return self.inverse(self.parts(args[0], span), span)
             case name:
                 raise AssertionError(f"`{name}` has no formula of parts")
 
@@ -281,6 +282,21 @@ class Parts:
         return Pair(
             _chosen(zero, _apply("div", a.re, size), _mul(re, scale)),
             _chosen(zero, _apply("div", a.im, size), _mul(im, scale)),
+        )
+
+    def inverse(self, a: Pair, span: Span) -> Pair:
+        """Return `1 / a` by the same formula as NumPy's, whose zeros have other signs."""
+        dtype = a.re.dtype
+        wide = self.named(_test("le", _apply("abs", a.im), _apply("abs", a.re)), "wide", span)
+        large = self.named(_chosen(wide, a.re, a.im), "large", span)
+        small = self.named(_chosen(wide, a.im, a.re), "small", span)
+        ratio = self.named(_apply("div", small, large), "ratio", span)
+        whole = _apply("add", large, _mul(small, ratio))
+        whole = self.named(whole, "whole", span)
+        one = Const(1.0, dtype)
+        return Pair(
+            _apply("div", _chosen(wide, one, ratio), whole),
+            _apply("div", _apply("neg", _chosen(wide, ratio, one)), whole),
         )
 
 

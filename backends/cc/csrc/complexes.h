@@ -70,7 +70,15 @@ static inline pe_$t div_$t(pe_$t a, pe_$t b)
 }
 
 //! recip_$t: c64 c128
-static inline pe_$t recip_$t(pe_$t x) { return div_$t((pe_$t){1, 0}, x); }
+static inline pe_$t recip_$t(pe_$t x)
+{
+    if (fabs$f(x.im) <= fabs$f(x.re)) {
+        const $R ratio = x.im / x.re, whole = x.re + x.im * ratio;
+        return (pe_$t){1 / whole, -ratio / whole};
+    }
+    const $R ratio = x.re / x.im, whole = x.im + x.re * ratio;
+    return (pe_$t){ratio / whole, -1 / whole};
+}
 
 //! sign_$t: c64 c128
 static inline pe_$t sign_$t(pe_$t x)

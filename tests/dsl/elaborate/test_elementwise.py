@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import plusequals as pe
+
 from .numpy_oracle import assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
@@ -173,3 +175,25 @@ def test_imaginary_parts_of_reals_are_positive_zeros() -> None:
     got = compiled("x.imag", EDGES)
     np.testing.assert_array_equal(got, np.zeros(9))
     assert not np.signbit(got).any()
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_reciprocals_of_complex_numbers_have_the_signs_of_numpy(dtype: type, backend: str) -> None:
+    numbers = [0.0, -0.0, 1.0, -4.0, np.inf, -np.inf, np.nan, 1e-310, 0.3]
+    given = np.array([complex(re, im) for re in numbers for im in numbers]).astype(dtype)
+    with np.errstate(all="ignore"), pe.override(backend=backend):
+        got, wanted = compiled("np.reciprocal(z)", given), np.reciprocal(given)
+    for one, other in ((got.real, wanted.real), (got.imag, wanted.imag)):
+        np.testing.assert_array_equal(one, other)
+        known = ~np.isnan(other)
+        np.testing.assert_array_equal(np.signbit(one[known]), np.signbit(other[known]))
+
+
+def test_conjugates_of_python_numbers_are_python_numbers() -> None:
+    made = pe.cd_from_source(
+        "def f(z, n, x):\n"
+        "    return z.conjugate(), n.conjugate(), x.conjugate(), (2 + 1j).conjugate()\n",
+        {},
+    )
+    for n in range(5):
+        assert repr(made(n + 2j, n, n / 2)) == repr((n - 2j, n, n / 2, 2 - 1j))

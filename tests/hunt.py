@@ -64,6 +64,7 @@ PARTS = (
         (10, 40, 5_000),
         jobs=True,
     ),
+    Part("calls", _PROGRAMS, ("--warm",), (0, 40, 5_000), jobs=True),
     Part("large", _PROGRAMS, ("--kind", "large"), (0, 20, 2_000), jobs=True),
     Part(
         "kernels",
@@ -87,9 +88,10 @@ PARTS = (
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count", jobs=True),
 )
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
-drawn policy numbers) and large (as users run them), functions of plain Python, kernels whose
-threads are fibres, NumPy's functions on small and large arrays, and at drawn settings, loops over
-lanes as vectors, routines over streams, processes that share a cache, and texts with faults."""
+drawn policy numbers) and large (as users run them), functions of plain Python, programs of many
+calls in processes that share a cache, kernels whose threads are fibres, NumPy's functions on small
+and large arrays, and at drawn settings, loops over lanes as vectors, routines over streams,
+processes that share a cache, and texts with faults."""
 
 
 def is_there(part: Part) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .functions_text import EXACT, SUMS
+from .functions_text import DYNAMIC, EXACT, SUMS
 from .writer import Refused, Writer
 
 ARITHMETIC = ("+", "-", "*", "+", "-", "*", "/", "//", "%")
@@ -32,6 +32,8 @@ def constant(w: Writer, dtype: np.dtype | None = None) -> str:
 
 def bound(w: Writer, extent: int) -> str:
     """Return one end of a slice, sometimes beyond the axis."""
+    if w.dynamic and w.chance(0.4):
+        return w.integer()
     pick = w.rng.randrange(8)
     if pick == 0:
         return ""
@@ -42,6 +44,8 @@ def bound(w: Writer, extent: int) -> str:
 
 def slicing(w: Writer, extent: int) -> str:
     """Return a slice of an axis: mostly not empty."""
+    if w.dynamic and w.chance(0.3):
+        return w.rng.choice(("{}:", ":{}", "::{}", "1:{}")).format(w.integer())
     pick = w.rng.randrange(10)
     if pick < 3 or extent == 0:
         return ":"
@@ -75,6 +79,9 @@ def subscript(w: Writer, name: str, scalar: bool = False) -> str:
             if names and w.chance(0.6):
                 shift = w.rng.choice(("", "", "", "", " + 1", " + 1", " - 1"))
                 parts.append(w.rng.choice(names) + shift)
+            elif w.dynamic and w.chance(0.6):
+                at = w.integer()
+                parts.append(at if w.chance(0.5) else f"({at}) % {w.extent(extent)}")
             else:
                 parts.append(str(w.rng.randrange(-extent, extent)))
         else:
@@ -99,6 +106,8 @@ def leaf(w: Writer) -> str:
         return subscript(w, w.rng.choice(arrays))
     if pick == 7 and arrays:
         return subscript(w, w.rng.choice(arrays), scalar=True)
+    if w.dynamic and pick == 8 and w.chance(0.6):
+        return w.integer()
     names = w.scalars()
     return w.rng.choice(names) if names and pick == 8 else constant(w)
 
@@ -240,6 +249,9 @@ def _unary(w: Writer, one: str, value: Any) -> str:
 
 def function_call(w: Writer, one: str, value: np.ndarray) -> str:
     """Return a call of one of NumPy's functions."""
+    if w.dynamic and w.chance(0.4):
+        text = w.rng.choice(DYNAMIC)
+        return text.format(x=one, p=w.integer(), n=w.extent(value.shape[0] if value.ndim else 1))
     sums = w.chance(0.25)
     template = w.rng.choice(SUMS if sums else EXACT)
     other = _other(w, 1, value) if "{y}" in template else ""

@@ -64,7 +64,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class _Case:
+class Case:
     """A program on its way through the checks."""
 
     program: Program
@@ -76,9 +76,9 @@ class _Case:
     refused: str = ""
 
 
-def check_all(programs: Sequence[Program], ways: Ways = USUAL) -> list[_Case]:
+def check_all(programs: Sequence[Program], ways: Ways = USUAL) -> list[Case]:
     """Return what became of each program; C is compiled for all at once."""
-    cases = [_Case(p, ways) for p in programs]
+    cases = [Case(p, ways) for p in programs]
     changed = settings.override(cache=False, **ways.settings())
     sizes = open_sizes(ways.open)
     with lowered(ways.thresholds), sizes, batch.installed() as backend, changed:
@@ -98,7 +98,7 @@ def check_all(programs: Sequence[Program], ways: Ways = USUAL) -> list[_Case]:
     return cases
 
 
-def _interpreters(case: _Case, backend: batch.Deferring) -> None:
+def _interpreters(case: Case, backend: batch.Deferring) -> None:
     """Hold what is interpreted against each other, and against plain Python."""
     guarded(case, "loops", partial(_loops, case))
     if case.ways.passes:
@@ -109,7 +109,7 @@ def _interpreters(case: _Case, backend: batch.Deferring) -> None:
         guarded(case, "same", partial(_varied, case, backend))
 
 
-def guarded(case: _Case, check: str, step: Callable[[], None]) -> None:
+def guarded(case: Case, check: str, step: Callable[[], None]) -> None:
     """Run a step; an exception that is no answer becomes a finding."""
     if case.finding is not None:
         return
@@ -119,11 +119,11 @@ def guarded(case: _Case, check: str, step: Callable[[], None]) -> None:
         _found(case, check, f"{type(why).__name__}: {why}")
 
 
-def _found(case: _Case, check: str, why: str) -> None:
+def _found(case: Case, check: str, why: str) -> None:
     case.finding = Finding(check, why, case.program, case.ways)
 
 
-def _elaborated(case: _Case, number: int, backend: batch.Deferring) -> None:
+def _elaborated(case: Case, number: int, backend: batch.Deferring) -> None:
     text = case.program.text.replace("def f(", f"def f{number}(", 1)
     try:
         case.function = pe.cd_from_source(text, NAMES, backend=batch.NAME)
@@ -138,30 +138,30 @@ def _elaborated(case: _Case, number: int, backend: batch.Deferring) -> None:
         case.refused = f"{type(why).__name__} {why.code}: {why.diagnostics[0].message}"
 
 
-def _call(case: _Case, code: Code) -> Outcome:
+def _call(case: Case, code: Code) -> Outcome:
     """Return what the code gives in the place of the interpreter."""
     assert case.code is not None
     case.code.code = code
     return run(case.program, lambda arguments: case.function(*arguments.values()))
 
 
-def _interpreted(case: _Case) -> None:
+def _interpreted(case: Case) -> None:
     case.outcome = _call(case, case.code.code)
     _no_internal(case, "numpy", case.outcome)
     if case.outcome.error == "CdTypeError CD0701":
         case.refused = case.outcome.error
 
 
-def _no_internal(case: _Case, check: str, outcome: Outcome) -> None:
+def _no_internal(case: Case, check: str, outcome: Outcome) -> None:
     if outcome.error and not outcome.error.startswith("Cd") or "CdInternal" in outcome.error:
         _found(case, check, f"{outcome.error}: {outcome.message}")
 
 
-def _loops(case: _Case) -> None:
+def _loops(case: Case) -> None:
     _same(case, "loops", _call(case, batch.Loops(lower(case.code.procedure))))
 
 
-def _passes(case: _Case) -> None:
+def _passes(case: Case) -> None:
     """The loops after each pass that changes them, and after those alone that decide bits."""
     stages: list[tuple[str, Loops]] = []
     exact = case.outcome
@@ -179,7 +179,7 @@ def _passes(case: _Case) -> None:
         _same(case, "short", _call(case, batch.Loops(short)), exact=exact)
 
 
-def _cc(case: _Case, code: Code) -> None:
+def _cc(case: Case, code: Code) -> None:
     program, used = case.program, target()
     reorders = used.schedule and used.reorders
     _same(case, "cc", _call(case, code), program.rounds or reorders)
@@ -190,7 +190,7 @@ def _cc(case: _Case, code: Code) -> None:
         _same(case, "scheduled", _call(case, code))
 
 
-def _cuda(case: _Case, code: OnDevice) -> None:
+def _cuda(case: Case, code: OnDevice) -> None:
     """The same bits whatever the order of blocks and threads, and what the interpreter gives."""
     program, first, before = case.program, None, code.overflows()
     reorders = settings.current().profile != "strict"
@@ -206,7 +206,7 @@ def _cuda(case: _Case, code: OnDevice) -> None:
 
 
 def _same(
-    case: _Case,
+    case: Case,
     check: str,
     outcome: Outcome,
     rounds: bool = False,
@@ -224,7 +224,7 @@ def _same(
         _found(case, check, why)
 
 
-def _is_unstable(case: _Case) -> bool:
+def _is_unstable(case: Case) -> bool:
     """Whether the last bits of arguments decide the results, as of the sine of a large number."""
     assert case.code is not None and case.outcome is not None
     exact = Interpreted(case.code.procedure)
@@ -233,7 +233,7 @@ def _is_unstable(case: _Case) -> bool:
     return difference(other, case.outcome, share=False, rooms=False, rtol=1e-5) is not None
 
 
-def _warm(case: _Case) -> None:
+def _warm(case: Case) -> None:
     """A second call of the same function with new arguments, for some programs."""
     assert case.code is not None
     if len(case.program.text) % 4:
@@ -241,13 +241,13 @@ def _warm(case: _Case) -> None:
     _same(case, "warm", _call(case, Interpreted(case.code.procedure)))
 
 
-def _varied(case: _Case, backend: batch.Deferring) -> None:
+def _varied(case: Case, backend: batch.Deferring) -> None:
     """The same program written in another way."""
     other = variant(case.program)
     if other is None or case.outcome is None or case.finding is not None:
         return
     how, program = other
-    twin = _Case(program, case.ways)
+    twin = Case(program, case.ways)
     _elaborated(twin, 0, backend)
     if twin.code is None:
         return  # another way may well be refused
@@ -260,40 +260,48 @@ def _varied(case: _Case, backend: batch.Deferring) -> None:
         _found(case, "same", f"{how}: {why}\n{program.text}")
 
 
-def _plain(case: _Case) -> None:
+def _plain(case: Case) -> None:
     outcome = case.outcome
     if outcome is None:
         return
-    expected = _of_python(case.program)
+    expected = of_python(case.program)
     if outcome.error:
         case.refused = f"run time: {outcome.error}: {outcome.message.splitlines()[0]}"
         return
-    _against(case, "plain", outcome, expected)
+    against(case, "plain", outcome, expected)
 
 
-def _of_python(program: Program) -> Outcome:
+def of_python(program: Program) -> Outcome:
     """Return what plain Python and NumPy give."""
     function = plain(program.text, NAMES)
-    return run(program, lambda arguments: function(**arguments))
+    return run(program, partial(called, program, function, function.__globals__))
 
 
-def _against(case: _Case, check: str, outcome: Outcome, expected: Outcome) -> None:
+def called(
+    program: Program, function: Any, names: dict[str, Any], arguments: Mapping[str, Any]
+) -> Any:
+    """Return what a function gives, with what it captures set in its names."""
+    names.update((name, arguments[name]) for name in program.captured)
+    return function(*(one for name, one in arguments.items() if name not in program.captured))
+
+
+def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None:
     """Hold an outcome against that of plain Python and NumPy."""
     program = case.program
     if expected.undefined:
         return  # ours saturates; what NumPy gives depends on the machine
-    if re.search(r"^ +(for|while|if) ", program.text, re.MULTILINE):
+    if re.search(r"^ +(for|while|if) | if |\bm(ax|in)\(", program.text, re.MULTILINE):
         expected = _may_copy(_joined(expected, outcome), outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
     if why is not None and not _inexact(program, expected):
         _found(case, check, why)
 
 
-def _by_numpy(case: _Case) -> None:
-    case.outcome = _of_python(case.program)
+def _by_numpy(case: Case) -> None:
+    case.outcome = of_python(case.program)
 
 
-def _cc_numpy(case: _Case, code: Code) -> None:
+def _cc_numpy(case: Case, code: Code) -> None:
     """Compiled C against plain Python and NumPy, where nothing is interpreted."""
     assert case.outcome is not None, "of plain Python"
     outcome = _call(case, code)
@@ -301,7 +309,7 @@ def _cc_numpy(case: _Case, code: Code) -> None:
     if case.finding is None and outcome.error:
         case.refused = f"run time: {outcome.error}: {outcome.message.splitlines()[0]}"
     elif case.finding is None:
-        _against(case, "cc", outcome, case.outcome)
+        against(case, "cc", outcome, case.outcome)
 
 
 def _joined(expected: Outcome, outcome: Outcome) -> Outcome:
@@ -347,7 +355,8 @@ def _changes(
 ) -> bool:
     """Whether changed arguments give other values in plain Python."""
     function = plain(program.text, NAMES)
-    other = run(program, lambda arguments: function(**change(arguments)))
+    names = function.__globals__
+    other = run(program, lambda made: called(program, function, names, change(made)))
     if other.error:
         return change is nudged_all
     pairs = zip((*other.results, *other.arguments), (*expected.results, *expected.arguments))
@@ -366,10 +375,10 @@ def _widened(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compiled(
-    cases: list[_Case],
+    cases: list[Case],
     check: str,
     compile_all: Callable[[Sequence[Procedure]], Sequence[Any]],
-    run_one: Callable[[_Case, Any], None],
+    run_one: Callable[[Case, Any], None],
 ) -> None:
     """Compile all at once, or in halves where the compiler refuses that, and check each."""
     try:

@@ -12,6 +12,7 @@ from .check import USUAL, Finding, check_all
 from .isolate import Child, Crashed
 from .model import ArgSpec, Program
 from .reduce import reduced
+from .warm_cache import check_sequences
 from .ways import Ways
 
 FOLDER = Path(__file__).parent / "found"
@@ -27,13 +28,15 @@ def finding_of(program: Program, ways: Ways = USUAL) -> Finding | None:
 
 
 def _finding(program: Program, ways: Ways) -> Finding | None:
-    return check_all([program], ways)[0].finding
+    check = check_sequences if program.calls else check_all
+    return check([program], ways)[0].finding
 
 
 def kind_of(finding: Finding) -> tuple[str, str]:
     """Return what has to stay the same while a finding is made smaller."""
-    if re.match(r"(result|argument) \d+: ", finding.why):
-        rest = finding.why.split(": ", 1)[1]
+    told = re.match(r"(process \d+, call \d+: )?(result|argument) \d+: ", finding.why)
+    if told:
+        rest = finding.why[told.end() :]
         return finding.check, rest.split()[0] if rest[0] in "ds" else "values"
     return finding.check, re.sub(r"\W*[\d.]+\W*", " ", finding.why)[:60]
 
@@ -43,7 +46,7 @@ def smaller(finding: Finding) -> Finding:
     kind, isolated = kind_of(finding), finding.check in ("cc", "cuda", "crash")
     ways = replace(
         finding.ways,
-        c=finding.ways.c and finding.check in ("cc", "crash"),
+        c=finding.ways.c and finding.check in ("cc", "crash", "warm"),
         cuda=finding.ways.cuda and finding.check in ("cuda", "crash"),
     )  # what is wrong may write anywhere
     best = finding
@@ -84,12 +87,23 @@ def write(finding: Finding, folder: Path = FOLDER) -> Path:
         f'"""{why}."""', "", "from ..model import ArgSpec, Program", *imported, "",
         "PROGRAM = Program(",
         f'    """{program.text.rstrip()}\n""",', "    (", args.rstrip(), "    ),",
-        f"    reorders={program.reorders},", f"    rounds={program.rounds},", ")",
+        f"    reorders={program.reorders},", f"    rounds={program.rounds},", *_called(program),
+        ")",
         *ways,
     ]  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def _called(program: Program) -> list[str]:
+    """Return the lines that say how a program is called several times."""
+    if not program.calls:
+        return []
+    calls = (f"        ({', '.join(map(_spec, call))},)," for call in program.calls)
+    captured = ", ".join(f'"{name}"' for name in sorted(program.captured))
+    around = [f"    captured=frozenset([{captured}]),"] if captured else []
+    return ["    calls=(", *calls, "    ),", f"    orders={program.orders},", *around]
 
 
 def _spec(spec: ArgSpec) -> str:

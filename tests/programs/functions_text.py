@@ -43,4 +43,21 @@ SUMS = (
     "np.convolve({x}, {y})", "np.linalg.norm({x})", "np.trapezoid({x})", "np.cross({x}, {y})",
     "np.sum({x}, where={x} > 0)", "np.add.reduce({x})", "np.interp({x}, [0, 1, 2], [3, 1, 2])",
 )  # fmt: skip
+DYNAMIC = (
+    "np.zeros({p})", "np.arange({p})", "np.arange(1, {p}, 2)", "np.full(({p}, 2), {n})",
+    "np.ones(({n}, {p}))", "np.roll({x}, {p})", "np.tile({x}, {p})", "np.repeat({x}, {p})",
+    "np.repeat({x}, {p}, axis=0)", "{x}.reshape({n}, -1)", "{x}.reshape({p}, -1)", "np.eye({p})",
+    "np.eye({n}, {p})", "np.linspace(0, 1, {p})", "np.triu({x}, {p})", "np.diag({x}, {p})",
+    "{x} * ({p})", "{x} + np.arange({n})", "np.pad({x}, {p})", "np.take({x}, {p}, axis=0)",
+    "{x} ** ({p})", "np.power({x}, {p})", "np.cumsum({x}, axis={p})", "np.sum({x}, axis={p})",
+    "np.broadcast_to({x}, ({p}, *{x}.shape))", "{x} / {n}", "np.split({x}, [{p}])[0]",
+    "np.array_split({x}, {p})[0]", "{x} % ({p})", "{x} // ({p})", "np.diff({x}, {p})",
+    "np.where({p} > 2, {x}, 0)", "({x} if {p} > 2 else {x} * 2)", "np.clip({x}, 0, {p})",
+    "np.array([{p}, {n}, 1])", "np.full({n}, {p})", "np.round({x}, {p})", "np.delete({x}, {p})",
+    "np.insert({x}, {p}, 1)", "np.flip({x}, {p})", "{x}[np.arange({n}) % ({p})]",
+    "np.concatenate([{x}] * ({p}))", "np.stack([{x} * t for t in range({p})])",
+    "sum([t * {n} for t in range({p})])", "np.tri({p})", "np.tri({n}, k={p})",
+    "np.bincount(np.arange({n}), minlength={p})", "np.indices(({n}, {p}))", "np.vander({x}, {p})",
+)  # fmt: skip
+"""Calls in which `p` is an integer and `n` a size of `x` that only a call knows."""
 EXACT = (*SHAPING, *SHAPING, *ELEMENTS, *ORDERED)

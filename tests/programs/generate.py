@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -29,16 +30,19 @@ CURVES = ("exp", "sin", "cos", "tanh", "log1p", "arctan", "cbrt", "exp2", "expm1
           "log2", "arcsinh", "log10", "cosh", "tan")  # fmt: skip
 
 
-def generate(rng: random.Random, kind: str | None = None) -> Program:
-    """Return a program of a kind, one of `NOTATIONS` if none is given."""
+def generate(rng: random.Random, kind: str | None = None, dynamic: bool = False) -> Program:
+    """Return a program of a kind, one of `NOTATIONS` if none is given.
+
+    A `dynamic` one is short, and its text uses sizes and integers that only a call knows.
+    """
     while True:
         try:
-            chosen = kind or rng.choice(NOTATIONS)
+            chosen = kind or rng.choice((*NOTATIONS, "python") if dynamic else NOTATIONS)
             if chosen == "python":
-                return python_text.program(rng)
+                return python_text.program(rng, dynamic)
             if chosen in SIZED:
                 return scratch_text.program(rng, large=chosen == "large")
-            return _program(rng, chosen)
+            return _program(rng, chosen, dynamic)
         except Refused:
             continue
 
@@ -84,20 +88,44 @@ def _even(rng: random.Random, tier: str) -> list[ArgSpec]:
     ]  # fmt: skip
 
 
-def _program(rng: random.Random, kind: str) -> Program:
+def _program(rng: random.Random, kind: str, dynamic: bool) -> Program:
     tier = rng.choice("EES")
-    w = Writer(rng, tier)
-    w.start(_aliased(rng, arguments(rng, tier)))
+    w = Writer(rng, tier, dynamic=dynamic)
+    given = arguments(rng, tier)
+    w.start(_aliased(rng, _numbers(rng, given) if dynamic else given))
     w.notation = kind
-    for _ in range(rng.randrange(3, 11)):
+    for _ in range(rng.randrange(1, 4) if dynamic else rng.randrange(3, 11)):
         statements.attempt(w, statements.simple)
     w.lines.append("    return " + _returned(w))
     w.replay_body()
     rounds = w.rounds or any(np.dtype(s.dtype).kind == "c" for s in w.args if s.is_array)
     if w.chance(0.2):
         w.args = [_beyond(spec) for spec in w.args]
-    text = head(w) + "\n".join(w.lines) + "\n"
-    return Program(text, tuple(w.args), tier, w.reorders, rounds, frozenset(w.features | {kind}))
+    if dynamic and not re.search(r"\b[pr]\b", "\n".join(w.lines)) and w.chance(0.8):
+        raise Refused  # rather one that depends on an integer
+    outside = _captured(w) if dynamic else frozenset()
+    text = head(w, outside) + "\n".join(w.lines) + "\n"
+    features = frozenset(w.features | {kind})
+    return Program(text, tuple(w.args), tier, w.reorders, rounds, features, captured=outside)
+
+
+def _numbers(rng: random.Random, given: list[ArgSpec]) -> list[ArgSpec]:
+    """Return the arguments with numbers among them."""
+    arrays = [spec for spec in given if spec.name not in ("p", "q")]
+    numbers = [ArgSpec(name, "int", (), str(rng.randrange(-1, 5))) for name in "pr"]
+    if rng.random() < 0.4:
+        numbers.append(ArgSpec("q", "float", (), rng.choice(("0.5", "-1.5", "2.0"))))
+    return [*arrays, *numbers]
+
+
+def _captured(w: Writer) -> frozenset[str]:
+    """Return names of arguments that are none, but names of the module."""
+    if w.chance(0.6):
+        return frozenset()
+    bases = {name for spec in w.args if spec.view for name in (spec.name, spec.view[0])}
+    written = set(re.findall(r"\b(\w+)[^\w=<>!]*(?:\[.*\])? (?:\W{1,2})?= ", "\n".join(w.lines)))
+    names = (spec.name for spec in w.args if spec.name not in bases | written)
+    return frozenset(name for name in names if w.chance(0.3))
 
 
 def _aliased(rng: random.Random, specs: list[ArgSpec]) -> list[ArgSpec]:
@@ -117,9 +145,9 @@ def _beyond(spec: ArgSpec) -> ArgSpec:
     return replace(spec, kind=f"index:{int(spec.kind[6:]) + 2}")
 
 
-def head(w: Writer) -> str:
+def head(w: Writer, captured: frozenset[str] = frozenset()) -> str:
     """Return the first line."""
-    return f"def f({', '.join(spec.name for spec in w.args)}):\n"
+    return f"def f({', '.join(spec.name for spec in w.args if spec.name not in captured)}):\n"
 
 
 def _curved(w: Writer, name: str) -> str:

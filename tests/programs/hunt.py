@@ -6,6 +6,7 @@
     python -m tests.programs.hunt --programs 4500 --seed 4 --jobs 2 --kind nest --settings random
     python -m tests.programs.hunt --programs 400 --seed 5 --jobs 2 --kind large
     python -m tests.programs.hunt --programs 5000 --seed 6 --jobs 2 --kind python --settings random
+    python -m tests.programs.hunt --programs 2000 --seed 7 --jobs 2 --warm
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """
@@ -22,13 +23,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .batch import warm
+from .call_sequences import with_calls
 from .check import Finding, check_all
 from .findings import FOLDER, finding_of, kind_of, smaller, write
 from .generate import KINDS, SIZED, generate
 from .isolate import Child, Crashed, first_ready
 from .model import Program
 from .thresholds import lowered
-from .ways import Ways, drawn, usual
+from .warm_cache import check_sequences
+from .ways import Ways, drawn, usual, warm_ways
 
 BATCH = 40
 """Programs in one C file; nests are fewer, so that more settings are drawn."""
@@ -55,13 +58,17 @@ class Tally:
         )
 
 
-def program_of(seed: int, number: int, kind: str | None = None) -> Program:
-    """Return the program of that number in the hunt of that seed."""
-    return generate(random.Random(f"{seed}:{number}"), kind)
+def program_of(seed: int, number: int, kind: str | None = None, processes: int = 0) -> Program:
+    """Return the program of that number in the hunt of that seed, with calls in processes."""
+    rng = random.Random(f"{seed}:{number}")
+    program = generate(rng, kind, dynamic=processes > 0)
+    return with_calls(rng, program, processes) if processes else program
 
 
 def ways_of(options: argparse.Namespace, first: int) -> Ways:
     """Return how the batch that begins with that program is run."""
+    if options.warm:
+        return warm_ways(random.Random(f"{options.seed}:{first}:warm"))
     if options.kind == "large":
         return usual(random.Random(f"{options.seed}:{first}:usual"))
     if options.settings == "random":
@@ -78,8 +85,9 @@ def ways_of(options: argparse.Namespace, first: int) -> Ways:
 def batch(options: argparse.Namespace, numbers: list[int]) -> list[tuple[int, str, Finding | None]]:
     """Return what became of each program: its number, why it was refused, the finding."""
     gc.disable()  # this process ends soon
-    programs = [program_of(options.seed, n, options.kind) for n in numbers]
-    cases = check_all(programs, ways_of(options, numbers[0]))
+    ways = ways_of(options, numbers[0])
+    programs = [program_of(options.seed, n, options.kind, ways.processes) for n in numbers]
+    cases = (check_sequences if ways.processes else check_all)(programs, ways)
     return [(n, case.refused, case.finding) for n, case in zip(numbers, cases)]
 
 
@@ -88,7 +96,7 @@ def one_by_one(
 ) -> list[tuple[int, str, Finding | None]]:
     """Return the same after a crash, each program in a process of its own."""
     ways = ways_of(options, numbers[0])
-    programs = [program_of(options.seed, n, options.kind) for n in numbers]
+    programs = [program_of(options.seed, n, options.kind, ways.processes) for n in numbers]
     return [(n, "", finding_of(one, ways)) for n, one in zip(numbers, programs)]
 
 
@@ -154,6 +162,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--profile", choices=("strict", "default"), default="strict")
     parser.add_argument("--optimize", type=int, choices=(0, 1, 2, 3), default=0)
     parser.add_argument("--passes", action="store_true", help="run the loops after each pass, too")
+    parser.add_argument("--warm", action="store_true",
+                        help="many calls each, in processes that share a cache")  # fmt: skip
     parser.add_argument("--settings", choices=("given", "random"), default="given",
                         help="random: other ones for each batch")  # fmt: skip
     parser.add_argument("--each", type=int, default=4, help="findings of one kind to keep")

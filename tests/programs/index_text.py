@@ -61,9 +61,10 @@ def _sub(w: Writer, scope: Scope, free: list[str], extent: int, bare: bool) -> s
     if smaller and pick < 3:
         letter = w.rng.choice(smaller)
         room = extent - scope.sizes[letter]
-        return f"{letter} + {w.rng.randrange(1, room + 1)}"
+        return f"{letter} + {_shift(w, room)}"
     if fits and pick == 3:
-        return f"{extent - 1} - {w.rng.choice(fits)}"
+        last = f"{w.extent(extent)} - 1" if w.dynamic else f"{extent - 1}"
+        return f"{last} - {w.rng.choice(fits)}"
     if free and pick < 6:
         letter = w.rng.choice(free)
         shift = w.rng.choice((" + 1", " - 1", " - 2", " + 2", ""))
@@ -81,12 +82,18 @@ def _sub(w: Writer, scope: Scope, free: list[str], extent: int, bare: bool) -> s
     return str(w.rng.randrange(extent))
 
 
+def _shift(w: Writer, room: int) -> str:
+    return w.integer() if w.dynamic and w.chance(0.3) else str(w.rng.randrange(1, room + 1))
+
+
 def value(w: Writer, scope: Scope, free: list[str], depth: int) -> str:
     """Return an expression over letters in scope."""
     if depth <= 0:
         pick = w.rng.randrange(8)
         if pick < 6:
             return reading(w, scope, free)
+        if w.dynamic and w.chance(0.5):
+            return w.integer()
         return constant(w) if pick == 6 or not free else f"{w.rng.choice(free)}"
     pick = w.rng.randrange(12)
     one = value(w, scope, free, depth - 1)
@@ -126,13 +133,13 @@ def reduction(w: Writer, scope: Scope, free: list[str], depth: int) -> str:
     if name in ("any", "all"):
         body = f"{body} {w.rng.choice(COMPARE)} {constant(w)}"
     if w.chance(0.4):
-        return f"{name}[{letter} in range({size})]({body})"
+        return f"{name}[{letter} in range({w.extent(size)})]({body})"
     pins = [n for n in arrays(w) if size in w.env[n].shape]
     pin = w.rng.choice(pins)
     subs = [letter if e == size else _sub(w, scope, inside, e, False) for e in w.env[pin].shape]
     body = f"{body} * {pin}[{', '.join(subs)}]" if name not in ("any", "all") else body
     if name in ("any", "all"):
-        return f"{name}[{letter} in range({size})]({body})"
+        return f"{name}[{letter} in range({w.extent(size)})]({body})"
     if free and w.chance(0.3) and name not in ("max", "min", "mean"):
         return f"{name}[{letter} {w.rng.choice(('<', '<=', '>='))} {w.rng.choice(free)}]({body})"
     return f"{name}[{letter}]({body})"

@@ -1,4 +1,4 @@
-"""A function in a forked process, so that a crash of compiled code is an answer like any other."""
+"""A function in a process of its own: a crash of compiled code is an answer like any other."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 _FORK = multiprocessing.get_context("fork")
+_SPAWN = multiprocessing.get_context("spawn")
 
 
 class Crashed(Exception):
@@ -16,11 +17,12 @@ class Crashed(Exception):
 
 
 class Child:
-    """A call in a process of its own."""
+    """A call in a process of its own: a fork, or a `new` interpreter."""
 
-    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
-        self.out, inside = _FORK.Pipe(duplex=False)
-        self.process = _FORK.Process(target=_inside, args=(inside, function, args))
+    def __init__(self, function: Callable[..., Any], *args: Any, new: bool = False) -> None:
+        context = _SPAWN if new else _FORK
+        self.out, inside = context.Pipe(duplex=False)
+        self.process = context.Process(target=_inside, args=(inside, function, args))
         self.process.start()
         inside.close()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,10 @@ _SCALARS: Mapping[str, Callable[[str], Any]] = {
     "float": float,
     "truth": lambda text: text == "True",
     "tuple": lambda text: tuple(map(int, text.split(", "))),
+    "np.int64": lambda text: np.int64(int(text)),
+    "np.int32": lambda text: np.int32(int(text)),
+    "np.float64": lambda text: np.float64(float(text)),
+    "np.float32": lambda text: np.float32(float(text)),
 }
 
 
@@ -32,7 +38,8 @@ class ArgSpec:
 
     name: str
     dtype: str
-    """A NumPy type, or `int`, `float`, `truth` for a Python scalar, `tuple` for one of integers."""
+    """A NumPy type, or `int`, `float`, `truth` for a Python scalar, `tuple` for one of integers,
+    `np.int64` and the like for a NumPy scalar."""
     shape: tuple[int, ...] = ()
     kind: str = "exact"
     """`exact`: small multiples of 1/4; `wild`: anything; `rising`: each larger than the one before;
@@ -60,6 +67,12 @@ class Program:
     rounds: bool = False
     """Whether it has complex numbers, or functions that are not exactly rounded."""
     features: frozenset[str] = field(default_factory=frozenset)
+    calls: tuple[tuple[ArgSpec, ...], ...] = ()
+    """The arguments of several calls, for `warm_cache`."""
+    orders: tuple[tuple[int, ...], ...] = ()
+    """Which of these calls each process makes, in this order."""
+    captured: frozenset[str] = frozenset()
+    """Those of the names of `args` that are no parameters, but names of the module."""
 
     def make(self) -> dict[str, Any]:
         """Return new arguments by name."""
@@ -133,5 +146,10 @@ def plain(text: str, names: Mapping[str, Any]) -> Any:
     """Return the function `f` that Python makes of a text in either notation. Raises Unknown."""
     made = translated(text)
     scope = {"max": of_pythons(max), "min": of_pythons(min), **names, **made.names()}
-    exec(compile(made.text, "<program>", "exec"), scope)
+    exec(_compiled(made.text), scope)
     return scope["f"]
+
+
+@functools.lru_cache(256)
+def _compiled(text: str) -> CodeType:
+    return compile(text, "<program>", "exec")

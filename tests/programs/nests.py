@@ -18,8 +18,8 @@ def chain(w: Writer) -> None:
     dtype = w.rng.choice(("", "", ", dtype=np.float32"))
     t = w.fresh("t")
     w.add(
-        f"{array} = np.zeros({size}{dtype})",
-        f"for {t} in range({size}):",
+        f"{array} = np.zeros({w.extent(size)}{dtype})",
+        f"for {t} in range({w.extent(size)}):",
         f"    {array}[{t}] = {value(w, {t: size})}",
     )
     for _ in range(w.rng.randrange(4)):
@@ -64,7 +64,8 @@ def _index(w: Writer, counts: Counts, extent: int) -> str:
     if fits and pick < 6:
         return w.rng.choice(fits)
     if fits and pick == 6:
-        return f"{extent - 1} - {w.rng.choice(fits)}"
+        last = f"{w.extent(extent)} - 1" if w.dynamic else f"{extent - 1}"
+        return f"{last} - {w.rng.choice(fits)}"
     smaller = [t for t, count in counts.items() if count < extent]
     return f"{w.rng.choice(smaller)} + 1" if smaller else str(w.rng.randrange(extent))
 
@@ -95,7 +96,7 @@ def nest(w: Writer) -> None:
     """A loop of its own, sometimes with a way out."""
     t, size = w.fresh("t"), _count(w)
     counts = {t: size}
-    lines = [f"for {t} in range({size}):"]
+    lines = [f"for {t} in range({w.extent(size)}):"]
     if w.chance(0.15):
         test = f"{element(w, counts)} {w.rng.choice(COMPARE)} {constant(w)}"
         lines += [f"    if {test}:", f"        {w.rng.choice(('break', 'continue'))}"]
@@ -125,7 +126,7 @@ def rounds(w: Writer) -> None:
     w.add(
         f"{k} = 0",
         f"while {k} < {w.rng.randrange(1, 4)}:",
-        f"    for {t} in range({size}):",
+        f"    for {t} in range({w.extent(size)}):",
         f"        {_target(w, counts)} = {value(w, counts)}",
         f"    {k} += 1",
     )
@@ -136,7 +137,7 @@ def to_array(w: Writer, array: str, size: int) -> None:
     t = w.fresh("t")
     counts = {t: size}
     line = f"{_target(w, counts)} {w.rng.choice(('=', '+='))} {value(w, counts, f'{array}[{t}]')}"
-    w.add(f"for {t} in range({size}):", f"    {line}")
+    w.add(f"for {t} in range({w.extent(size)}):", f"    {line}")
 
 
 def to_number(w: Writer, array: str, size: int) -> None:
@@ -145,12 +146,12 @@ def to_number(w: Writer, array: str, size: int) -> None:
     counts = {t: size}
     lines = [
         f"{s} = {w.rng.choice(('0.0', '1.5', value(w, {}) + ' + 0.0'))}",
-        f"for {t} in range({size}):",
+        f"for {t} in range({w.extent(size)}):",
     ]
     if w.chance(0.5):
         inner = w.fresh("t")
         counts[inner] = _count(w)
-        lines.append(f"    for {inner} in range({counts[inner]}):")
+        lines.append(f"    for {inner} in range({w.extent(counts[inner])}):")
     pad = "    " * len(counts)
     text = value(w, counts, f"{array}[{t}]")
     lines.append(f"{pad}{s} = max({s}, {text})" if w.chance(0.2) else f"{pad}{s} += {text}")
@@ -161,7 +162,9 @@ def to_element(w: Writer, array: str, size: int) -> None:
     """The array is summed into one element that was set before."""
     t, cell = w.fresh("t"), _target(w, {})
     text = value(w, {t: size}, f"{array}[{t}]")
-    w.add(f"{cell} = {value(w, {})}", f"for {t} in range({size}):", f"    {cell} += {text}")
+    w.add(
+        f"{cell} = {value(w, {})}", f"for {t} in range({w.extent(size)}):", f"    {cell} += {text}"
+    )
 
 
 BETWEEN: Sequence[Callable[[Writer], None]] = (nest, nest, nest, number, sized, rounds)

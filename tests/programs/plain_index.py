@@ -8,11 +8,12 @@ language page; what this file does not know it refuses by `Unknown`.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Translated:
 
     def names(self) -> dict[str, Any]:
         """Return what the text needs to find around it."""
-        return {"_run": self.run, "_state": _state}
+        return {"_run": self.run, "_state": _state, "_visible": _visible}
 
     def run(self, number: int, state: Mapping[str, Any], *guards: Mapping[str, Any]) -> Any:
         """Run a statement on the local variables; return the array that it wrote."""
@@ -60,11 +61,23 @@ class Translated:
 
 def translated(text: str) -> Translated:
     """Return the plain Python of a text in both notations."""
+    made = _translated(text)
+    return Translated(made.text, [replace(one, ranges={}, work=0) for one in made.statements])
+
+
+@functools.lru_cache(256)
+def _translated(text: str) -> Translated:
     tree = ast.parse(text)
     made = Translated("", [])
     _Rewriter(made).visit(tree)
     made.text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
     return made
+
+
+def _visible(around: Mapping[str, Any], inside: Mapping[str, Any]) -> dict[str, Any]:
+    """Return local variables and the values around a function, which are neither functions."""
+    kinds = np.ndarray | np.generic | int | float | tuple
+    return {name: one for name, one in around.items() if isinstance(one, kinds)} | {**inside}
 
 
 def _state(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,7 +107,8 @@ class _Rewriter(ast.NodeTransformer):
         self.made.statements.append(IndexStatement(target, op, value, tests))
         states = "".join(f", {name}" for _, _, name in self.guards)
         name = target.value.id
-        call = f"{name} = _run({len(self.made.statements) - 1}, locals(){states})"
+        number, seen = len(self.made.statements) - 1, "_visible(globals(), locals())"
+        call = f"{name} = _run({number}, {seen}{states})"
         return ast.parse(call).body[0]
 
     def visit_If(self, node: ast.If) -> Any:
@@ -102,7 +116,7 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
             return node
         name = f"_guard{len(self.made.statements)}_{len(self.guards)}"
-        out: list[ast.stmt] = ast.parse(f"{name} = _state(locals())").body
+        out: list[ast.stmt] = ast.parse(f"{name} = _state(_visible(globals(), locals()))").body
         for body, positive in ((node.body, True), (node.orelse, False)):
             self.guards.append((node.test, positive, name))
             for inner in body:

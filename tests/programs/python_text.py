@@ -23,7 +23,7 @@ _HEAD = """def f(x, y, t, p, r, s):
         return v
 """
 _SIZE = 6
-"""Elements of each array."""
+"""Elements of each array, at first."""
 
 
 @dataclass
@@ -41,6 +41,7 @@ class _Writer:
     """Inner functions by the number of their parameters without a default."""
     operations: dict[str, int] = field(default_factory=dict)
     """Lists of functions of one number, by their length."""
+    size: str = str(_SIZE)
     serial: int = 0
     looping: int = 0
 
@@ -55,18 +56,18 @@ class _Writer:
         return self.rng.choice(items)
 
 
-def program(rng: Random) -> Program:
+def program(rng: Random, dynamic: bool = False) -> Program:
     """Return a function of `PARAMETERS` with its arguments.
 
     Names are none that stand for indices, so that its text means the same to Python.
     """
-    text = _text(rng)
+    text = _text(rng, dynamic)
     return Program(text, _arguments(rng), reorders=True, features=frozenset({"python"}))
 
 
-def _text(rng: Random) -> str:
-    w = _Writer(rng)
-    for _ in range(rng.randint(2, 7)):
+def _text(rng: Random, dynamic: bool) -> str:
+    w = _Writer(rng, size="len(x)" if dynamic else str(_SIZE))
+    for _ in range(rng.randint(1, 3) if dynamic else rng.randint(2, 7)):
         _statement(w, 2)
     shown = [*w.ints, *w.floats, *w.arrays, *w.tuples]
     parts = [_integer(w, 2), _number(w, 2), *rng.sample(shown, min(len(shown), 4)), "log"]
@@ -224,7 +225,7 @@ def _place(w: _Writer, depth: int = 0) -> str:
     """Return a position in an array: always in range."""
     if depth <= 0:
         return w.pick(["p", "r", "p + 1", "0", "2", "-1"])
-    return f"({_integer(w, depth)}) % {_SIZE}"
+    return f"({_integer(w, depth)}) % {w.size}"
 
 
 def _test(w: _Writer, depth: int) -> str:
@@ -313,12 +314,12 @@ def _augment_name(w: _Writer) -> None:
 
 
 def _augment_item(w: _Writer) -> None:
-    place = w.pick([_place(w), _place(w, 1), f"tick({_integer(w, 1)}) % {_SIZE}"])
+    place = w.pick([_place(w), _place(w, 1), f"tick({_integer(w, 1)}) % {w.size}"])
     w.add(f"{w.pick(w.arrays)}[{place}] {w.pick(['+=', '-=', '*='])} {_number(w, 2)}")
 
 
 def _store(w: _Writer) -> None:
-    place = w.pick([_place(w), _place(w, 1), f"tick({_integer(w, 1)}) % {_SIZE}"])
+    place = w.pick([_place(w), _place(w, 1), f"tick({_integer(w, 1)}) % {w.size}"])
     w.add(f"{w.pick(w.arrays)}[{place}] = {_number(w, 2)}")
 
 
@@ -361,7 +362,7 @@ def _effect(w: _Writer) -> None:
 def _array(w: _Writer) -> None:
     name = w.name("w")
     base = w.pick(w.arrays)
-    summed = [f"{first} + {_number(w, 1)}" for first in (base, f"np.zeros({_SIZE})")]
+    summed = [f"{first} + {_number(w, 1)}" for first in (base, f"np.zeros({w.size})")]
     w.add(f"{name} = {w.pick([*summed, f'{base}.copy()', f'{base}[::-1] * 2.0'])}")
     w.arrays.append(name)
 

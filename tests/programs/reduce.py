@@ -28,7 +28,7 @@ def reduced(program: Program, fails: Fails, budget: int = _BUDGET) -> Program:
             budget -= 1
             if budget <= 0:
                 return program
-            if candidate.text != program.text or candidate.args != program.args:
+            if candidate != program:
                 if fails(candidate):
                     program, skip = candidate, number
                     break
@@ -46,6 +46,7 @@ def _from(program: Program, first: int) -> Iterator[tuple[int, Program]]:
 def _candidates(program: Program) -> Iterator[Program]:
     if "np.empty(" in program.text:  # what fills it is deleted later, and nobody knows its elements
         yield replace(program, text=program.text.replace("np.empty(", "np.zeros("))
+    yield from _with_fewer_calls(program)
     yield from _without_arguments(program)
     for text in _texts(program.text):
         yield replace(program, text=text)
@@ -168,14 +169,47 @@ def _without_arguments(program: Program) -> Iterator[Program]:
     bases = {spec.view[0] for spec in program.args if spec.view}
     for spec in program.args:
         if spec.name not in used | bases:
-            args = tuple(s for s in program.args if s is not spec)
-            yield replace(program, args=args, text=_without_parameter(program.text, spec.name))
+            args, *calls = (
+                tuple(s for s in one if s.name != spec.name)
+                for one in (program.args, *program.calls)
+            )
+            text = _without_parameter(program.text, spec.name)
+            captured = program.captured - {spec.name}
+            yield replace(program, args=args, calls=tuple(calls), text=text, captured=captured)
+
+
+def _with_fewer_calls(program: Program) -> Iterator[Program]:
+    """Yield the program with fewer processes, fewer calls in one, or a simpler call."""
+    orders = program.orders
+    for n in reversed(range(len(orders) if len(orders) > 1 else 0)):
+        yield replace(program, orders=(*orders[:n], *orders[n + 1 :]))
+    for n, order in enumerate(orders):
+        half = len(order) // 2
+        spans = [(0, half), (half, len(order))] if half > 1 else []
+        for low, high in (*spans, *((at, at + 1) for at in reversed(range(len(order))))):
+            less = (*order[:low], *order[high:])
+            yield replace(program, orders=(*orders[:n], less, *orders[n + 1 :]))
+    used = sorted({at for order in orders for at in order})
+    if used and len(used) < len(program.calls):
+        calls = tuple(program.calls[at] for at in used)
+        again = tuple(tuple(map(used.index, order)) for order in orders)
+        yield replace(program, calls=calls, orders=again, args=calls[0])
+    for n, call in enumerate(program.calls):
+        for args in _with_smaller_specs(call):
+            yield replace(program, calls=(*program.calls[:n], args, *program.calls[n + 1 :]))
+    for name in program.captured:
+        function = ast.parse(program.text)
+        assert isinstance(function.body[0], ast.FunctionDef)
+        order = [spec.name for spec in program.args if spec.name not in program.captured - {name}]
+        function.body[0].args.args = [ast.arg(one) for one in order]
+        yield replace(program, text=_written(function), captured=program.captured - {name})
 
 
 def _with_smaller_arguments(program: Program) -> Iterator[Program]:
-    for n, spec in enumerate(program.args):
-        for smaller in _smaller_spec(spec):
-            yield replace(program, args=(*program.args[:n], smaller, *program.args[n + 1 :]))
+    if program.calls:
+        return
+    for args in _with_smaller_specs(program.args):
+        yield replace(program, args=args)
     sizes = sorted({e for spec in program.args for e in spec.shape if e > 1})
     for size in sizes:
         for less in _fewer(size):
@@ -185,6 +219,12 @@ def _with_smaller_arguments(program: Program) -> Iterator[Program]:
             )
             yield replace(program, args=args)
             yield replace(program, args=args, text=_with_size(program.text, size, less))
+
+
+def _with_smaller_specs(args: tuple[ArgSpec, ...]) -> Iterator[tuple[ArgSpec, ...]]:
+    for n, spec in enumerate(args):
+        for smaller in _smaller_spec(spec):
+            yield (*args[:n], smaller, *args[n + 1 :])
 
 
 def _fewer(size: int) -> Iterator[int]:

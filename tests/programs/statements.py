@@ -199,6 +199,8 @@ def loop(w: Writer) -> None:
     sizes = [n for n in w.arrays() if w.env[n].ndim]
     if sizes and w.chance(0.3):
         head = f"range(len({w.rng.choice(sizes)}))"
+    if w.dynamic and w.chance(0.5):
+        head = w.rng.choice(("range({})", "range(1, {})", "range({}, 0, -1)")).format(w.integer())
     w.lines.append("    " * w.indent + f"for {t} in {head}:")
     w.env[t] = w.rng.randrange(low, low + 2)
     block(w, w.rng.randrange(1, 4), leave)
@@ -223,6 +225,8 @@ def leave(w: Writer) -> None:
 
 def condition(w: Writer) -> str:
     """Return a scalar test."""
+    if w.dynamic and w.chance(0.5):
+        return f"{w.integer()} {w.rng.choice(COMPARE)} {w.rng.choice((w.integer(), '2', '3'))}"
     one = expression(w, 2, ())
     if np.result_type(w.evaluate(one)).kind == "c":
         raise Refused

@@ -42,6 +42,9 @@ class Ways:
     """Whether integers of a call are no constants, as from their fourth value on."""
     poison: bool = False
     """Whether memory that nothing has written yet holds NaNs and odd numbers. See `poison`."""
+    processes: int = 0
+    """How many processes call a program, with many sizes and values, over one cache. See
+    `warm_cache`."""
     numpy: bool = False
     """Whether C is held against plain Python and NumPy alone: the interpreter is slow at size."""
 
@@ -84,6 +87,14 @@ def drawn(rng: random.Random, passes: bool, shared: float = 0.5) -> Ways:
         ways, schedule=True, threads=rng.choice((2, 2, 3, 7)), parallel_from=1, pipeline="whole",
         thresholds=rng.randrange(1, 1 << 30),
     )  # fmt: skip
+
+
+def warm_ways(rng: random.Random) -> Ways:
+    """Return ways of calling programs often: in C, whose code processes find on disk, or, which is
+    faster, interpreted in one process."""
+    c = rng.random() < 0.5
+    profile = rng.choice(("strict", "strict", "default"))
+    return Ways(c=c, processes=3 if c else 1, profile=profile, schedule=rng.random() < 0.5)
 
 
 def usual(rng: random.Random) -> Ways:

@@ -45,6 +45,8 @@ class Writer:
     names: dict[str, Any] = field(default_factory=lambda: {"np": np})
     limit: int = LIMIT
     """How many elements an array has at most."""
+    dynamic: bool = False
+    """Whether sizes and integers of a call stand in the text, in place of some of its numbers."""
     runs: int = 0
     """How often lines were run, whether or not they could."""
 
@@ -114,6 +116,28 @@ class Writer:
         names = ", ".join(spec.name for spec in self.args)
         body = ["    " + line for line in _counted([line[4:] for line in self.lines])]
         self.run([f"def f({names}):", *body, f"f({names})"])
+
+    def extent(self, size: int) -> str:
+        """Return a size in the text: a number, or where an array among the arguments has it."""
+        found = [
+            f"{spec.name}.shape[{axis}]" for spec in self.args if spec.is_array
+            for axis, extent in enumerate(spec.shape) if extent == size
+        ]  # fmt: skip
+        return self.rng.choice(found) if self.dynamic and found and self.chance(0.8) else str(size)
+
+    def integer(self) -> str:
+        """Return an integer that only a call knows: an argument, or what a size makes."""
+        names = [s.name for s in self.args if s.dtype == "int"]
+        arrays = [s for s in self.args if s.is_array and s.shape]
+        if names and (not arrays or self.chance(0.6)):
+            return self.rng.choice(("{}", "{}", "{}", "{} + 1", "-{}", "2 * {}", "{} // 2")).format(
+                self.rng.choice(names)
+            )
+        if not arrays:
+            raise Refused
+        spec = self.rng.choice(arrays)
+        size = f"{spec.name}.shape[{self.rng.randrange(len(spec.shape))}]"
+        return size + self.rng.choice(("", "", " - 1", " // 2", " - 2", " % 3"))
 
     def arrays(self) -> list[str]:
         """Return the names of arrays."""

@@ -33,6 +33,7 @@ from ..lowering.collector import paused
 from ..lowering.diagnostic import (
     CdBackendError,
     CdError,
+    CdShapeError,
     CdSyntaxError,
     CdTypeError,
     Diagnostic,
@@ -130,7 +131,13 @@ class _LongWay:
             if self._is_found(arguments, len(args), tuple(kwargs)):
                 return self(*args, **kwargs)
             match = self._made(arguments)
-        result = results.run(match, arguments)
+        try:
+            result = results.run(match, arguments)
+        except CdShapeError as problem:
+            alone = self._forms.alone(match, arguments) if problem.code == "CD0301" else None
+            if alone is None:
+                raise
+            return results.run(alone, arguments)
         if match.is_direct:
             self._learn(match, arguments, len(args), tuple(kwargs))
         return result

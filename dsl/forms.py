@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import Any, Literal
 
@@ -14,7 +14,9 @@ from ..backends.runtime.arrays import as_array, overlaps
 from ..backends.runtime.codes import Codes
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
-from ..lowering.ir.assignments import Procedure
+from ..lowering.ir.assignments import Block, Check, Print, Procedure, Statement
+from ..lowering.ir.node import Node
+from ..lowering.ir.walk import statements, writes
 from .elaborate.inputs import NumberSpec, Spec
 from .elaborate.typed import Typed
 from .elaborate.values import KEYS, Path
@@ -83,6 +85,15 @@ class Specialisation:
     """What the procedure becomes where it is linked."""
     direct: set[object] = field(default_factory=set)
     """Keys of calls whose arrays the code can be given as they are."""
+    general: bool = False
+    """Whether sizes or numbers come at run time which are constants of other forms."""
+
+    @property
+    def may_broadcast(self) -> bool:
+        """Whether sizes that a run found to differ may broadcast in code for the call alone, where
+        a size of 1 is known. Nothing was written or printed before that was found."""
+        written = {one.node for one in self.procedure.parameters if one.written}
+        return self.general and _is_checked_first(self.procedure.body, written)
 
     def holds(self, arguments: Arguments) -> bool:
         """Whether what it was made for beside the arguments is as it was.
@@ -181,6 +192,20 @@ class Match:
     def is_direct(self) -> bool:
         """Whether the code can be given the arrays as they are, and nothing needs a look."""
         return self.clear and self.key in self.known.direct
+
+
+def _is_checked_first(body: Sequence[Statement], written: Set[Node]) -> bool:
+    """Whether sizes are compared nowhere after something was printed, or written of these nodes."""
+    touched = False
+    for one in body:
+        parts = one.body if isinstance(one, Block) else (one,)
+        for part in parts:
+            touched |= not written.isdisjoint(writes([part]))
+            for inner in statements([part]):
+                touched |= isinstance(inner, Print)
+                if touched and isinstance(inner, Check) and inner.fault.code == "CD0301":
+                    return False
+    return True
 
 
 def getter(typed: Typed, lookup: Lookup, path: Path, use: Use = "read") -> Getter:

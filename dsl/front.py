@@ -119,7 +119,8 @@ class Front:
 
         function, sizes = library.function(data["entry"]), numbers(data["sizes"])
         code = address(function), address(sizes), 0 if table is None else address(table)
-        plan = packed(recipe, form, now, code, (library, function, sizes, table), fail)
+        held = library, function, sizes, table
+        plan = packed(recipe, form, now, code, held, fail, data["general"])
         RUNTIME.count("disk")
         return plan
 

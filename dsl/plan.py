@@ -88,7 +88,7 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
     if short is None:
         return None
     fail = partial(_fail, short.code, known.procedure.span)
-    return packed(recipe, form, now, short.places, short, fail)
+    return packed(recipe, form, now, short.places, short, fail, known.may_broadcast)
 
 
 def _fail(code: CompiledCode, span: Span, status: int, *fault: int) -> NoReturn:

@@ -102,11 +102,13 @@ def packed(
     code: tuple[int, int, int],
     held: object,
     fail: Fail,
+    general: bool = False,
 ) -> Packed | None:
     """Return the plan of a recipe for calls of one form under the settings; None if it is long.
 
     `code` are the addresses that `warm.pack` takes, `held` keeps them good, and `fail` raises the
-    error of a run, which is to be raised without the way here.
+    error of a run, which is to be raised without the way here. With `general` the long way looks
+    whether sizes that differ broadcast in code for the call alone.
     """
     words = _Words(form)
     steps = (*recipe.steps, *form.current(len(recipe.steps)))
@@ -126,10 +128,12 @@ def packed(
         code,
     )  # fmt: skip
 
-    def error(status: int, *fault: int) -> BaseException:
+    def error(status: int, *fault: int) -> BaseException | None:
         try:
             fail(status, *fault)
         except CdError as problem:
+            if general and problem.code == "CD0301":
+                return None
             return problem.with_traceback(None)
 
     return None if made is None else (made, (settings, held, *words.kept), error, recipe.finish)

@@ -119,6 +119,7 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> front.Data 
         "asked": attributes,
         "alike": alike,
         "faults": faults,
+        "general": known.may_broadcast,
         "sources": others,
         "steps": [_step(step, scopes) for step in recipe.steps],
         "pairs": recipe.pairs,

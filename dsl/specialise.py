@@ -136,6 +136,24 @@ class Specialisations(Locked):
                 keep(table.apart, specs, made)
             return made
 
+    def alone(self, match: Match, arguments: Arguments) -> Match | None:
+        """Return a form for a call alone in the place of one for many, which found that sizes
+        differ; None where that cannot be, or would find the same."""
+        if not match.known.may_broadcast:
+            return None
+        with self.turn(), contextlib.suppress(CdError):
+            table, key = self._table(), self._key(arguments, self._statics)
+            for known in table.alone.get(key, ()):
+                if (found := known.match(arguments, key)) is not None:
+                    return found
+            made = self._make(arguments, True)
+            if not made.typed.statics <= self._statics:
+                self._add_statics(made)
+                key = self._key(arguments, self._statics)
+            keep(table.alone, key, made)
+            return made.match(arguments, key)
+        return None
+
     def _found_or_made(self, table: Table, arguments: Arguments) -> Match:
         with self.turn():
             key, specs = self._key(arguments), tuple(self._specs(arguments).values())
@@ -321,6 +339,7 @@ class Specialisations(Locked):
             find=find,
             arrays=tuple(find(path, use="identity") for path in typed.passed),
             has_fields=any(path.owner is not None for path in typed.passed),
+            general=bool(opened or shapes or numbers & typed.used.keys()),
             fleeting=fleeting,
             same=same_objects(fleeting, arguments),
             scalars=tuple(

@@ -137,6 +137,8 @@ class Table:
     sizes: SizesSeen = field(default_factory=SizesSeen)
     numbers: NumbersSeen = field(default_factory=NumbersSeen)
     shapes: ShapesSeen = field(default_factory=ShapesSeen)
+    alone: Forms = field(default_factory=dict)
+    """Forms for one call, by cheap key with all constants, where one for many does not serve."""
     apart: Forms = field(default_factory=dict)
     """Forms to be linked, which no call uses, by specifications."""
 

@@ -37,10 +37,11 @@ _NAMES = ("settings", "base", "cell_contents", "_plans", "_call")
 
 Words = tuple[int, ...]
 Packed = tuple[
-    bytes, tuple[object, ...], Callable[..., BaseException], Callable[..., object] | None
+    bytes, tuple[object, ...], Callable[..., BaseException | None], Callable[..., object] | None
 ]
-"""A plan: its words, the objects whose addresses they hold, what returns a run's error, and what
-makes of the parts what comes back, where that is more than one thing, or a tuple or list."""
+"""A plan: its words, the objects whose addresses they hold, what returns a run's error, None where
+the long way meets it again, and what makes of the parts what comes back, where that is more than
+one thing, or a tuple or list."""
 
 
 class Source:

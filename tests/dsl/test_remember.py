@@ -169,6 +169,20 @@ def g(x, *, n):
             np.testing.assert_array_equal(one, other)
 
 
+def test_sizes_that_differ_in_a_run_broadcast_in_code_for_one_call(
+    module: Callable[..., Any],
+) -> None:
+    text = HEAD + "@cd\ndef f(x, y, n):\n    return x[:n] * y\n"
+    x, sizes = np.arange(9.0), [(2, 2), (3, 3), (4, 4), (5, 5), (1, 5), (6, 6), (1, 6), (1, 5)]
+    for order in (sizes, sizes[::-1], sizes):
+        f = module(text).f
+        for n, size in (*order, *order):
+            y = np.arange(1.0, size + 1)
+            np.testing.assert_array_equal(f(x, y, n), x[:n] * y)
+        with pytest.raises(pe.CdError, match="CD030[12]"):
+            f(x, np.ones(5), 4)
+
+
 def test_long_whole_numbers_and_signs_of_nan_are_told_apart(module: Callable[..., Any]) -> None:
     text = HEAD + "@cd\ndef f(x, k=K):\n    return x + np.copysign(1.0, W) + (k > 1)\n"
     for k, w in ((1, np.nan), (1 << 20000, np.nan), (1, -np.nan), (1, -np.nan)):

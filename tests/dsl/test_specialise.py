@@ -515,3 +515,41 @@ def test_an_integer_that_decides_more_than_numbers_stays_static(body: str) -> No
         got, wanted = f(x, n), names["f"](x, n)
         assert type(got) is type(wanted)
         np.testing.assert_array_equal(got, wanted)
+
+
+BROADCASTING = {
+    "a number": ("return x[:n] * y", False),
+    "sizes": ("return x[1:] * y[:-1]", False),
+    "written after": ("x[:2] = (x[:n] * y)[:2]", False),
+    "written before": ("x[:1] = 3.0\n    return x[:n] * y", True),
+    "printed before": ("print(n)\n    return x[:n] * y", True),
+}
+
+
+@pytest.mark.parametrize("name", BROADCASTING)
+def test_a_run_time_size_of_1_broadcasts_where_nothing_was_done_before(
+    name: str, backend: str
+) -> None:
+    body, is_refused = BROADCASTING[name]
+    text = f"def f(x, y, n):\n    {body}\n"
+    plain: dict[str, Any] = {"np": np}
+    exec(text, plain)
+    f = pe.cd_from_source(text, {"np": np}, backend=backend)
+    refused = 0
+    for n, size in [(2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (1, 3), (7, 7), (1, 4), (1, 3), (3, 2)]:
+        x, y = np.arange(9.0 if name != "sizes" else n + 1.0), np.arange(1.0, size + 1)
+        given, wanted = x.copy(), None
+        try:
+            wanted = plain["f"](x, y, n)
+        except ValueError:
+            with pytest.raises(pe.CdError, match=r"CD030[12]"):
+                f(given, y, n)
+            continue
+        try:
+            np.testing.assert_array_equal(f(given, y, n), wanted)
+        except pe.CdError as problem:
+            assert problem.code == "CD0301" and n == 1
+            refused += 1
+            continue
+        np.testing.assert_array_equal(given, x)
+    assert bool(refused) == is_refused

@@ -17,6 +17,8 @@ from .plain_expressions import Unknown
 
 CALLS = 9
 """Distinct calls of a program: more than sizes or values that code is made for as constants."""
+_COMPILED = 7
+"""The same where each of them is compiled by a C compiler."""
 _TRIES = 40
 _SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 _NUMBERS = (0, 1, 2, 3, 4, 5, 6, 7, -1, -2, -3)
@@ -52,7 +54,7 @@ def with_calls(rng: random.Random, program: Program, processes: int) -> Program:
         failing -= bool(error)
         if call not in calls and (not error or failing >= 0) and error != Unknown.__name__:
             calls.append(call)
-        if len(calls) == CALLS:
+        if len(calls) == (CALLS if processes == 1 else _COMPILED):
             break
     orders = tuple(_order(rng, len(calls)) for _ in range(processes))
     return replace(program, args=calls[0], calls=tuple(calls), orders=orders)

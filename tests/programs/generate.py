@@ -106,7 +106,17 @@ def _program(rng: random.Random, kind: str, dynamic: bool) -> Program:
     outside = _captured(w) if dynamic else frozenset()
     text = head(w, outside) + "\n".join(w.lines) + "\n"
     features = frozenset(w.features | {kind})
-    return Program(text, tuple(w.args), tier, w.reorders, rounds, features, captured=outside)
+    made = Program(text, tuple(w.args), tier, w.reorders, rounds, features, captured=outside)
+    for name in sorted(outside):
+        made = _renamed(made, name, name.upper())  # which is no index letter
+    return made
+
+
+def _renamed(program: Program, name: str, other: str) -> Program:
+    """Return the program with another name of an argument."""
+    args = tuple(replace(one, name=other) if one.name == name else one for one in program.args)
+    text = re.sub(rf"\b{name}\b", other, program.text)
+    return replace(program, text=text, args=args, captured=program.captured - {name} | {other})
 
 
 def _numbers(rng: random.Random, given: list[ArgSpec]) -> list[ArgSpec]:

@@ -5,12 +5,14 @@ found on disk for a value that was not the first: each process calls in an order
 
 warm       a call against a compilation for it alone, which no cache is asked for
 plain      that compilation against plain Python and NumPy
-refused    a call that Python runs is refused in both (counted, no finding)
+refused    a call that Python runs is refused in both, or only by code for any size because a size
+           that only a call knows does not broadcast where it is 1 (counted, no finding)
 """
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import tempfile
 import types
@@ -34,6 +36,7 @@ Answer = tuple[str, Finding | None]
 """Why a program was refused, and the finding."""
 _HEAD = "import math\n\nimport numpy as np\n\n\n"
 _SECONDS = 300.0
+_ONE = re.compile(r"sizes (1 and \d+|\d+ and 1) differ")
 
 
 def check_sequences(programs: Sequence[Program], ways: Ways = USUAL) -> list[Case]:
@@ -110,7 +113,9 @@ def _called(case: Case, function: Any, module: types.ModuleType) -> None:
     rounds = program.rounds or settings.current().profile != "strict"
     both = outcome.error.startswith("Cd") and alone.error.startswith("Cd")
     why = difference(outcome, alone, rooms=False, rtol=1e-5 if rounds else 0.0)
-    if why and not (both and "CdInternal" not in outcome.error):
+    if _ONE.search(outcome.message) and outcome.error == "CdShapeError CD0301":
+        case.refused = "run-time size 1: " + outcome.message.splitlines()[0]
+    elif why and not (both and "CdInternal" not in outcome.error):
         case.finding = Finding("warm", why, program, case.ways)
     elif alone.error:
         case.refused = f"{alone.error}: {alone.message.splitlines()[0]}"

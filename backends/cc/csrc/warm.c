@@ -3,7 +3,7 @@
 //
 // A plan is a tuple (words, kept, fail, finish): numbers of 64 bits as `backends/cc/warm.py` packs
 // them, the objects whose addresses are among them, what returns the error that a run ended with,
-// and None or what makes of the parts what comes back.
+// None where the long way is to meet it again, and None or what makes of the parts what comes back.
 //
 // No headers of Python or NumPy are needed: what is declared here is Python's stable interface,
 // and `PyContextVar_Get`, which has not changed. Of objects only the head is read, and the head of
@@ -457,20 +457,21 @@ static Object *returned(Call *call, const Plan *plan, Object *finish)
     return finished;
 }
 
-// Raises the error that a run ended with.
-static Object *failed(Call *call, Object *fail, int status)
+// Raises the error that a run ended with, but for what the long way meets again.
+static Outcome failed(Call *call, Object *fail, int status)
 {
     Object *told = PyTuple_New(1 + FAULT);
-    if (!told) return NULL;
+    if (!told) return DONE;
     PyTuple_SetItem(told, 0, PyLong_FromLongLong(status));
     for (int at = 0; at < FAULT; at++)
         PyTuple_SetItem(told, 1 + at, PyLong_FromLongLong(call->fault[at]));
     Object *error = PyObject_CallObject(fail, told);
     Py_DecRef(told);
-    if (!error) return NULL;
-    PyErr_SetObject(error->type, error);
+    if (!error) return DONE;
+    const Outcome outcome = error == &_Py_NoneStruct ? MISSED : DONE;
+    if (outcome == DONE) PyErr_SetObject(error->type, error);
     Py_DecRef(error);
-    return NULL;
+    return outcome;
 }
 
 static Outcome tried(Call *call, Object *whole, Object **made)
@@ -481,8 +482,8 @@ static Outcome tried(Call *call, Object *whole, Object **made)
     if (!prepared(call, plan)) return RAISED;
     int status = run(call, plan);
     if (!status && !all_taken(call, plan)) return RAISED;
-    *made = status ? failed(call, PyTuple_GetItem(whole, 2), status)
-                   : returned(call, plan, PyTuple_GetItem(whole, 3));
+    if (status) return failed(call, PyTuple_GetItem(whole, 2), status);
+    *made = returned(call, plan, PyTuple_GetItem(whole, 3));
     return DONE;
 }
 

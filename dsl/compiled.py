@@ -13,8 +13,10 @@ from ..backends.runtime.codes import Codes
 from ..backends.runtime.inlined import inlined
 from ..backends.runtime.routine import Compiled
 from ..backends.runtime.slots import Fleeting, Given, Resident, Slot
+from ..lowering.diagnostic import CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Parameter, Procedure
 from .elaborate.inputs import MERGED
+from .elaborate.typed import Updating
 from .elaborate.values import Path
 from .forms import Arguments, Getter, Specialisation
 from .results import returned
@@ -30,6 +32,15 @@ def compiled(
     captures is taken as it is now. `inline` says what computes its virtual tensors.
     """
     parameters = form.procedure.parameters
+    if isinstance(form.typed.returns, Updating):
+        one = form.typed.returns.updates[0]
+        raise CdTypeError(
+            Diagnostic(
+                "CD0418", f"`{one.owner}.{one.name}` is assigned, and a routine has the attributes "
+                "of objects as they were when it was made", (Label(form.procedure.span),),
+                helps=("call the function", "or hold the number in a tensor: `pe.tensor(0.0)`"),
+            )
+        )  # fmt: skip
     slots = tuple(
         _slot(form, arguments, path, parameter)
         for path, parameter in zip(form.typed.passed, parameters, strict=True)

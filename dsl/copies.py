@@ -8,7 +8,7 @@ lie (`ArraySpec.nearest`).
 
 from __future__ import annotations
 
-from .elaborate.typed import Argument, Many, Part, Return
+from .elaborate.typed import Argument, Many, Part, Return, Updating
 from .forms import Specialisation
 from .sizes import Specs, copied
 
@@ -31,6 +31,8 @@ def _shows(returns: Return) -> bool:
             return view is not None
         case Many(items):
             return any(map(_shows, items))
+        case Updating(item, updates):
+            return _shows(item) or any(_shows(one.value) for one in updates)
         case Part():
             return True
         case _:

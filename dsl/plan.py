@@ -110,7 +110,7 @@ def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | No
 def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     known, returns = match.known, match.known.typed.returns
     code = known.routine.code if known.routine is not None else None
-    if not isinstance(code, CompiledCode) or known.typed.compared:
+    if not isinstance(code, CompiledCode):
         raise _Unfit
     steps = _Steps(known, lookup)
     steps.arguments(arguments, match.key)
@@ -135,13 +135,25 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     return Recipe(
         steps=steps.found,
         pairs=[pair for pair in pairs if steps.full.issuperset(pair)],
-        equals=[(steps.array(one), steps.array(two)) for one, two in known.situation.alias.items()],
+        equals=[
+            *((steps.array(one), steps.array(two)) for one, two in known.situation.alias.items()),
+            *_one_object(steps, known),
+        ],
         inputs=inputs,
         results=[_result(code, at, held, _kinds(returns, at)) for at in range(len(code.results))],
         whole=whole,
         parts=parts,
         finish=finish,
     )
+
+
+def _one_object(steps: _Steps, known: Specialisation) -> list[tuple[int, int]]:
+    """Return the pairs of values that have to be one object; what has to be two has no place."""
+    same = known.same[len(known.typed.nowhere) :]
+    if len(set(same)) > 1:
+        raise _Unfit
+    places = [steps.place(path) for path in known.typed.compared]
+    return [(places[0], other) for other in places[1:]]
 
 
 def _is_fixed(value: object) -> bool:
@@ -188,11 +200,41 @@ def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any]
             return lambda given: sliced(
                 given[at], view, {number: given[place] for number, place in numbers.items()}
             )
+        case t.Updating(item, updates):
+            inner = _assembled(steps, item, parts)
+            return partial(_updated, inner, [_update(steps, one, parts) for one in updates])
         case t.Part(item, name):
             inner = _assembled(steps, item, parts)
             return lambda given: getattr(inner(given), name)
         case _:
             return itemgetter(of(returns))
+
+
+_Made = Callable[[Any], Any]
+"""Makes something of all parts."""
+
+
+def _update(steps: _Steps, one: t.Update, parts: Parts) -> tuple[_Made, str, _Made, _Made | None]:
+    """Return what makes the object, the name and the value of an attribute that is set, and whether
+    it is."""
+    owner = _assembled(steps, t.Argument(one.owner, None), parts)
+    given = None if one.given is None else _assembled(steps, one.given, parts)
+    return owner, one.name, _assembled(steps, one.value, parts), given
+
+
+def _updated(
+    item: _Made, updates: Sequence[tuple[_Made, str, _Made, _Made | None]], parts: Any
+) -> Any:
+    """Set attributes of objects, and return what the function returns."""
+    made = item(parts)
+    found = [
+        (owner(parts), name, value(parts))
+        for owner, name, value, given in updates
+        if given is None or given(parts)
+    ]
+    for owner, name, value in found:
+        setattr(owner, name, value)
+    return made
 
 
 @dataclass(slots=True)
@@ -457,6 +499,9 @@ def _kinds(returns: t.Return, number: int) -> set[Kind | None]:
             return {kind}
         case t.Many(items):
             return {kind for item in items for kind in _kinds(item, number)}
+        case t.Updating(item, updates):
+            more = (one for up in updates for one in (up.value, up.given) if one is not None)
+            return {kind for one in (item, *more) for kind in _kinds(one, number)}
         case t.Part(item):
             return _kinds(item, number)
         case t.Argument(_, t.Sliced() as view) if t.Result(number) in view.results:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from .elaborate.typed import (
     Return,
     Sliced,
     Strided,
+    Updating,
 )
 from .elaborate.values import Path
 from .forms import Getter, Match, Specialisation, exchanged
@@ -267,6 +269,17 @@ def returned(
             if made is not None:
                 return tuple.__new__(made, parts)
             return parts if kind == "list" else tuple(parts)
+        case Updating(item, updates):
+            made = returned(item, results, arguments, find)
+            of = partial(returned, results=results, arguments=arguments, find=find)
+            new = [
+                (find(one.owner)(arguments), one.name, of(one.value))
+                for one in updates
+                if one.given is None or of(one.given)
+            ]
+            for owner, name, value in new:  # all of them were made before any is set
+                setattr(owner, name, value)
+            return made
         case Part(item, name):
             whole = returned(item, results, arguments, find)
             there = found(whole)

@@ -30,7 +30,7 @@ dsl/elaborate: __init__ elaborate typed calls index_reductions statements
 dsl/elaborate: comprehensions control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds
-dsl/elaborate: expressions choices bindings merging sharing storage called
+dsl/elaborate: expressions choices object_attributes bindings merging sharing storage called
 dsl/elaborate: named_tuples
 dsl/elaborate: parents
 dsl/elaborate: owners

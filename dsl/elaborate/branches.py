@@ -12,6 +12,7 @@ from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
 from ...lowering.ir.node import Node
 from .. import surface as s
+from . import object_attributes
 from .arrays import as_scalar, describe
 from .bindings import copy_into, is_number
 from .carried import same_binding
@@ -114,7 +115,7 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
     """Return one binding for each name after both sides of a branch."""
     out: dict[str, Value] = {}
     for name in {**first.names, **second.names}:
-        left, right = first.names.get(name), second.names.get(name)
+        left, right = (_bound(frame, side.names, name) for side in (first, second))
         if name == RESULT and None in (left, right) and Static(None) in (left, right):
             out[name] = Static(None)  # `return` on one side, and the end of the function
         elif left is None or right is None:
@@ -125,6 +126,11 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
             ends = (left, first.block), (right, second.block)
             out[name] = _joined(frame, name, *ends, statement.span, _places(name, statement))
     return out
+
+
+def _bound(frame: Frame, names: Mapping[str, Value], name: str) -> Value | None:
+    """Return what a name is bound to on a side, None where it is not set there."""
+    return names[name] if name in names else object_attributes.before(frame, name)
 
 
 def _places(name: str, statement: s.If) -> tuple[Span, Span]:
@@ -257,7 +263,7 @@ def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
         second = frame.names
     out: dict[str, Value] = {}
     for name in {**first, **second}:
-        left, right = first.get(name), second.get(name)
+        left, right = (_bound(frame, side, name) for side in (first, second))
         if left is None or right is None:
             out[name] = Unset("is set on one side of an `if` only", statement.span)
         elif left == right:

@@ -17,7 +17,7 @@ from .. import surface as s
 from ..parse import parse
 from ..source import read_source, scope_of, scope_of_namespace, source_from_text
 from . import numpy_table as table
-from . import parents
+from . import object_attributes, parents
 from .arrays import describe
 from .context import error
 from .expressions import evaluate, evaluated
@@ -305,6 +305,12 @@ def _surface(frame: Frame, function: types.FunctionType, span: Span) -> s.Functi
     return parsed[function]
 
 
+def apply(frame: Frame, function: types.FunctionType, args: tuple[Value, ...], span: Span) -> Value:
+    """Return what a Python function gives that no call names: the getter of a property."""
+    lookup = scope_of(function).lookup
+    return inline(frame, _surface(frame, function, span), lookup, args, {}, span, None, function)
+
+
 def _as_function(inner: s.Function | s.Lambda) -> s.Function:
     if isinstance(inner, s.Function):
         return inner
@@ -351,7 +357,8 @@ def inline(
             name: frame.inputs.wrap(ctx, path, value, True, span)
             for name, (path, value) in found.items()
         }
-    inner.names = bind_arguments(frame, inner, function, args, keywords, defaults, span)
+    object_attributes.hand_on(frame, inner)
+    inner.names |= bind_arguments(frame, inner, function, args, keywords, defaults, span)
     outer = ctx.stack, ctx.active
     ctx.stack, ctx.active = (*ctx.stack, span), (*ctx.active, function)
     try:
@@ -365,6 +372,7 @@ def inline(
         ctx.out += out
     elif out:
         ctx.emit(Block(f"{function.name}(...)", tuple(out), span))
+    object_attributes.hand_back(frame, inner, result, span)
     return result
 
 

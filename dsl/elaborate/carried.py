@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdTypeError
+from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.assignments import Alloc, Permute, Statement
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Symbol, var
 from ...lowering.ir.node import Node
 from .. import surface as s
+from . import object_attributes
 from .arrays import describe
 from .bindings import NeedPeel, is_number, open_slot, uses_symbols
 from .context import NeedKind, error
@@ -66,12 +67,12 @@ def carried(
     for _ in range(_TRIES):
         restore(frame, state)
         for name, kind in slots.items():
-            frame.names.setdefault(name, Static(0))  # a loop inside sets it first
-            open_slot(frame, name, kind, statement.span)
+            _open(frame, name, kind, statement.span)
         entry = dict(frame.names)
         try:
             with ctx.block() as out, _looping(frame, runs and not leaves(body)):
                 elaborate(body)
+                _note_attributes(frame, entry, statement.span, rebound, (live, early))
                 wanted = _close(frame, statement, entry, live, rebound, symbols, runs)
                 _refuse_changed(frame, statement, entry, early)
         except NeedKind as need:
@@ -94,6 +95,39 @@ def carried(
     raise error(
         "CD0210", CdTypeError, "the types of this loop's names do not settle", statement.span
     )
+
+
+def _open(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
+    """Give a name a slot: what it is bound to, nothing yet where a loop inside sets it first."""
+    if name not in frame.names:
+        frame.names[name] = object_attributes.before(frame, name) or Static(0)
+    open_slot(frame, name, kind, span)
+
+
+def _note_attributes(
+    frame: Frame,
+    entry: dict[str, Value],
+    span: Span,
+    rebound: list[str],
+    lasting: tuple[set[str], ...],
+) -> None:
+    """Add the attributes that a loop's body has assigned to the names that it rebinds, and to those
+    that live across its iterations, and what they are before it."""
+    bound = {name: None for names in (frame.names, *frame.jumps) for name in names}
+    for name in bound if frame.inputs.assigned else ():
+        if not object_attributes.is_state(frame, name):
+            continue
+        if name not in entry and (value := object_attributes.before(frame, name)) is not None:
+            entry[name] = value
+        if name not in entry and name not in frame.names:
+            frame.names[name] = Unset("is set on some paths through a loop only", span)
+            continue
+        if name not in frame.names:
+            frame.names[name] = entry[name]
+        if name not in rebound:
+            rebound.append(name)
+        for names in lasting:
+            names.add(name)
 
 
 @contextmanager

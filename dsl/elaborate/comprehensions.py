@@ -15,7 +15,7 @@ from ...lowering.ir.assignments import Check
 from ...lowering.ir.expressions import Expr, Select
 from ...lowering.ir.indexing import Range, const, var
 from .. import surface as s
-from . import bindings, control, rounds
+from . import bindings, control, object_attributes, rounds
 from .arrays import as_scalar
 from .bindings import is_number
 from .context import error
@@ -55,7 +55,8 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
         else:
             return Group(tuple(out), "list")
     finally:
-        frame.names, frame.closure = outer, around
+        frame.names = outer | object_attributes.states(frame, frame.names)
+        frame.closure = around
     if not isinstance(source, rounds.Rounds):
         text = "a comprehension's test has to be known when compiling"
         raise error("CD0431", CdTypeError, text, e.span)

@@ -64,6 +64,16 @@ class NeedStatic(Exception):
         """The statement that needs it."""
 
 
+class NeedState(Exception):
+    """Inputs are what the function writes: elaboration starts again with the numbers at `paths`
+    given in each call, and with properties of objects inlined."""
+
+    def __init__(self, paths: frozenset[Path], properties: bool) -> None:
+        super().__init__(paths, properties)
+        self.paths = paths
+        self.properties = properties
+
+
 class NeedKind(Exception):
     """A name that lives across rounds of a loop needs a wider kind; the loop is done again.
     `inner` is a loop whose variable the name is: the next loop around it is the one to hold it."""

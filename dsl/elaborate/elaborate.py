@@ -6,7 +6,7 @@ adds to the static ones, so it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,11 +38,12 @@ from ...lowering.ir.walk import statements, writes
 from ...lowering.later import later
 from .. import surface as s
 from ..source import MISSING
+from . import object_attributes
 from .arrays import describe
 from .called import called
-from .calls import call, library_call, run_function
+from .calls import apply, call, library_call, run_function
 from .comprehensions import comprehend
-from .context import Context, NeedStatic, NeedUnroll, error
+from .context import Context, NeedState, NeedStatic, NeedUnroll, error
 from .frame import (
     LIBRARY,
     Frame,
@@ -69,6 +70,8 @@ from .typed import (
     Sliced,
     Strided,
     Typed,
+    Update,
+    Updating,
 )
 from .types import WEAK_INT, Kind
 from .values import (
@@ -89,7 +92,7 @@ if TYPE_CHECKING:
 else:  # what few programs need
     declarations, effects = later(__package__, ".declarations", ".effects")
 
-_HOOKS = Hooks(call, comprehend)
+_HOOKS = Hooks(call, apply, comprehend)
 
 
 def elaborate(
@@ -108,16 +111,19 @@ def elaborate(
     the function does wrong.
     """
     needed: dict[str, Span] = {}
+    given, fixed, properties = frozenset[Path](), frozenset[Path](), False
     while True:
         try:
             with np.errstate(all="ignore"):  # as compiled code, constants never warn
-                made = _elaborate(
-                    function, arguments, describe_input, lookup, alias, statics, numbers
-                )
+                inputs = Inputs(describe_input, alias, numbers, given, properties)
+                made = _elaborate(function, arguments, lookup, statics, inputs, fixed)
                 return replace(made, needed=needed)
+        except NeedState as state:
+            given |= state.paths
+            properties |= state.properties
         except NeedStatic as need:
-            if known := {path for path in numbers if str(path) in need.names}:
-                numbers -= known
+            if known := {path for path in numbers | given if str(path) in need.names}:
+                numbers, given, fixed = numbers - known, given - known, fixed | known
                 continue
             roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
             if roots <= statics:
@@ -163,14 +169,13 @@ def _failed(function: s.Function, problem: Exception) -> CdError:
 def _elaborate(
     function: s.Function,
     arguments: Mapping[str, object],
-    describe_input: Callable[[object, bool], Spec],
     lookup: Callable[[str], object],
-    alias: Mapping[Path, Path],
     statics: frozenset[str],
-    numbers: frozenset[Path],
+    inputs: Inputs,
+    fixed: frozenset[Path],
 ) -> Typed:
-    ctx = Context(function.name, active=(function,), given=frozenset(map(str, numbers)))
-    inputs = Inputs(describe_input, alias, numbers)
+    given = frozenset(map(str, inputs.numbers | inputs.given))
+    ctx = Context(function.name, active=(function,), given=given)
     frame = Frame(
         ctx, inputs, function, {}, frozenset(assigned_names(function.body)),
         inputs.noting("", lookup), _HOOKS,
@@ -187,11 +192,15 @@ def _elaborate(
     ctx.called = called(frame)
     results: list[Node] = []
     returns = _returned(ctx, inputs, result, results, function)
+    if inputs.assigned:
+        returns = _updating(frame, returns, results)
+    whole = object_attributes.without_unread(frame, (*ctx.prologue, *ctx.out))
     body = stored(
-        (*ctx.prologue, *ctx.out), ctx.locals, results, ctx.sizes,
+        whole, ctx.locals, results, ctx.sizes,
         [parameter.node for parameter in ctx.parameters.values()],
     )  # fmt: skip
     written = set(writes(body))
+    _require_state(frame, written, fixed)
     _refuse_captured_writes(inputs, body, function)
     seen = (*results, *inputs.nodes.values())
     check_sharing(ctx.bindings, body, seen, function.span)
@@ -367,6 +376,44 @@ def _returned(
             raise error(
                 "CD0434", CdTypeError, f"{describe(value)} cannot be returned", function.span
             )
+
+
+def _require_state(frame: Frame, written: Collection[Node], fixed: frozenset[Path]) -> None:
+    """Have elaboration start again (NeedState) where inputs are what the function writes."""
+    inputs = frame.inputs
+    paths = object_attributes.to_be_given(frame) - fixed
+    writing = bool(inputs.assigned) or any(node in written for node in inputs.nodes.values())
+    properties = writing and inputs.properties and not inputs.inlines_properties
+    if paths or properties:
+        raise NeedState(paths, properties)
+
+
+def _updating(frame: Frame, item: Return, results: list[Node]) -> Return:
+    """Return what is returned with the attributes that are set after the run."""
+    object_attributes.compare_owners(frame)
+    ctx, inputs, function = frame.ctx, frame.inputs, frame.function
+    found: list[Update] = []
+    for key, one in inputs.assigned.items():
+        match frame.names.get(key):
+            case None:
+                continue  # every run that assigns it ends with an error
+            case Unset() as unset:
+                raise error(
+                    "CD0202", CdNameError, f"`{key}` {unset.reason}", one.span,
+                    helps=unset.helps or (f"set it on every path: `{key} = ...`",),
+                )  # fmt: skip
+            case Scalar(Position()) as number:
+                node = ctx.variable(key, number, one.span)
+                value: Value = Scalar(Read(node, ()), number.kind)
+            case value:
+                pass
+        given = None
+        if not object_attributes.is_certain(frame, key):
+            flag = frame.names[key + object_attributes.SET]
+            given = _returned(ctx, inputs, flag, results, function)
+        made = _returned(ctx, inputs, value, results, function)
+        found.append(Update(one.owner.path, one.name, made, given))
+    return Updating(item, tuple(found))
 
 
 def _returned_array(

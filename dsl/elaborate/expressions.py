@@ -16,7 +16,7 @@ from ...lowering.later import later
 from .. import surface as s
 from ..identity import is_fixed
 from . import numpy_table as table
-from . import owners, parents
+from . import object_attributes, owners, parents
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .bindings import frozen
 from .constant_tables import LEAST, items_table
@@ -380,6 +380,10 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             array = frame.inputs.field(frame.ctx, value, "value", span)
             return attribute(frame, array, name, span)
         case Opaque(inner, path):
+            if (known := object_attributes.current(frame, value, name, span)) is not None:
+                return known
+            if (getter := object_attributes.property_of(frame, value, name)) is not None:
+                return frame.hooks.apply(frame, getter, (value,), span)
             found = _getattr(inner, name, span)
             step = Path(path.root, (*path.steps, name), path.captured)
             return frame.inputs.wrap(frame.ctx, step, found, True, span)

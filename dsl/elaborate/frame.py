@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from types import FunctionType
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
@@ -79,9 +80,11 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What expressions need of the modules above them: calls and comprehensions."""
+    """What expressions need of the modules above them: calls, also of a function without a call in
+    the source, and comprehensions."""
 
     call: Callable[[Frame, s.Call], Value]
+    apply: Callable[[Frame, FunctionType, tuple[Value, ...], Span], Value]
     comprehend: Callable[[Frame, s.Comprehension], Value]
 
 

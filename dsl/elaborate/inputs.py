@@ -43,6 +43,8 @@ from .values import (
     Value,
 )
 
+LONGEST = 40
+"""An attribute is called as it is written, where that is no longer."""
 DEEPEST = 64
 """How deep lists and tuples of an input nest at most: as arrays have axes at most."""
 
@@ -256,6 +258,21 @@ class Noted:
         return cls(value, identity.words(value))
 
 
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """An attribute that the function assigns, and where it does so first."""
+
+    owner: Opaque
+    name: str
+    span: Span
+
+    @property
+    def path(self) -> Path:
+        """The way to it."""
+        owner = self.owner.path
+        return Path(owner.root, (*owner.steps, self.name), owner.captured)
+
+
 MERGED = ".merge"
 """Ends the last step of a path that leads to a field's version in the merge buffer."""
 
@@ -272,6 +289,12 @@ class Inputs:
     alias: Mapping[Path, Path]
     numbers: frozenset[Path] = frozenset()
     """The ways to numbers that are given in each call though they are attributes."""
+    given: frozenset[Path] = frozenset()
+    """The ways to attributes that the function assigns: numbers there are given in each call."""
+    inlines_properties: bool = False
+    """Whether properties of objects are inlined: they look at what the function writes."""
+    properties: bool = False
+    """Whether any was looked at."""
     used: dict[Path, Spec] = field(default_factory=dict)
     nodes: dict[Path, Node] = field(default_factory=dict)
     handles: dict[Path, Handle] = field(default_factory=dict)
@@ -295,6 +318,12 @@ class Inputs:
     """The ways to objects of which it matters which are one, though they are known by type."""
     alone: set[str] = field(default_factory=set)
     """Names that are written in parts alone, and are nothing around the function."""
+    assigned: dict[str, Assigned] = field(default_factory=dict)
+    """The attributes that the function assigns, by the names of `keys`, in order."""
+    keys: dict[tuple[int, str], str] = field(default_factory=dict)
+    """What they are called in frames, by the object's identity and the attribute's name."""
+    seen: dict[str, dict[Path, Opaque]] = field(default_factory=dict)
+    """Whose attributes were looked at, by the attribute's name and the way to the object."""
     steady: bool = True
     """Whether nothing was asked that another process could answer otherwise for equal inputs."""
 
@@ -327,6 +356,17 @@ class Inputs:
         if one != other:
             self.compared |= {one: None, other: None}
 
+    def key_of(self, owner: Opaque, name: str, text: str) -> str:
+        """Return what an attribute is called in frames, one name for one object's; like the text of
+        the source if there is none yet."""
+        known = id(owner.value), name
+        if known not in self.keys:
+            key = text if len(text) <= LONGEST else f"{owner.path.label}.{name}"
+            while key in self.assigned:
+                key += "'"
+            self.keys[known] = key
+        return self.keys[known]
+
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
         """Return the prefix of captured paths of an inlined function; the same for the same one."""
         for prefix, known in self.owners.items():
@@ -344,7 +384,7 @@ class Inputs:
     def wrap(self, ctx: Context, path: Path, value: object, static: bool, span: Span) -> Value:
         """Return an input as a value; `static` numbers are constants of the specialisation."""
         may_be = may_be_given(type(value)) or (path.is_parameter and isinstance(value, np.integer))
-        given = path in self.numbers and may_be
+        given = path in self.given or (path in self.numbers and may_be)
         spec = self.describe(value, static and not given)
         if not (isinstance(spec, GroupSpec) and path in self.used):
             self.used[path] = spec

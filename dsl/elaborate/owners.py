@@ -24,8 +24,17 @@ def owner_of(frame: Frame, method: Any, path: Path | None, span: Span) -> Value:
     """Return what a method was taken from: an input that is found from it, by the path to it."""
     if path is None:
         return held(frame, method.__self__, span)
-    path = Path(path.root, (*path.steps, "__self__"), path.captured)
-    return frame.inputs.wrap(frame.ctx, path, method.__self__, True, span)
+    way = below(path, "__self__")
+    found = frame.inputs.wrap(frame.ctx, way, method.__self__, True, span)
+    base = Path(path.root, path.steps[:-1], path.captured)
+    name = str(path.steps[-1]) if path.steps else ""
+    asked = frame.inputs.seen.get(name, {}).get(base)
+    if asked is None or asked.value is not method.__self__ or not isinstance(found, Opaque):
+        return found
+    if name in getattr(asked.value, "__dict__", ()):  # it has been put there, from anywhere
+        return found
+    frame.inputs.compare_paths(base, way)  # the object that the method was asked of, in all calls
+    return asked
 
 
 def partial_of(

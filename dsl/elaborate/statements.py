@@ -19,12 +19,12 @@ from ...lowering.ir.assignments import Block, Break, Continue
 from ...lowering.ir.ops import OPS
 from ...lowering.later import later
 from .. import surface as s
-from . import shaping
+from . import object_attributes, shaping
 from .arrays import as_array, describe
 from .called import naming
 from .carried import closed_over
 from .context import NeedStatic, error
-from .expressions import default_values, elements, evaluate, subscript_value
+from .expressions import attribute, default_values, elements, evaluate, subscript_value
 from .frame import EXIT, RESULT, Frame, names_in
 from .index_notation import index_statement, scalar_statement, uses_letters
 from .instances import has_plain
@@ -118,8 +118,10 @@ def _run_one(frame: Frame, body: tuple[s.Statement, ...], at: int) -> bool:
         text = f"a number here is too large: {problem}"
         raise error("CD0461", CdValueError, text, statement.span) from None
     if isinstance(statement, s.Break | s.Continue):
-        if not (at and isinstance(body[at - 1], s.Return)):
-            frame.jumps.append(dict(frame.names))
+        returns = at and isinstance(body[at - 1], s.Return)  # of locals nothing is read any more
+        frame.jumps.append(
+            object_attributes.states(frame, frame.names) if returns else dict(frame.names)
+        )
         return False
     return RESULT not in frame.names
 
@@ -252,8 +254,12 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             assign(frame.ctx, place, values[0], span)
         case s.Attribute(owner, "shape") if isinstance(evaluate(frame, owner), Array):
             _reshape(frame, target, value, span)
-        case s.Attribute(owner, name):
-            assign(frame.ctx, _field_place(frame, owner, name, target.span), value, span)
+        case s.Attribute(owner):
+            base = evaluate(frame, owner)
+            if isinstance(base, Opaque):
+                object_attributes.assign(frame, base, target, value, span)
+            else:
+                assign(frame.ctx, _field_place(frame, base, target), value, span)
         case s.Sequence(items, _):
             _unpack(frame, items, value, span)
         case _:
@@ -286,43 +292,18 @@ def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array 
     )  # fmt: skip
 
 
-def _field_place(frame: Frame, owner: s.Expr, name: str, span: Span, op: str = "") -> Array:
-    """Return the array that `owner.name = value` or, with `op`, `owner.name op= value` writes.
-
-    CdTypeError CD0418 where Python would rebind an attribute to another object.
-    """
-    base = evaluate(frame, owner)
+def _field_place(frame: Frame, base: Value, target: s.Attribute) -> Array:
+    """Return the array that `owner.name = value` writes, where the owner is no object of a class
+    of the user's. CdTypeError CD0418 where there is none."""
     match base:
         case Handle():
-            return frame.inputs.field(frame.ctx, base, name, span)
-        case Opaque():
-            found = evaluate(frame, s.Attribute(owner, name, span))
-            if isinstance(found, Handle) and op:
-                found = frame.inputs.field(frame.ctx, found, "value", span)
-            if isinstance(found, Array) and op and not found.listed and has_plain(base.value, name):
-                return found
-            raise _rebinding(found, op, span)
-        case Array() if name in ("real", "imag"):
-            part = evaluate(frame, s.Attribute(owner, name, span))
+            return frame.inputs.field(frame.ctx, base, target.name, target.span)
+        case Array() if target.name in ("real", "imag"):
+            part = evaluate(frame, target)
             assert isinstance(part, Array), "a part of an array is one"
             return part
-    raise error("CD0418", CdTypeError, f"attributes of {describe(base)} cannot be assigned", span)
-
-
-def _rebinding(found: Value, op: str, span: Span) -> CdError:
-    sign = f"{op}=" if op else "="
-    text = f"`{span.text} {sign} ...` would rebind an attribute of an object"
-    array = isinstance(found, Array | Handle)
-    helps = (
-        (f"to write the array in place: `{span.text}[...] {sign} ...`",)
-        if array
-        else (
-            "return the new value, and assign it outside",
-            f"or make it an array of one number: `{span.text} = np.zeros(())`",
-        )
-    )
-    label = "" if array else f"this is {describe(found)}"
-    return error("CD0418", CdTypeError, text, span, label=label, helps=helps)
+    text = f"attributes of {describe(base)} cannot be assigned"
+    raise error("CD0418", CdTypeError, text, target.span)
 
 
 def _may_be(value: Value, array: Array) -> bool:
@@ -413,18 +394,23 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         index_statement(frame, target, OPS[BINARY[statement.op]], statement.value, span)
         return
     _refuse_guarded(frame, span)
-    place = _augmented_place(frame, target, statement.op)
+    owner, place = _augmented_place(frame, target, statement.op)
     with frame.ctx.block() as out:
         value = evaluate(frame, statement.value)
     place, old = fixed(frame.ctx, place, out, span)
     frame.ctx.out += out
     if not isinstance(place, Array | Masked):
-        assert isinstance(target, s.Name), "only a name is bound to what is no place"
         if isinstance(place, Group) and place.kind == "list":
-            _refuse_shared(frame, target, place, statement)
+            _refuse_shared(frame, target.span.text, place, statement)
             if statement.op == "+":  # any iterable, as `extend`
                 value = Group(tuple(elements(frame, value, span)), "list")
-        bindings.bind(frame, target.id, binary(frame, statement.op, old, value, span), span)
+        value = binary(frame, statement.op, old, value, span)
+        if isinstance(target, s.Attribute):
+            assert isinstance(owner, Opaque), "what is bound there is no place"
+            object_attributes.assign(frame, owner, target, value, span, statement.op)
+        else:
+            assert isinstance(target, s.Name), "only a name is bound to what is no place"
+            bindings.bind(frame, target.id, value, span)
         return
     powers = statement.op == "**" and (isinstance(place, Masked) or place.view is not None)
     if powers or old is not place:  # powers have rules and checks of their own
@@ -443,9 +429,8 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     assign(frame.ctx, place, value, span, OPS[name])
 
 
-def _refuse_shared(frame: Frame, target: s.Name, group: Group, statement: s.Augment) -> None:
+def _refuse_shared(frame: Frame, name: str, group: Group, statement: s.Augment) -> None:
     """Refuse (CD0438) `items += more` where another name has that list, which would grow too."""
-    name = target.id
     others = [at for at in holding(frame, group.one) if at != (frame, name)]
     if others or isinstance(group.one, Path):
         raise error(
@@ -456,8 +441,37 @@ def _refuse_shared(frame: Frame, target: s.Name, group: Group, statement: s.Augm
         )  # fmt: skip
 
 
-def _augmented_place(frame: Frame, target: s.Expr, op: str) -> Value:
-    """Return what `target op= value` changes, found once and before the value, as in Python."""
+def _augmented_place(frame: Frame, target: s.Expr, op: str) -> tuple[Value, Value]:
+    """Return what `target op= value` changes, found once and before the value, as in Python; first
+    the object whose attribute that is, else the same again."""
+    match target:
+        case s.Attribute(value):
+            owner = evaluate(frame, value)
+            if not isinstance(owner, Opaque):
+                return owner, _field_place(frame, owner, target)
+            return owner, _augmented_attribute(frame, owner, target, op)
+    place = _place_of_names(frame, target)
+    return place, place
+
+
+def _augmented_attribute(frame: Frame, owner: Opaque, target: s.Attribute, op: str) -> Value:
+    """Return an attribute of an object that is changed: an array, in place, or what is rebound.
+
+    CdTypeError CD0418 where Python would do both, or change a list.
+    """
+    name, span = target.name, target.span
+    found = attribute(frame, owner, name, span)
+    if isinstance(found, Handle):
+        return frame.inputs.field(frame.ctx, found, "value", span)
+    own = found.given is None or has_plain(owner.value, name) if isinstance(found, Array) else True
+    if isinstance(found, Array) and (found.listed or not own):
+        way = f"to write the array in place: `{span.text}[...] {op}= ...`"
+        why = "would rebind an attribute of an object"
+        raise object_attributes.refused(span, why, (way,), op)
+    return found
+
+
+def _place_of_names(frame: Frame, target: s.Expr) -> Value:
     match target:
         case s.Name():
             place = evaluate(frame, target)
@@ -466,8 +480,6 @@ def _augmented_place(frame: Frame, target: s.Expr, op: str) -> Value:
             return place
         case s.Subscript():
             return place_of(frame, target)
-        case s.Attribute(owner, name):
-            return _field_place(frame, owner, name, target.span, op)
         case _:
             raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
 

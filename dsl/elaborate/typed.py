@@ -2,7 +2,7 @@
 
     Typed  := procedure, returns, inputs
     Return := Constant(value) | Argument(path, view) | New(number, view, kind) | Many(items)
-            | Part(item, name)
+            | Part(item, name) | Updating(item, updates)
 
 The procedure is IR 1 except that values may still hold `Reduce` (reductions in the middle of an
 expression); `build` takes those out. Nothing after this knows which notation was written.
@@ -98,7 +98,25 @@ class Part:
     name: str
 
 
-Return = Constant | Argument | New | Many | Part
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An attribute of an input that is set after the run, where `given` holds if there is one."""
+
+    owner: Path
+    name: str
+    value: Return
+    given: Return | None
+
+
+@dataclass(frozen=True, slots=True)
+class Updating:
+    """What is returned of a function that assigns attributes of objects."""
+
+    item: Return
+    updates: tuple[Update, ...]
+
+
+Return = Constant | Argument | New | Many | Part | Updating
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,8 @@ def compare(
     profile that is set. Whole numbers and truth values have to be equal in any case. `wanted` are
     filters of `trace`. Raises what the calls raise.
     """
+    if isinstance(function, BoundFunction | MethodType):  # the object is an argument, too
+        function, args = function.__func__, (function.__self__, *args)
     by_table = rtol is None and atol is None
     rtol, atol = rtol or 0.0, atol or 0.0
     traces, results = [], []

@@ -164,13 +164,14 @@ def hand_back(frame: Frame, inner: Frame, result: Value, span: Span) -> None:
 def to_be_given(frame: Frame) -> frozenset[Path]:
     """Return the ways to the numbers that the function assigns and that were taken as constants."""
     used = frame.inputs.used
-    ways = {
+    return frozenset(
         path
         for key, one in frame.inputs.assigned.items()
         for path in (one.path, *_ways(frame, key, one))
-        if isinstance(spec := used.get(path), ConstantSpec) and spec.type is not bool
-    }
-    return frozenset(p for p in ways if kind_of_number(used[p].value) is not None)
+        if isinstance(spec := used.get(path), ConstantSpec)
+        and spec.type is not bool
+        and kind_of_number(spec.value) is not None
+    )
 
 
 def _ways(frame: Frame, key: str, one: Assigned) -> Iterator[Path]:

@@ -79,7 +79,8 @@ def compare(
     filters of `trace`. Raises what the calls raise.
     """
     if isinstance(function, BoundFunction | MethodType):  # the object is an argument, too
-        function, args = function.__func__, (function.__self__, *args)
+        owner: object = function.__self__
+        function, args = function.__func__, (owner, *args)
     by_table = rtol is None and atol is None
     rtol, atol = rtol or 0.0, atol or 0.0
     traces, results = [], []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ...lowering.diagnostic import CdError, CdNameError, CdTypeError, Span, nearest
 from ...lowering.ir.indexing import const, multiply
 from ..identity import is_library
@@ -70,6 +72,11 @@ def of_group(group: Group, name: str, span: Span) -> Value:
             helps=(f"did you mean `{close}`?",) if close else
             ("read its fields, and write here what its methods do",),
         )  # fmt: skip
+    if not fields and not hasattr(list if group.kind == "list" else tuple, name):
+        what, array = f"a {group.kind}", hasattr(np.ndarray, name)
+        helps = (f"make an array of it first: `np.array(...).{name}`",) if array else ()
+        text = f"{what} has no attribute `{name}`"
+        raise error("CD0414", CdNameError, text, span, helps=helps)
     return Bound(group, name)
 
 

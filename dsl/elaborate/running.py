@@ -322,7 +322,9 @@ def norm(
         summed = axes[0] if abs(kind) == 1 else axes[1]
         sums = total(site, size, Static(summed))
         left = axes[0] if abs(kind) != 1 else axes[1] - 1
-        return reducer("max" if kind > 0 else "min")(site, sums, Static(left))
+        if kind > 0:
+            return reducer("max")(site, sums, Static(left), initial=Static(0))
+        return reducer("min")(site, sums, Static(left))
     raise error(
         "CD0456", CdTypeError,
         f"the norm {kind!r} of {describe(values)} is not part of the language", site.span,
@@ -332,9 +334,10 @@ def norm(
 
 def _vector_norm(site: Site, size: Value, over: Value, ord: Value, keepdims: Value) -> Value:
     kind = constant(ord)
-    if kind == math.inf or kind == -math.inf:
-        name = "max" if kind == math.inf else "min"
-        return reducer(name)(site, size, over, keepdims=keepdims)
+    if kind == math.inf:
+        return reducer("max")(site, size, over, keepdims=keepdims, initial=Static(0))
+    if kind == -math.inf:
+        return reducer("min")(site, size, over, keepdims=keepdims)
     if kind == 0:
         dtype = array_of(site, size).kind.dtype
         return converted(site, count_nonzero(site, size, over, keepdims=keepdims), dtype)

@@ -71,3 +71,12 @@ def test_what_a_named_tuple_has_not_is_refused(name: str, help: str) -> None:
     with pytest.raises(pe.CdError, match="CD0414.*slope, start has no") as caught:
         pe.cd_from_source(f"def f(p):\n    return p.{name}\n")(_Line(1.0))
     assert help in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [((1, 2), "a tuple"), ([], "a list"), ([np.arange(3)] * 2, "a list")]
+)
+def test_tuples_and_lists_have_no_methods_of_arrays(given: Any, said: str) -> None:
+    with pytest.raises(pe.CdError, match=f"CD0414.*{said} has no attribute `sum`") as caught:
+        pe.cd_from_source("def f(x):\n    return x.sum()\n")(given)
+    assert "np.array" in str(caught.value)

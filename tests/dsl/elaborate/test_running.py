@@ -40,6 +40,7 @@ EXPRESSIONS = (
     "np.maximum.accumulate(x, axis=1)",
     "np.add.accumulate(k)",
     "np.multiply.accumulate(v)",
+    "np.linalg.norm(v[:0], np.inf)",
     "np.linalg.norm(x)",
     "np.linalg.norm(v)",
     "np.linalg.norm(x, axis=1)",

@@ -62,7 +62,7 @@ def test_named_tuples_with_other_fields_are_other_arguments() -> None:
 
 
 def test_joined_with_others_a_named_tuple_is_a_tuple() -> None:
-    with pytest.raises(pe.CdError, match="CD0434"):
+    with pytest.raises(pe.CdError, match="CD0414"):
         pe.cd_from_source("def f(p):\n    return (p + (1.0,)).slope\n")(_Line(1.0))
 
 

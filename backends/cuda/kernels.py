@@ -20,7 +20,7 @@ from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.expressions import Index
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.intervals import UNKNOWN, greater, smaller
-from ...lowering.ir.loops import Barrier, Check, For, Stmt
+from ...lowering.ir.loops import Barrier, Check, Comment, For, Stmt
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, reads, statements, uses, writes
 from ...lowering.schedule.elsewhere import Place, elsewhere
@@ -30,7 +30,7 @@ from ..emit.c_expression import Scope
 from ..emit.c_syntax import emit_body
 from ..emit.dialect import Dialect
 from ..emit.ends import LEAST, MOST, SIZE
-from ..emit.layout import STEP, broken
+from ..emit.layout import STEP, broken, comment
 from ..emit.names import Names, identifier
 from ..emit.source import Body, above
 from .arrivals import ARRIVED, Arrivals, arrivals_of
@@ -196,11 +196,12 @@ def emit_kernels(
     checks: bool,
     shapes: Sequence[Shape],
     known: Sequence[Bounds] = (),
+    comments: Sequence[Sequence[Comment]] = (),
 ) -> Text:
     """Return the text of kernels: loops of the kind `block`, in the order of their numbers.
 
     `checks` says whether anything in the program may fail, `shapes` how many blocks and threads run
-    each kernel, `known` what the host's numbers are between there.
+    each kernel, `known` what the host's numbers are between there, `comments` what is above each.
     """
     lines: list[str] = []
     spans: dict[int, Span] = {}
@@ -214,7 +215,8 @@ def emit_kernels(
         full = kernel.arrivals is not None and kernel.arrivals.is_light
         limits = bounds(held, kernel.threads, kernel.dynamic, full)
         head = _head(kernel, frame, limits)
-        top = [*broken(head, 0), "{", *_opening(kernel, frame, spaces)]
+        told = [comment(one.text, 0) for one in comments[number]] if comments else []
+        top = [*told, *broken(head, 0), "{", *_opening(kernel, frame, spaces)]
         body = emit_body(frame, (kernel.loop,), bodies)
         at = len(lines) + len(top)
         spans |= {at + line: span for line, span in body.spans.items()}

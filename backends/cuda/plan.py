@@ -202,7 +202,9 @@ def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) 
         if node.static_shape is not None and node.id in zeroed
     )  # fmt: skip
     checks = any(isinstance(stmt, Check) for stmt in statements(body))
-    text = emit_kernels(program.name, made.loops, spaces, checks, made.shapes, made.known)
+    text = emit_kernels(
+        program.name, made.loops, spaces, checks, made.shapes, made.known, made.comments
+    )
     return Plan(program, (*cleared, *steps), text, answers, device)
 
 
@@ -216,6 +218,12 @@ class _Making:
     shapes: list[Shape] = field(default_factory=list)
     known: list[Bounds] = field(default_factory=list)
     """What the host's numbers are between where kernels are launched."""
+    told: list[Comment] = field(default_factory=list)
+    """The comments since the last kernel."""
+    last: tuple[Comment, ...] = ()
+    """The last one of the last kernel."""
+    comments: list[tuple[Comment, ...]] = field(default_factory=list)
+    """What each kernel is under."""
     prints: int = 0
 
     def steps(self, body: Iterable[Stmt]) -> tuple[Step, ...]:
@@ -237,9 +245,10 @@ class _Making:
     def step(self, stmt: Stmt) -> Iterable[Step]:
         match stmt:
             case Comment():
+                self.told.append(stmt)
                 return ()
             case For(kind="block"):
-                return (self.launch(stmt),)
+                return (self.launch(stmt, self.taken(stmt)),)
             case For(symbol, lo, hi, step, body):
                 before, self.bounds = self.bounds, self.bounds.inside(stmt)
                 inner = self.steps(body)
@@ -272,9 +281,21 @@ class _Making:
         number = value if value.dtype is dtypes.int64 else Cast(value, dtypes.int64)
         return self.launch(alone((Store(Access(self.answers, (const(0),)), number),)))
 
-    def launch(self, loop: For) -> Launch:
-        """Return the launch of a kernel, which joins the others."""
+    def taken(self, kernel: For) -> tuple[Comment, ...]:
+        """Return the comments before a kernel; one without any goes on with the last statement, or
+        is the beginning of the first one."""
+        told, self.told = tuple(self.told), []
+        inside = (stmt for stmt in statements((kernel,)) if isinstance(stmt, Comment))
+        found = (*told, *inside)
+        if found and not self.last:
+            self.comments[:] = [one or found[:1] for one in self.comments]
+        self.last = found[-1:] or self.last
+        return told if found else self.last
+
+    def launch(self, loop: For, comments: tuple[Comment, ...] = ()) -> Launch:
+        """Return the launch of a kernel under comments, which joins the others."""
         self.loops.append(loop)
+        self.comments.append(comments)
         self.known.append(self.bounds)
         loops = _grid(loop)
         grid = tuple(_rounds(one, loops[:at:-1], self.bounds) for at, one in enumerate(loops))

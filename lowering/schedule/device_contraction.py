@@ -66,6 +66,8 @@ class Contraction:
     """The temporaries that each point has of its own."""
     counted: bool
     """Whether the terms are only counted: then it is left open how they are rounded."""
+    told: tuple[Comment, ...] = ()
+    """The statements that the band comes from."""
 
 
 def contraction(found: Band) -> Contraction | None:
@@ -92,7 +94,8 @@ def contraction(found: Band) -> Contraction | None:
         return None
     counted = is_counted(update, frozenset(one.symbol for one in terms))
     made = _sided(found, terms, start, factors, tuple(rest))
-    return None if made is None else replace(made, counted=counted)
+    told = tuple(s for s in (*found.inner, *inner) if isinstance(s, Comment))
+    return None if made is None else replace(made, counted=counted, told=told)
 
 
 def _factors(update: Update, total: Node) -> tuple[Expr, Expr, DType] | None:

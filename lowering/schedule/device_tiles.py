@@ -99,7 +99,8 @@ def tiles(found: Band, facts: Facts, fresh: Fresh) -> Made | None:
 def in_blocks(
     what: Contraction, sides: Iterable[tuple[Side, int]], body: tuple[Stmt, ...], fresh: Fresh
 ) -> tuple[Stmt, ...]:
-    """Return what a block does in a loop of blocks for each tile, given how far a side of it goes.
+    """Return what a block does in a loop of blocks for each tile, given how far a side of it goes,
+    under the statements that this comes from.
 
     All loops on which both factors depend are counted as one: a grid has three axes.
     """
@@ -111,7 +112,7 @@ def in_blocks(
     for side, extent in sides:
         count = floordiv(side.size + (extent - 1), const(extent))
         blocks.append(For(side.tile, const(0), count, 1, (), "block"))
-    return around(blocks, body)
+    return around(blocks, (*what.told, *body))
 
 
 def zero(node: Node) -> Const:

@@ -148,3 +148,33 @@ def test_rows_are_those_of_the_code() -> None:
 def test_other_code_has_no_kernels(name: str) -> None:
     function = pe.cd_from_source(TEXT, {"np": np}, backend=name)
     assert not function.explain(np.zeros(3), np.ones(3)).kernels
+
+
+PRODUCT = "def f(a, b):\n    c = a @ b\n    return np.maximum(c, 0)\n"
+ROWS = "def f(a, b):\n    s[i] = sum(a[i, k])\n    return s\n"
+COLUMNS = "def f(a, b):\n    return a.sum(axis=0)\n"
+ADDED = "def f(a, b):\n    b[i, j] += a[i, k] * a[k, j]\n"
+RUNNING = "def f(a, b):\n    return np.cumsum(a)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (PRODUCT, ["c = a @ b", "return np.maximum(c, 0)"]),
+        (ROWS, ["s[i] = sum(a[i, k])"]),
+        (COLUMNS, ["return a.sum(axis=0)"]),
+        (ADDED, ["b[i, j] += a[i, k] * a[k, j]"]),
+        (RUNNING, ["np.cumsum(a)"]),
+    ],
+)
+def test_the_text_of_kernels_has_the_statements_that_they_come_from(
+    text: str, told: list[str]
+) -> None:
+    function, given = pe.cd_from_source(text, {"np": np}), [np.zeros((640, 640), "f4")] * 2
+    with installed(backend(compiler=Nothing)):
+        code = function.on("cuda").explain(*given).code
+    kernels = [part for part in code.split("\n}\n") if "__global__" in part]
+    assert len(kernels) >= 1
+    for kernel in kernels:
+        assert any(f"/* {one} */" in kernel for one in told), kernel
+    assert all(f"/* {one} */" in code for one in told)

@@ -1,3 +1,4 @@
+/* y[:] = x.sum(axis=0) */
 extern "C" __global__ void __launch_bounds__(224, HELD_THREADS/224)
         pe_f_0(const float *__restrict__ x, float *y_acc_chunks, float *y, uint32_t *arrived)
 {

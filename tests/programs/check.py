@@ -292,7 +292,8 @@ def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None
     program = case.program
     if expected.undefined:
         return  # ours saturates; what NumPy gives depends on the machine
-    if re.search(r"^ +(for|while|if) | if |\bm(ax|in)\(", program.text, re.MULTILINE):
+    joined = re.search(r"^ +(for|while|if) | if |\bm(ax|in)\(", program.text, re.MULTILINE)
+    if joined or program.calls:  # a view at an integer of the call is returned as a copy
         expected = _may_copy(_joined(expected, outcome), outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
     if why is not None and not _inexact(program, expected):

@@ -123,8 +123,11 @@ def reshape_method(site: Site, a: Value, *shape: Value, order: Value = Static("C
 
 def ravel(site: Site, a: Value, order: Value = Static("C")) -> Value:
     """Return all elements along one axis: a view where they follow each other in memory."""
-    flat = elements(site, a, order)
-    if is_in_order(site, flat, range(1)):
+    array, flat = array_of(site, a), elements(site, a, order)
+    rising = range(array.rank)
+    ways = {"C": [rising], "F": [rising[::-1]], "A": [rising, rising[::-1]]}
+    how = text_of(site, order, "order", ("C", "A", "F"))
+    if any(is_in_order(site, array, way) for way in ways[how]):
         return flat
     return Array(flat.axes, flat.shape, flat.body, flat.kind, copied=True)
 

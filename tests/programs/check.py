@@ -38,7 +38,7 @@ from plusequals.lowering.pipeline import optimize
 
 from . import batch
 from .devices import OnDevice, on_device, orders
-from .model import Program, plain
+from .model import Owner, Program, plain
 from .open_sizes import after_another_value, open_sizes
 from .outcomes import Outcome, difference, near, nudged, nudged_all, run
 from .thresholds import lowered
@@ -284,7 +284,11 @@ def called(
 ) -> Any:
     """Return what a function gives, with what it captures set in its names."""
     names.update((name, arguments[name]) for name in program.captured)
-    return function(*(one for name, one in arguments.items() if name not in program.captured))
+    around = program.captured | program.owned
+    given = [one for name, one in arguments.items() if name not in around]
+    if program.owned:
+        given.append(Owner(**{name: arguments[name] for name in program.owned}))
+    return function(*given)
 
 
 def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None:

@@ -101,8 +101,11 @@ def _called(program: Program) -> list[str]:
     if not program.calls:
         return []
     calls = (f"        ({', '.join(map(_spec, call))},)," for call in program.calls)
-    captured = ", ".join(f'"{name}"' for name in sorted(program.captured))
-    around = [f"    captured=frozenset([{captured}]),"] if captured else []
+    fields = ("captured", program.captured), ("owned", program.owned)
+    around = [
+        "    {}=frozenset([{}]),".format(field, ", ".join(f'"{name}"' for name in sorted(names)))
+        for field, names in fields if names
+    ]  # fmt: skip
     return ["    calls=(", *calls, "    ),", f"    orders={program.orders},", *around]
 
 

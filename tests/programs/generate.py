@@ -39,7 +39,8 @@ def generate(rng: random.Random, kind: str | None = None, dynamic: bool = False)
         try:
             chosen = kind or rng.choice((*NOTATIONS, "python") if dynamic else NOTATIONS)
             if chosen == "python":
-                return python_text.program(rng, dynamic)
+                made = python_text.program(rng, dynamic)
+                return _with_owner(rng, made) if dynamic else made
             if chosen in SIZED:
                 return scratch_text.program(rng, large=chosen == "large")
             return _program(rng, chosen, dynamic)
@@ -109,7 +110,26 @@ def _program(rng: random.Random, kind: str, dynamic: bool) -> Program:
     made = Program(text, tuple(w.args), tier, w.reorders, rounds, features, captured=outside)
     for name in sorted(outside):
         made = _renamed(made, name, name.upper())  # which is no index letter
-    return made
+    return _with_owner(rng, made) if dynamic and kind == "array" else made
+
+
+def _with_owner(rng: random.Random, program: Program) -> Program:
+    """Return the program with some of its arguments in attributes of an object, sometimes."""
+    if rng.random() < 0.7:
+        return program
+    views = {name for spec in program.args if spec.view for name in (spec.name, spec.view[0])}
+    owned = [
+        spec.name for spec in program.args
+        if spec.name not in views | program.captured and rng.random() < 0.5
+    ]  # fmt: skip
+    _, text = program.text.split("\n", 1)
+    owned = [one for one in owned if not re.search(rf"\b{one}(, \w+)* \W{{0,2}}= ", text)]
+    for name in owned:
+        text = re.sub(rf"\b{name}\b", f"own.{name}", text)
+    around = {*owned, *program.captured}
+    names = [spec.name for spec in program.args if spec.name not in around]
+    head = f"def f({', '.join([*names, *(['own'] if owned else [])])}):"
+    return replace(program, text=f"{head}\n{text}", owned=frozenset(owned))
 
 
 def _renamed(program: Program, name: str, other: str) -> Program:

@@ -55,6 +55,13 @@ class ArgSpec:
         return self.dtype not in _SCALARS
 
 
+class Owner:
+    """An object with attributes, for a function to read."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A function `f` in the language, and the same one for plain Python and NumPy."""
@@ -73,6 +80,8 @@ class Program:
     """Which of these calls each process makes, in this order."""
     captured: frozenset[str] = frozenset()
     """Those of the names of `args` that are no parameters, but names of the module."""
+    owned: frozenset[str] = frozenset()
+    """Those that are attributes of an object, which the last parameter, `own`, is."""
 
     def make(self) -> dict[str, Any]:
         """Return new arguments by name."""

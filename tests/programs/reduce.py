@@ -165,7 +165,9 @@ def _written(tree: ast.Module) -> str:
 
 
 def _without_arguments(program: Program) -> Iterator[Program]:
-    used = {n.id for n in ast.walk(ast.parse(program.text)) if isinstance(n, ast.Name)}
+    nodes = list(ast.walk(ast.parse(program.text)))
+    used = {n.id for n in nodes if isinstance(n, ast.Name)}
+    used |= {n.attr for n in nodes if isinstance(n, ast.Attribute)}
     bases = {spec.view[0] for spec in program.args if spec.view}
     for spec in program.args:
         if spec.name not in used | bases:
@@ -174,8 +176,10 @@ def _without_arguments(program: Program) -> Iterator[Program]:
                 for one in (program.args, *program.calls)
             )
             text = _without_parameter(program.text, spec.name)
-            captured = program.captured - {spec.name}
-            yield replace(program, args=args, calls=tuple(calls), text=text, captured=captured)
+            yield replace(
+                program, args=args, calls=tuple(calls), text=text,
+                captured=program.captured - {spec.name}, owned=program.owned - {spec.name},
+            )  # fmt: skip
 
 
 def _with_fewer_calls(program: Program) -> Iterator[Program]:

@@ -52,7 +52,7 @@ from .keys import describe_input, quick_key
 from .reasons import Situation, path_text, why
 from .sizes import Specs, why_wanted
 from .source import MISSING
-from .tables import Opened, Table, keep, keep_open, known_after_all, to_be_known
+from .tables import MOST, Opened, Table, keep, keep_open, known_after_all, to_be_known
 
 if TYPE_CHECKING:
     from . import checked
@@ -151,6 +151,8 @@ class Specialisations(Locked):
                 self._add_statics(made)
                 key = self._key(arguments, self._statics)
             keep(table.alone, key, made)
+            if len(table.alone) > MOST:  # of calls that are in vain, too
+                del table.alone[next(iter(table.alone))]
             return made.match(arguments, key)
         return None
 

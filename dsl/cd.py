@@ -322,14 +322,17 @@ class CdFunction(_Called[P, T]):
     ) -> Compiled:
         """Return the function compiled for tensors, to be linked into contexts of streams.
 
-        Tensors are bound; arrays and numbers only say what each call of a routine will give.
+        Tensors are bound; arrays and numbers only say what each call of a routine will give. It has
+        the function's name and its comments, `step_smooth_then_scale`, where no `name` is given.
         `inline={t: first}` computes the virtual tensor `t` again, as what `first` is compiled of
         does. Raises what compiling a call raises, except for what only a backend finds, and
         CdTypeError CD0855 or CD0856 where `inline` is wrong or `t` cannot be computed again.
         """
         arguments = self._bind(args, kwargs)
         form = self._forms.apart(arguments)
-        return compiled.compiled(form, arguments, name or self.__name__, inline)
+        return compiled.compiled(
+            form, arguments, name or compiled.name_of(self.__name__, form), inline
+        )
 
     def specialise(self, *args: P.args, **kwargs: P.kwargs) -> Specialisation:
         """Return the form for arguments, compiled and kept as by a call, without running it."""

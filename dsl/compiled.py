@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,13 +15,16 @@ from ..backends.runtime.inlined import inlined
 from ..backends.runtime.routine import Compiled
 from ..backends.runtime.slots import Fleeting, Given, Resident, Slot
 from ..lowering.diagnostic import CdTypeError, Diagnostic, Label
-from ..lowering.ir.assignments import Parameter, Procedure
+from ..lowering.ir.assignments import Block, Parameter, Procedure
 from .elaborate.inputs import MERGED
 from .elaborate.typed import Updating
 from .elaborate.values import Path
 from .forms import Arguments, Getter, Specialisation
 from .results import returned
 from .tracing.recording import recording_of
+
+LONGEST = 80
+"""A longer name of a routine is cut."""
 
 
 def compiled(
@@ -51,6 +55,18 @@ def compiled(
         tuple(_fleeting(form, arguments)),
     )  # fmt: skip
     return made if inline is None else inlined(made, inline, _codes)
+
+
+def name_of(function: str, form: Specialisation) -> str:
+    """Return what a routine is called that is given no name: the function's name, and the texts of
+    its comments, those of functions that it calls left out."""
+    texts = (
+        one.comment for one in form.typed.procedure.body
+        if isinstance(one, Block) and one.span.text.startswith("with")
+    )  # fmt: skip
+    words = (re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") for text in texts)
+    told = "_then_".join(dict.fromkeys(filter(None, words)))
+    return f"{function}_{told}"[:LONGEST].rstrip("_") if told else function
 
 
 def _returned(

@@ -55,6 +55,29 @@ def test_a_method_is_compiled_for_its_object() -> None:
     assert other.w.numpy().tolist() == [1.5] * 3 and net.w.numpy().tolist() == [3, 3, 3]
 
 
+def half(x):
+    return x * 0.5
+
+
+def test_comments_are_part_of_the_name_of_a_routine() -> None:
+    @cd
+    def step(p):
+        with comment("smooth, twice"):
+            p[i] = half(p[i])
+            p[...] = half(p)
+        p[0] = 1.0
+        with comment("shift by 1"):
+            p[i] += 1
+
+    p = pe.tensor("p", 3, dtype="float64", init=4.0)
+    code = step.compile(p)
+    assert code.name == "step_smooth_twice_then_shift_by_1"
+    routine = code.link(pe.device("numpy").stream().context())
+    assert "step_smooth_twice_then_shift_by_1" in repr(routine)
+    assert step.compile(p, name="other").name == "other"
+    assert cd(half).compile(np.ones(2)).name == "half"
+
+
 def test_an_argument_that_comes_back_is_that_of_the_call() -> None:
     p, shift = pe.tensor("p", 3, dtype="float64", init=1.0), np.ones(3)
 

@@ -163,6 +163,9 @@ def _close(
         and not (same_binding(frame.names[name], entry[name]) and _kept(frame, name, entry[name]))
     ]
     lasting = [name for name in changed if name in live]
+    numbers = [name for name in lasting if is_number(entry[name])]
+    if 0 < len(numbers) < len(lasting):
+        return numbers  # arrays that are exchanged are seen once these have slots
     if lasting and _permute(frame, entry, lasting, live, statement):
         lasting = []
         for name in changed:

@@ -52,6 +52,7 @@ from .frame import (
     names_in,
     plain_names,
     rebound_names,
+    sources,
 )
 from .inputs import Inputs, Spec
 from .merging import check_merges
@@ -406,7 +407,7 @@ def _updating(frame: Frame, item: Return, results: list[Node]) -> Return:
                 node = ctx.variable(key, number, one.span)
                 value: Value = Scalar(Read(node, ()), number.kind)
             case value:
-                pass
+                _require_one(frame, key, value, one.span)
         given = None
         if not object_attributes.is_certain(frame, key):
             flag = frame.names[key + object_attributes.SET]
@@ -414,6 +415,31 @@ def _updating(frame: Frame, item: Return, results: list[Node]) -> Return:
         made = _returned(ctx, inputs, value, results, function)
         found.append(Update(one.owner.path, one.name, made, given))
     return Updating(item, tuple(found))
+
+
+def _require_one(frame: Frame, key: str, value: Value, span: Span) -> None:
+    """Refuse (CD0208) to set an attribute to a copy of an array that Python would share with what
+    the caller sees: another attribute, or an input."""
+    if not isinstance(value, Array) or value.base is None:
+        return
+    inputs, node = frame.inputs, value.base.node
+    seen = [(one, str(path)) for path, one in inputs.nodes.items()]
+    seen += [
+        (other.base.node, name)
+        for name, other in object_attributes.states(frame, frame.names).items()
+        if isinstance(other, Array) and other.base is not None
+    ]
+    bases = sources(frame, node)
+    if node not in frame.ctx.exchanged:  # else it is handed out as a copy
+        bases -= {node}
+    given = inputs.nodes.get(inputs.assigned[key].path)
+    shared = [name for one, name in seen if one in bases and name != key and one is not given]
+    if shared:
+        raise error(
+            "CD0208", CdTypeError, f"`{key}` and `{shared[0]}` are one array in Python, on some "
+            "paths, and two here", span,
+            helps=(f"copy where it gets the other's array: `{key} = {shared[0]}.copy()`",),
+        )  # fmt: skip
 
 
 def _returned_array(

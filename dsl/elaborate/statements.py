@@ -22,7 +22,7 @@ from .. import surface as s
 from . import object_attributes, shaping
 from .arrays import as_array, describe
 from .called import naming
-from .carried import closed_over
+from .carried import closed_over, same_binding
 from .context import NeedStatic, error
 from .expressions import attribute, default_values, elements, evaluate, subscript_value
 from .frame import EXIT, RESULT, Frame, names_in
@@ -412,6 +412,36 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
             assert isinstance(target, s.Name), "only a name is bound to what is no place"
             bindings.bind(frame, target.id, value, span)
         return
+    if isinstance(target, s.Attribute) and isinstance(owner, Opaque):
+        _update_attribute(frame, statement, owner, (place, old), value)
+    else:
+        _update(frame, statement, (place, old), value)
+
+
+def _update_attribute(
+    frame: Frame,
+    statement: s.Augment,
+    owner: Opaque,
+    places: tuple[Array | Masked, Value],
+    value: Value,
+) -> None:
+    """Update an array in place, which the attribute is whatever the value has made of it."""
+    target = statement.target
+    assert isinstance(target, s.Attribute), "an attribute of an object is one"
+    _update(frame, statement, places, value)
+    now = attribute(frame, owner, target.name, target.span)
+    if not same_binding(now, places[0]):
+        object_attributes.assign(frame, owner, target, places[0], statement.span, statement.op)
+
+
+def _update(
+    frame: Frame,
+    statement: s.Augment,
+    places: tuple[Array | Masked, Value],
+    value: Value,
+) -> None:
+    """Update a place that held something, in place."""
+    (place, old), span = places, statement.span
     powers = statement.op == "**" and (isinstance(place, Masked) or place.view is not None)
     if powers or old is not place:  # powers have rules and checks of their own
         assign(frame.ctx, place, binary(frame, statement.op, old, value, span), span)

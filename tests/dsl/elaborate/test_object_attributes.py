@@ -138,6 +138,17 @@ def arrays_in_a_loop(self: Any, dt: Any) -> None:
         self.renew()
 
 
+def updates_what_it_was(self: Any, dt: Any) -> None:
+    def renewed() -> Any:
+        self.renew()
+        return self.t
+
+    self.u += renewed() + dt
+    for _ in range(2):
+        self.t = self.u[1]
+        self.u, self.v = self.v, self.u
+
+
 def leaves_early(self: Any, dt: Any) -> Any:
     self.t += dt
     if self.u[0] < 1.0:
@@ -160,7 +171,7 @@ def plain(value: Any) -> Any:
 
 FUNCTIONS = [
     counts, replaces, types_change, numpy_types, of_attributes, by_methods, in_a_loop, in_a_while,
-    in_branches, arrays, arrays_in_a_loop, leaves_early,
+    in_branches, arrays, arrays_in_a_loop, updates_what_it_was, leaves_early,
 ]  # fmt: skip
 
 
@@ -288,7 +299,20 @@ def sets_a_text(self: Any, x: Any) -> None:
         self.name = self.name + "b"
 
 
+def shares_in_a_loop(self: Any, x: Any) -> None:
+    for _ in range(3):
+        self.u = self.u * x
+        self.v = self.u
+
+
+def shares_on_one_side(self: Any, x: Any) -> None:
+    if x > 0:
+        self.v = self.u
+
+
 REFUSED = [
+    (shares_in_a_loop, "CD0208", "`self.v` and `self.u` are one array in Python"),
+    (shares_on_one_side, "CD0202", "`self.v` may be one of two arrays"),
     (sets_on_one_side, "CD0202", "`self.new` is set on one side of an `if` only"),
     (sets_a_property, "CD0418", "`self.level = ...` would rebind a property of a Ruled"),
     (sets_a_function, "CD0418", "`self.f = ...` would rebind an attribute to a function"),

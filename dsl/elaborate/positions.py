@@ -190,7 +190,8 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
         ),
     )
     if not isinstance(at, Affine) or at.constant == 0:
-        raise error("CD0503", CdValueError, text, span, helps=helps)
+        kind = CdValueError if isinstance(at, Affine) else CdIndexError  # of a letter
+        raise error("CD0503", kind, text, span, helps=helps)
     ctx.prefer_static(at)
     if at.constant is None and not ctx.known.nonnegative(at - 1):
         fault = Fault("CD0503", "CdValueError", f"{text}, and is {{0}}", helps)

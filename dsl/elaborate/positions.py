@@ -6,12 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdIndexError, CdTypeError, CdValueError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import (
     Apply,
+    Cast,
+    Const,
     Domain,
     Dynamic,
     Expr,
@@ -33,13 +37,13 @@ from ...lowering.ir.indexing import (
     substitute,
     var,
 )  # fmt: skip
-from ...lowering.ir.ops import OPS
+from ...lowering.ir.ops import OPS, Op
 from .arrays import as_scalar, describe
 from .constant_tables import require_known
 from .context import Context, compare, error
 from .outside import index_fault
 from .types import FALSE, both, cast
-from .values import Array, Edge, Section, Static, Value
+from .values import Array, Edge, Scalar, Section, Static, Value
 
 _WAYS_TO_INDEX = (
     ("give a whole number: `0`, `n - 1`",),
@@ -133,7 +137,76 @@ def cut_of(ctx: Context, section: Section, extent: Affine, span: Span) -> Cut:
     start_at, gap = _ends(ctx, lower, upper, extent, step < 0, span)
     if abs(step) > 1:  # a large step would wrap if it were added
         gap = floordiv(gap - 1, const(abs(step))) + 1
-    return Cut(start_at, stride, ctx.known.maximum(gap, const(0)))
+    cut = Cut(start_at, stride, ctx.known.maximum(gap, const(0)))
+    width = _width(section, extent)
+    return cut if width is None else _of_width(ctx, cut, width, extent, span)
+
+
+def _width(section: Section, extent: Affine) -> int | None:
+    """Return by how much the second bound of a slice is above the first, None where that varies.
+
+    Nowhere does the slice take more, whatever the signs of its bounds are and wherever they wrap.
+    """
+    ends = [None if one is None else _linear(one, extent) for one in (section.lower, section.upper)]
+    if ends[0] is None or ends[1] is None:
+        return None
+    (first, low), (second, high) = ends[0], ends[1]
+    return high - low if first == second else None
+
+
+def _linear(value: Value, extent: Affine) -> tuple[dict[object, int], int] | None:
+    """Return a bound as multiples of what varies, and a constant."""
+    if isinstance(value, Static):
+        return ({}, int(value.value)) if isinstance(value.value, int | np.integer) else None
+    if not isinstance(value, Scalar) or value.kind.dtype.kind not in "iu":
+        return None
+    terms: dict[object, int] = {}
+    offset = _add_terms(terms, value.expr, 1, extent)
+    return {atom: k for atom, k in terms.items() if k}, offset
+
+
+def _add_terms(terms: dict[object, int], expr: Expr, by: int, extent: Affine) -> int:
+    """Add a multiple of an integer to its terms; return its constant.
+
+    Of types that wrap inside of an axis, which a number from its end may do, none is looked into.
+    """
+    wide = expr.dtype.kind == "u" or expr.dtype.bits == 64
+    wide |= extent.constant is not None and extent.constant <= 1 << (expr.dtype.bits - 1)
+    match expr:
+        case Position(index):
+            for atom, k in index.terms:
+                terms[atom] = terms.get(atom, 0) + by * k
+            return by * index.offset
+        case Const(number):
+            return by * int(number)
+        case Cast(inner) if inner.dtype.kind in "iu" and inner.dtype.bits <= expr.dtype.bits:
+            return _add_terms(terms, inner, by, extent)
+        case Apply(Op(name="add" | "sub" as name), (left, right)) if wide:
+            other = by if name == "add" else -by
+            return _add_terms(terms, left, by, extent) + _add_terms(terms, right, other, extent)
+        case Apply(Op(name="neg"), (inner,)) if wide:
+            return _add_terms(terms, inner, -by, extent)
+        case Apply(Op(name="mul"), (Const(k), inner) | (inner, Const(k))) if wide:
+            return _add_terms(terms, inner, by * int(k), extent)
+        case _:
+            terms[expr] = terms.get(expr, 0) + by
+            return 0
+
+
+def _of_width(ctx: Context, cut: Cut, width: int, extent: Affine, span: Span) -> Cut:
+    """Return a cut that is known to take no more than its bounds are apart."""
+    known, step = ctx.known, cut.step.constant
+    assert step is not None, "its sign is known"
+    most = max(0, -(-(width if step > 0 else -width) // abs(step)))
+    if most == 0:
+        return Cut(cut.start, cut.step, const(0))
+    if known.nonnegative(const(most) - cut.extent) or abs(step) > 1 and most > 1:
+        return cut
+    count = ctx.let("count", Position(cut.extent), span)
+    start = ctx.let("start", Position(cut.start), span)
+    ends = (const(0), extent - var(count)) if step > 0 else (var(count) - 1, extent - 1)
+    ctx.known = known.with_bounds(count, const(0), const(most)).with_bounds(start, *ends)
+    return Cut(var(start), cut.step, var(count))
 
 
 def _ends(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,35 @@ def test_no_element_does_not(backend: str) -> None:
         assert y.tolist() == [[n] * (n + 1)] * n
         with pytest.raises(ValueError, match=f"sizes 0 and {n + 1} differ"):
             function(y, np.ones((n, n)), np.array([n + 1]))
+
+
+def _of_data(a: Any, at: Any) -> Any:
+    k = at[0]
+    best = a[:, 0].argmax()
+    a[best : best + 1] = a - a[k : k + 1] if len(a) == 1 else a[k - 1 : k]
+    while k < 2:
+        a = a / (1 + a[:, k : k + 1])
+        a[k + 1 :, k + 1 :] -= a[k + 1 :, k : k + 1] * a[k : k + 1, k + 1 :]
+        k += 1
+    return a, a[k + 1 : k : -1] * a[:1], a[2 * k : 2 * (k + 1)]
+
+
+def test_one_element_at_a_place_that_is_data_goes_over_others(backend: str) -> None:
+    function = pe.cd(_of_data).on(backend)
+    for n, at in ((3, 1), (5, 2), (6, 1), (7, 3)):
+        a = (np.arange(float(n * (n + 1))) % 7).reshape(n, n + 1)
+        for dtype in (np.int64, np.uint8):
+            got, want = (f(a.copy(), np.array([at], dtype)) for f in (function, _of_data))
+            for one, other in zip(got, want, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_one_element_at_an_integer_of_many_values_goes_over_others() -> None:
+    function = pe.cd_from_source("def f(x, y, k):\n    return x[k:k + 1] * y, x[k + 1:k:-1] + y\n")
+    x = np.arange(1.0, 6)
+    for k in (0, 1, 2, 3, -2, -3, -5):
+        for one, other in zip(function(x, x * 2, k), (x[k] * x * 2, x[k + 1] + x * 2), strict=True):
+            np.testing.assert_array_equal(one, other)
+    for k in (-1, 5, 100, -100):
+        with pytest.raises(pe.CdError, match="CD0301.*sizes 0 and 5 differ"):
+            function(x, x * 2, k)

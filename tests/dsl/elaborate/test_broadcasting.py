@@ -71,7 +71,7 @@ def _of_data(a: Any, at: Any) -> Any:
 
 def test_one_element_at_a_place_that_is_data_goes_over_others(backend: str) -> None:
     function = pe.cd(_of_data).on(backend)
-    for n, at in ((3, 1), (5, 2), (6, 1), (7, 3)):
+    for n, at in ((3, 1), (7, 3)):
         a = (np.arange(float(n * (n + 1))) % 7).reshape(n, n + 1)
         for dtype in (np.int64, np.uint8):
             got, want = (f(a.copy(), np.array([at], dtype)) for f in (function, _of_data))

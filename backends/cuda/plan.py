@@ -285,8 +285,8 @@ class _Making:
         """Return the comments before a kernel; one without any goes on with the last statement, or
         is the beginning of the first one."""
         told, self.told = tuple(self.told), []
-        inside = (stmt for stmt in statements((kernel,)) if isinstance(stmt, Comment))
-        found = (*told, *inside)
+        body: tuple[Stmt, ...] = (kernel,)
+        found = (*told, *(stmt for stmt in statements(body) if isinstance(stmt, Comment)))
         if found and not self.last:
             self.comments[:] = [one or found[:1] for one in self.comments]
         self.last = found[-1:] or self.last

@@ -212,7 +212,7 @@ def _require_bindable(
     """Refuse (CD0418) what Python would not do by binding a name in the object."""
     name, span = target.name, target.span
     ctx, kind = frame.ctx, type(owner.value)
-    what, outside = f"of a {kind.__name__}", "return the new value, and assign it outside"
+    what, outside = f"of `{kind.__name__}`", "return the new value, and assign it outside"
     found = getattr_static(kind, name, MISSING)
     slot = isinstance(found, types.MemberDescriptorType)
     if ctx.pointwise or ctx.conditions:

@@ -60,8 +60,8 @@ def f(y):
     return y
 
 === captured_attribute_assigned: np.ones(3)
-class A: pass
-a = A(); a.w = np.ones(3)
+class A: w = property(lambda self: 1.0)
+a = A()
 ---
 def f(y):
     a.w = y

@@ -314,7 +314,7 @@ REFUSED = [
     (shares_in_a_loop, "CD0208", "`self.v` and `self.u` are one array in Python"),
     (shares_on_one_side, "CD0202", "`self.v` may be one of two arrays"),
     (sets_on_one_side, "CD0202", "`self.new` is set on one side of an `if` only"),
-    (sets_a_property, "CD0418", "`self.level = ...` would rebind a property of a Ruled"),
+    (sets_a_property, "CD0418", "`self.level = ...` would rebind a property of `Ruled`"),
     (sets_a_function, "CD0418", "`self.f = ...` would rebind an attribute to a function"),
     (sets_in_an_expression, "CD0418", "`self.t [+]= ...` would run where a test inside an"),
     (sets_at_every_point, "CD0418", "`self.t [+]= ...` would run at every point"),

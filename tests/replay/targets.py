@@ -1,0 +1,71 @@
+"""The targets that programs are lowered for, which no machine, variable or setting changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from plusequals.backends.cuda.verbs import Properties
+from plusequals.lowering import settings
+from plusequals.lowering.settings import Settings
+from plusequals.lowering.target import Target
+
+Profile = Literal["default", "strict"]
+Size = Literal["static", "dynamic"]
+PROFILES: tuple[Profile, ...] = ("default", "strict")
+SIZES: tuple[Size, ...] = ("static", "dynamic")
+
+NARROW = Target(
+    "cc", vector_bits=256, vector_registers=16, threads=8, parallel_from=400_000,
+    l1_bytes=32 << 10, l2_bytes=512 << 10, l3_bytes=32 << 20, streams=1, stack_bytes=4096,
+    schedule=True, fma=True,
+)  # fmt: skip
+WIDE = replace(
+    NARROW, vector_bits=512, vector_registers=32, threads=32, l1_bytes=48 << 10, l2_bytes=2 << 20,
+    l3_bytes=60 << 20, streams=4,
+)  # fmt: skip
+DEVICE = Properties(
+    "replay", architecture=(9, 0), multiprocessors=132, memory=80 << 30,
+    most_shared_bytes=227 << 10,
+)  # fmt: skip
+PROCESSORS = {"cc-256": NARROW, "cc-512": WIDE}
+CUDA = "cuda-90"
+TARGETS = (*PROCESSORS, CUDA)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to lower a program."""
+
+    size: Size
+    target: str
+    profile: Profile
+
+    def __str__(self) -> str:
+        return f"{self.size} {self.target} {self.profile}"
+
+
+EVERY = tuple(
+    Variant(size, target, profile) for size in SIZES for target in TARGETS for profile in PROFILES
+)
+
+
+def some(number: int) -> tuple[Variant, ...]:
+    """Return half of the variants, so that two neighbouring numbers have all of them."""
+    return tuple(one for at, one in enumerate(EVERY) if (at + at // 2 + number) % 2)
+
+
+def processor(name: str, profile: Profile) -> Target:
+    """Return a processor as a schedule under that profile sees it."""
+    return replace(PROCESSORS[name], reorders=profile == "default")
+
+
+@contextmanager
+def fixed(**changes: Any) -> Iterator[None]:
+    """Have every setting at its default inside of the `with`, whatever the environment says."""
+    default = Settings()
+    given = {one.name: getattr(default, one.name) for one in fields(default)}
+    with settings.override(**(given | {"cache": False} | changes)):
+        yield

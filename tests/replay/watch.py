@@ -23,13 +23,17 @@ Observe = Callable[[str, Program, Program], None]
 
 REWRITING = ("plusequals.lowering.schedule.prepared", "plusequals.lowering.schedule.grid")
 """The modules whose functions call the rewritings."""
-MAPPING = "plusequals.lowering.schedule.grid"
-"""The module that decides how each nest is mapped."""
-MAPPINGS = (
-    "tensor_tiles", "tiles", "divided", "segments", "rows_of", "distributed", "columns", "points",
-    "rows", "apart", "scan", "prefix", "scattered", "owners", "separated", "one_block", "alone",
-)  # fmt: skip
-"""Its functions that return kernels, or nests for kernels, and None where they do not apply."""
+DECIDING = {
+    "plusequals.lowering.schedule.grid": (
+        "tensor_tiles", "tiles", "divided", "segments", "rows_of", "distributed", "columns",
+        "points", "rows", "apart", "scan", "prefix", "scattered", "owners", "separated",
+        "one_block", "alone",
+    ),
+    "plusequals.lowering.schedule.finish": ("joined",),
+}  # fmt: skip
+"""By module the functions that return kernels, or nests for kernels, and None where they do not
+apply: the mappings."""
+MAPPINGS = tuple(name for names in DECIDING.values() for name in names)
 
 
 @contextmanager
@@ -44,10 +48,11 @@ def watched(observe: Observe, fired: Counter[str]) -> Iterator[None]:
                 if name not in MAPPINGS:
                     one = _rewriting(function, observe)
                     stack.enter_context(patch.object(module, name, one))
-        module = import_module(MAPPING)
-        for name in MAPPINGS:
-            one = _mapping(getattr(module, name), fired)
-            stack.enter_context(patch.object(module, name, one))
+        for path, names in DECIDING.items():
+            module = import_module(path)
+            for name in names:
+                one = _mapping(getattr(module, name), fired)
+                stack.enter_context(patch.object(module, name, one))
         yield
 
 

@@ -1,4 +1,9 @@
-"""Which passes, rewritings and mappings change how many programs of a recording."""
+"""Which passes, rewritings and mappings change how many programs of a recording.
+
+A program counts as changed where its printed loops are others. Of the passes that fire on none, a
+`*` marks those that made another program which is printed as the one before: what they did, if it
+was anything, is an annotation, or shows in the text alone.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +24,15 @@ class Fires:
 
     programs: int = 0
     found: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    silent: dict[str, set[str]] = field(default_factory=dict)
+    """The passes that made programs which are printed as those before."""
 
     def __str__(self) -> str:
         lines = [f"{self.programs} programs"]
         for backend, rows in self.found.items():
             lines += [f"\n{backend}:", *(_line(name, some) for name, some in rows.items() if some)]
-            none = [name for name, some in rows.items() if not some]
+            silent = self.silent.get(backend, ())
+            none = [name + "*" * (name in silent) for name, some in rows.items() if not some]
             lines.append(f"  on none ({len(none)}): {', '.join(none) or '-'}")
         return "\n".join(lines)
 
@@ -48,7 +56,7 @@ def fires(recording: Recording) -> Fires:
     for part in recording.batches():
         for program in part["programs"]:
             found.programs += 1
-            for backend, names in _fired(program, order).items():
+            for backend, names in _fired(program, order, found.silent).items():
                 for name in names:
                     fired.setdefault(backend, {}).setdefault(name, []).append(program["name"])
     for backend, names in order.items():
@@ -58,12 +66,15 @@ def fires(recording: Recording) -> Fires:
     return found
 
 
-def _fired(program: Mapping[str, Any], order: dict[str, list[str]]) -> dict[str, dict[str, None]]:
+def _fired(
+    program: Mapping[str, Any], order: dict[str, list[str]], silent: dict[str, set[str]]
+) -> dict[str, dict[str, None]]:
     """Return what fires on a program in any variant, by backend; all that ran is put in order."""
     found: dict[str, dict[str, None]] = {}
     for variant, row in program["rows"].items():
         backend = variant.split()[1].partition("-")[0]
         order[backend] = _merged(order.get(backend, []), row.get("ran", ()))
+        silent.setdefault(backend, set()).update(row.get("silent", ()))
         changed = (name for name, _ in row.get("stages", ()) if name in row["ran"])
         found.setdefault(backend, {}).update(dict.fromkeys(changed))
         mapped = (name for name, _ in row.get("table", {}).get("mappings", ()))

@@ -35,6 +35,8 @@ class Lowered:
     """The stages that changed something, with the printed program after each."""
     ran: list[str] = field(default_factory=list)
     """All stages, in order."""
+    silent: list[str] = field(default_factory=list)
+    """Those after which there is another program, which is printed as the one before."""
     prelude: str = ""
     text: str = ""
     """The functions of the C or CUDA text, and what stands above them."""
@@ -62,8 +64,10 @@ class Lowered:
         self._last = after
 
     def _add(self, name: str, text: str) -> None:
-        if not self.stages or self.stages[-1][1] != text:
+        if self.stages[-1][1] != text:
             self.stages.append((name, text))
+        elif name not in self.silent:
+            self.silent.append(name)
 
 
 def lowered(procedure: Procedure, variant: Variant) -> Lowered:

@@ -205,6 +205,7 @@ def _digested(made: Lowered, texts: dict[str, str]) -> dict[str, Any]:
     return {
         "stages": [[name, keep(text)] for name, text in made.stages],
         "ran": made.ran,
+        "silent": made.silent,
         "prelude": keep(made.prelude),
         "text": keep(made.text),
         "table": made.table,

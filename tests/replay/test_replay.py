@@ -63,7 +63,8 @@ def _written(folder: Path, *stages: tuple[str, str], **changed: Any) -> store.Re
     texts = {digest(text): text for text in (*dict(stages).values(), "text\n")}
     row = {
         "stages": [[name, digest(text)] for name, text in stages],
-        "ran": ["lower", "fuse", "sink"],
+        "ran": ["lower", "fuse", "sink", "settled"],
+        "silent": ["settled"],
         "text": digest("text\n"),
         "prelude": digest("text\n"),
         "sentences": digest("text\n"),
@@ -137,7 +138,7 @@ def test_what_fires_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str
     told = str(fires(recording))
     assert told.startswith(
         "1 programs\n\ncuda:\n       1  lower  (1 random)\n       1  fuse  (1 random)\n"
-        "  on none (1): sink\n\nmappings:\n       1  tiles  (1 random)\n"
+        "  on none (2): sink, settled*\n\nmappings:\n       1  tiles  (1 random)\n"
     )
     assert f"on none ({len(MAPPINGS) - 1})" in told
     assert main(["fires", str(recording.folder), "--on", "fuse"]) == 0

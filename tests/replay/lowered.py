@@ -20,7 +20,7 @@ from plusequals.lowering.pipeline import PASSES, optimize
 from plusequals.lowering.placement import Placement
 from plusequals.lowering.target import Target
 
-from .targets import CUDA, DEVICE, Variant, fixed, processor
+from .targets import DEVICE, DEVICES, Variant, fixed, processor
 from .watch import watched
 
 ASSIGNMENTS, MAPPED = "assignments", "mapped"
@@ -73,8 +73,8 @@ class Lowered:
 def lowered(procedure: Procedure, variant: Variant) -> Lowered:
     """Return what a procedure becomes; nothing is compiled. Raises what lowering raises."""
     made = Lowered([(ASSIGNMENTS, print_procedure(procedure))])
-    with fixed(profile=variant.profile):
-        if variant.target == CUDA:
+    with fixed(profile=variant.profile, **DEVICES.get(variant.target, {})):
+        if variant.target in DEVICES:
             _on_device(procedure, made)
         else:
             _on_processor(procedure, variant, made)

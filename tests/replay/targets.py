@@ -31,8 +31,12 @@ DEVICE = Properties(
     most_shared_bytes=227 << 10,
 )  # fmt: skip
 PROCESSORS = {"cc-256": NARROW, "cc-512": WIDE}
-CUDA = "cuda-90"
-TARGETS = (*PROCESSORS, CUDA)
+DEVICES: dict[str, dict[str, Any]] = {
+    "cuda-90": {},
+    "cuda-90-free": {"tf32": True, "atomics": True},
+}
+"""Settings of the device's target: with those of the second it may use all of its instructions."""
+TARGETS = (*PROCESSORS, *DEVICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,21 @@ class Variant:
 
 
 EVERY = tuple(
-    Variant(size, target, profile) for size in SIZES for target in TARGETS for profile in PROFILES
+    Variant(size, target, profile)
+    for size in SIZES
+    for target in TARGETS
+    for profile in PROFILES
+    if profile == "default" or not DEVICES.get(target)
 )
 
 
 def some(number: int) -> tuple[Variant, ...]:
     """Return half of the variants, so that two neighbouring numbers have all of them."""
-    return tuple(one for at, one in enumerate(EVERY) if (at + at // 2 + number) % 2)
+    return tuple(one for one in EVERY if (_place(one) + number) % 2)
+
+
+def _place(one: Variant) -> int:
+    return SIZES.index(one.size) + TARGETS.index(one.target) + PROFILES.index(one.profile)
 
 
 def processor(name: str, profile: Profile) -> Target:

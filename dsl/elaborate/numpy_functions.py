@@ -206,13 +206,14 @@ def _conjugate(site: Site, x: Value) -> Value:
     """Return `x.conj()`, which of a real array is the array itself, of a Python number one."""
     if isinstance(x, Array) and x.kind.dtype.kind != "c":
         return x
-    if isinstance(x, Static) and type(x.value) in (bool, int, float, complex):
+    if isinstance(x, Static) and isinstance(x.value, int | float | complex):
         return Static(x.value.conjugate())
     if isinstance(x, Scalar) and x.kind.weak and x.kind.dtype.kind in "iuf":
         return x
     made = elementwise(site.ctx, combine_of(np.conjugate), [x], site.span)
-    weak = isinstance(x, Scalar) and x.kind == WEAK_COMPLEX and isinstance(made, Scalar)
-    return Scalar(made.expr, WEAK_COMPLEX) if weak else made
+    if isinstance(x, Scalar) and x.kind == WEAK_COMPLEX and isinstance(made, Scalar):
+        return Scalar(made.expr, WEAK_COMPLEX)
+    return made
 
 
 _METHODS: tuple[tuple[str, Body, int | None], ...] = (

@@ -177,8 +177,8 @@ def _add_terms(terms: dict[object, int], expr: Expr, by: int, extent: Affine) ->
             for atom, k in index.terms:
                 terms[atom] = terms.get(atom, 0) + by * k
             return by * index.offset
-        case Const(number):
-            return by * int(number)
+        case Const(int(number)):
+            return by * number
         case Cast(inner) if inner.dtype.kind in "iu" and inner.dtype.bits <= expr.dtype.bits:
             return _add_terms(terms, inner, by, extent)
         case Apply(Op(name="add" | "sub" as name), (left, right)) if wide:
@@ -186,8 +186,8 @@ def _add_terms(terms: dict[object, int], expr: Expr, by: int, extent: Affine) ->
             return _add_terms(terms, left, by, extent) + _add_terms(terms, right, other, extent)
         case Apply(Op(name="neg"), (inner,)) if wide:
             return _add_terms(terms, inner, -by, extent)
-        case Apply(Op(name="mul"), (Const(k), inner) | (inner, Const(k))) if wide:
-            return _add_terms(terms, inner, by * int(k), extent)
+        case Apply(Op(name="mul"), (Const(int(k)), inner) | (inner, Const(int(k)))) if wide:
+            return _add_terms(terms, inner, by * k, extent)
         case _:
             terms[expr] = terms.get(expr, 0) + by
             return 0

@@ -64,7 +64,7 @@ PARTS = (
         (10, 40, 5_000),
         jobs=True,
     ),
-    Part("calls", _PROGRAMS, ("--warm",), (0, 40, 5_000), jobs=True),
+    Part("calls", _PROGRAMS, ("--warm",), (0, 16, 5_000), jobs=True),
     Part("large", _PROGRAMS, ("--kind", "large"), (0, 20, 2_000), jobs=True),
     Part(
         "kernels",

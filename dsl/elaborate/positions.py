@@ -145,7 +145,8 @@ def cut_of(ctx: Context, section: Section, extent: Affine, span: Span) -> Cut:
 def _width(section: Section, extent: Affine) -> int | None:
     """Return by how much the second bound of a slice is above the first, None where that varies.
 
-    Nowhere does the slice take more, whatever the signs of its bounds are and wherever they wrap.
+    Where that is the way it steps, it takes no more anywhere, whatever the signs of its bounds are
+    and wherever they wrap. (`x[1:-1]` has bounds that are apart the other way.)
     """
     ends = [None if one is None else _linear(one, extent) for one in (section.lower, section.upper)]
     if ends[0] is None or ends[1] is None:
@@ -197,10 +198,11 @@ def _of_width(ctx: Context, cut: Cut, width: int, extent: Affine, span: Span) ->
     """Return a cut that is known to take no more than its bounds are apart."""
     known, step = ctx.known, cut.step.constant
     assert step is not None, "its sign is known"
-    most = max(0, -(-(width if step > 0 else -width) // abs(step)))
-    if most == 0:
+    ahead = width if step > 0 else -width
+    most = -(-ahead // abs(step))
+    if ahead == 0:
         return Cut(cut.start, cut.step, const(0))
-    if known.nonnegative(const(most) - cut.extent) or abs(step) > 1 and most > 1:
+    if ahead < 0 or abs(step) > 1 and most > 1 or known.nonnegative(const(most) - cut.extent):
         return cut
     count = ctx.let("count", Position(cut.extent), span)
     start = ctx.let("start", Position(cut.start), span)

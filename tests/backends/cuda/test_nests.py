@@ -79,8 +79,9 @@ def expected() -> list[tuple[Case, list[Array]]]:
     out = []
     for case in (case for n in SIZES for case in cases(n)):
         held = case.held()
-        run_procedure(case.procedure, held, print)
-        out.append((case, held))
+        with contextlib.suppress(CdError):  # as where there is nothing to look for
+            run_procedure(case.procedure, held, print)
+            out.append((case, held))
     return out
 
 

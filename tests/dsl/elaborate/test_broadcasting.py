@@ -88,3 +88,14 @@ def test_one_element_at_an_integer_of_many_values_goes_over_others() -> None:
     for k in (-1, 5, 100, -100):
         with pytest.raises(pe.CdError, match="CD0301.*sizes 0 and 5 differ"):
             function(x, x * 2, k)
+
+
+def test_bounds_of_two_signs_are_apart_in_any_way(backend: str) -> None:
+    function = pe.cd_from_source(
+        "def f(x, k):\n    return x[1:-1], x[k:-k - 1], x[-2:1:-1], x[k + 1:k], x[-k:k]\n"
+    ).on(backend)
+    for n in (3, 4, 5, 6, 7, 8):  # sizes and integers are run-time ones from the fourth on
+        x, k = np.arange(float(n)), n % 5
+        wanted = x[1:-1], x[k : -k - 1], x[-2:1:-1], x[k + 1 : k], x[-k:k]
+        for one, other in zip(function(x, k), wanted, strict=True):
+            np.testing.assert_array_equal(one, other)

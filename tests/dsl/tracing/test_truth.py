@@ -85,6 +85,11 @@ def test_worked_examples_with_tensors(backend: str) -> None:
     with pe.trace() as trace:
         train(backend)
     assert_same_records(records(trace), watch.seen(trace))
-    assert [run.name for run in trace.runs] == ["set_grad", "set_grad", "merge_grad", "sgd"]
+    assert [run.name for run in trace.runs] == [
+        "set_grad",
+        "set_grad",
+        "merge_grad",
+        "sgd_sgd_update",
+    ]
     merged = trace.where(array="p.grad")[-6:]
     assert [r.after for r in merged] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0]

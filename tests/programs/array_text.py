@@ -255,7 +255,8 @@ def function_call(w: Writer, one: str, value: np.ndarray) -> str:
     sums = w.chance(0.25)
     template = w.rng.choice(SUMS if sums else EXACT)
     other = _other(w, 1, value) if "{y}" in template else ""
-    w.reorders |= sums and np.result_type(value).kind in "fc" or "median" in template
+    floats = np.result_type(value).kind in "fc" or "std" in template or "var" in template
+    w.reorders |= sums and floats or "median" in template
     w.features.add("function")
     axis = w.rng.randrange(-value.ndim, value.ndim) if value.ndim else 0
     return template.format(x=one, y=other, a=axis, c=w.rng.choice((0, 1, -1, 2)))

@@ -201,8 +201,8 @@ def _is_checked_first(body: Sequence[Statement], written: Set[Node]) -> bool:
         parts = one.body if isinstance(one, Block) else (one,)
         for part in parts:
             touched |= not written.isdisjoint(writes([part]))
+            touched |= any(isinstance(inner, Print) for inner in statements([part]))
             for inner in statements([part]):
-                touched |= isinstance(inner, Print)
                 if touched and isinstance(inner, Check) and inner.fault.code == "CD0301":
                     return False
     return True

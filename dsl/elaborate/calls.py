@@ -24,6 +24,7 @@ from .expressions import evaluate, evaluated
 from .frame import LIBRARY, RESULT, Frame, own_names
 from .instances import is_method, runs_source
 from .operators import as_python, now
+from .order import after
 from .owners import called_by, defaults_of, owner_of, partial_of
 from .site import Site, Word
 from .statements import run
@@ -79,9 +80,13 @@ def call(frame: Frame, e: s.Call) -> Value:
             if not isinstance(value, Array | Group | Handle):
                 return value
             return _call_value(frame, function, (value,), {}, e)
-    args = evaluated(frame, e.args)
-    keywords = {k.name or "": evaluate(frame, k.value) for k in e.keywords}
-    return _call_value(frame, function, tuple(args), keywords, e)
+    given = evaluated(frame, e.args)
+    count = len(given)
+    for one in e.keywords:
+        given.append(after(frame.ctx, given, functools.partial(evaluate, frame, one.value), e.span))
+    names = (one.name or "" for one in e.keywords)
+    keywords = dict(zip(names, given[count:], strict=True))
+    return _call_value(frame, function, tuple(given[:count]), keywords, e)
 
 
 def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:

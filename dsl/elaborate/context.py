@@ -129,6 +129,8 @@ class Context:
     """The loop statement of each loop variable, to unroll it where its number is needed."""
     exchanged: set[Node] = field(default_factory=set)
     """Nodes whose arrays change places in a loop."""
+    rebound: set[Node] = field(default_factory=set)
+    """Nodes in which a loop keeps an attribute that a call has bound to another array."""
     called: Names = ()
     """What arrays are called where a statement is elaborated."""
     asks_layout: bool = False

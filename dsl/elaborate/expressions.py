@@ -98,8 +98,9 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Lambda(params, _):
             return Lazy(e, frame.closure or frame, default_values(frame, params))
         case s.Slice(lower, upper, step):
-            ends = (x if x is None else evaluate(frame, x) for x in (lower, upper, step))
-            return Section(*ends)
+            ends = (lower, upper, step)
+            values = iter(evaluated(frame, tuple(end for end in ends if end is not None)))
+            return Section(*(None if end is None else next(values) for end in ends))
         case s.Format():
             return Static(_formatted(frame, e))
         case s.Starred():
@@ -257,7 +258,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
     refuse_captured_letters(frame, e, isinstance(base, Array | Handle))
     match base:
         case Array():
-            items = spread_out([_subscript_item(frame, item) for item in e.items], e.comma)
+            items = spread_out(_subscript_items(frame, e), e.comma)
             refuse_mixed(frame, e, items)
             return as_new(subscript(frame.ctx, base, items, e.span, owner.span.text))
         case Handle():
@@ -267,7 +268,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
         case Group(members, kind):
             return _table_item(frame, base, e, owner) or _group_item(frame, members, e, kind)
         case Static(inner) if (special := table.special_subscript(inner)) is not None:
-            sections = tuple(_subscript_item(frame, item) for item in e.items)
+            sections = tuple(_subscript_items(frame, e))
             return special(Site(frame.ctx, e.span), sections)
         case Static(inner):
             item = _table_item(frame, base, e, owner)
@@ -281,6 +282,13 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
             return base
         case _:
             raise error("CD0411", CdTypeError, f"{describe(base)} cannot be subscripted", e.span)
+
+
+def _subscript_items(frame: Frame, e: s.Subscript) -> list[Value]:
+    items: list[Value] = []
+    for item in e.items:
+        items.append(after(frame.ctx, items, partial(_subscript_item, frame, item), item.span))
+    return items
 
 
 def _table_item(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Value | None:

@@ -76,7 +76,10 @@ def property_of(frame: Frame, owner: Opaque, name: str) -> types.FunctionType | 
     writes; None for others, which are asked for their value before each call."""
     kind = type(owner.value)
     found = getattr_static(kind, name, None)
-    if not isinstance(found, property) or not isinstance(found.fget, types.FunctionType):
+    if not isinstance(found, property):
+        return None
+    getter = getattr(found.fget, "__wrapped__", found.fget)  # of a `@cd` function, too
+    if not isinstance(getter, types.FunctionType):
         return None
     if is_library(kind):
         return None
@@ -84,7 +87,7 @@ def property_of(frame: Frame, owner: Opaque, name: str) -> types.FunctionType | 
     if not frame.inputs.inlines_properties:
         return None
     owners.compare(frame, owners.below(owner.path, "__class__", name, "fget"), found.fget)
-    return found.fget
+    return getter
 
 
 def before(frame: Frame, key: str) -> Value | None:
@@ -154,6 +157,7 @@ def hand_back(frame: Frame, inner: Frame, result: Value, span: Span) -> None:
                     why = "gets another array here, and the call gives the one that it was"
                     text = f"`{key}` {why}"
                     raise error("CD0418", CdTypeError, text, span, helps=("return a copy",))
+                frame.ctx.rebound.add(slot.base.node)
             bind(frame, key, value, span)
             continue
         frame.names[key] = value
@@ -215,7 +219,9 @@ def _require_bindable(
     what, outside = f"of `{kind.__name__}`", "return the new value, and assign it outside"
     found = getattr_static(kind, name, MISSING)
     slot = isinstance(found, types.MemberDescriptorType)
-    if ctx.pointwise or ctx.conditions:
+    if isinstance(owner.value, type | types.ModuleType):
+        why, way = f"would rebind an attribute {what}, which other names lead to", outside
+    elif ctx.pointwise or ctx.conditions:
         where = "at every point" if ctx.pointwise else "where a test inside an expression holds"
         why, way = f"would run {where}", "write it as a statement of the function"
     elif isinstance(kind.__setattr__, types.FunctionType):

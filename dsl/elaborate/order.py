@@ -15,7 +15,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import writes
 from .context import Context
 from .types import Kind
-from .values import Array, Group, Masked, Scalar, Value
+from .values import Array, Group, Masked, Scalar, Section, Value
 
 T = TypeVar("T")
 
@@ -81,8 +81,13 @@ def _kept(ctx: Context, value: Value, written: frozenset[Node], span: Span) -> V
             return Scalar(Read(ctx.variable("before", value, span), ()), kind)
         case Array() if value.aliased is None and _reads(value.body, written):
             return ctx.materialize(value, "before", span)
+        case Array() if _reads(value.body, written & ctx.rebound):
+            return ctx.materialize(replace(value, copied=True), "before", span)
         case Group(items):
             return value.of(_kept(ctx, item, written, span) for item in items)
+        case Section(lower, upper, step):
+            ends = (lower, upper, step)
+            return Section(*(end and _kept(ctx, end, written, span) for end in ends))
         case _:
             return value
 

@@ -12,6 +12,7 @@ from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdIndexError, CdTypeError, CdValueError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
+from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import (
     Apply,
     Cast,
@@ -146,51 +147,76 @@ def _width(section: Section, extent: Affine) -> int | None:
     """Return by how much the second bound of a slice is above the first, None where that varies.
 
     Where that is the way it steps, it takes no more anywhere, whatever the signs of its bounds are
-    and wherever they wrap. (`x[1:-1]` has bounds that are apart the other way.)
+    and wherever they wrap, which both do in one type. (`x[1:-1]` has bounds that are apart the
+    other way.)
     """
     ends = [None if one is None else _linear(one, extent) for one in (section.lower, section.upper)]
     if ends[0] is None or ends[1] is None:
         return None
-    (first, low), (second, high) = ends[0], ends[1]
-    return high - low if first == second else None
+    (one, first, low), (other, second, high) = ends[0], ends[1]
+    if first != second or one is not other and one is not None and other is not None:
+        return None
+    return high - low
 
 
-def _linear(value: Value, extent: Affine) -> tuple[dict[object, int], int] | None:
-    """Return a bound as multiples of what varies, and a constant."""
+def _linear(value: Value, extent: Affine) -> tuple[DType | None, dict[object, int], int] | None:
+    """Return a bound as multiples of what varies, and a constant; before these the type that it is
+    computed in, None where nothing is computed.
+
+    None of a type that wraps inside of the axis, which a number from its end may do.
+    """
     if isinstance(value, Static):
-        return ({}, int(value.value)) if isinstance(value.value, int | np.integer) else None
+        return (None, {}, int(value.value)) if isinstance(value.value, int | np.integer) else None
     if not isinstance(value, Scalar) or value.kind.dtype.kind not in "iu":
         return None
+    expr = _kept_value(cast(value.expr, dtypes.int64))
+    if not isinstance(expr, Position) and not _is_computed(expr):
+        return None, {expr: 1}, 0
+    dtype, size = expr.dtype, extent.constant
+    if dtype.kind == "i" and dtype.bits < 64 and (size is None or size > 1 << (dtype.bits - 1)):
+        return None
     terms: dict[object, int] = {}
-    offset = _add_terms(terms, value.expr, 1, extent)
-    return {atom: k for atom, k in terms.items() if k}, offset
+    offset = _add_terms(terms, expr, 1, dtype)
+    return dtype, {atom: k for atom, k in terms.items() if k}, offset
 
 
-def _add_terms(terms: dict[object, int], expr: Expr, by: int, extent: Affine) -> int:
-    """Add a multiple of an integer to its terms; return its constant.
+def _is_computed(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.op.name in ("add", "sub", "neg", "mul")
 
-    Of types that wrap inside of an axis, which a number from its end may do, none is looked into.
-    """
-    wide = expr.dtype.kind == "u" or expr.dtype.bits == 64
-    wide |= extent.constant is not None and extent.constant <= 1 << (expr.dtype.bits - 1)
-    match expr:
-        case Position(index):
+
+def _kept_value(expr: Expr) -> Expr:
+    """Return a number without the conversions that keep every value of its type."""
+    while isinstance(expr, Cast) and expr.value.dtype.kind in "iu":
+        inner, outer = expr.value.dtype, expr.dtype
+        wider = inner.bits < outer.bits if inner.kind != outer.kind else inner.bits <= outer.bits
+        if not wider or outer.kind == "u" and inner.kind == "i":
+            break
+        expr = expr.value
+    return expr
+
+
+def _add_terms(terms: dict[object, int], expr: Expr, by: int, dtype: DType) -> int:
+    """Add a multiple of an integer that is computed in a type to its terms; return its constant."""
+    plain = _kept_value(expr)
+    match plain:
+        case Position(index) if dtype is dtypes.int64:
             for atom, k in index.terms:
                 terms[atom] = terms.get(atom, 0) + by * k
             return by * index.offset
         case Const(int(number)):
             return by * number
-        case Cast(inner) if inner.dtype.kind in "iu" and inner.dtype.bits <= expr.dtype.bits:
-            return _add_terms(terms, inner, by, extent)
-        case Apply(Op(name="add" | "sub" as name), (left, right)) if wide:
+        case Apply(Op(name="add" | "sub" as name), (left, right)) if plain.dtype is dtype:
             other = by if name == "add" else -by
-            return _add_terms(terms, left, by, extent) + _add_terms(terms, right, other, extent)
-        case Apply(Op(name="neg"), (inner,)) if wide:
-            return _add_terms(terms, inner, -by, extent)
-        case Apply(Op(name="mul"), (Const(int(k)), inner) | (inner, Const(int(k)))) if wide:
-            return _add_terms(terms, inner, by * k, extent)
+            return _add_terms(terms, left, by, dtype) + _add_terms(terms, right, other, dtype)
+        case Apply(Op(name="neg"), (inner,)) if plain.dtype is dtype:
+            return _add_terms(terms, inner, -by, dtype)
+        case Apply(Op(name="mul"), (Const(int(k)), inner) | (inner, Const(int(k)))) if (
+            plain.dtype is dtype
+        ):
+            return _add_terms(terms, inner, by * k, dtype)
         case _:
-            terms[expr] = terms.get(expr, 0) + by
+            atom = expr if _is_computed(plain) else plain
+            terms[atom] = terms.get(atom, 0) + by
             return 0
 
 

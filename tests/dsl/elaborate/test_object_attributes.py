@@ -207,18 +207,65 @@ def test_two_names_of_one_object_are_one(kind: Callable[[], Any]) -> None:
     assert (one.t, two.t) == (three.t, four.t)
 
 
-def test_modules_and_classes_are_objects_too() -> None:
-    module, kind = types.ModuleType("module"), type("Counter", (), {"n": 3})
-    module.t = 1.5  # type: ignore[attr-defined]
+@pytest.mark.parametrize("owner", [types.ModuleType("module"), type("Counter", (), {})])
+def test_modules_and_classes_are_not_assigned(owner: Any) -> None:
+    owner.n = 3
+    with pytest.raises(pe.CdError, match="CD0418.*which other names lead to"):
+        pe.cd_from_source("def f():\n    owner.n += 1\n", {"owner": owner})()
+    assert owner.n == 3
 
-    @cd(backend="numpy")
-    def count() -> None:
-        module.t *= 2  # type: ignore[attr-defined]
-        kind.n += 1  # type: ignore[attr-defined]
 
-    count()
-    count()
-    assert (module.t, kind.n) == (6.0, 5)  # type: ignore[attr-defined]
+class Moving(State):
+    def bump(self) -> int:
+        self.n += 2
+        return self.n
+
+    def doubled(self) -> float:
+        self.u = self.u * 2
+        return 1.0
+
+
+def _by_slices(o: Any, x: Any) -> Any:
+    total = 0.0
+    for _ in range(3):
+        total += x[o.n : o.bump()].sum()
+    return total
+
+
+def _by_subscripts(o: Any, x: Any) -> Any:
+    total = 0.0
+    for _ in range(3):
+        total += x.reshape(10, 10)[o.n, o.bump()]
+    return total
+
+
+def _of(a: Any, b: Any) -> Any:
+    return 10 * a + b
+
+
+def _by_keywords(o: Any, x: Any) -> Any:
+    total = 0.0
+    for _ in range(3):
+        total += _of(o.n, b=o.bump())
+    return total
+
+
+def _by_arrays(o: Any, x: Any) -> Any:
+    total = 0.0
+    for _ in range(3):
+        y = o.u + o.doubled()
+        total += y.sum() + _of(o.u, o.doubled())[0]
+    return total
+
+
+@pytest.mark.parametrize("plain", [_by_slices, _by_subscripts, _by_keywords, _by_arrays])
+def test_what_stands_before_a_call_is_as_before_it(plain: Any, backend: str) -> None:
+    made, x = pe.cd(plain).on(backend), np.arange(100.0)
+    one, other = Moving(), Moving()
+    for o in (one, other):
+        o.n, o.u = 0, np.ones(2)
+    assert made(one, x) == plain(other, x)
+    assert (one.n, one.u.tolist()) == (other.n, other.u.tolist())
 
 
 class Ruled(State):

@@ -215,8 +215,8 @@ def _add_terms(terms: dict[object, int], expr: Expr, by: int, dtype: DType) -> i
         ):
             return _add_terms(terms, inner, by * k, dtype)
         case _:
-            atom = expr if _is_computed(plain) else plain
-            terms[atom] = terms.get(atom, 0) + by
+            part = expr if _is_computed(plain) else plain
+            terms[part] = terms.get(part, 0) + by
             return 0
 
 

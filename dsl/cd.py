@@ -138,7 +138,7 @@ class _LongWay:
             if alone is None:
                 raise
             return results.run(alone, arguments)
-        if match.is_direct:
+        if match.is_direct and not sys.is_finalizing():  # an interpreter that ends lacks `open`
             self._learn(match, arguments, len(args), tuple(kwargs))
         return result
 

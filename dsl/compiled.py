@@ -40,8 +40,8 @@ def compiled(
         one = form.typed.returns.updates[0]
         raise CdTypeError(
             Diagnostic(
-                "CD0418", f"`{one.owner}.{one.name}` is assigned, and a routine has the attributes "
-                "of objects as they were when it was made", (Label(form.procedure.span),),
+                "CD0418", f"`{one.owner}.{one.name}` is assigned, and a linked routine cannot set "
+                "attributes of objects", (Label(form.procedure.span),),
                 helps=("call the function", "or hold the number in a tensor: `pe.tensor(0.0)`"),
             )
         )  # fmt: skip

@@ -29,6 +29,15 @@ g(zeros(4), zeros(4))
 for _ in range(int(sys.argv[1])): f(zeros(4), zeros(4))
 last, alone = Last(), type("Alone", (), {"__del__": Last.__del__})()
 """
+LATE = """
+from importlib import import_module
+kind = import_module("plusequals.backends.cc.warm").ShortWay
+kind.wanted = eval(
+    "lambda *a, **k: wanted(*a, **k) if calls.append(1) or len(calls) > late else None",
+    {"wanted": kind.wanted, "calls": [], "late": int(sys.argv[2]), "len": len},
+)
+"""
+"""Has the library of the short way come only after so many looks for it."""
 WORDS = "`f` is called while the interpreter ends, and cannot be compiled any more"
 
 
@@ -58,3 +67,16 @@ def test_a_finalizer_at_the_end_runs_what_is_compiled(
         assert (done.stdout, done.stderr) == (f"{[calls + 1.0] * 4}\n" * 2, "")
     else:
         assert done.stderr.count(f"CdBackendError: error[CD0829]: {WORDS}") == 2
+
+
+@pytest.mark.parametrize("late", [1, 4, 5])
+def test_a_finalizer_at_the_end_learns_no_short_way(late: int, tmp_path: Path) -> None:
+    program, cache = tmp_path / "program.py", str(tmp_path / "cache")
+    program.write_text(ENDING.replace("zeros = np", LATE + "zeros = np"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, program, "3", str(late)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PLUSEQUALS_CACHE_DIR": cache},
+    )
+    assert (done.stdout, done.stderr) == (f"{[1.0] * 4}\n" * 2, "")

@@ -154,9 +154,8 @@ def _width(section: Section, extent: Affine) -> int | None:
     if ends[0] is None or ends[1] is None:
         return None
     (one, first, low), (other, second, high) = ends[0], ends[1]
-    if first != second or one is not other and one is not None and other is not None:
-        return None
-    return high - low
+    types = {one, other} - {None}
+    return high - low if first == second and len(types) < 2 else None
 
 
 def _linear(value: Value, extent: Affine) -> tuple[DType | None, dict[object, int], int] | None:

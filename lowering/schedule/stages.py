@@ -21,8 +21,8 @@ vectors:
 Needs: iterations of nothing but stores, and such loops, that may run in any order. What is computed
 under a test stays there. Where a program computes many functions, each has a loop of its own, of
 kind `elemental`: C calls a function for all its iterations, as compiling an inlined one takes a
-tenth of a second. Guarantees: not a bit changes: of two statements of an iteration of which
-one needs the other, the first one stays first.
+tenth of a second. Guarantees: results are bit-identical: where one statement of an iteration needs
+another one, the two keep their order.
 
 >>> show(lambda program: stages(program, Target(schedule=True)),
 ...      "y[i] = exp(x[i]) * log(z[i] + sin(x[i]))", y="f32[512]", x="f32[512]", z="f32[512]")

@@ -390,7 +390,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         case Opaque(inner, path):
             if (known := object_attributes.current(frame, value, name, span)) is not None:
                 return known
-            if (getter := object_attributes.property_of(frame, value, name)) is not None:
+            if (getter := object_attributes.property_of(frame, value, name, span)) is not None:
                 return frame.hooks.apply(frame, getter, (value,), span)
             found = _getattr(inner, name, span)
             step = Path(path.root, (*path.steps, name), path.captured)

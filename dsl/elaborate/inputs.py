@@ -362,9 +362,7 @@ class Inputs:
         known = id(owner.value), name
         if known not in self.keys:
             key = text if len(text) <= LONGEST else f"{owner.path.label}.{name}"
-            while key in self.assigned:
-                key += "'"
-            self.keys[known] = key
+            self.keys[known] = f"{key}'{len(self.keys)}" if key in self.assigned else key
         return self.keys[known]
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:

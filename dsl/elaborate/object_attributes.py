@@ -10,6 +10,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from inspect import getattr_static
 
 import numpy as np
@@ -71,23 +72,42 @@ def assign(
     bind(frame, key + SET, Static(True), span)
 
 
-def property_of(frame: Frame, owner: Opaque, name: str) -> types.FunctionType | None:
+def property_of(frame: Frame, owner: Opaque, name: str, span: Span) -> types.FunctionType | None:
     """Return the getter of a property that is inlined, because it may look at what the function
-    writes; None for others, which are asked for their value before each call."""
+    writes; None for others, which are asked for their value before each call.
+
+    CdTypeError CD0418 for what Python computes otherwise, where it may look at what was assigned.
+    """
     kind = type(owner.value)
     found = getattr_static(kind, name, None)
-    if not isinstance(found, property):
-        return None
-    getter = getattr(found.fget, "__wrapped__", found.fget)  # of a `@cd` function, too
-    if not isinstance(getter, types.FunctionType):
-        return None
     if is_library(kind):
+        return None
+    getter = getattr(found.fget, "__wrapped__", found.fget) if isinstance(found, property) else None
+    if not isinstance(getter, types.FunctionType):  # a `@cd` function is inlined, too
+        if _is_computed(owner.value, name, found):
+            for one in frame.inputs.assigned.values():
+                if one.owner.value is owner.value:
+                    text = f"`{span.text}` is computed by Python, before `{one.name}` is assigned"
+                    helps = ("make it a property that is a Python function",)
+                    raise error("CD0418", CdTypeError, text, span, helps=helps)
         return None
     frame.inputs.properties = True
     if not frame.inputs.inlines_properties:
         return None
     owners.compare(frame, owners.below(owner.path, "__class__", name, "fget"), found.fget)
     return getter
+
+
+def _is_computed(owner: object, name: str, found: object) -> bool:
+    """Whether code of Python's finds an attribute: a descriptor of a class, or `__getattr__`."""
+    if name in getattr(owner, "__dict__", ()):
+        return isinstance(found, property)
+    if found is None:
+        return hasattr(type(owner), "__getattr__")
+    getter = getattr(type(found), "__get__", None)
+    return isinstance(found, property | cached_property) or (
+        isinstance(getter, types.FunctionType) and not is_library(type(found))
+    )
 
 
 def before(frame: Frame, key: str) -> Value | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -376,7 +377,7 @@ def test_what_cannot_be_set_is_refused(function: Any, code: str, text: str) -> N
 
 
 def test_routines_do_not_set_attributes() -> None:
-    with pytest.raises(pe.CdError, match=r"CD0418(.|\n)*`self.t` is assigned, and a routine"):
+    with pytest.raises(pe.CdError, match=r"CD0418(.|\n)*`self.t` is assigned, and a linked"):
         cd(counts, backend="numpy").compile(State(), 1.0)
 
 
@@ -391,3 +392,43 @@ def test_compared_backends_start_from_the_same_object() -> None:
     given = State()
     assert pe.compare(types.MethodType(cd(by_methods), given), (0.5,))
     assert (given.t, given.n) == (0.0, 0)
+
+
+class _Twice:
+    def __get__(self, owner: Any, kind: type) -> Any:
+        return owner.t * 2
+
+
+class Computing:
+    own = _Twice()
+
+    def __init__(self) -> None:
+        self.t = 1.0
+
+    @functools.cached_property
+    def cached(self) -> float:
+        return self.t * 2
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "missing":
+            return self.t * 2
+        raise AttributeError(name)
+
+    @property
+    @cd
+    def compiled(self) -> float:
+        return self.t * 2
+
+
+@pytest.mark.parametrize("name", ["own", "cached", "missing"])
+def test_what_python_computes_of_assigned_attributes_is_refused(name: str) -> None:
+    made = pe.cd_from_source(f"def f(o):\n    o.t += 1\n    return o.{name}\n")
+    with pytest.raises(pe.CdError, match=f"CD0418.*`o.{name}` is computed by Python"):
+        made(Computing())
+    before = pe.cd_from_source(f"def f(o):\n    y = o.{name}\n    o.t += 1\n    return y\n")
+    assert before(Computing()) == 2.0
+
+
+def test_properties_that_are_compiled_functions_see_what_was_assigned() -> None:
+    made = pe.cd_from_source("def f(o):\n    o.t += 1\n    return o.compiled\n")
+    assert made(Computing()) == 4.0

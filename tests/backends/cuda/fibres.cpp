@@ -31,6 +31,7 @@ enum { MOST_ARGUMENTS = 96 };
 static jmp_buf scheduler, fibres[MOST_THREADS];
 static bool begun[MOST_THREADS];
 static char *stacks;
+__attribute__((destructor)) static void unloaded() { free(stacks); }
 static State states[MOST_THREADS];
 static int lines[MOST_THREADS];
 static int current;

@@ -77,7 +77,7 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
         lies = value.ordinal, value.strides, value.writable, value.whole and aligned
         return Placed, value.dtype, value.shape, lies
     if issubclass(kind, Refusing) and kind is tensors.Tensor:
-        return tensors.Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
+        return tensors.Tensor, value.layout, value.constant, value.memory
     if kind is tuple or is_like_tuple(kind):
         return (kind, *[quick_key(item, True, depth - 1) for item in value])
     if kind is list:

@@ -3,7 +3,7 @@
 All that the long way compares for a form is in it: the keys of the arguments and of what the
 form watches, which arrays may not overlap, which are one and the same. It is made of those keys,
 not of what the objects are by now, so it never says more of a form than the form was made for.
-What has no place in a plan, such as tensors and what only Python can compare, goes the long way.
+What has no place in a plan, such as what only Python can compare, goes the long way.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..backends.cc.code import CompiledCode
 from ..backends.cc.warm import AXES, RANK, Check, New, Packed, Part, ShortWay, Source, Whole
 from ..backends.runtime.arrays import conversion
 from ..backends.runtime.state import RUNTIME
+from ..backends.runtime.stored import Refusing
 from ..lowering import settings
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError, CdMemoryError, Span
@@ -32,7 +33,7 @@ from .elaborate.types import WEAK_INT, Kind
 from .elaborate.values import KEYS, Path
 from .forms import Arguments, Lookup, Match, Specialisation, Watch
 from .keys import describe_input, is_like_tuple, quick_key
-from .recipe import ALIGNED, WRITABLE, Form, Recipe, Step, packed
+from .recipe import ALIGNED, FLAGS, WRITABLE, Form, Recipe, Step, packed
 from .results import sliced
 from .source import MISSING, Scope
 
@@ -128,8 +129,13 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     for path in (one for one in known.typed.passed if one.is_table):
         table = known.typed.constants[path.root]
         steps.check(steps.place(path), quick_key(table, True), table, path)
-    passed = zip(known.typed.passed, known.scalars, strict=True)
-    inputs, held = [steps.input(path, dtype) for path, dtype in passed], match.arrays()
+    passed = [*zip(known.typed.passed, known.procedure.parameters, known.scalars, strict=True)]
+    held = match.arrays()
+    inputs = [
+        steps.input(path, dtype) if path.owner is None
+        else steps.field(path, path.owner, parameter.written, array)
+        for (path, parameter, dtype), array in zip(passed, held, strict=True)
+    ]  # fmt: skip
     pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
     whole, parts, finish = _flat(steps, returns)
     return Recipe(
@@ -144,6 +150,7 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
         whole=whole,
         parts=parts,
         finish=finish,
+        settle=_settling(steps, [path for path, parameter, _ in passed if parameter.written]),
     )
 
 
@@ -154,6 +161,31 @@ def _one_object(steps: _Steps, known: Specialisation) -> list[tuple[int, int]]:
         raise _Unfit
     places = [steps.place(path) for path in known.typed.compared]
     return [(places[0], other) for other in places[1:]]
+
+
+def _settling(steps: _Steps, written: Sequence[Path]) -> Callable[..., None] | None:
+    """Return what notes new versions of the fields that a call has written; None for none."""
+    fields = [
+        (steps.place(path.owner), str(path.steps[-1]).removeprefix("@"))
+        for path in written
+        if path.owner is not None
+    ]
+    return partial(_written, fields) if fields else None
+
+
+def _is_like(layout: object, constant: bool, memory: str, tensor: Any) -> bool:
+    there: bool = (tensor.layout, tensor.constant, tensor.memory) == (layout, constant, memory)
+    return there
+
+
+def _version(name: str, is_written: bool, tensor: Any) -> Array | None:
+    array: Array | None = tensor.array(name, "write" if is_written else "read")
+    return array
+
+
+def _written(fields: Sequence[tuple[int, str]], *values: Any) -> None:
+    for owner, name in fields:
+        values[owner].field(name).ticked_by_host()
 
 
 def _is_fixed(value: object) -> bool:
@@ -324,6 +356,10 @@ class _Steps:
                     self.check(self.place(inner), one, value[number], inner)
             case (type() as kind,):
                 check = self.number(at, kind)
+            case (type() as kind, tuple(), bool(), str()) if issubclass(kind, Refusing):
+                check = Check.TYPE, kind
+                same = partial(_is_like, *key[1:])
+                self.found.append(Step((Source.MADE, at, same), (Check.SAME, True)))
             case ("list", type() as kind, *sizes):
                 check = self.listed(at, np.empty(sizes[::-1], kind))
             case _:
@@ -418,6 +454,22 @@ class _Steps:
             raise _Unfit
         return at, is_array
 
+    def field(
+        self, path: Path, owner: Path, is_written: bool, host: Array | None
+    ) -> tuple[int, bool]:
+        """Return the number of the newest version of a tensor's field, which is an array.
+
+        It has the layout of the host's version. What is written is brought up to date in that.
+        """
+        if host is None:
+            raise _Unfit
+        of = partial(_version, str(path.steps[-1]).removeprefix("@"), is_written)
+        at = self.add(path, (Source.MADE, self.place(owner), of))
+        layout = host.dtype, host.shape, host.strides, host.flags.num & FLAGS
+        self.note_elements(at, host.shape)
+        self.found[at].check = Check.ARRAY, *layout
+        return at, True
+
     def array(self, path: Path) -> int:
         """Return the number of an array."""
         at, is_array = self.input(path, None)
@@ -430,13 +482,13 @@ class _Steps:
         match returns:
             case t.Constant(value):
                 return Part.OBJECT, value
-            case t.Argument(path, None):
+            case t.Argument(path, None) if not path.is_field:
                 return Part.VALUE, self.place(path)
             case t.New(number, None, _):
                 return Part.RESULT, number
             case t.New(number, t.Strided() as view, None):
                 return Part.VIEW, self.view(number, view)
-            case t.Argument(path, t.Strided() as view):
+            case t.Argument(path, t.Strided() as view) if not path.is_field:
                 at = self.place(path)
                 return Part.VIEW, self.view_of_value(self.made.get(at, at), view)
             case _:

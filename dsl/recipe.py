@@ -3,8 +3,8 @@
     Step   := source, check      something that is looked at in every call
     source := (ARGUMENT, name) | (NAME, scope, name) | (CONSTANT, object)
             | (ATTRIBUTE, step, name) | (ITEM, step, key)
-            | (MADE, step, function): the array that the function makes of a list, or of another
-              package's array
+            | (MADE, step, function): what the function makes of a value, such as the array of a
+              list, of another package's array, of a tensor's field
     check  := (ANY,) | (SAME, object) | (TYPE, class) | (SIZED, class, length) | (EQUAL, int)
             | (ARRAY, dtype, shape, strides, flags[, class]) | (SHARED, step): an array of the
               same memory | (FLOAT,) | (INTEGER,) | (NUMBER, class) | (BITS, float) | (LISTED,)
@@ -64,6 +64,8 @@ class Recipe(NamedTuple):
     rank, shape, strides."""
     finish: Callable[..., object] | None = None
     """What makes of the parts what is returned, where it is nested, or of a class of its own."""
+    settle: Callable[..., None] | None = None
+    """What is called with the values of all steps once the code has run, however that ended."""
 
 
 class Form(NamedTuple):
@@ -136,7 +138,8 @@ def packed(
                 return None
             return problem.with_traceback(None)
 
-    return None if made is None else (made, (settings, held, *words.kept), error, recipe.finish)
+    kept = settings, held, *words.kept
+    return None if made is None else (made, kept, error, recipe.finish, recipe.settle)
 
 
 class _Words:

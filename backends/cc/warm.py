@@ -37,11 +37,12 @@ _NAMES = ("settings", "base", "cell_contents", "_plans", "_call")
 
 Words = tuple[int, ...]
 Packed = tuple[
-    bytes, tuple[object, ...], Callable[..., BaseException | None], Callable[..., object] | None
-]
+    bytes, tuple[object, ...], Callable[..., BaseException | None], Callable[..., object] | None,
+    Callable[..., None] | None,
+]  # fmt: skip
 """A plan: its words, the objects whose addresses they hold, what returns a run's error, None where
-the long way meets it again, and what makes of the parts what comes back, where that is more than
-one thing, or a tuple or list."""
+the long way meets it again, what makes of the parts what comes back, where that is more than one
+thing, or a tuple or list, and what is called with all values once the code has run, if anything."""
 
 
 class Source:

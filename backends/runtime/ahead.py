@@ -17,10 +17,10 @@ from dataclasses import replace
 from ...lowering.diagnostic import CdError
 from ..interface import RunsAhead
 from . import order
-from .direct import Living, Uses, is_over
+from .direct import Living, Uses
 from .failure import Failure
 from .memory import Buffer
-from .queue import Event, Queue, Worker
+from .queue import Event, Queue, Worker, is_over
 from .state import RUNTIME
 
 

@@ -68,12 +68,15 @@ class Codes:
         return accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
 
     @functools.cached_property
+    def read(self) -> frozenset[int]:
+        """The positions of the parameters of which a call reads what they hold before it."""
+        nodes = enumerate(parameter.node for parameter in self.procedure.parameters)
+        return frozenset(at for at, node in nodes if self.accesses.is_input(node))
+
+    @functools.cached_property
     def needed(self) -> frozenset[int]:
         """The positions of the parameters whose contents before a call matter."""
-        found = self.accesses
-        return frozenset(
-            at
-            for at, parameter in enumerate(self.procedure.parameters)
-            if found.is_input(parameter.node)
-            or (parameter.written and not found.is_overwritten(parameter.node))
+        found, parameters = self.accesses, enumerate(self.procedure.parameters)
+        return self.read.union(
+            at for at, one in parameters if one.written and not found.is_overwritten(one.node)
         )

@@ -22,7 +22,7 @@ from . import order
 from .failure import Failure
 from .field import Field
 from .memory import Buffer
-from .queue import DONE, Event, Queue, Worker
+from .queue import DONE, Event, Queue, Worker, is_over
 from .state import RUNTIME
 
 Pairs = Sequence[tuple[Field, Buffer]]
@@ -164,8 +164,3 @@ def queued(
         return True
 
     return step
-
-
-def is_over(event: Event) -> bool:
-    """Whether an event is done, and somebody was told where that failed."""
-    return event.done and (event.failure is None or event.failure.told)

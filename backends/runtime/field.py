@@ -28,7 +28,7 @@ from ..cuda.resident import copy, snapshot
 from ..interface import Array
 from . import order
 from .memory import Buffer, room
-from .queue import Queue
+from .queue import Queue, is_over
 from .state import RUNTIME
 from .stored import Refusing, Snapshot, always_copied, owned, storable
 
@@ -80,6 +80,8 @@ class Field(Refusing):
 
     def newest(self) -> Buffer:
         """Return the physical array with the newest version; the host's own where it has that."""
+        if self.latest.tick == self.host.tick:
+            return self.host
         newest = self._other_than(self.latest)
         if settings.current().automatic_host_transfers and self.latest.tick > newest.tick:
             newest = self.latest  # finalizers of a circle no longer find it among the copies
@@ -139,10 +141,13 @@ class Field(Refusing):
 
         To be written it is the host's array, brought up to date; to be read it may be a copy.
         """
-        host = self.host
-        with RUNTIME.scheduling:
+        host, scheduling = self.host, RUNTIME.scheduling
+        scheduling.acquire()  # not `with`: a look changes nothing that an order depends on
+        try:
             newest = self.newest()
             idle = newest is host and _is_idle(host, writing)
+        finally:
+            scheduling.release()
         if idle:
             return host.array
         if not writing:
@@ -229,9 +234,9 @@ class Field(Refusing):
 
 def _is_idle(buffer: Buffer, writing: bool) -> bool:
     """Whether the host may use an array without waiting for anything."""
-    used = buffer.writer, *(buffer.readers.values() if writing else ())
-    quiet = all(one.done and (one.failure is None or one.failure.told) for one in used)
-    return quiet and not (writing and buffer.lent)
+    if not is_over(buffer.writer):
+        return False
+    return not writing or not buffer.lent and all(map(is_over, buffer.readers.values()))
 
 
 Touched = tuple[Sequence[Buffer], Sequence[Buffer]]

@@ -77,6 +77,11 @@ DONE = Event.of(None).keep()
 """What is done already."""
 
 
+def is_over(event: Event) -> bool:
+    """Whether an event is done, and somebody was told where that failed."""
+    return event.done and (event.failure is None or event.failure.told)
+
+
 _Task = tuple[Callable[[], object], Sequence[Event], Event, int]
 """What to run, the events to wait for before that, the event of its end, and since when."""
 

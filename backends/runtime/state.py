@@ -56,8 +56,8 @@ class Recordable(Protocol):
         """Return the code that records what is wanted, for a backend."""
 
     @property
-    def needed(self) -> frozenset[int]:
-        """The positions of the parameters whose contents before a call matter."""
+    def read(self) -> frozenset[int]:
+        """The positions of the parameters of which a call reads what they hold before it."""
 
 
 class Scheduling:

@@ -35,7 +35,7 @@ class Tensor(Refusing):
     def __init__(self, label: str, value: Array, fields: Sequence[str], constant: bool) -> None:
         self.label = label
         self.constant = constant
-        self._dtype = dtype = _element_type(value)
+        dtype = _element_type(value)
         names = ("value", "grad", *(name for name in fields if name not in ("value", "grad")))
         arrays = (value if name == "value" else np.zeros_like(value) for name in names)
         self._fields = {
@@ -45,6 +45,8 @@ class Tensor(Refusing):
         for field in self._fields.values():
             field.tensor = self
         self._value = self._fields["value"]
+        self.layout = dtype, value.shape, names
+        """Its element type, shape, and the names of its fields, which never change."""
 
     request: Decision | None = None
     """What was asked of its memory, None where everything is left open."""
@@ -61,17 +63,17 @@ class Tensor(Refusing):
     @property
     def dtype(self) -> DType:
         """The element type."""
-        return self._dtype
+        return self.layout[0]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, that of every field."""
-        return self._value.shape
+        return self.layout[1]
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of the fields, `value` first."""
-        return tuple(self._fields)
+        return self.layout[2]
 
     def field(self, name: str = "value") -> Field:
         """Return a field; raises CdTypeError CD0803 for one that was not declared."""
@@ -160,7 +162,7 @@ class Tensor(Refusing):
 
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.shape))
-        return f"tensor {self.label}: {self._dtype.short}[{sizes}]"
+        return f"tensor {self.label}: {self.dtype.short}[{sizes}]"
 
 
 class FleetingTensor(Tensor):
@@ -229,7 +231,7 @@ def _copied(
     return made
 
 
-_TAKEN = ("label", "constant", "merge")
+_TAKEN = ("label", "constant", "layout", "merge")
 
 
 def _require_names(label: object, fields: Sequence[str]) -> None:

@@ -193,6 +193,64 @@ def test_errors_of_a_run_are_the_same(long_ways: list[str]) -> None:
     assert texts[0] == texts[1] == texts[2]
 
 
+def test_tensors_are_read_and_written_in_their_newest_version(long_ways: list[str]) -> None:
+    t = pe.tensor("t", (4,), "float64", init=1.0)
+    u = pe.tensor("u", (4,), "float64", fields=("speed",))
+    given = made("def f(x, y):\n    y.speed += 2 * x\n    return y")
+    captured = made("def f():\n    t[...] = t + 1\n    return np.sum(t)", t=t)
+    assert all(got is u for got in repeated(long_ways, lambda: given(t, u)))
+    np.testing.assert_array_equal(u.speed.numpy(), np.full(4, 16.0))
+    assert repeated(long_ways, captured) == [20.0, 24.0, 28.0, 32.0, 36.0]
+    np.testing.assert_array_equal(t.numpy(), np.full(4, 9.0))
+    t[1] = 0.0
+    assert captured() == 31.0
+
+
+def test_a_routine_and_a_call_see_what_the_other_has_written_of_a_tensor(
+    long_ways: list[str],
+) -> None:
+    t = pe.tensor("t", (3,), "float64", init=1.0)
+    f = made("def f(t):\n    t[...] = 2 * t")
+    routine = f.compile(t).link(pe.device("cc:1").stream().context())
+    repeated(long_ways, lambda: f(t), 1)
+    value = 16.0
+    for _ in range(3):
+        routine()
+        f(t)
+        value *= 4
+    np.testing.assert_array_equal(t.numpy(), np.full(3, value))
+
+
+def test_what_a_failed_run_has_written_of_a_tensor_is_its_newest_version(
+    long_ways: list[str],
+) -> None:
+    t = pe.tensor("t", (3,), "float64")
+    n = np.arange(3)
+    f = made("def f(t, n):\n    for k in range(3):\n        t[n[k]] += 1.0")
+    g = made("def g(t):\n    t[...] = t + 10")
+    routine = g.compile(t).link(pe.device("cc:1").stream().context())
+    routine()
+    repeated(long_ways, lambda: f(t, n))
+    routine()
+    n[2] = 9
+    with pytest.raises(pe.CdError):
+        f(t, n)
+    routine()
+    np.testing.assert_array_equal(t.numpy(), [39.0, 39.0, 38.0])
+
+
+def test_tensors_that_are_not_alike_go_their_own_ways(long_ways: list[str]) -> None:
+    f = made("def f(t):\n    return np.sum(t)")
+    t, v = pe.tensor("t", (3,), "float64", init=2.0), pe.tensor("v", (4,), init=1.0)
+    whole = repeated(long_ways, lambda: (f(t), f(v)))
+    assert whole[0] == (6.0, 4.0) and whole[0][1].dtype == np.float32
+    assert f(np.ones(3)) == 3.0
+    g = made("def g(t):\n    t[...] = 1.0")
+    repeated(long_ways, lambda: g(t))
+    with pytest.raises(pe.CdError, match="constant"):
+        g(pe.tensor("c", (3,), "float64", init=2.0, constant=True))
+
+
 def test_run_time_sizes(long_ways: list[str]) -> None:
     f = made("def f(y, x):\n    y[:] = np.cumsum(x[::-1]) * 2")
     for size in (5, 6, 7, 8, 9, 10):
@@ -426,7 +484,7 @@ def test_a_function_and_its_plans_are_collected(long_ways: list[str]) -> None:
 def test_memory_that_is_not_there_is_told_at_the_function(long_ways: list[str]) -> None:
     f = made("def f(x):\n    return x + 1")
     repeated(long_ways, lambda: f(np.ones(3)))
-    _, _, error, _ = f._plans[0]
+    error = f._plans[0][2]
     problem = error(2, 1 << 40, *[0] * 15)
     assert isinstance(problem, MemoryError)
     assert "CD0705" in str(problem) and "<text>:1:1" in str(problem)

@@ -1,9 +1,10 @@
 // The short way of a call: what it was given is compared with what compiled code was made for,
 // and the code is run where all of it agrees. All else is left to the long way, which is Python.
 //
-// A plan is a tuple (words, kept, fail, finish): numbers of 64 bits as `backends/cc/warm.py` packs
+// A plan is a tuple (words, kept, fail, finish, settle): numbers of 64 bits as `cc/warm.py` packs
 // them, the objects whose addresses are among them, what returns the error that a run ended with,
-// None where the long way is to meet it again, and None or what makes of the parts what comes back.
+// None where the long way is to meet it again, None or what makes of the parts what comes back, and
+// None or what is called with the values once the code has run.
 //
 // No headers of Python or NumPy are needed: what is declared here is Python's stable interface,
 // and `PyContextVar_Get`, which has not changed. Of objects only the head is read, and the head of
@@ -474,6 +475,23 @@ static Outcome failed(Call *call, Object *fail, int status)
     return outcome;
 }
 
+// Has what was written noted, however the run ended; false where that raised.
+static int settled(Call *call, const Plan *plan, Object *settle)
+{
+    if (settle == &_Py_NoneStruct) return 1;
+    Object *values = PyTuple_New(plan->values), *done = NULL;
+    if (!values) return 0;
+    for (int64_t at = 0; at < plan->values; at++) {
+        Object *value = call->values[at] ? call->values[at] : &_Py_NoneStruct;
+        Py_IncRef(value);  // the tuple takes it over
+        PyTuple_SetItem(values, at, value);
+    }
+    done = PyObject_CallObject(settle, values);
+    Py_DecRef(values);
+    if (done) Py_DecRef(done);
+    return done != NULL;
+}
+
 static Outcome tried(Call *call, Object *whole, Object **made)
 {
     const Plan *plan = (const Plan *)PyBytes_AsString(PyTuple_GetItem(whole, 0));
@@ -481,6 +499,7 @@ static Outcome tried(Call *call, Object *whole, Object **made)
     if (outcome != DONE) return outcome;
     if (!prepared(call, plan)) return RAISED;
     int status = run(call, plan);
+    if (!settled(call, plan, PyTuple_GetItem(whole, 4))) return DONE;  // it has run, once
     if (!status && !all_taken(call, plan)) return RAISED;
     if (status) return failed(call, PyTuple_GetItem(whole, 2), status);
     *made = returned(call, plan, PyTuple_GetItem(whole, 3));

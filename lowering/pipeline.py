@@ -55,6 +55,7 @@ from .schedule.real_form import in_real_form, real_form
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
 from .schedule.separate import separate
+from .schedule.split import loops_split, split
 from .schedule.stages import in_stages, stages
 from .schedule.stencil import in_time, stencil
 from .schedule.streams import in_streams, streams
@@ -155,6 +156,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("narrow", narrow, in_narrow, _schedules),
     Pass("symmetric", symmetric, mirrored, _schedules),
     Pass("tiles", tiles, in_tiles, _schedules),
+    Pass("split", split, loops_split, _schedules),
     Pass("strips", strips, in_strips, _schedules),
     Pass("periods", lambda program, _: periods(program), when=_schedules),
     Pass("wraps", wraps, when=_schedules),

@@ -16,7 +16,7 @@ Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
     "deferred", "checked", "skewed", "masked", "staged", "answered", "of reals",
-    "mirrored",
+    "mirrored", "split",
 ]  # fmt: skip
 
 
@@ -101,6 +101,8 @@ class Decision:
                 return f"the nest of the loop over `{self.variable}` computes with real numbers"
             case "mirrored":
                 return f"half of {array} is copied from its other half"
+            case "split":
+                return f"the loop over `{self.variable}` is split in two"
             case "abreast":
                 return f"neighbouring elements of {array} are computed side by side"
             case _:

@@ -9,6 +9,8 @@ Needs a place in a round before which is all that has loops, independent of othe
 side of which nothing may fail. What crosses it are scalars that each round has of its own, which
 get an element for each round.
 
+`fission` does it for devices; `split` uses the same parts for processors.
+
 >>> program, _ = optimize(lowered('''
 ... for i in range(len(k)):
 ...     s = 0.0
@@ -31,9 +33,9 @@ from ..ir import dtypes
 from ..ir.assignments import Access, Alloc, Let, Permute, Print
 from ..ir.expressions import Apply, Expr, Index, Position, Read, rebuild
 from ..ir.fresh import Fresh
-from ..ir.indexing import Symbol, var
+from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import Comment, For, Program, Stmt, Store, While
-from ..ir.node import Node
+from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, uses, writes
@@ -55,29 +57,39 @@ def fission(program: Program, facts: Facts, fresh: Fresh) -> Program:
 
     def made(loop: For, outer: tuple[For, ...]) -> Body:
         own, known = facts.private(loop), ranges(outer)
-        halts = Alloc, Permute, Print
-        fits = loop.kind == "serial" and loop.step in (1, -1) and trips(loop) not in range(FEWEST)
-        if not fits or ends_early(loop.body) or fresh.fits((rounds_of(loop),)) is False:
-            return ()
-        if any(isinstance(stmt, halts) for stmt in statements(loop.body)):
+        if not may_split(loop) or fresh.fits((rounds_of(loop),)) is False:
             return ()
         if facts.is_free(loop, own, known, facts.around(loop)) or sums(loop, own, facts):
             return ()
-        at = _cut(loop.body)
-        crossing = _crossing(loop, at, own) if at else None
+        at = cut(loop.body)
+        crossing = crossing_of(loop, at, own) if at else None
         if crossing is None:
+            return ()
+        count = trips(loop) or 0
+        if count * sum(node.dtype.itemsize for node in crossing) > EXPANDED_BYTES:
             return ()
         first = replace(loop, body=loop.body[:at])
         facts.tell((first,), facts.only_in(loop))
         own_first = facts.private(first) | {node.id for node in crossing}
         if not facts.is_free(first, own_first, known, facts.around(loop)):
             return ()
-        return _apart(loop, at, crossing, facts, fresh)
+        parts = halves(loop, at, crossing, rounds_of(loop), fresh)
+        facts.tell(parts, facts.only_in(loop))
+        return parts
 
     return over_kernels(program, lambda body: with_loops(body, facts, made))
 
 
-def _cut(body: Body) -> int:
+def may_split(loop: For) -> bool:
+    """Whether there may be something between rounds of a loop that takes no other place."""
+    if loop.kind != "serial" or loop.step not in (1, -1) or trips(loop) in range(FEWEST):
+        return False
+    halts = Alloc, Permute, Print
+    held = any(isinstance(stmt, halts) for stmt in statements(loop.body))
+    return not held and not ends_early(loop.body)
+
+
+def cut(body: Body) -> int:
     """Return the place behind the last statement with loops, 0 where nothing is left behind."""
     long = [at for at, stmt in enumerate(body) if _has_loops(stmt)]
     at = long[-1] + 1 if long else 0
@@ -91,7 +103,7 @@ def _has_loops(stmt: Stmt) -> bool:
     return any(isinstance(one, For | While) for one in statements((stmt,)))
 
 
-def _crossing(loop: For, at: int, own: frozenset[int]) -> list[Node] | None:
+def crossing_of(loop: For, at: int, own: frozenset[int]) -> list[Node] | None:
     """Return the scalars that a round needs behind a place of what it has found before; None where
     it needs more, or other rounds what it has changed."""
     first, second = loop.body[:at], loop.body[at:]
@@ -114,18 +126,20 @@ def _crossing(loop: For, at: int, own: frozenset[int]) -> list[Node] | None:
         for one, other in product(late, early):
             if (one.writes or other.writes) and overtakes(loop, one, other):
                 return None
-    count = trips(loop) or 0
-    if count * sum(node.dtype.itemsize for node in crossing) > EXPANDED_BYTES:
-        return None
     return sorted(crossing, key=lambda node: node.id)
 
 
-def _apart(
-    loop: For, at: int, crossing: Sequence[Node], facts: Facts, fresh: Fresh
-) -> Body:  # fmt: skip
-    """Return the two loops; what a round has found is read where nothing changes it."""
-    size, here = rounds_of(loop), (var(loop.symbol) - loop.lo) * loop.step
-    rooms = {node.id: fresh.array(f"{node.label}_rounds", (size,), node.dtype) for node in crossing}
+def halves(
+    loop: For, at: int, crossing: Sequence[Node], size: Affine, fresh: Fresh,
+    purpose: Purpose = "",
+) -> tuple[For, For]:  # fmt: skip
+    """Return the two loops, of at most so many rounds; what a round has found is read where nothing
+    changes it."""
+    here = (var(loop.symbol) - loop.lo) * loop.step
+    rooms = {
+        node.id: fresh.array(f"{node.label}_rounds", (size,), node.dtype, purpose)
+        for node in crossing
+    }
     second = loop.body[at:]
     changed = {node.id for node in writes(second)}
     kept = [node for node in crossing if node.id not in changed]
@@ -141,12 +155,10 @@ def _apart(
         Store(Access(copies[n.id], ()), Read(rooms[n.id], (here,)))
         for n in crossing if n.id in copies
     )  # fmt: skip
-    made = (
+    return (
         replace(loop, body=(*loop.body[:at], *ends)),
         replace(loop, body=(*starts, *_unnamed(elsewhere(second, place), {}))),
     )
-    facts.tell(made, facts.only_in(loop))
-    return made
 
 
 def _unnamed(body: Body, names: Mapping[Symbol, Expr]) -> Body:

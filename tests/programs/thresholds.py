@@ -102,6 +102,7 @@ HOST: Choices = {
     "schedule.places": {"MOST": (1, 4, 8)},
     "schedule.planes": {"OFTEN": (1, 2, 16)},
     "schedule.real_form": {"FEW": (1, 2, 8), "SMALL": (1, 64, 1 << 17)},
+    "schedule.split": {"AT_A_TIME": (32, 64, 2048)},
     "schedule.stage": {"NEAR": (1, 2, 8), "FEW": (1, 2, 16), "SAME": (64, 4096)},
     "schedule.stages": {
         "ROUNDS": (2, 3, 256), "FEW": (1, 2, 32), "LONG": (2, 3, 2048), "MANY": (0, 2, 16),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
@@ -41,6 +42,8 @@ _OPEN = 1 << 28
 _ALL = 1 << 62
 SHARE = 4
 """So many times as much as is recorded the host, or a device, has to have when it begins."""
+OFTEN = 64
+"""After so many runs code that only counts NaNs is worth compiling, however little it does."""
 KEPT = 1 << 23
 """Most bytes of an argument of which a copy is kept."""
 _LESS = (
@@ -134,6 +137,8 @@ class Recorder(Locked):
         self._taken = 0
         self._is_full = False
         self._printed = printed
+        self._times: Counter[Recordable] = Counter()
+        """How often code was run."""
         self._runs: list[Run | None] = []
         self._shown: tuple[Run, ...] = ()
         self._done = 0
@@ -157,8 +162,7 @@ class Recorder(Locked):
         What it raises is raised when what was recorded until then is kept.
         """
         chosen = copy_context()
-        wanted = replace(self.wanted, counts=self._is_counted(arrays))
-        first: Recording = codes.recording(wanted, title[1])
+        first = self._recording(codes, arrays, title[1])
         with self._lock:
             place = len(self._runs)
             self._runs.append(None)
@@ -166,7 +170,7 @@ class Recorder(Locked):
         def run() -> tuple[Array, ...]:
             made = first
             if made.counts:
-                results = self._counted(made, codes.needed, arrays, title, place)
+                results = self._counted(made, codes.read, arrays, title, place)
                 if results is not None:
                     return results
                 made = chosen.run(codes.recording, self.wanted, title[1])
@@ -200,30 +204,39 @@ class Recorder(Locked):
 
         return run
 
-    def _is_counted(self, arrays: Sequence[Any]) -> bool:
-        """Whether a run on arrays is tried without recording: it is done again where it makes a
+    def _recording(self, codes: Recordable, arrays: Sequence[Any], backend: str) -> Recording:
+        """Return how a run on arrays is begun: without recording, to be done again where it makes a
         NaN, which is seldom, on the host's arrays as they were."""
+        plain = self.wanted.first_nan and not (self.wanted.limited or self.wanted.terms)
+        on_host = all(isinstance(x, np.ndarray) for x in arrays)
         wanted = self.wanted
-        plain = wanted.first_nan and not (wanted.limited or wanted.terms or self._printed)
-        return plain and not self._is_full and all(isinstance(x, np.ndarray) for x in arrays)
+        if plain and on_host and not (self._printed or self._is_full):
+            wanted = replace(wanted, counts="much")
+        found: Recording = codes.recording(wanted, backend)
+        if wanted.counts == "much" and not found.counts:
+            with self._lock:
+                self._times[codes] += 1
+            if self._times[codes] > OFTEN:
+                found = codes.recording(replace(wanted, counts="often"), backend)
+        return found
 
     def _counted(
         self,
         made: Recording,
-        needed: Collection[int],
+        read: Collection[int],
         arrays: Sequence[Array],
         title: tuple[str, str, str],
         place: int,
     ) -> tuple[Array, ...] | None:
-        """Return the results of a run that makes no NaN; None with the arrays as they were before
-        where it makes one, or fails."""
+        """Return the results of a run that makes no NaN; None where it makes one, or fails, with
+        the arrays that it `read` as they were before: all others it writes again as it did."""
         parameters, results = made.callee.parameters[:-1], None
         count = np.zeros(1, np.int64)
         with suppress(Exception):  # what it raises is raised again when it is recorded
             before = [
                 (array, _saved(array, made.callee.code))
                 for at, (one, array) in enumerate(zip(parameters, arrays, strict=True))
-                if one.written and at in needed
+                if one.written and at in read
             ]
             try:
                 results = made.callee((*arrays, count))
@@ -349,8 +362,10 @@ def recording_of(
     It is compiled quickly, as it will not run often; how hard the compiler tries changes no bit.
     """
     made, now = instrument(procedure, wanted), settings.current()
-    if wanted.counts and not is_quick(procedure) and (counts := counting(procedure)) is not None:
-        return Recording(link.link(build(counts), backend), made.layout, False, True)
+    if wanted.counts == "often" or (wanted.counts == "much" and not is_quick(procedure)):
+        counts = counting(procedure)
+        if counts is not None:
+            return Recording(link.link(build(counts), backend), made.layout, False, True)
     sizes = [x for p in procedure.parameters for extent in p.node.shape for x in extent.symbols()]
     if not wanted.scarce and room_of(made.layout, dict.fromkeys(sizes, 1)) is None:
         wanted = replace(wanted, scarce=True)  # the data decides how much it is

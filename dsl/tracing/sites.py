@@ -140,6 +140,10 @@ class Layout:
         return FIRST + max((len(site.symbols) for site in self.sites), default=0)
 
 
+Counting = Literal["no", "much", "often"]
+"""When a run counts NaNs in place of recording what makes the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a trace asks for: everything unless something is named."""
@@ -162,8 +166,8 @@ class Wanted:
     """Whether each row is printed when it is complete; then the next one takes its place."""
     scarce: bool = False
     """Whether there may be too little room, so that a row ends where the room does."""
-    counts: bool = False
-    """Whether NaNs are only counted, see `nans`."""
+    counts: Counting = "no"
+    """Whether NaNs are only counted, see `nans`: where a call computes much, or often."""
 
 
 def called(node: Node, names: Names) -> str:

@@ -125,6 +125,50 @@ def test_a_run_that_fails_is_done_again_from_where_it_began(recorded: list[bool]
     assert recorded == [True] and "raised" in repr(trace.runs[0])
 
 
+def test_what_is_only_written_is_not_kept_for_a_run_that_is_done_again(
+    recorded: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[np.ndarray] = []
+    save = recording._saved
+
+    def noted(array: np.ndarray, code: Any) -> np.ndarray:
+        saved.append(array)
+        return save(array, code)
+
+    monkeypatch.setattr(recording, "_saved", noted)
+    text = "def f(x, y, z):\n    y[1:-1] = np.sqrt(x[2:] - x[:-2])\n    z += x"
+    f = pe.cd_from_source(text, {"np": np})
+    x, y, z = np.arange(6.0), np.ones(6), np.ones(6)
+    x[3] = -1.0
+    with pe.trace(first_nan=True) as trace:
+        f(x, y, z)
+    first = trace.first_nonfinite()
+    assert recorded == [True] and first is not None and first.array == "y"
+    assert any(one is z for one in saved) and not any(one is y or one is x for one in saved)
+    with np.errstate(invalid="ignore"):
+        expected = np.array([1.0, *np.sqrt(x[2:] - x[:-2]), 1.0])
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(z, 1.0 + x)
+
+
+def test_what_is_called_often_counts_however_little_it_computes(
+    recorded: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick, "FEW", 1 << 17)
+    monkeypatch.setattr(recording, "OFTEN", 3)
+    f, x = pe.cd_from_source("def f(x):\n    x *= 2.0"), np.ones(3)
+    with pe.trace(first_nan=True) as trace:
+        for _ in range(5):
+            f(x)
+        assert recorded == [False, False]
+        x[1] = np.nan
+        f(x)
+    assert recorded == [False, False, True]
+    first = trace.first_nonfinite()
+    assert first is not None and first.index == (1,)
+    np.testing.assert_array_equal(x, [64.0, np.nan, 64.0])
+
+
 def test_what_is_printed_is_printed_once(recorded: list[bool], capfd: Any) -> None:
     f = pe.cd_from_source("def f(x):\n    print(x[0])\n    return x / x", backend="numpy")
     with np.errstate(all="ignore"), pe.trace(first_nan=True) as trace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError, Span
@@ -19,6 +20,7 @@ from .context import NeedKind, error
 from .frame import (
     EXIT,
     RESULT,
+    FirstUse,
     Frame,
     first_use,
     loads_in,
@@ -28,6 +30,7 @@ from .frame import (
     rebound_names,
 )
 from .leaving import leaves
+from .names import is_letter
 from .proof import Known
 from .sharing import seeing, seen_by_callers
 from .types import Kind, join
@@ -72,6 +75,7 @@ def carried(
         try:
             with ctx.block() as out, _looping(frame, runs and not leaves(body)):
                 elaborate(body)
+                _note_replaced(frame, statement, body, own, entry, runs, rebound, (live, early))
                 _note_attributes(frame, entry, statement.span, rebound, (live, early))
                 wanted = _close(frame, statement, entry, live, rebound, symbols, runs)
                 _refuse_changed(frame, statement, entry, early)
@@ -95,6 +99,58 @@ def carried(
     raise error(
         "CD0210", CdTypeError, "the types of this loop's names do not settle", statement.span
     )
+
+
+def _note_replaced(
+    frame: Frame,
+    statement: s.For | s.While,
+    body: tuple[s.Statement, ...],
+    own: frozenset[str],
+    entry: Mapping[str, Value],
+    runs: bool,
+    rebound: list[str],
+    lasting: tuple[set[str], ...],
+) -> None:
+    """Add the names that stand for other arrays after a round, since statements over all of their
+    letters made them, to those that it rebinds, and to those that live across rounds."""
+    sure, first = runs and not leaves(body), partial(_first_whole, frame)
+    for name, before in entry.items():
+        now = frame.names.get(name)
+        if name in own or name in rebound or not isinstance(before, Array) or now is None:
+            continue
+        if same_binding(now, before):
+            continue
+        if first(body, name) == "read" or (read_after(frame, statement, name, first) and not sure):
+            rebound.append(name)
+            for names in lasting:
+                names.add(name)
+
+
+def _first_whole(frame: Frame, body: tuple[s.Statement, ...], name: str) -> str:
+    """Return what `first_use` does where a statement over all letters of an array sets its name."""
+    for statement in body:
+        match statement:
+            case s.Assign((s.Subscript(s.Name(id=target), items),), value) if target == name:
+                plain = [x.id for x in items if isinstance(x, s.Name) and is_letter(frame, x)]
+                whole = len(plain) == len(items) == len(set(plain))
+                read = any(one.id == name for one in names_in(value))
+                found = "set" if whole and not read else "read"
+            case s.If(test, then, other) if all(one.id != name for one in names_in(test)):
+                sides = [_first_whole(frame, side, name) for side in (then, other)]
+                found = "read" if "read" in sides else "unused"
+                found = "set" if sides == ["set", "set"] else found
+            case s.Comment(_, inner):
+                found = _first_whole(frame, inner, name)
+            case s.For(_, over, inner) | s.While(over, inner) if all(
+                one.id != name for one in names_in(over)
+            ):
+                found = _first_whole(frame, inner, name)
+                found = "unused" if found == "set" else found  # it may have no round
+            case _:
+                found = first_use((statement,), name)
+        if found != "unused":
+            return found
+    return "unused"
 
 
 def _open(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
@@ -328,10 +384,12 @@ def open_reserved(frame: Frame, statement: s.For | s.While) -> None:
                 frame.reserved.add(name)
 
 
-def read_after(frame: Frame, statement: s.For | s.While, name: str) -> bool:
-    """Whether a name may be read after a loop before it is set anew."""
+def read_after(
+    frame: Frame, statement: s.For | s.While, name: str, first: FirstUse | None = None
+) -> bool:
+    """Whether a name may be read after a loop before it is set anew, as `first` says."""
     if name not in closed_over(frame.function):
-        found = next_use(frame.function, statement, name)
+        found = next_use(frame.function, statement, name, first)
         if found:
             return found == "read"
     inside = {(n.span.line, n.span.column) for n in loads_in(statement)}

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from functools import partial
 from types import FunctionType
 
 from ...lowering.dataclass import dataclass
@@ -313,13 +314,19 @@ def first_use(body: tuple[s.Statement, ...], name: str) -> str:
     return "unused"
 
 
+FirstUse = Callable[[tuple[s.Statement, ...], str], str]
+"""What says how statements use a name first."""
+
+
 def _first_round(body: tuple[s.Statement, ...], name: str) -> str:
     """Return `read` where a loop's body reads the name first; it may run no round at all."""
     return "read" if first_use(body, name) == "read" else "unused"
 
 
-def next_use(function: s.Function, loop: s.For | s.While, name: str) -> str:
-    """Return how a name is used first after a loop of a function, as `first_use` does.
+def next_use(
+    function: s.Function, loop: s.For | s.While, name: str, first: FirstUse | None = None
+) -> str:
+    """Return how a name is used first after a loop of a function, as `first` or `first_use` does.
 
     Empty where the loop is not in it. Two loops of one position are the first one.
     """
@@ -330,10 +337,12 @@ def next_use(function: s.Function, loop: s.For | s.While, name: str) -> str:
     for block, at in reversed(path):  # from the innermost block on
         around = block[at]
         if around is not path[-1][0][path[-1][1]] and isinstance(around, s.For | s.While):
-            use = _first_use(around, name) if use == "unused" else use
+            found = _first_use(around, name) if first is None else first((around,), name)
+            use = found if use == "unused" else use
             use = "unused" if use == "set" else use  # a jump may come before
         if use == "unused":
-            use = _use_from(function, block, at + 1, name)
+            rest = partial(_use_from, function, block, at + 1)
+            use = rest(name) if first is None else first(block[at + 1 :], name)
     return use
 
 

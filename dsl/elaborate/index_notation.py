@@ -86,7 +86,8 @@ def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, 
         )
     op, value = _accumulator(frame, target, op, value)
     ctx = frame.ctx
-    letters = frame.letters = Letters()
+    letters, held = Letters(), ctx.uses
+    frame.letters = letters
     try:
         fresh = _may_be_new(frame, target, op)
         with ctx.block():
@@ -106,7 +107,7 @@ def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, 
         fresh = _infer(frame, target, uses, tests, fresh)
         _emit(frame, target, op, value, span, fresh)
     finally:
-        frame.letters, ctx.uses = None, None
+        frame.letters, ctx.uses = None, held
 
 
 def _accumulator(
@@ -144,6 +145,8 @@ def _may_be_new(frame: Frame, target: s.Subscript, op: Op | None) -> bool:
     ]
     if name not in frame.names:
         return True
+    if name in frame.slots:  # where a loop around it looks for it
+        return False
     if frame.guards and isinstance(frame.names[name], Array):
         return False
     return len(plain) == len(target.items) == len(set(plain))

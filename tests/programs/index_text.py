@@ -207,17 +207,22 @@ def _guarded(w: Writer, scope: Scope, free: list[str], line: str) -> tuple[str, 
 
 
 def new_local(w: Writer) -> None:
-    """A new array, indexed by letters."""
+    """A new array, indexed by letters, or all elements of one that is there anew."""
     scope = Scope(w)
     names = arrays(w)
     if not names:
         raise Refused
     sizes = sorted({e for n in names for e in w.env[n].shape})
-    free = [scope.new(w.rng.choice(sizes)) for _ in range(w.rng.randrange(1, 3))]
+    old = [n for n in names if w.env[n].ndim and all(spec.name != n for spec in w.args)]
+    name = w.rng.choice(old) if old and w.chance(0.3) else ""
+    shape = w.env[name].shape if name else w.rng.choices(sizes, k=w.rng.randrange(1, 3))
+    free = [scope.new(size) for size in shape]
     text = value(w, scope, free, w.rng.randrange(1, 4))
     for letter in free:
         text = f"{text} + {_pinning(w, scope, letter, free)}"
-    w.add(f"{w.fresh('v')}[{', '.join(free)}] = {text}")
+    if name:
+        text = _cast(w, text, w.env[name].dtype)
+    w.add(f"{name or w.fresh('v')}[{', '.join(free)}] = {text}")
     w.features.add("index")
 
 

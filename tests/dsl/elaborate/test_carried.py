@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Alloc, Assign, For, Permute, Procedure
 from tests.compare import assert_same
@@ -227,3 +228,52 @@ def test_a_round_that_is_left_by_a_return_needs_no_slot() -> None:
     bodies = body, body.replace("x = x * 2\n        return x", "return x * 2")
     one, other = (len(typed("x", text, X).procedure.body) for text in bodies)
     assert one == other
+
+
+WHOLE = {
+    "a loop": "v[i, j] = c[i, j]\nfor t in range(n):\n    v[i, j] = b[i, j]\nreturn v",
+    "a while": "v[i, j] = c[i, j]\nk = 0\nwhile k < n:\n    v[i, j] = b[i, j]\n    k += 1\n"
+    "return v",
+    "a break": "v[i, j] = c[i, j]\nfor t in range(3):\n    if t == n:\n        break\n"
+    "    v[i, j] = b[i, j]\nreturn v",
+    "a nest": "v[i, j] = c[i, j]\nfor t in range(2):\n    for k in range(n):\n"
+    "        v[i, j] = b[i, j] + t\nreturn v",
+    "read first": "v[i, j] = c[i, j]\ns = 0.0\nfor t in range(n):\n    s += v[0, 0]\n"
+    "    v[i, j] = b[i, j]\nreturn v + s",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["numpy", "cc"])
+@pytest.mark.parametrize("body", WHOLE.values(), ids=WHOLE)
+def test_an_array_written_over_its_letters_in_a_loop_keeps_its_place(where: str, body: str) -> None:
+    lines = "\n".join("    " + line for line in body.splitlines())
+    f = pe.cd_from_source(f"def f(b, c, n):\n{lines}\n", {}, backend=where)
+    for size in (2, 3, 4, 5, 6):  # from the fourth on sizes are the run's
+        b, c = np.full((size, size), -1.0), np.arange(1.0, size * size + 1).reshape(size, size)
+        for n in (0, 1, 2):
+            want = b if n else c
+            if "+ t" in body and n:
+                want = b + 1.0
+            if "s +=" in body:
+                want = want + sum([1.0, -1.0][:n])
+            np.testing.assert_array_equal(f(b, c, n), want)
+    with pytest.raises(CdError, match="CD0301"):
+        f(np.ones((2, 2)), np.ones((3, 3)), 1)
+
+
+def test_a_name_may_stand_for_an_array_of_another_rank_in_a_loop_that_sets_it_first() -> None:
+    body = (
+        "t[i, j] = x[i, j] * 2\ns = np.sum(t)\ny = np.zeros(3)\nfor q in range(2):\n"
+        "    for k in range(2):\n        t[i] = x[k, i] + q\n        y[i] += t[i]\nreturn y, s"
+    )
+    y, s = run("numpy", "x", body, X)
+    np.testing.assert_array_equal(y, 2 * X.sum(axis=0) + 2)
+    assert s == 2 * X.sum()
+
+
+def test_a_function_inside_that_has_letters_of_its_own_in_a_statement_over_letters() -> None:
+    body = (
+        "def g(k):\n    w[i] = v[i] + k\n    return w\n"
+        "v[i] = x[0, i] * 2\nfor k in range(3):\n    v[i] = g(k)[i]\nreturn v"
+    )
+    np.testing.assert_array_equal(run("numpy", "x", body, X), X[0] * 2 + 3)

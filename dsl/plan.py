@@ -133,8 +133,8 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     held = match.arrays()
     inputs = [
         steps.input(path, dtype) if path.owner is None
-        else steps.field(path, path.owner, parameter.written, array)
-        for (path, parameter, dtype), array in zip(passed, held, strict=True)
+        else steps.field(path, path.owner, parameter.written, known.find(path.owner)(arguments))
+        for path, parameter, dtype in passed
     ]  # fmt: skip
     pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
     whole, parts, finish = _flat(steps, returns)
@@ -179,7 +179,7 @@ def _is_like(layout: object, constant: bool, memory: str, tensor: Any) -> bool:
 
 
 def _version(name: str, is_written: bool, tensor: Any) -> Array | None:
-    array: Array | None = tensor.array(name, "write" if is_written else "read")
+    array: Array | None = tensor.field(name).ready(is_written)
     return array
 
 
@@ -454,16 +454,14 @@ class _Steps:
             raise _Unfit
         return at, is_array
 
-    def field(
-        self, path: Path, owner: Path, is_written: bool, host: Array | None
-    ) -> tuple[int, bool]:
-        """Return the number of the newest version of a tensor's field, which is an array.
-
-        It has the layout of the host's version. What is written is brought up to date in that.
-        """
+    def field(self, path: Path, owner: Path, is_written: bool, tensor: Any) -> tuple[int, bool]:
+        """Return the number of the host's array of a tensor's field, where that has the newest
+        version and nothing uses it: the long way waits for what has to be waited for."""
+        name = str(path.steps[-1]).removeprefix("@")
+        host = _version(name, is_written, tensor)
         if host is None:
             raise _Unfit
-        of = partial(_version, str(path.steps[-1]).removeprefix("@"), is_written)
+        of = partial(_version, name, is_written)
         at = self.add(path, (Source.MADE, self.place(owner), of))
         layout = host.dtype, host.shape, host.strides, host.flags.num & FLAGS
         self.note_elements(at, host.shape)

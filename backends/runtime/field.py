@@ -136,22 +136,29 @@ class Field(Refusing):
             self.ticked(self.host)
             self.host_tick = self.clock
 
+    def ready(self, writing: bool) -> Array | None:
+        """Return the host's array where it has the newest version and nothing uses it; else None.
+
+        It waits for nothing, and tells nobody of what failed.
+        """
+        host, scheduling = self.host, RUNTIME.scheduling
+        scheduling.acquire()  # not `with`: a look changes nothing that an order depends on
+        try:
+            return host.array if self.newest() is host and _is_idle(host, writing) else None
+        finally:
+            scheduling.release()
+
     def shown(self, writing: bool) -> Array:
         """Return an array with the newest version for the host's own work, here and now.
 
         To be written it is the host's array, brought up to date; to be read it may be a copy.
         """
-        host, scheduling = self.host, RUNTIME.scheduling
-        scheduling.acquire()  # not `with`: a look changes nothing that an order depends on
-        try:
-            newest = self.newest()
-            idle = newest is host and _is_idle(host, writing)
-        finally:
-            scheduling.release()
-        if idle:
-            return host.array
+        ready = self.ready(writing)
+        if ready is not None:
+            return ready
         if not writing:
             return self.numpy()
+        newest = host = self.host
 
         def step() -> None:
             if newest is not host:

@@ -111,14 +111,15 @@ def _note_replaced(
     rebound: list[str],
     lasting: tuple[set[str], ...],
 ) -> None:
-    """Add the names that stand for other arrays after a round, since statements over all of their
-    letters made them, to those that it rebinds, and to those that live across rounds."""
+    """Add the names that stand for other arrays after a round, or where it is left, since
+    statements over all of their letters made them, to those that it rebinds, and to those that live
+    across rounds."""
     sure, first = runs and not leaves(body), partial(_first_whole, frame)
     for name, before in entry.items():
         now = frame.names.get(name)
         if name in own or name in rebound or not isinstance(before, Array) or now is None:
             continue
-        if same_binding(now, before):
+        if same_binding(now, before) and _kept(frame, name, before):
             continue
         if first(body, name) == "read" or (read_after(frame, statement, name, first) and not sure):
             rebound.append(name)

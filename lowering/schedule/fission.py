@@ -73,7 +73,8 @@ def fission(program: Program, facts: Facts, fresh: Fresh) -> Program:
         own_first = facts.private(first) | {node.id for node in crossing}
         if not facts.is_free(first, own_first, known, facts.around(loop)):
             return ()
-        parts = halves(loop, at, crossing, rounds_of(loop), fresh)
+        one, other = halves(loop, at, crossing, rounds_of(loop), fresh)
+        parts = one, replace(other, body=_unnamed(other.body, {}))
         facts.tell(parts, facts.only_in(loop))
         return parts
 
@@ -157,7 +158,7 @@ def halves(
     )  # fmt: skip
     return (
         replace(loop, body=(*loop.body[:at], *ends)),
-        replace(loop, body=(*starts, *_unnamed(elsewhere(second, place), {}))),
+        replace(loop, body=(*starts, *elsewhere(second, place))),
     )
 
 

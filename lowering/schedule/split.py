@@ -36,10 +36,12 @@ for j in 0..70:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..ir.indexing import Affine, const, var
 from ..ir.loops import For, Program, Stmt, Store, Update
+from ..ir.rewrite import rename
 from ..ir.walk import reads, writes
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
@@ -99,20 +101,31 @@ class _Work(Outermost):
         node, name = next(iter(writes(loop.body[at:])), None), loop.symbol.name
         self.decisions.append(Decision("split", Split.COLUMNS, node, span=loop.span, variable=name))
         size = const(min(trips(loop) or AT_A_TIME, AT_A_TIME))
-
-        def block(width: int, lo: Affine, hi: Affine) -> For:
-            symbol = self.fresh.symbol("block")
-            some = replace(loop, lo=var(symbol), hi=var(symbol) + width)
-            body = halves(some, at, crossing, size, self.fresh, "panel")
-            return For(symbol, lo, hi, width, body, span=loop.span)
-
+        parts = self.cut(loop, self.end(loop, outer), (AT_A_TIME,), self.block(loop))
+        nodes = [n for n in dict.fromkeys((*reads(loop.body), *writes(loop.body))) if n.id in own]
         out: list[Stmt] = []
-        for one in self.cut(loop, self.end(loop, outer), (AT_A_TIME,), block):
-            if isinstance(one, For) and one.symbol == loop.symbol:  # what is left of it
-                out += halves(one, at, crossing, size, self.fresh, "panel")
+        for number, one in enumerate(parts):
+            assert isinstance(one, For), "it is cut into loops"
+            copies = {node.id: self.fresh.like(node) for node in nodes} if number else {}
+            part = replace(loop, body=rename(loop.body, {}, copies))
+            kept = [copies.get(node.id, node) for node in crossing]
+            if one.symbol != loop.symbol:  # a loop over blocks
+                start = var(one.symbol)
+                part = replace(part, lo=start, hi=start + AT_A_TIME)
+                body = halves(part, at, kept, size, self.fresh, "panel")
+                out.append(replace(one, body=body))
             else:
-                out.append(one)
+                part = replace(part, lo=one.lo, hi=one.hi)
+                out += halves(part, at, kept, size, self.fresh, "panel")
         return tuple(out)
+
+    def block(self, loop: For) -> Callable[[int, Affine, Affine], For]:
+        """Return what makes the loop over blocks of a loop, which does nothing yet."""
+
+        def made(width: int, lo: Affine, hi: Affine) -> For:
+            return For(self.fresh.symbol("block"), lo, hi, width, (), span=loop.span)
+
+        return made
 
 
 def _sunk(body: Body, only: frozenset[int]) -> Body:

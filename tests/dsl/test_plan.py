@@ -239,6 +239,35 @@ def test_what_a_failed_run_has_written_of_a_tensor_is_its_newest_version(
     np.testing.assert_array_equal(t.numpy(), [39.0, 39.0, 38.0])
 
 
+def test_what_failed_before_is_told_to_who_needs_its_tensor(long_ways: list[str]) -> None:
+    t = pe.tensor("t", (3,), "float64", init=1.0)
+    n = pe.tensor("n", (3,), "int64")
+    n[...] = np.arange(3)
+    bad = made("def bad(t, n):\n    for k in range(3):\n        t[n[k]] += 1.0")
+    routine = bad.compile(t, n).link(pe.device("cc:1").stream().context())
+    for text in ("def f(t):\n    return np.sum(t)", "def f(t):\n    t[...] = t + 1"):
+        f = made(text)
+        repeated(long_ways, lambda f=f: f(t))
+        n[2] = 9
+        routine()
+        with pytest.raises(pe.CdError, match="CD0601"):
+            f(t)
+        n[2] = 2
+
+
+def test_no_plans_pile_up_where_a_device_has_the_newest_version(long_ways: list[str]) -> None:
+    t = pe.tensor("t", (3,), "float64", init=1.0)
+    routine = made("def g(t):\n    t[...] = t + 1").compile(t)
+    linked = routine.link(pe.device("cc:1").stream().context())
+    f = made("def f(t):\n    return np.sum(t)")
+    repeated(long_ways, lambda: f(t))
+    plans = len(f._plans)
+    for n in range(4):
+        linked()
+        assert f(t) == 3 * (n + 2)
+    assert len(f._plans) == plans
+
+
 def test_tensors_that_are_not_alike_go_their_own_ways(long_ways: list[str]) -> None:
     f = made("def f(t):\n    return np.sum(t)")
     t, v = pe.tensor("t", (3,), "float64", init=2.0), pe.tensor("v", (4,), init=1.0)

@@ -62,6 +62,7 @@ extern void PyObject_GC_Del(void *);
 #define FAULT 16  // `record.SLOTS`
 #define AXES 7    // of results that the code makes, `warm.AXES`
 #define SMALL ((int64_t)1 << 12)  // so many bytes of such a result are copied
+#define NO_MEMORY 2  // the status of a run that got no memory
 #define OWNED 0x0501  // of an array's flags: in C order, aligned, writable
 
 enum { ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT, MADE };
@@ -378,7 +379,11 @@ static int all_taken(Call *call, const Plan *plan)
         const Result *result = (const Result *)word;
         if (result->kind != NEW_MADE) continue;
         call->results[at] = own(call, taken(result, call->made_by_code[at]));
-        is_whole = is_whole && call->results[at];
+        if (!call->results[at]) {
+            call->fault[0] = result->bytes;  // of an element
+            for (int n = 0; n < result->rank; n++) call->fault[0] *= call->made_by_code[at][1 + n];
+            is_whole = 0;
+        }
     }
     return is_whole;
 }
@@ -500,7 +505,10 @@ static Outcome tried(Call *call, Object *whole, Object **made)
     if (!prepared(call, plan)) return RAISED;
     int status = run(call, plan);
     if (!settled(call, plan, PyTuple_GetItem(whole, 4))) return DONE;  // it has run, once
-    if (!status && !all_taken(call, plan)) return RAISED;
+    if (!status && !all_taken(call, plan)) {
+        PyErr_Clear();
+        status = NO_MEMORY;  // the long way would run it once more
+    }
     if (status) return failed(call, PyTuple_GetItem(whole, 2), status);
     *made = returned(call, plan, PyTuple_GetItem(whole, 3));
     return DONE;

@@ -238,6 +238,10 @@ WHOLE = {
     "    v[i, j] = b[i, j]\nreturn v",
     "a nest": "v[i, j] = c[i, j]\nfor t in range(2):\n    for k in range(n):\n"
     "        v[i, j] = b[i, j] + t\nreturn v",
+    "set where it is left": "v[i, j] = c[i, j]\nfor t in range(3):\n    if t + 1 == n:\n"
+    "        v[i, j] = b[i, j]\n        break\nreturn v",
+    "set where it goes on": "v[i, j] = c[i, j]\nfor t in range(3):\n    if t < n:\n"
+    "        v[i, j] = b[i, j]\n        continue\n    v[0, 0] += 0\nreturn v",
     "read first": "v[i, j] = c[i, j]\ns = 0.0\nfor t in range(n):\n    s += v[0, 0]\n"
     "    v[i, j] = b[i, j]\nreturn v + s",
 }  # fmt: skip

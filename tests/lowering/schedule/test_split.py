@@ -94,6 +94,15 @@ def test_c_gives_the_bits_of_the_loops_for_sizes_of_the_run(name: str) -> None:
         assert one.tobytes() == other.tobytes() == np.asarray(third).tobytes()
 
 
+@pytest.mark.parametrize(("columns", "pieces"), [(32, 1), (70, 2), (96, 1)])
+def test_each_piece_of_a_loop_is_done_in_lanes(columns: int, pieces: int) -> None:
+    arrays, made = _arrays((9, columns)), _made(TEXTS["a histogram"])
+    for procedure, left in ((made.procedure(*arrays), 0), (of_any_size(made, *arrays), 1)):
+        lines = text_of(scheduled(procedure, replace(TINY, schedule=True))).splitlines()
+        sums = ["lane" in line for line in lines if "x[" in line]
+        assert sums.count(False) == left and sums.count(True) >= pieces + left
+
+
 REFUSED = {
     "rows": "    t = 0.0\n    for j in range(len(x)):\n        s = 0.0\n"
     "        for i in range(x.shape[1]):\n            s += x[j, i]\n        t += s * s\n"

@@ -74,7 +74,8 @@ def fission(program: Program, facts: Facts, fresh: Fresh) -> Program:
         if not facts.is_free(first, own_first, known, facts.around(loop)):
             return ()
         one, other = halves(loop, at, crossing, rounds_of(loop), fresh)
-        parts = one, replace(other, body=_unnamed(other.body, {}))
+        written = frozenset(node.id for node in writes(other.body))
+        parts = one, replace(other, body=_unnamed(other.body, {}, written))
         facts.tell(parts, facts.only_in(loop))
         return parts
 
@@ -162,8 +163,9 @@ def halves(
     )
 
 
-def _unnamed(body: Body, names: Mapping[Symbol, Expr]) -> Body:
-    """Return statements that store what has a name as what it is: a later round finds it anew."""
+def _unnamed(body: Body, names: Mapping[Symbol, Expr], written: frozenset[int]) -> Body:
+    """Return statements that store what has a name as what it is, an element of an array that none
+    of them has `written`: a later round finds it anew."""
     names, out = dict(names), list[Stmt]()
 
     def value(expr: Expr) -> Expr:
@@ -182,8 +184,10 @@ def _unnamed(body: Body, names: Mapping[Symbol, Expr]) -> Body:
 
     for stmt in body:
         if isinstance(stmt, Let) and isinstance(stmt.value, Read):
-            names[stmt.symbol] = stmt.value
+            if stmt.value.node.id not in written:
+                names[stmt.symbol] = stmt.value
         if isinstance(stmt, Store):
             stmt = replace(stmt, value=value(stmt.value))
-        out.append(with_bodies(stmt, tuple(_unnamed(part, names) for part in bodies(stmt))))
+        inside = (_unnamed(part, names, written) for part in bodies(stmt))
+        out.append(with_bodies(stmt, tuple(inside)))
     return tuple(out)

@@ -39,13 +39,13 @@ from ..ir.indexing import Affine, const, floordiv, maximum, minimum, mod, var
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.rewrite import substitute, substitute_expr, with_bodies
+from ..ir.rewrite import map_statements, over_kernels, substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies
 from ..passes.decision import Decided, Decision, Reason
 from .extremes import extremes, foremost
 from .lane_parts import LARGEST, WIDEST, counts, is_light, is_padded, kept, kind, lanes_of, on_lanes
 from .partials import Partials
-from .sums import Sum, is_extreme, sums, together, upper_half
+from .sums import Sum, extremes_apart, is_extreme, sums, together, upper_half
 
 Body = tuple[Stmt, ...]
 LANES = 32
@@ -71,10 +71,15 @@ def lanes(program: Program) -> Program:
 
 def in_lanes(program: Program) -> Decided:
     """Return the program with sums in lanes, and which these are."""
+    program = over_kernels(program, lambda body: map_statements(body, _apart))
     work = _Work(fresh_for(program))
     known = bounds_of(parameter.node for parameter in program.parameters)
     kernels = tuple(replace(k, body=work.body(k.body, (), known)) for k in program.kernels)
     return Decided(work.fresh.declared(replace(program, kernels=kernels)), tuple(work.decisions))
+
+
+def _apart(stmt: Stmt) -> Body:
+    return extremes_apart(stmt) if isinstance(stmt, For) else (stmt,)
 
 
 @dataclass(slots=True)

@@ -25,12 +25,14 @@ from ..ir.indexing import Affine, var
 from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import Op, neutral_of
-from ..ir.walk import bodies, own_writes, statements
+from ..ir.walk import bodies, expressions_of, own_writes, statements
 from ..passes.access import accesses
 from ..passes.cells import is_in_range, ranges
 
 STAYS = (Alloc, Break, Continue, Permute, Print, While, Check)
 """What a loop may not do whose sums are taken elsewhere: they would be missing after it."""
+MANY = 32
+"""In loops of so many rounds extremes are found apart from sums."""
 _CHEAP = frozenset("add sub mul neg abs isnan eq ne lt le gt ge logical_not bitand bitor".split())
 """Operations on floats, and tests of them, that take next to no time."""
 _MOVES = (Alloc, Break, Continue, Permute, While)
@@ -122,6 +124,44 @@ def _is_light(one: Sum) -> bool:
         else:
             named.add(stmt.access.node.id)
     return True
+
+
+def extremes_apart(loop: For) -> tuple[For, ...]:
+    """Return a loop as one that does all but find extremes of cheap terms, and one that finds them:
+    each is done in lanes, both together are not. The loop alone where that is not so.
+
+    Not a bit changes: neither loop uses what the other one changes, but for names of values, which
+    both give.
+    """
+    found: list[Stmt] = []
+    others: list[Stmt] = []
+    named: list[Stmt] = []
+    names = {s.access.node.id for s in loop.body if isinstance(s, Store) and not s.access.index}
+    given, changed, read = set[int](), list[int](), set[int]()
+    for stmt in loop.body:
+        if isinstance(stmt, Comment):
+            continue
+        if not isinstance(stmt, Store | Update):
+            return (loop,)
+        node = stmt.access.node.id
+        is_name = isinstance(stmt, Store) and node in names and node not in given
+        best = isinstance(stmt, Update) and is_extreme(stmt) and is_regrouped(stmt) and stmt.over
+        (named if is_name else found if best else others).append(stmt)
+        used = {one.node.id for expr in expressions_of(stmt) for one in reads(expr)}
+        if not used & names <= given:
+            return (loop,)  # it may be what an earlier round has left
+        read |= used
+        if is_name:
+            given.add(node)
+        else:
+            changed.append(node)
+    cheap = all(_is_cheap(x) for s in (*named, *found) for e in expressions_of(s) for x in walk(e))
+    apart = len(set(changed)) == len(changed) and (read | names).isdisjoint(changed)
+    rounds = (loop.hi - loop.lo).constant
+    if not found or not others or not cheap or not apart or rounds in range(MANY):
+        return (loop,)
+    rest = tuple(stmt for stmt in loop.body if stmt not in found)
+    return replace(loop, body=rest), replace(loop, body=(*named, *found))
 
 
 def _is_cheap(expr: Expr) -> bool:

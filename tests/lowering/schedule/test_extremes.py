@@ -10,9 +10,11 @@ import pytest
 from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For, Update
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule import sums
 from plusequals.lowering.schedule.extremes import FEW
+from plusequals.lowering.target import Target
 
-from .scheduled import function, interpreted, scheduled
+from .scheduled import LIKE_C, function, interpreted, of_any_size, scheduled
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127)
 TERMS = {
@@ -101,3 +103,69 @@ def test_terms_with_a_name_are_those_of_their_own_round(dtype: str) -> None:
         for found, wanted in zip(made(x), expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
             assert np.array_equal(np.signbit(found), np.signbit(wanted)), size
+
+
+BESIDE = {
+    "all four": "return x.min(), x.max(), x.mean(), x.sum()",
+    "rows": "return np.min(x, axis=1), np.sum(x, axis=1), np.max(-x, axis=1)",
+    "a loop": (
+        "m = -np.inf\ns = 0.0\nfor a in range(len(x)):\n    for b in range(x.shape[1]):\n"
+        "        t = x[a, b] - 1\n        m = max(m, t)\n        s += t\nreturn m, s"
+    ),
+    "what is stored": (
+        "y = np.zeros_like(x)\nm = np.inf\nfor a in range(len(x)):\n"
+        "    for b in range(x.shape[1]):\n        y[a, b] = x[a, b] * 2\n"
+        "        m = min(m, x[a, b])\nreturn y, m"
+    ),
+    "what a round has from another": (
+        "m = -np.inf\ns = 0.0\nt = 0.0\nfor a in range(len(x)):\n    for b in range(x.shape[1]):\n"
+        "        m = max(m, x[a, b] - t)\n        t = x[a, b]\n        s += t\nreturn m, s, t"
+    ),
+    "one needs the other": (
+        "m = -np.inf\ns = 0.0\nfor a in range(len(x)):\n    for b in range(x.shape[1]):\n"
+        "        s += x[a, b]\n        m = max(m, s)\nreturn m, s"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_extremes_beside_sums_are_what_loops_find(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sums, "MANY", 3)
+    text = "".join(f"    {line}\n" for line in BESIDE[name].splitlines())
+    made = function(f"def f(x):\n{text}")
+    for size in SIZES:
+        x = rows(size, "f8")
+        procedure = made.procedure(x)
+        plain = interpreted(scheduled(procedure, Target()), x)
+        walked = interpreted(scheduled(procedure, LIKE_C), x)
+        with settings.override(schedule=True, threads=1):
+            found = made.on("cc")(x)
+        for one, other, want in zip(found, walked, plain, strict=True):
+            other, want = (np.asarray(part).reshape(np.shape(one)) for part in (other, want))
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_allclose(one, want, rtol=1e-12)
+            signs = np.signbit(one) == np.signbit(other)
+            assert np.all(signs | np.isnan(one)), (name, size)
+
+
+def test_extremes_beside_sums_are_found_in_a_loop_of_their_own() -> None:
+    made = function("def f(x):\n    return x.min(), x.max(), x.mean()\n")
+    program = scheduled(made.procedure(np.zeros(1000)))
+    found = [s for k in program.kernels for s in statements(k.body) if isinstance(s, For)]
+    inner = [{s.op.name for s in loop.body if isinstance(s, Update)} for loop in found]
+    assert {"min", "max"} in inner and {"add"} in inner
+    assert not any("add" in names and "max" in names for names in inner)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("size", [4, 33, 100])
+def test_extremes_beside_sums_for_sizes_of_the_run(name: str, size: int) -> None:
+    text = "".join(f"    {line}\n" for line in BESIDE[name].splitlines())
+    made, x = function(f"def f(x):\n{text}"), rows(size, "f8")
+    x[5, size // 3] = 0.0
+    fixed = interpreted(scheduled(made.procedure(x), LIKE_C), x)
+    run = interpreted(scheduled(of_any_size(made, x), LIKE_C), x)
+    for one, other in zip(fixed, run, strict=True):
+        assert one.tobytes() == other.tobytes()

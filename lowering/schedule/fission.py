@@ -32,6 +32,7 @@ from itertools import product
 from ..ir import dtypes
 from ..ir.assignments import Access, Alloc, Let, Permute, Print
 from ..ir.expressions import Apply, Expr, Index, Position, Read, rebuild
+from ..ir.expressions import reads as reads_of
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import Comment, For, Program, Stmt, Store, While
@@ -164,8 +165,8 @@ def halves(
 
 
 def _unnamed(body: Body, names: Mapping[Symbol, Expr], written: frozenset[int]) -> Body:
-    """Return statements that store what has a name as what it is, an element of an array that none
-    of them has `written`: a later round finds it anew."""
+    """Return statements that store what has a name as what it is, where it reads nothing that they
+    have `written`: a later round finds it anew."""
     names, out = dict(names), list[Stmt]()
 
     def value(expr: Expr) -> Expr:
@@ -184,7 +185,7 @@ def _unnamed(body: Body, names: Mapping[Symbol, Expr], written: frozenset[int]) 
 
     for stmt in body:
         if isinstance(stmt, Let) and isinstance(stmt.value, Read):
-            if stmt.value.node.id not in written:
+            if written.isdisjoint(one.node.id for one in reads_of(stmt.value)):
                 names[stmt.symbol] = stmt.value
         if isinstance(stmt, Store):
             stmt = replace(stmt, value=value(stmt.value))

@@ -154,7 +154,7 @@ def extremes_apart(loop: For) -> tuple[For, ...]:
         if is_name:
             given.add(node)
         else:
-            changed.append(node)
+            changed += [one.id for one in own_writes(stmt)]
     cheap = all(_is_cheap(x) for s in (*named, *found) for e in expressions_of(s) for x in walk(e))
     apart = len(set(changed)) == len(changed) and (read | names).isdisjoint(changed)
     rounds = (loop.hi - loop.lo).constant

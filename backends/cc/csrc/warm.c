@@ -27,7 +27,8 @@ typedef struct {
 
 typedef Object *Make(int rank, const intptr_t *shape, Object *descr, int fortran);
 
-extern Object PyLong_Type, PyFloat_Type, PyList_Type, _Py_NoneStruct, *PyExc_Exception;
+extern Object PyLong_Type, PyFloat_Type, PyList_Type, _Py_NoneStruct;
+extern Object *PyExc_Exception, *PyExc_MemoryError;
 extern void Py_IncRef(Object *), Py_DecRef(Object *);
 extern Object *PyErr_Occurred(void);
 extern int PyErr_ExceptionMatches(Object *);
@@ -370,6 +371,15 @@ static Object *taken(const Result *result, const int64_t *made)
     return NULL;
 }
 
+// Frees all that the code made, where nobody is to get it.
+static void free_made(Call *call, const Plan *plan)
+{
+    const int64_t *word = (const int64_t *)plan + plan->results_at;
+    for (int at = 0; at < plan->results; at++, word += 4 + word[3])
+        if (((const Result *)word)->kind == NEW_MADE)
+            free((void *)(intptr_t)call->made_by_code[at][0]);
+}
+
 // Takes over all that the code made; false where there is no memory for it.
 static int all_taken(Call *call, const Plan *plan)
 {
@@ -504,10 +514,14 @@ static Outcome tried(Call *call, Object *whole, Object **made)
     if (outcome != DONE) return outcome;
     if (!prepared(call, plan)) return RAISED;
     int status = run(call, plan);
-    if (!settled(call, plan, PyTuple_GetItem(whole, 4))) return DONE;  // it has run, once
-    if (!status && !all_taken(call, plan)) {
+    if (!settled(call, plan, PyTuple_GetItem(whole, 4))) {  // it has run, once
+        if (!status) free_made(call, plan);
+        return DONE;
+    }
+    if (!status && !all_taken(call, plan)) {  // the long way would run it once more
+        if (!PyErr_ExceptionMatches(PyExc_MemoryError)) return DONE;
         PyErr_Clear();
-        status = NO_MEMORY;  // the long way would run it once more
+        status = NO_MEMORY;
     }
     if (status) return failed(call, PyTuple_GetItem(whole, 2), status);
     *made = returned(call, plan, PyTuple_GetItem(whole, 3));

@@ -235,8 +235,7 @@ class Cache:
             self._sweep(root())
             return True
 
-    @contextlib.contextmanager
-    def building(self, key: str) -> Iterator[None]:
+    def building(self, key: str) -> contextlib.AbstractContextManager[object]:
         """Keep other processes from building this key inside the `with`, as far as can be.
 
         The lock is the operating system's: it ends with its process. Who waits longer than the
@@ -245,10 +244,8 @@ class Cache:
         with self._folder(create=True) as folder:
             usable = folder is not None
         if not usable:
-            yield
-            return
-        with locked(os.path.join(root(), f"lock-{key[:2]}"), settings.current().cache_timeout):
-            yield
+            return contextlib.nullcontext()
+        return locked(os.path.join(root(), f"lock-{key[:2]}"), settings.current().cache_timeout)
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[str]:

@@ -7,9 +7,10 @@ function, so where one call of the system does the same it is called here.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..lowering.later import Later
@@ -21,16 +22,30 @@ else:
 
 _PAUSE = 0.01
 """Seconds after which one who waits looks again."""
+_UNLOCK = 8
+"""`fcntl.LOCK_UN`, on all systems that have it."""
 
 
-@contextlib.contextmanager
-def locked(path: str, timeout: float) -> Iterator[bool]:
-    """Hold the lock of a file inside, and yield whether it is held: not where others have it for
-    longer than `timeout` seconds, and not where there can be no such file."""
-    held = _flock(path, timeout) if os.name == "posix" else _file_lock(path, timeout)
-    try:
-        yield held is not None
-    finally:
+class locked:
+    """Hold the lock of a file inside, and give whether it is held: not where others have it for
+    longer than `timeout` seconds, and not where there can be no such file.
+
+    No generator: where memory is short that might not come to its end, and hold the lock for good.
+    """
+
+    __slots__ = ("_held", "_path", "_timeout")
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self._path, self._timeout = path, timeout
+        self._held: Callable[[], object] | None = None
+
+    def __enter__(self) -> bool:
+        wait = _flock if os.name == "posix" else _file_lock
+        self._held = wait(self._path, self._timeout)
+        return self._held is not None
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        held, self._held = self._held, None
         if held is not None:
             held()
 
@@ -38,17 +53,32 @@ def locked(path: str, timeout: float) -> Iterator[bool]:
 def _flock(path: str, timeout: float) -> Any:
     """Return what gives the lock back, None where it could not be taken."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+    try:
         opened = os.open(path, flags, 0o600)
-        stack.callback(os.close, opened)
+    except OSError:
+        return None
+    try:
         until = time.monotonic() + timeout
         while not _taken(opened):
             if time.monotonic() >= until:
+                os.close(opened)
                 return None
             time.sleep(_PAUSE)
-        stack.callback(fcntl.flock, opened, fcntl.LOCK_UN)  # a forked child may have it open, too
-        return stack.pop_all().close
-    return None
+        return functools.partial(_give_back, fcntl.flock, opened)
+    except OSError:
+        os.close(opened)
+        return None
+    except BaseException:  # such as that memory is short: what is left open stays locked
+        os.close(opened)
+        raise
+
+
+def _give_back(flock: Any, opened: int) -> None:
+    """Give back the lock of an open file, which a forked child may have open, too, and close it."""
+    try:
+        flock(opened, _UNLOCK)
+    finally:
+        os.close(opened)  # which nothing keeps from being done
 
 
 def hold(opened: int) -> bool:

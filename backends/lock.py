@@ -22,8 +22,6 @@ else:
 
 _PAUSE = 0.01
 """Seconds after which one who waits looks again."""
-_UNLOCK = 8
-"""`fcntl.LOCK_UN`, on all systems that have it."""
 
 
 class locked:
@@ -64,7 +62,7 @@ def _flock(path: str, timeout: float) -> Any:
                 os.close(opened)
                 return None
             time.sleep(_PAUSE)
-        return functools.partial(_give_back, fcntl.flock, opened)
+        return functools.partial(_give_back, fcntl.flock, fcntl.LOCK_UN, opened)
     except OSError:
         os.close(opened)
         return None
@@ -73,10 +71,10 @@ def _flock(path: str, timeout: float) -> Any:
         raise
 
 
-def _give_back(flock: Any, opened: int) -> None:
+def _give_back(flock: Any, unlock: int, opened: int) -> None:
     """Give back the lock of an open file, which a forked child may have open, too, and close it."""
     try:
-        flock(opened, _UNLOCK)
+        flock(opened, unlock)
     finally:
         os.close(opened)  # which nothing keeps from being done
 

@@ -111,9 +111,9 @@ def _note_replaced(
     rebound: list[str],
     lasting: tuple[set[str], ...],
 ) -> None:
-    """Add the names that stand for other arrays after a round, or where it is left, since
+    """Add the names that stand for other arrays after an iteration, or where that is left, since
     statements over all of their letters made them, to those that it rebinds, and to those that live
-    across rounds."""
+    across iterations."""
     sure, first = runs and not leaves(body), partial(_first_whole, frame)
     for name, before in entry.items():
         now = frame.names.get(name)
@@ -146,7 +146,7 @@ def _first_whole(frame: Frame, body: tuple[s.Statement, ...], name: str) -> str:
                 one.id != name for one in names_in(over)
             ):
                 found = _first_whole(frame, inner, name)
-                found = "unused" if found == "set" else found  # it may have no round
+                found = "unused" if found == "set" else found  # it may have no iteration
             case _:
                 found = first_use((statement,), name)
         if found != "unused":

@@ -84,7 +84,7 @@ def fission(program: Program, facts: Facts, fresh: Fresh) -> Program:
 
 
 def may_split(loop: For) -> bool:
-    """Whether there may be something between rounds of a loop that takes no other place."""
+    """Whether something may be cut out of the iterations of a loop: none of them ends early."""
     if loop.kind != "serial" or loop.step not in (1, -1) or trips(loop) in range(FEWEST):
         return False
     halts = Alloc, Permute, Print
@@ -136,8 +136,8 @@ def halves(
     loop: For, at: int, crossing: Sequence[Node], size: Affine, fresh: Fresh,
     purpose: Purpose = "",
 ) -> tuple[For, For]:  # fmt: skip
-    """Return the two loops, of at most so many rounds; what a round has found is read where nothing
-    changes it."""
+    """Return the two loops, of at most so many iterations; what the first has found is read where
+    nothing changes it."""
     here = (var(loop.symbol) - loop.lo) * loop.step
     rooms = {
         node.id: fresh.array(f"{node.label}_rounds", (size,), node.dtype, purpose)
@@ -166,7 +166,7 @@ def halves(
 
 def _unnamed(body: Body, names: Mapping[Symbol, Expr], written: frozenset[int]) -> Body:
     """Return statements that store what has a name as what it is, where it reads nothing that they
-    have `written`: a later round finds it anew."""
+    have `written`: a later iteration finds it anew."""
     names, out = dict(names), list[Stmt]()
 
     def value(expr: Expr) -> Expr:

@@ -11,6 +11,8 @@ the lower one until one is left, and that is added to the target:
 What is left behind whole steps is added as vectors, whose lanes behind the last term get -0.0; a
 row of any size takes the loops over blocks only where it has more terms than one.
 
+Extremes of cheap terms that are found beside other things get a loop of their own first.
+
 Needs: accumulations that know where their terms stand (`Update.over`), as `order` left them.
 Guarantees: the order of a sum depends on the number of its terms alone, not on the shape of loops:
 a short sum is written out, a loop that does more than adding up keeps its shape and finds the lane

@@ -10,9 +10,9 @@ its columns. The first of the two loops is for `strips` and `abreast`. What cros
 `AT_A_TIME` iterations; loops of more are cut into blocks.
 
 Precondition: iterations whose part up to the last loop inside could be done in lanes if it were
-alone, and waits for no other iteration. Postcondition: not a bit changes: each part does what it
-did, in its order. The method is loop fission after strip-mining, with scalar expansion (Allen and
-Kennedy, Optimizing Compilers for Modern Architectures, 5.3 and 5.4).
+alone, and waits for no other iteration. Postcondition: results are bit-identical: each part does
+what it did, in its order. The method is loop fission after strip-mining, with scalar expansion
+(Allen and Kennedy, Optimizing Compilers for Modern Architectures, 5.3 and 5.4).
 
 >>> from plusequals.lowering.target import Target
 >>> show(lambda program: split(program, Target(schedule=True)), '''
@@ -36,7 +36,6 @@ for j in 0..70:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ..ir.indexing import Affine, const, var
@@ -101,7 +100,11 @@ class _Work(Outermost):
         node, name = next(iter(writes(loop.body[at:])), None), loop.symbol.name
         self.decisions.append(Decision("split", Split.COLUMNS, node, span=loop.span, variable=name))
         size = const(min(trips(loop) or AT_A_TIME, AT_A_TIME))
-        parts = self.cut(loop, self.end(loop, outer), (AT_A_TIME,), self.block(loop))
+
+        def block(width: int, lo: Affine, hi: Affine) -> For:
+            return For(self.fresh.symbol("block"), lo, hi, width, (), span=loop.span)
+
+        parts = self.cut(loop, self.end(loop, outer), (AT_A_TIME,), block)
         nodes = [n for n in dict.fromkeys((*reads(loop.body), *writes(loop.body))) if n.id in own]
         out: list[Stmt] = []
         for number, one in enumerate(parts):
@@ -118,14 +121,6 @@ class _Work(Outermost):
                 part = replace(part, lo=one.lo, hi=one.hi)
                 out += halves(part, at, kept, size, self.fresh, "panel")
         return tuple(out)
-
-    def block(self, loop: For) -> Callable[[int, Affine, Affine], For]:
-        """Return what makes the loop over blocks of a loop, which does nothing yet."""
-
-        def made(width: int, lo: Affine, hi: Affine) -> For:
-            return For(self.fresh.symbol("block"), lo, hi, width, (), span=loop.span)
-
-        return made
 
 
 def _sunk(body: Body, only: frozenset[int]) -> Body:

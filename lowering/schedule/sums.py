@@ -32,7 +32,7 @@ from ..passes.cells import is_in_range, ranges
 STAYS = (Alloc, Break, Continue, Permute, Print, While, Check)
 """What a loop may not do whose sums are taken elsewhere: they would be missing after it."""
 MANY = 32
-"""In loops of so many rounds extremes are found apart from sums."""
+"""In loops of so many iterations extremes are found apart from sums."""
 _CHEAP = frozenset("add sub mul neg abs isnan eq ne lt le gt ge logical_not bitand bitor".split())
 """Operations on floats, and tests of them, that take next to no time."""
 _MOVES = (Alloc, Break, Continue, Permute, While)
@@ -130,8 +130,8 @@ def extremes_apart(loop: For) -> tuple[For, ...]:
     """Return a loop as one that does all but find extremes of cheap terms, and one that finds them:
     each is done in lanes, both together are not. The loop alone where that is not so.
 
-    Not a bit changes: neither loop uses what the other one changes, but for names of values, which
-    both give.
+    Results are bit-identical: neither loop uses what the other one changes, but for names of
+    values, which both give.
     """
     found: list[Stmt] = []
     others: list[Stmt] = []
@@ -149,7 +149,7 @@ def extremes_apart(loop: For) -> tuple[For, ...]:
         (named if is_name else found if best else others).append(stmt)
         used = {one.node.id for expr in expressions_of(stmt) for one in reads(expr)}
         if not used & names <= given:
-            return (loop,)  # it may be what an earlier round has left
+            return (loop,)  # it may be what an earlier iteration has left
         read |= used
         if is_name:
             given.add(node)

@@ -259,7 +259,10 @@ def _always(expr: Expr) -> Iterator[Read]:
 
 def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
     """Yield what has to hold for the divisions in an expression where they are evaluated, and the
-    divisor as the user wrote it."""
+    divisor as the user wrote it: the operands' own before theirs, as Python evaluates them."""
+    for guard, child in guarded(expr):
+        for rule, test, divisor in _tests(child):
+            yield rule, test if guard is None else Select(guard, test, TRUE), divisor
     match expr:
         case Apply(op, (_, divisor), dtype) if op.name in ("floordiv", "mod", "div"):
             if dtype.kind in "iufc" and not _is_nonzero(divisor):
@@ -268,9 +271,6 @@ def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
                 yield rule, Apply(OPS["ne"], (divisor, zero), dtypes.bool_), _without_casts(divisor)
         case _:
             pass
-    for guard, child in guarded(expr):
-        for rule, test, divisor in _tests(child):
-            yield rule, test if guard is None else Select(guard, test, TRUE), divisor
 
 
 def _without_casts(expr: Expr) -> Expr:

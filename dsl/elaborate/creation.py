@@ -260,7 +260,8 @@ def _float_range(
 ) -> tuple[Affine, Expr, Expr]:
     """Return the length of a range of floats, and its first two numbers, as float64.
 
-    Python's numbers have to fit the type that the range is made in.
+    Python's numbers have to fit the type that the range is made in. A step towards the end leaves
+    the first number however long it is, so that an infinite one does.
     """
     plain: list[Any] = [constant(value) for value in (start, stop, step)]
     if all(isinstance(number, int | float | np.number) for number in plain):
@@ -268,25 +269,38 @@ def _float_range(
         if not by or not math.isfinite((last - first) / by):
             shown = f"{first:g}, {last:g}, {by:g}"
             raise error("CD0453", CdValueError, f"`arange` has no length for {shown}", site.span)
-        length = max(0, math.ceil((last - first) / by))
+        length = max(math.ceil((last - first) / by), last > first if by > 0 else last < first)
         for number in (plain[0], plain[0] + plain[2])[:length]:
             if not isinstance(number, np.generic):
                 assigned(site, Static(number), dtype)
-        low, high = (Const(number, dtypes.float64) for number in (first, first + by))
+        low, high = (
+            Const(number, dtypes.float64) for number in (first, first + by if length > 1 else first)
+        )
         return const(length), low, high
     first_value = stored_once(site, converted(site, start, dtypes.float64), "start")
     by_value = stored_once(site, converted(site, step, dtypes.float64), "step")
-    ratio = arithmetic(site, "/", arithmetic(site, "-", stop, first_value), by_value)
-    scalar = as_scalar(converted(site, ratio, dtypes.float64), site.span)
-    finite = Apply(OPS["isfinite"], (scalar.expr,), dtypes.bool_)
-    text, helps = "`arange` has no length: its step is zero", ("give another step",)
+    first_expr, by_expr = (as_scalar(v, site.span).expr for v in (first_value, by_value))
+    stop_expr = as_scalar(converted(site, stop, dtypes.float64), site.span).expr
+    gap = Apply(OPS["sub"], (stop_expr, first_expr), dtypes.float64)
+    ratio = Apply(OPS["div"], (gap, by_expr), dtypes.float64)
+    finite = Apply(OPS["isfinite"], (ratio,), dtypes.bool_)
+    text, helps = "`arange` has no length for {0}, {1}, {2}", ("give other ends, or another step",)
     fault = Fault("CD0453", "CdValueError", text, helps)
-    site.ctx.check(finite, fault, (), site.span, Domain())
-    whole = cast(Apply(OPS["ceil"], (scalar.expr,), dtypes.float64), dtypes.int64)
-    extent = var(site.ctx.let("n", whole, site.span))
-    second = stored_once(site, arithmetic(site, "+", first_value, by_value), "second")
-    first_expr, second_expr = (as_scalar(v, site.span).expr for v in (first_value, second))
-    return site.ctx.known.maximum(extent, const(0)), first_expr, second_expr
+    site.ctx.check(finite, fault, (first_expr, stop_expr, by_expr), site.span, Domain())
+    rising, behind, before = (
+        Apply(OPS["lt"], pair, dtypes.bool_)
+        for pair in (
+            (Const(0.0, dtypes.float64), by_expr), (first_expr, stop_expr), (stop_expr, first_expr)
+        )
+    )  # fmt: skip
+    ahead = Select(rising, behind, before)
+    whole = cast(Apply(OPS["ceil"], (ratio,), dtypes.float64), dtypes.int64)
+    length = Apply(OPS["max"], (whole, cast(ahead, dtypes.int64)), dtypes.int64)
+    extent = site.ctx.known.maximum(var(site.ctx.let("n", length, site.span)), const(0))
+    following = Apply(OPS["add"], (first_expr, by_expr), dtypes.float64)
+    second = Select(compare("lt", const(1), extent), following, first_expr)
+    stored = stored_once(site, Scalar(second, Kind(dtypes.float64)), "second")
+    return extent, first_expr, as_scalar(stored, site.span).expr
 
 
 def _element(axis: Symbol, first: Expr, second: Expr, dtype: DType) -> Expr:
@@ -397,9 +411,9 @@ def identity(site: Site, n: Value, dtype: Value = NONE) -> Value:
 
 
 def tri(site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE) -> Value:
-    """Return ones on and below a diagonal."""
-    rows = extent_of(site, N, "a size")
-    columns = rows if is_none(M) else extent_of(site, M, "a size")
+    """Return ones on and below a diagonal. A size below 0 is 0, as NumPy has it."""
+    rows = sized(site, index_in(site, N, "a size"))
+    columns = rows if is_none(M) else sized(site, index_in(site, M, "a size"))
     return _banded(site, rows, columns, k, dtype, "le")
 
 

@@ -295,8 +295,8 @@ def _float_range(
     )  # fmt: skip
     ahead = Select(rising, behind, before)
     whole = cast(Apply(OPS["ceil"], (ratio,), dtypes.float64), dtypes.int64)
-    length = Apply(OPS["max"], (whole, cast(ahead, dtypes.int64)), dtypes.int64)
-    extent = site.ctx.known.maximum(var(site.ctx.let("n", length, site.span)), const(0))
+    many = Apply(OPS["max"], (whole, cast(ahead, dtypes.int64)), dtypes.int64)
+    extent = site.ctx.known.maximum(var(site.ctx.let("n", many, site.span)), const(0))
     following = Apply(OPS["add"], (first_expr, by_expr), dtypes.float64)
     second = Select(compare("lt", const(1), extent), following, first_expr)
     stored = stored_once(site, Scalar(second, Kind(dtypes.float64)), "second")

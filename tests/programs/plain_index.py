@@ -201,10 +201,11 @@ class IndexStatement:
         return place
 
     def _array(self, state: Mapping[str, Any], values: list[Any], points: list[Letters]) -> Any:
-        """Return the target, a new array where there is none."""
+        """Return the target, a new array where there is none of its rank."""
         name = ast.unparse(self.target.value)
         subscripts = self._subscripts()
-        if name in state:
+        is_new = all(isinstance(s, ast.Name) for s in subscripts)
+        if name in state and not (is_new and np.ndim(state[name]) != len(subscripts)):
             spans = {s.id: self.ranges[s.id] for s in subscripts if isinstance(s, ast.Name)
                      and s.id in self.ranges}  # fmt: skip
             sizes = [len(span) for span in spans.values()]
@@ -214,7 +215,7 @@ class IndexStatement:
         if not values:
             raise Unknown("the type of nothing")
         dtype = _joined(values)
-        if not all(isinstance(s, ast.Name) for s in subscripts):
+        if not is_new:
             raise Unknown("the size of a new array")
         sizes = [len(self.ranges[s.id]) for s in subscripts]
         return np.zeros(sizes, dtype)

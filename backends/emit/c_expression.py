@@ -37,7 +37,7 @@ from .c_text import ADD, CHOOSE, EQUAL, MUL, OR, POSTFIX, RELATE, UNARY, Text, i
 from .dialect import Dialect
 from .eager import Storage, has_pick, may_be_vectors, waits, without_branch
 from .ends import LEAST, MOST
-from .forms import behind_zero, detour, is_int, is_power_of_two, widened
+from .forms import behind_zero, detour, is_int, is_power_of_two, is_zero_product, widened
 from .products import is_product
 
 _STRAIGHT = {"&&": "&", "||": "|"}
@@ -190,6 +190,9 @@ class Scope:
         behind = behind_zero(expr)
         if behind is not None:
             return Text(f"from_zero_{operand.short}({self.expression(behind).text})", POSTFIX)
+        if is_zero_product(expr):
+            factors = ", ".join(self.expression(arg).text for arg in expr.args)
+            return Text(f"zero_product_{operand.short}({factors})", POSTFIX)
         if not self.dialect.is_infix(op, operand):
             assert op.call, f"{op.name} has no spelling for {operand}"
             args = ", ".join(self.expression(arg).text for arg in expr.args)

@@ -43,6 +43,13 @@ def behind_zero(expr: Apply) -> Expr | None:
     return right if _is_zero(left) and not isinstance(right, Read) else None
 
 
+def is_zero_product(expr: Apply) -> bool:
+    """Whether a float is multiplied by a literal zero: gcc makes a literal zero of that where it
+    can tell that the other factor is not negative, and then sees something taken from it."""
+    zeros = (arg for arg in expr.args if isinstance(arg, Const))
+    return expr.op.name == "mul" and expr.dtype.kind == "f" and any(a.value == 0 for a in zeros)
+
+
 def _is_zero(expr: Expr) -> bool:
     match expr:
         case Const(value):

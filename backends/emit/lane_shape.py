@@ -35,7 +35,7 @@ from ...lowering.ir.walk import free_symbols
 from ...lowering.passes.cells import stride
 from ...lowering.schedule.sums import start_of
 from .eager import is_about_data
-from .forms import behind_zero
+from .forms import behind_zero, is_zero_product
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
 COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -127,6 +127,7 @@ class Shape:
                 return (
                     self.is_real(dtype)
                     and behind_zero(expr) is None
+                    and not is_zero_product(expr)
                     and all(arg.dtype is dtype and self.can(arg) for arg in args)
                 )
             case Cast(value, dtype):

@@ -52,12 +52,18 @@ def carried(
 ) -> list[Statement]:
     """Return the statements of a loop's body, each name that lives across rounds in one place.
 
-    `runs`: there is one round at least. The body is elaborated anew, with more or wider slots,
+    `runs`: there is one iteration at least. The body is elaborated anew, with more or wider slots,
     until every round ends as it began.
     """
     ctx = frame.ctx
     rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
     use = {name: first_use(whole or body, name) for name in rebound}
+    for name in rebound if runs and not leaves(body) else ():
+        before = frame.names.get(name)
+        if before is None or use[name] != "set" or name in frame.slots:
+            continue
+        if is_number(before) and name not in closed_over(frame.function):
+            del frame.names[name]  # what it is before the loop, its type too, nobody sees again
     early = {name for name in rebound if use[name] != "set"}
     live = {name for name in rebound if use[name] == "read" or read_after(frame, statement, name)}
     live |= early & {RESULT, EXIT}  # where a function is left is read after its text

@@ -26,6 +26,11 @@ static inline $T from_zero_$t($T x)
     return zero - x;
 }
 
+//! zero_product_$t: f32 f64
+/* a * b, where one is a zero: where the other stands in the same expression and cannot be negative,
+   compilers make a zero of it, and of 0 less something what they make of it above. */
+static inline $T zero_product_$t($T a, $T b) { return a * b; }
+
 //! floor_$t: f32 f64
 static inline $T floor_$t($T x) { return floor$f(x); }
 

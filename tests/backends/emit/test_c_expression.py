@@ -47,6 +47,7 @@ FALSE, TRUE = Const(False, dtypes.bool_), Const(True, dtypes.bool_)
         (apply("sub", number(0.0), a), "0.0f - a"),
         (apply("sub", number(-0.0), apply("abs", a)), "-0.0f - abs_f32(a)"),
         (apply("sub", number(0.0), apply("mul", a, b)), "from_zero_f32(a * b)"),
+        (apply("mul", a, number(-0.0)), "zero_product_f32(a, -0.0f)"),
         (apply("add", apply("neg", apply("abs", a)), number(0.0)), "from_zero_f32(abs_f32(a))"),
         (apply("add", number(0.0), apply("abs", a)), "0.0f + abs_f32(a)"),
         (

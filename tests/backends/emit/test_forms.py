@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.backends.emit.forms import behind_zero, detour, is_int, is_power_of_two, widened
+from plusequals.backends.emit.forms import (
+    behind_zero,
+    detour,
+    is_int,
+    is_power_of_two,
+    is_zero_product,
+    widened,
+)
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Apply, Cast, Const, Position, Read, Select
 from plusequals.lowering.ir.indexing import Symbol, const, var
@@ -27,6 +34,16 @@ def test_what_is_taken_from_zero() -> None:
     for zero, found in ((0.0, square), (-0.0, None), (1.0, None)):
         made = Apply(OPS["sub"], (Const(zero, dtypes.float32), square), dtypes.float32)
         assert behind_zero(made) is found
+
+
+def test_products_with_a_zero() -> None:
+    whole = Read(Node(2, "n", (), dtypes.int64), ())
+    for factor, found in ((0.0, True), (-0.0, True), (2.0, False)):
+        made = Const(factor, dtypes.float32)
+        assert is_zero_product(Apply(OPS["mul"], (X, made), dtypes.float32)) is found
+        assert is_zero_product(Apply(OPS["mul"], (made, X), dtypes.float32)) is found
+        assert not is_zero_product(Apply(OPS["add"], (X, made), dtypes.float32))
+    assert not is_zero_product(Apply(OPS["mul"], (whole, Const(0, dtypes.int64)), dtypes.int64))
 
 
 def test_halves_are_computed_wider() -> None:

@@ -58,12 +58,7 @@ def carried(
     ctx = frame.ctx
     rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
     use = {name: first_use(whole or body, name) for name in rebound}
-    for name in rebound if runs and not leaves(body) else ():
-        before = frame.names.get(name)
-        if before is None or use[name] != "set" or name in frame.slots:
-            continue
-        if is_number(before) and name not in closed_over(frame.function):
-            del frame.names[name]  # what it is before the loop, its type too, nobody sees again
+    _forget_numbers(frame, body, {name for name in rebound if runs and use[name] == "set"})
     early = {name for name in rebound if use[name] != "set"}
     live = {name for name in rebound if use[name] == "read" or read_after(frame, statement, name)}
     live |= early & {RESULT, EXIT}  # where a function is left is read after its text
@@ -105,6 +100,16 @@ def carried(
     raise error(
         "CD0210", CdTypeError, "the types of this loop's names do not settle", statement.span
     )
+
+
+def _forget_numbers(frame: Frame, body: tuple[s.Statement, ...], replaced: set[str]) -> None:
+    """Unbind the numbers that the first iteration of a loop surely replaces before anything reads
+    them: nobody sees again what they are before the loop, nor their types."""
+    if leaves(body):
+        return
+    for name in sorted(replaced - frame.slots.keys() - closed_over(frame.function)):
+        if is_number(frame.names.get(name, Static(None))):
+            del frame.names[name]
 
 
 def _note_replaced(

@@ -50,10 +50,10 @@ def carried(
     whole: tuple[s.Statement, ...] | None = None,
     runs: bool = False,
 ) -> list[Statement]:
-    """Return the statements of a loop's body, each name that lives across rounds in one place.
+    """Return the statements of a loop's body, each loop-carried name in a slot of its own.
 
-    `runs`: there is one iteration at least. The body is elaborated anew, with more or wider slots,
-    until every round ends as it began.
+    `runs`: there is one iteration at least. The body is elaborated again, with more or wider slots,
+    until every iteration ends as it began.
     """
     ctx = frame.ctx
     rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
@@ -108,7 +108,7 @@ def _forget_numbers(frame: Frame, body: tuple[s.Statement, ...], replaced: set[s
     if leaves(body):
         return
     for name in sorted(replaced - frame.slots.keys() - closed_over(frame.function)):
-        if is_number(frame.names.get(name, Static(None))):
+        if name in frame.names and is_number(frame.names[name]):
             del frame.names[name]
 
 

@@ -28,7 +28,7 @@ static inline $T from_zero_$t($T x)
 
 //! zero_product_$t: f32 f64
 /* a * b, one of them a literal zero: where the other one stands in the same expression, and can be
-   no negative number, compilers make a literal zero of the product, and then -x of 0 - x as above. */
+   no negative number, compilers make a literal zero of the product, then -x of 0 - x as above. */
 static inline $T zero_product_$t($T a, $T b) { return a * b; }
 
 //! floor_$t: f32 f64

@@ -3,14 +3,14 @@
 A temporary that a loop writes before it reads it, and whose last value is not needed behind it, may
 be another one there: no loop had a value from another.
 
->>> program = lowered('''
+>>> program = shared(lowered('''
 ... for i in range(9):
 ...     t = x[i] * 2
 ...     y[i] = t + t * t
 ... for i in range(9, 18):
 ...     t = x[i] - 1
 ...     y[i] += t * t
-... ''', y="f32[18]", x="f32[18]")
+... ''', y="f32[18]", x="f32[18]"))
 >>> made = with_own(program, lambda loop: True)
 >>> sorted(node.label for node in made.locals), sorted(node.label for node in program.locals)
 (['t', 't'], ['t'])

@@ -10,7 +10,7 @@ a loop leave such ones, and threads share a loop only if no other one has its te
 Needs: loops that are finished but for that. Guarantees: not a bit changes, for no loop had a value
 from another.
 
->>> show(lambda program: separate(program, Target(threads=2, parallel_from=9000)), '''
+>>> show(lambda program: separate(shared(program), Target(threads=2, parallel_from=9000)), '''
 ... for i in range(8000):
 ...     t = x[i] * 2
 ...     y[i] = t + t * t

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 import plusequals as pe
 from plusequals.lowering.ir.loops import Comment, Program, Stmt
 from plusequals.lowering.ir.printer import print_program, print_statement
-from plusequals.lowering.ir.rewrite import map_statements, over_kernels
+from plusequals.lowering.ir.rewrite import map_statements, over_kernels, rename
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.lower import lower
 
@@ -27,6 +28,15 @@ def lowered(body: str, **arrays: str) -> Program:
     )
     function = pe.cd_from_source(text + "\n", NAMES)
     return lower(function.procedure(*(array(spec) for spec in arrays.values())))
+
+
+def shared(program: Program) -> Program:
+    """Return the program with one local for all of one label, as the copies of a loop that a
+    schedule cuts have it."""
+    kept = {node.label: node for node in reversed(program.locals)}
+    to = {node.id: kept[node.label] for node in program.locals if kept[node.label] is not node}
+    program = over_kernels(program, lambda body: rename(body, {}, to))
+    return replace(program, locals=tuple(n for n in program.locals if n.id not in to))
 
 
 def array(spec: str) -> np.ndarray | np.generic:

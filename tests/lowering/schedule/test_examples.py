@@ -19,7 +19,7 @@ from plusequals.lowering.schedule.masks import masks
 from plusequals.lowering.schedule.nests import band, facts_of
 from plusequals.lowering.target import Target
 
-from ..passes.shown import lowered, print_loops, show
+from ..passes.shown import lowered, print_loops, shared, show
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(schedule.__path__))
 
@@ -32,8 +32,8 @@ def in_kind(loop: For, kind: LoopKind) -> For:
 def test_the_example_is_true(name: str) -> None:
     module = importlib.import_module(f"plusequals.lowering.schedule.{name}")
     given = {
-        "show": show, "lowered": lowered, "print_loops": print_loops, "band": band,
-        "facts_of": facts_of, "in_kind": in_kind, "fresh_for": fresh_for,
+        "show": show, "shared": shared, "lowered": lowered, "print_loops": print_loops,
+        "band": band, "facts_of": facts_of, "in_kind": in_kind, "fresh_for": fresh_for,
         "optimize": optimize, "Target": Target, "For": For, "confined": confined,
         "private": private, "ranges": ranges, "masks": masks,
     }  # fmt: skip

@@ -7,9 +7,9 @@ from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import own_writes, statements
 from plusequals.lowering.schedule.own import with_own
 
-from ..passes.shown import lowered
+from ..passes.shown import lowered, shared
 
-ROUND = "for i in range(9):\n    t = x[i] * 2\n    y[i] = t + t * t"
+LOOP = "for i in range(9):\n    t = x[i] * 2\n    y[i] = t + t * t"
 
 
 def _written(program: Program) -> list[set[int]]:
@@ -21,7 +21,7 @@ def _written(program: Program) -> list[set[int]]:
 
 
 def test_only_loops_that_are_asked_for() -> None:
-    program = lowered("\n".join([ROUND] * 3), y="f32[9]", x="f32[9]")
+    program = shared(lowered("\n".join([LOOP] * 3), y="f32[9]", x="f32[9]"))
     loops = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     made = with_own(program, lambda loop: loop is loops[1])
     verify_program(made)
@@ -31,6 +31,6 @@ def test_only_loops_that_are_asked_for() -> None:
 
 
 def test_what_has_its_own_stays() -> None:
-    program = lowered("\n".join([ROUND] * 2), y="f32[9]", x="f32[9]")
+    program = shared(lowered("\n".join([LOOP] * 2), y="f32[9]", x="f32[9]"))
     made = with_own(program, lambda loop: True)
     assert with_own(made, lambda loop: True) == made != program

@@ -13,7 +13,7 @@ from plusequals.lowering.schedule.effort import total_of
 from plusequals.lowering.schedule.separate import separate
 from plusequals.lowering.target import Target
 
-from ..passes.shown import lowered
+from ..passes.shown import lowered, shared
 from .scheduled import LIKE_C, function, interpreted, scheduled
 
 TARGET = Target(threads=2, parallel_from=9000)
@@ -40,7 +40,8 @@ def made(*parts: str) -> tuple[Program, Program]:
     "parts", [(FIRST, AGAIN), (AGAIN, FIRST), (FIRST, LONG), (LONG, AGAIN, FIRST)]
 )
 def test_loops_side_by_side_have_no_temporary_in_common(parts: tuple[str, ...]) -> None:
-    before, after = made(*parts)
+    before = shared(made(*parts)[0])
+    after = separate(before, TARGET)
     assert set.intersection(*temporaries(before))
     found = temporaries(after)
     assert len(set.union(*found)) == sum(map(len, found))

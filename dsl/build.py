@@ -48,6 +48,7 @@ from ..lowering.ir.expressions import (
     Read,
     Reduce,
     Select,
+    conjuncts,
     rebuild,
     walk,
 )  # fmt: skip
@@ -55,7 +56,6 @@ from ..lowering.ir.indexing import Affine, Range, const, var
 from ..lowering.ir.node import Node
 from ..lowering.ir.ops import OPS, PAIR_OPS
 from ..lowering.ir.walk import binds, free_symbols, statements
-from ..lowering.lower import conjuncts
 from .elaborate.proof import Known, extreme
 from .elaborate.types import both, negate
 from .elaborate.ways_out import WAYS_OUT

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.cc.warm import FLAGS
 from .lines import lines_of
-from .recipe import FLAGS
 from .source import MISSING
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from ..backends.cc.warm import FLAGS
 from ..backends.cuda.foreign import found
 from ..backends.cuda.shared import DeviceArray, Placed
 from ..backends.runtime.arrays import as_array, describe
@@ -16,7 +17,6 @@ from ..lowering.ir import dtypes
 from ..lowering.later import Later
 from .elaborate.array_types import ArrayType
 from .elaborate.inputs import DEEPEST, ArraySpec, Spec, spec_of
-from .recipe import FLAGS
 from .source import MISSING
 
 if TYPE_CHECKING:

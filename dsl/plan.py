@@ -19,7 +19,20 @@ import numpy as np
 
 from ..backends.cc.backend import CompiledC
 from ..backends.cc.code import CompiledCode
-from ..backends.cc.warm import AXES, RANK, Check, New, Packed, Part, ShortWay, Source, Whole
+from ..backends.cc.warm import (
+    ALIGNED,
+    AXES,
+    FLAGS,
+    RANK,
+    WRITABLE,
+    Check,
+    New,
+    Packed,
+    Part,
+    ShortWay,
+    Source,
+    Whole,
+)
 from ..backends.runtime.arrays import conversion
 from ..backends.runtime.state import RUNTIME
 from ..backends.runtime.stored import Refusing
@@ -33,7 +46,7 @@ from .elaborate.types import WEAK_INT, Kind
 from .elaborate.values import KEYS, Path
 from .forms import Arguments, Lookup, Match, Specialisation, Watch
 from .keys import describe_input, is_like_tuple, quick_key
-from .recipe import ALIGNED, FLAGS, WRITABLE, Form, Recipe, Step, packed
+from .recipe import Form, Recipe, Step, packed
 from .results import sliced
 from .source import MISSING, Scope
 

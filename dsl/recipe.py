@@ -23,13 +23,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..backends.cc import warm
-from ..backends.cc.warm import Check, Packed, Part, Source, Words
+from ..backends.cc.warm import FLAGS, Check, Packed, Part, Source, Words
 from ..lowering.diagnostic import CdError
 from .source import MISSING, Parts, Scope
-
-ALIGNED, WRITABLE = 0x0100, 0x0400
-FLAGS = ALIGNED | WRITABLE
-"""Of an array's flags, those that its strides do not tell: aligned, writable."""
 
 Fail = Callable[..., NoReturn]
 """Raises the error that a status of compiled code means, with what the run wrote of it."""

@@ -25,20 +25,19 @@ from .ir import assignments as ir1
 from .ir import dtypes, loops
 from .ir.assignments import Access, Assign, Pair, Procedure
 from .ir.expressions import (
-    Apply,
     Const,
     Domain,
     Dynamic,
     Expr,
     Read,
-    Select,
+    conjuncts,
     rebuild,
     walk,
 )
 from .ir.indexing import Affine, Range, Symbol, const, substitute, var
 from .ir.loops import Program, Stmt
 from .ir.node import Node
-from .ir.ops import Op, neutral_of
+from .ir.ops import neutral_of
 from .many import for_few
 
 
@@ -154,18 +153,6 @@ def _runs(r: Range) -> bool:
     """Whether a range surely has a point."""
     rounds = (r.hi - r.lo).constant
     return rounds is not None and rounds > 0
-
-
-def conjuncts(test: Expr | None) -> Iterator[Expr]:
-    """Yield the parts of a predicate that must all hold; an earlier one may guard a later one."""
-    match test:
-        case None:
-            return
-        case Apply(Op("and"), (left, right), _) | Select(left, right, Const(False)):
-            yield from conjuncts(left)
-            yield from conjuncts(right)
-        case _:
-            yield test
 
 
 def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:

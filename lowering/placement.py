@@ -11,8 +11,8 @@ from .ir import memory_mode
 from .ir.assignments import Alloc
 from .ir.loops import Program
 from .ir.node import Node, Purpose
-from .ir.walk import bodies, statements, writes
-from .passes.buffers import Layout, Memory, exchanged, memory
+from .ir.walk import bodies, exchanged, statements, writes
+from .passes.buffers import Layout, Memory, memory
 from .passes.decision import Decision
 from .schedule.kinds import privates
 from .target import HOST

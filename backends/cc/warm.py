@@ -262,3 +262,10 @@ def _loaded(code: bytes, watching: list[object]) -> Any:
     table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     state = (settings._process, settings._overrides, watching, np.ndarray, table, _NAMES)
     return made if made.setup(*state) else None
+
+
+ALIGNED, WRITABLE = 0x0100, 0x0400
+
+
+FLAGS = ALIGNED | WRITABLE
+"""Of an array's flags, those that its strides do not tell: aligned, writable."""

@@ -10,7 +10,8 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
-from ...lowering.passes.buffers import Memory, exchanged
+from ...lowering.ir.walk import exchanged
+from ...lowering.passes.buffers import Memory
 from ...lowering.placement import Placement
 from . import prelude
 from .c_expression import Scope

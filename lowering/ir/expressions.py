@@ -16,7 +16,7 @@ statement before it. Float16 and bfloat16 are read and immediately cast to float
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from operator import is_
 from struct import pack
@@ -240,3 +240,15 @@ def _index(
 def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
     """Whether two tuples of one length hold the same objects."""
     return all(map(is_, new, old))
+
+
+def conjuncts(test: Expr | None) -> Iterator[Expr]:
+    """Yield the parts of a predicate that must all hold; an earlier one may guard a later one."""
+    match test:
+        case None:
+            return
+        case Apply(Op("and"), (left, right), _) | Select(left, right, Const(False)):
+            yield from conjuncts(left)
+            yield from conjuncts(right)
+        case _:
+            yield test

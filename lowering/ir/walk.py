@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, assert_never
 
 from . import assignments, expressions, loops
-from .assignments import Access, Assign
+from .assignments import Access, Assign, Permute
 from .expressions import Cast, Const, Domain, Dynamic, Expr, Index, Position, Read, Reduce, Select
 from .indexing import Affine, Symbol
-from .loops import AnyStatement
+from .loops import AnyStatement, Program
 from .node import Node
 from .remembers import keep
 
@@ -305,3 +305,14 @@ def _union(sets: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
 
 
 _NO_SYMBOLS: frozenset[Symbol] = frozenset()
+
+
+def exchanged(program: Program) -> frozenset[int]:
+    """Return the ids of the nodes whose arrays some `Permute` moves."""
+    return frozenset(
+        node.id
+        for kernel in program.kernels
+        for stmt in statements(kernel.body)
+        if isinstance(stmt, Permute)
+        for node in (*stmt.nodes, *stmt.sources)
+    )

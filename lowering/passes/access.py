@@ -31,14 +31,13 @@ from typing import Literal, NamedTuple, cast
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
-from ..ir.expressions import Dynamic, Expr, Index
+from ..ir.expressions import Dynamic, Expr, Index, conjuncts
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.remembers import keep
 from ..ir.rewrite import substitute_expr
 from ..ir.walk import BODIES, bodies, own
-from ..lower import conjuncts
 from .begun import in_first_rounds
 from .cells import holds, is_inside, ranges, solve
 from .reading import negated, nodes_of, reads_in

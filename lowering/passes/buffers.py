@@ -32,12 +32,12 @@ from typing import NamedTuple
 
 from ..clash import extreme
 from ..dataclass import dataclass
-from ..ir.assignments import Let, Permute
+from ..ir.assignments import Let
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.indexing import BUILDERS, Affine, Quasi, Range, Symbol, const, evaluate
 from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.node import Node
-from ..ir.walk import bodies, statements
+from ..ir.walk import bodies, exchanged, statements
 from .access import Accesses, Site, accesses
 from .cells import ranges
 
@@ -219,17 +219,6 @@ def memory(
             arena.append(_buffer(node, room, body, sites, node.id in moving, counts))
     arena += _homecoming(program, moving, len(statements(body)))
     return Memory(tuple(arena), tuple(stack), tuple(growing), sizes)
-
-
-def exchanged(program: Program) -> frozenset[int]:
-    """Return the ids of the nodes whose arrays some `Permute` moves."""
-    return frozenset(
-        node.id
-        for kernel in program.kernels
-        for stmt in statements(kernel.body)
-        if isinstance(stmt, Permute)
-        for node in (*stmt.nodes, *stmt.sources)
-    )
 
 
 def sizes_of(program: Program) -> tuple[Size, ...]:

@@ -26,13 +26,12 @@ from math import prod
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.dtypes import DType
-from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Select
+from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Select, conjuncts
 from ..ir.indexing import Affine, Range, Symbol, const, floordiv, mod, substitute, var
 from ..ir.loops import Comment, Fill, For, If, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute_expr
-from ..lower import conjuncts
 from .access import has_jumps
 from .cells import differs, holds, is_least
 from .cost import UNKNOWN, rounds

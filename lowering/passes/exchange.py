@@ -35,9 +35,8 @@ from ..ir.expressions import Read
 from ..ir.loops import Comment, For, Kernel, Program, Stmt, Store
 from ..ir.node import Node
 from ..ir.rewrite import rename
-from ..ir.walk import statements
+from ..ir.walk import exchanged, statements
 from .access import accesses, has_effects
-from .buffers import exchanged
 from .comments import headed
 from .decision import Decided, Decision, Reason
 from .summary import changed_where

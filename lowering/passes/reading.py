@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ..ir.expressions import Apply, Expr, Read, Select, children, reads
+from ..ir.expressions import Apply, Expr, Read, Select, children, conjuncts, reads
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..lower import conjuncts
 
 
 def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> list[tuple[Read, tuple[Expr, ...]]]:

@@ -22,8 +22,9 @@ from dataclasses import replace
 
 from ..ir.loops import Program
 from ..ir.node import Node
+from ..ir.walk import exchanged
 from .access import Accesses, Site, accesses
-from .buffers import exchanged, sizes_of
+from .buffers import sizes_of
 
 
 def settled(program: Program) -> Program:

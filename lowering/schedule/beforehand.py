@@ -38,12 +38,12 @@ from ..ir.rewrite import map_statements, over_kernels, rename, with_bodies
 from ..ir.walk import binds, bodies, own_writes, statements, writes
 from ..passes.access import Site, accesses
 from ..passes.cells import is_in_range, ranges
+from ..thresholds import EXPANDED_BYTES
+from .accumulators import sums
 from .conjunct import every
 from .legal import overtakes
 from .nests import Facts, around, nest_of
 from .partners import round_of
-from .points import EXPANDED_BYTES
-from .tree import sums
 from .truth import is_never
 
 Body = tuple[Stmt, ...]

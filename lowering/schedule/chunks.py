@@ -26,10 +26,12 @@ from ..ir.assignments import Access, Let, Pair
 from ..ir.bounds import Bounds
 from ..ir.expressions import Apply, Const, Expr, Index, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, multiply, var
+from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
+from ..thresholds import EXPANDED_BYTES
+from .accumulators import Sum, neutral, zero_of
 from .elsewhere import Place, elsewhere, with_front
 from .meet import met
 from .nests import (
@@ -40,15 +42,14 @@ from .nests import (
     favours,
     found_in,
     nest_of,
-    normal,
     rounds_of,
     trips,
-    with_value,
     within,
 )
-from .points import EXPANDED_BYTES, THREADS, Made
+from .points import THREADS, Made
+from .strip_mine import chunk, evened
 from .team import fits_block, together
-from .tree import Sum, neutral, to_share, zero_of
+from .tree import to_share
 
 MOST = 1024
 """Blocks that sum parts: eight for each multiprocessor of a large device."""
@@ -138,24 +139,6 @@ def _is_short(loops: Sequence[For], body: tuple[Stmt, ...]) -> bool:
 def _size(loop: For) -> int:
     count = trips(loop)
     return 2**40 if count is None else count
-
-
-def chunk(
-    loop: For, group: Symbol, count: int, body: tuple[Stmt, ...], fresh: Fresh
-) -> tuple[For, tuple[Stmt, ...]]:
-    """Return the rounds of one part of a loop, and the body with its variable."""
-    plain, value = normal(loop, fresh.symbol(loop.symbol.name))
-    size = floordiv(plain.hi + (count - 1), const(count))
-    start = multiply(var(group), size)
-    chunk = replace(plain, lo=start, hi=minimum(plain.hi, start + size))
-    return chunk, with_value(body, loop.symbol, value)
-
-
-def evened(part: For, loop: For, count: int) -> For:
-    """Return one of so many parts of a loop with an end of its own where all are of one size:
-    compilers then see how many rounds it has."""
-    rounds = trips(loop)
-    return part if rounds is None or rounds % count else replace(part, hi=part.lo + rounds // count)
 
 
 class Own:

@@ -31,11 +31,12 @@ from ..ir.indexing import Affine, const, var
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
 from ..ir.walk import reads, writes
-from .chunks import Own, chunk, evened, moved
+from .accumulators import sums
+from .chunks import Own, moved
 from .nests import Band, Facts, around, fails, nest_of, trips
 from .points import FEW, PRIVATE_BYTES, Made, dealt, expanded, normalised
 from .segments import carried, is_along, shares_symbols
-from .tree import sums
+from .strip_mine import chunk, evened
 
 THREADS = 1 << 18
 """So many threads are enough for a device; with more points nothing is cut."""

@@ -30,9 +30,9 @@ from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import substitute_expr
 from ..ir.walk import free_symbols, reads, statements, writes
+from .accumulators import is_counted
 from .bared import bared
 from .nests import Band, fails, nest_of, trips
-from .tree import is_counted
 
 SIDE = 64
 """Rows and columns of a tile."""

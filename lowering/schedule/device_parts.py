@@ -32,11 +32,11 @@ from ..ir.indexing import Symbol, const, var
 from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
+from .accumulators import is_apart, neutral
 from .device_contraction import SIDE, Contraction, contraction, points_of
 from .device_tiles import ENOUGH, LARGE, extents
 from .elsewhere import Place, elsewhere
 from .nests import Band, Facts, around, nest_of, trips, with_value
-from .tree import is_apart, neutral
 
 TERMS = 256
 """A part has at least so many terms."""

@@ -48,6 +48,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
 from ..ir.walk import free_symbols, reads, writes
+from .accumulators import zero_of
 from .device_contraction import (
     DEPTH,
     SIDE,
@@ -61,7 +62,6 @@ from .neighbours import SIZE, Neighbours, done_with, together
 from .nests import Band, Facts, around, favours
 from .points import Made, Space
 from .tile_side import Side
-from .tree import zero_of
 
 ACROSS = 16
 """Threads along each side of a tile."""

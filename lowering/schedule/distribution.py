@@ -32,10 +32,10 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, var
 from ..ir.loops import Comment, For, Stmt
 from ..ir.node import Node
+from ..thresholds import EXPANDED_BYTES
 from .device_contraction import SIDE, contraction, points_of
 from .elsewhere import Place, elsewhere
 from .nests import Band, Facts, around, band, fails, trips
-from .points import EXPANDED_BYTES
 from .segments import carried, cuts, shares_symbols
 from .team import SHARED_BYTES, is_shared
 

@@ -40,11 +40,10 @@ from ..ir.walk import bodies, expressions_of, statements, writes
 from ..passes.cells import facts, ranges
 from ..passes.summary import bound_in
 from ..target import Target
+from .effort import is_large
 from .legal import confined, private
 
 Body = tuple[Stmt, ...]
-_LARGEST = 1000
-"""How many parts the expressions of a loop may have that is written three times."""
 LEAST = 16
 """A loop is cut where at least so many rounds are left in its middle."""
 MOST = 4
@@ -56,12 +55,6 @@ def edges(program: Program, target: Target) -> Program:
     work = _Work(fresh_for(program), cache(partial(confined, program)), target.reorders)
     made = over_kernels(program, work.body)
     return program if made is program else work.fresh.declared(made)
-
-
-def is_large(loop: For) -> bool:
-    """Whether a loop is too long to be written three times."""
-    inside = statements(loop.body)
-    return sum(len(walk(expr)) for stmt in inside for expr in expressions_of(stmt)) > _LARGEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import assert_never
 from ..dataclass import dataclass
 from ..ir.algebra import FALSE
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
-from ..ir.expressions import reads
+from ..ir.expressions import reads, walk
 from ..ir.indexing import (
     Affine,
     Symbol,
@@ -297,3 +297,13 @@ def _product(rounds: Affine, work: Affine) -> Affine:
 
 def _limited(work: Affine) -> Affine:
     return work if work.constant is None else const(min(work.constant, MOST))
+
+
+_LARGEST = 1000
+"""How many parts the expressions of a loop may have that is written three times."""
+
+
+def is_large(loop: For) -> bool:
+    """Whether a loop is too long to be written three times."""
+    inside = statements(loop.body)
+    return sum(len(walk(expr)) for stmt in inside for expr in expressions_of(stmt)) > _LARGEST

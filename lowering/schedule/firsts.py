@@ -51,11 +51,11 @@ from ..ir.walk import (
     writes,
 )
 from ..passes.cells import is_in_range, ranges
+from .accumulators import zero_of
 from .conjunct import every, parts_of
 from .legal import is_left
 from .nests import Facts, around, nest_of, rounds_of
 from .numbered import Numbered, numbered
-from .tree import zero_of
 
 Body = tuple[Stmt, ...]
 Loops = tuple[For, ...]

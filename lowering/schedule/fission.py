@@ -42,11 +42,11 @@ from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, uses, writes
 from ..passes.access import accesses
 from ..passes.cells import ranges
+from ..thresholds import EXPANDED_BYTES
+from .accumulators import sums
 from .elsewhere import Place, elsewhere
 from .legal import ends_early, overtakes
 from .nests import Facts, fails, rounds_of, trips, with_loops
-from .points import EXPANDED_BYTES
-from .tree import sums
 
 Body = tuple[Stmt, ...]
 FEWEST = 32

@@ -43,13 +43,12 @@ from ..ir.rewrite import over_kernels
 from ..ir.walk import binds, parts, statements
 from ..passes.access import accesses
 from ..passes.cells import ranges
+from .accumulators import is_apart, only_written
 from .legal import is_left, overtakes
 from .nests import Facts, around, nest_of, normal, trips, with_loops, with_value
-from .owners import only_written
 from .sections import separated, separated_within
 from .skewed import is_linear, skewed
 from .team import is_shared
-from .tree import is_apart
 
 SKEWS = (0, 1, 2, 3)
 """By how many columns each row of a front may be behind the one before it."""

@@ -41,6 +41,7 @@ from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, reads, statements, writes
 from ..passes.access import accesses
 from ..target import Target
+from .accumulators import sums
 from .anew import anew
 from .chunks import apart, blocks_for
 from .columns import columns
@@ -62,7 +63,6 @@ from .sections import separated
 from .segments import Segment, segments
 from .team import is_shared, is_worth, one_block, rows
 from .tensor_tiles import tensor_tiles
-from .tree import sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,9 @@ from ..ir.expressions import Index
 from ..ir.indexing import Affine, Quasi, Range, Symbol, const, show, substitute, var
 from ..ir.loops import Check, For, If, Program, Stmt, While
 from ..ir.remembers import keep
-from ..ir.walk import binds, bodies, own_reads, own_writes, statements
+from ..ir.walk import binds, bodies, exchanged, own_reads, own_writes, statements
 from ..later import Later
 from ..passes.access import Site, accesses
-from ..passes.buffers import exchanged
 from ..passes.cells import are_apart, facts, ranges
 from ..passes.decision import Reason
 from .partners import are_partners

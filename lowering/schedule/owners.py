@@ -40,16 +40,17 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Symbol, const, multiply, var
 from ..ir.loops import Check, For, If, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.ops import OPS, Op
+from ..ir.ops import OPS
 from ..ir.rewrite import map_statements, with_bodies
 from ..ir.walk import binds, bodies, own_reads, statements, uses, writes
 from ..passes.access import accesses
 from ..passes.summary import touched
-from .chunks import chunk
+from .accumulators import accumulates, neutral, only_written
 from .elsewhere import Place, elsewhere
 from .nests import Facts, around, trips, within
 from .points import PRIVATE_BYTES, Made, dealt
-from .tree import WARP, is_apart, neutral
+from .strip_mine import chunk
+from .tree import WARP
 
 MOST = 4096
 """So many threads share the elements."""
@@ -184,16 +185,6 @@ def _pieces(loop: For, written: Sequence[Node]) -> int:
     return most if most >= FEWEST else 0
 
 
-def accumulates(loop: For, node: Node) -> Op | None:
-    """Return by what a loop accumulates into an array, None where the order matters."""
-    ops = {
-        stmt.op if isinstance(stmt, Update) else None for stmt in statements(loop.body)
-        if isinstance(stmt, Store | Update) and stmt.access.node == node
-    }  # fmt: skip
-    op = ops.pop() if len(ops) == 1 else None
-    return op if op is not None and is_apart(op, node.dtype, exact=True) else None
-
-
 def _apart(
     loop: For, written: Sequence[Node], pieces: int, count: int, own: frozenset[int], fresh: Fresh
 ) -> Made:
@@ -249,20 +240,6 @@ class _Parts:
         ]
         (made,) = around(loops, (update,))
         return made
-
-
-def only_written(loop: For, own: frozenset[int]) -> list[Node]:
-    """Return the arrays that a loop writes and does not read; none where it reads one of them."""
-    found: list[Node] = []
-    for sites in accesses((loop,)).sites.values():
-        node = sites[0].node
-        if node.id in own or not any(site.writes for site in sites):
-            continue
-        if not node.rank or any(site.kind == "read" or site.index is None for site in sites):
-            return []
-        found.append(node)
-    paired = any(isinstance(s, Update) and s.pair is not None for s in statements(loop.body))
-    return [] if paired else found
 
 
 def _elements(node: Node) -> int | None:

@@ -55,7 +55,7 @@ from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
 from ..ir.walk import reads, writes
-from ..later import Later
+from ..later import later
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..passes.summary import bound_in
@@ -68,10 +68,11 @@ from .nests import around
 from .outermost import Outermost
 
 if TYPE_CHECKING:
-    from . import chunks, elsewhere, owners, tree
+    from . import accumulators, elsewhere, strip_mine
 else:  # what few programs need
-    chunks, elsewhere = Later(".chunks", __package__), Later(".elsewhere", __package__)
-    owners, tree = Later(".owners", __package__), Later(".tree", __package__)
+    accumulators, elsewhere, strip_mine = later(
+        __package__, ".accumulators", ".elsewhere", ".strip_mine"
+    )
 
 Body = tuple[Stmt, ...]
 WIDE, LONG = 16, 4
@@ -180,7 +181,7 @@ class _Work(Outermost):
             name, span = inner.symbol.name, inner.span
             self.decisions.append(Decision("parallel", Apart.INSIDE, span=span, variable=name))
             piece = self.fresh.symbol("piece")
-            part, body = chunks.chunk(inner, piece, count, inner.body, self.fresh)
+            part, body = strip_mine.chunk(inner, piece, count, inner.body, self.fresh)
             each = _with(loop, inner, around((part,), body))
             return (For(piece, const(0), const(count), 1, each, span=loop.span),)
         return None
@@ -202,8 +203,8 @@ class _Work(Outermost):
 
     def copied(self, loop: For, mine: frozenset[int]) -> list[_Copy]:
         """Return the arrays that a loop accumulates into; none where one of them is too large."""
-        written = owners.only_written(loop, mine)
-        ops = [owners.accumulates(loop, node) for node in written]
+        written = accumulators.only_written(loop, mine)
+        ops = [accumulators.accumulates(loop, node) for node in written]
         fits = all(
             node.static_shape is not None and 0 < node.bytes <= self.target.l2_bytes // 2
             for node in written
@@ -223,7 +224,7 @@ class _Work(Outermost):
             copy = by_id.get(node.id)
             return (node, index) if copy is None else (copy.parts, (var(piece), *index))
 
-        part, body = chunks.chunk(loop, piece, self.target.threads, loop.body, self.fresh)
+        part, body = strip_mine.chunk(loop, piece, self.target.threads, loop.body, self.fresh)
         starts = (copy.start(piece) for copy in copied)
         each = (*starts, *elsewhere.elsewhere(around((part,), body), moved))
         end = const(self.target.threads)
@@ -282,7 +283,7 @@ class _Copy:
         """Return the loops that start the copy of a piece."""
         axes = self.axes()
         place = Access(self.parts, (var(piece), *map(var, axes)))
-        return self.loops(axes, Store(place, tree.neutral(self.op, self.node.dtype)))
+        return self.loops(axes, Store(place, accumulators.neutral(self.op, self.node.dtype)))
 
     def whole(self) -> Stmt:
         """Return the loops that put the elements of all pieces together."""

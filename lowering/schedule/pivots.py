@@ -45,9 +45,9 @@ from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store
 from ..ir.rewrite import over_kernels, substitute_expr, with_bodies
 from ..ir.walk import bodies
 from ..passes.cells import holds, ranges
+from .accumulators import zero_of
 from .firsts import MIRRORED
 from .nests import rounds_of
-from .tree import zero_of
 
 Body = tuple[Stmt, ...]
 

@@ -38,6 +38,7 @@ from ..ir.loops import Check, For, If, Stmt, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import reads, statements, writes
+from ..thresholds import EXPANDED_BYTES
 from .early import early
 from .elsewhere import Place, elsewhere
 from .legal import ends_early
@@ -61,8 +62,6 @@ FEW = 64
 """A loop with fewer rounds is counted together with those around it."""
 PRIVATE_BYTES = 256
 """Arrays up to this size may be each thread's own."""
-EXPANDED_BYTES = 1 << 30
-"""Temporaries that each point has its own of may take so much of a device in all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,12 @@ from ..ir.ops import Op
 from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, expressions_of, own_writes, statements, uses, writes
 from ..passes.access import accesses
-from .chunks import chunk
+from .accumulators import is_apart, neutral
 from .elsewhere import Place, elsewhere
 from .nests import Facts, around, trips
 from .points import PRIVATE_BYTES, Made, dealt
 from .scan import MOST, ROUNDS, totalled
-from .tree import is_apart, neutral
+from .strip_mine import chunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,11 @@ from ..ir.node import Node
 from ..ir.rewrite import map_statements, over_kernels, rename, with_bodies
 from ..ir.walk import binds, bodies, expressions_of, own_reads, own_writes, statements, uses, writes
 from ..passes.cells import ranges
-from .chunks import chunk
+from .accumulators import is_apart, neutral, only_written
 from .elsewhere import Place, elsewhere
 from .nests import Facts, around, normal, trips, with_value
-from .owners import PARTS_BYTES, PIECES, only_written
-from .tree import is_apart, neutral
+from .owners import PARTS_BYTES, PIECES
+from .strip_mine import chunk
 
 Body = tuple[Stmt, ...]
 ROUNDS = 256

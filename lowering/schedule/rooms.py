@@ -30,9 +30,9 @@ from ..ir.rewrite import over_kernels, rename
 from ..ir.walk import binds, statements, writes
 from ..passes.access import accesses
 from ..passes.cells import ranges
+from ..thresholds import EXPANDED_BYTES
 from .elsewhere import Place, elsewhere
 from .nests import Facts, rounds_of, uses_of, with_loops
-from .points import EXPANDED_BYTES
 
 Body = tuple[Stmt, ...]
 

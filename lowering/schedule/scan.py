@@ -52,8 +52,8 @@ from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import Op
 from ..ir.rewrite import substitute_expr
+from .accumulators import is_apart, neutral
 from .nests import Band, around, fails, favours, normal, rounds_of, trips
-from .tree import is_apart, neutral
 
 MOST = 1024
 """Pieces at most: so many threads run through them, and one goes from piece to piece."""

@@ -29,8 +29,8 @@ from ..ir.node import Node
 from ..ir.rewrite import map_statements
 from ..ir.walk import statements
 from ..passes.cells import ranges
+from .accumulators import only_written
 from .nests import Band, Facts, nest_of
-from .owners import only_written
 from .points import Made, points
 
 WHOLE = frozenset(("i32", "i64", "u32", "u64"))

@@ -43,13 +43,13 @@ from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, uses, writes
 from ..passes.access import accesses
 from ..passes.cells import ranges
-from .edges import is_large
+from ..thresholds import WORTH
+from .accumulators import sums
+from .effort import is_large
 from .legal import overtakes
 from .nests import Facts, facts_of, fails, trips
 from .own import with_own
 from .places import shared_places
-from .team import WORTH
-from .tree import sums
 
 
 def in_sections(program: Program) -> Program:

@@ -33,11 +33,12 @@ from ..ir.indexing import var
 from ..ir.loops import For, Stmt, Update
 from ..ir.node import Node
 from ..ir.walk import statements, uses
+from ..thresholds import EXPANDED_BYTES
+from .accumulators import Sum, sums
 from .chunks import ROUNDS, blocks_for
 from .elsewhere import with_front
 from .nests import Band, Facts, band, fails, favours, nest_of, trips, uses_of
-from .points import EXPANDED_BYTES, FEW, normalised
-from .tree import Sum, sums
+from .points import FEW, normalised
 
 MANY = 256
 """So many points, of which each is a block's, are enough for a device."""

@@ -31,17 +31,17 @@ from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, parts, statements, writes
+from ..thresholds import WORTH
+from .accumulators import sums
 from .elsewhere import filling
 from .meet import leaves, met
 from .nests import Band, Facts, around, band, fails, favours, found_in, nest_of, trips
 from .points import PRIVATE_BYTES, Made, Space, normalised
 from .registers import in_registers
-from .tree import reduced, sums
+from .tree import reduced
 
 SHARED_BYTES = 47 * 1024
 """So much memory a block has for itself without asking for more; a little is kept for faults."""
-WORTH = 8
-"""A loop with at least so many rounds is worth being dealt out."""
 LONG = 32
 """A loop inside of points is worth a block with at least so many rounds."""
 

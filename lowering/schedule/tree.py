@@ -17,8 +17,16 @@ accumulators; a loop that was written adds in its order, and so do all where sum
 the program: then only exact operations are taken apart.
 Between these loops have to be barriers.
 
->>> neutral(OPS["add"], dtypes.float32), neutral(OPS["max"], dtypes.int8)
-(Const(value=-0.0, dtype=float32), Const(value=-128, dtype=int8))
+>>> from plusequals.lowering.schedule.accumulators import sums
+>>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100]")
+>>> loop, facts, fresh = program.kernels[0].body[-1], facts_of(program), fresh_for(program)
+>>> made = reduced(loop, sums(loop, frozenset(), facts), facts, fresh, {})
+>>> print_loops(made.threads[:1])
+for thread in 0..128 thread:
+    s_part = -0.0
+    for i in thread..100 step 128:
+        s_part += x[i]
+    s_parts[thread] = s_part
 """
 
 from __future__ import annotations
@@ -30,151 +38,22 @@ from math import ceil
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access, Let, Pair
-from ..ir.bounds import Bounds
-from ..ir.dtypes import DType
-from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Read
+from ..ir.expressions import Apply, Const, Expr, Index, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol, const, var
+from ..ir.indexing import Symbol, const, var
 from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.ops import OPS, Op, neutral_of
-from ..ir.walk import binds, statements
-from ..passes.access import Accesses, accesses
+from ..ir.ops import OPS, Op
 from ..passes.cells import ranges
+from .accumulators import Sum, neutral, zero_of
 from .elsewhere import Place, elsewhere
-from .nests import Facts, around, as_one, favours, nest_of, rounds_of, trips
+from .nests import Facts, around, as_one, favours, nest_of, trips
 from .points import THREADS, Space
 
 WARP = 32
 """So many threads first add the shares of all others to theirs."""
 LAST = 8
 """So many shares are summed by all threads alike, after the others were added to them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """Where a loop accumulates: always this element, by this operation."""
-
-    access: Access
-    op: Op
-    pair: Pair | None
-
-    @property
-    def dtype(self) -> DType:
-        """The type of what is accumulated."""
-        return self.access.node.dtype
-
-    @property
-    def accesses(self) -> tuple[Access, ...]:
-        """The places that it writes."""
-        return (self.access,) if self.pair is None else (self.access, self.pair.access)
-
-
-def sums(loop: For, own: frozenset[int], facts: Facts) -> tuple[Sum, ...]:
-    """Return the accumulators of a loop whose rounds are independent but for those; none else.
-
-    `own` are the temporaries of which each round has its own.
-    """
-    inside = statements(_tuple(loop))
-    bound = {symbol for stmt in inside for symbol in binds(stmt)}
-    updates = [stmt for stmt in inside if isinstance(stmt, Update)]
-    found: dict[int, Sum] = {}
-    for stmt in updates:
-        one = Sum(stmt.access, stmt.op, stmt.pair)
-        places = [i for access in one.accesses for i in access.index]
-        if stmt.access.node.id not in own and all(_is_fixed(i, bound) for i in places):
-            found.setdefault(stmt.access.node.id, one)
-    sites = accesses((loop,))
-    letters = frozenset(one.symbol for one in nest_of(loop)[0])
-    for one in found.values():
-        counted = all(is_counted(s, letters) for s in updates if s.access.node == one.access.node)
-        apart = is_apart(one.op, one.dtype, facts.exact or not counted)
-        if not apart or not _is_only_updated(one, updates, sites):
-            return ()
-        if one.pair is not None and not _ascends(loop, updates):
-            return ()
-    taken = frozenset(access.node.id for one in found.values() for access in one.accesses)
-    return tuple(found.values()) if found and facts.is_free(loop, own | taken) else ()
-
-
-def is_apart(op: Op, dtype: DType, exact: bool) -> bool:
-    """Whether a sum may be taken apart: floats only where its order is left open."""
-    if op.name in ("argmin", "argmax"):
-        return True
-    rounds = dtype.kind in "fc" and op.name not in ("max", "min")
-    return op.side == "both" and op.neutral is not None and not (exact and rounds)
-
-
-def is_counted(update: Update, letters: frozenset[Symbol]) -> bool:
-    """Whether rounds over these only count the terms of a sum; those that were written do more."""
-    return letters <= {symbol for at in update.over for symbol in at.symbols()}
-
-
-def _is_fixed(index: Index, bound: set[Symbol]) -> bool:
-    return not isinstance(index, Dynamic) and not index.symbols() & bound
-
-
-def _is_only_updated(one: Sum, updates: Sequence[Update], sites: Accesses) -> bool:
-    """Whether a loop uses an accumulator in no other way than that."""
-    for access in one.accesses:
-        for site in sites.of(access.node):
-            if site.kind != "update" or site.index != access.index:
-                return False
-    theirs = [stmt for stmt in updates if stmt.access.node == one.access.node]
-    return all(
-        stmt.op == one.op
-        and (stmt.pair is None) == (one.pair is None)
-        and (stmt.pair is None or one.pair is None or stmt.pair.access == one.pair.access)
-        for stmt in theirs
-    )
-
-
-def _ascends(loop: For, updates: Sequence[Update]) -> bool:
-    """Whether positions grow in the order of the program, so that the least is the first found."""
-    loops, body = nest_of(loop)
-    pairs = [(stmt, stmt.pair) for stmt in updates if stmt.pair is not None]
-    once = {id(stmt) for stmt in _straight(body)}
-    if len({pair.access for _, pair in pairs}) < len(pairs) or any(
-        id(stmt) not in once for stmt, _ in pairs
-    ):
-        return False
-    known, counts = Bounds(), list[int | None]()
-    for one in loops:
-        counts.append(known.most(rounds_of(one)))
-        known = known.inside(one)
-    bound = {symbol for stmt in statements(body) for symbol in binds(stmt)}
-    sized = list(zip(loops, counts, strict=True))
-    return all(_grows(pair.position, sized, bound) for _, pair in pairs)
-
-
-def _grows(position: Affine, loops: Sequence[tuple[For, int | None]], bound: set[Symbol]) -> bool:
-    """Whether a position grows from round to round of loops, of which each has at most so many;
-    nothing that is `bound` in them counts."""
-    below = 0
-    for one, count in reversed(loops):
-        step = position.coefficient(one.symbol) * one.step
-        if step <= below or (count is None and one is not loops[0][0]):
-            return False
-        below += step * max((count or 1) - 1, 0)
-    return not (position.symbols() - {one.symbol for one, _ in loops}) & bound
-
-
-def _straight(body: tuple[Stmt, ...]) -> list[Stmt]:
-    """Return the statements that run at most once in each round."""
-    out = [*body]
-    for stmt in body:
-        if isinstance(stmt, If):
-            out += _straight(stmt.then) + _straight(stmt.other)
-    return out
-
-
-def neutral(op: Op, dtype: DType) -> Const:
-    """Return what changes nothing that it is added to, not even the sign of a zero."""
-    if op.name == "add" and dtype.kind == "f":
-        return Const(-0.0, dtype)
-    if op.name == "add" and dtype.kind == "c":
-        return Const(complex(-0.0, -0.0), dtype)
-    return Const(neutral_of(op, dtype.kind, dtype.bits), dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +171,6 @@ def _start(share: Share) -> tuple[Stmt, ...]:
     return Store(best, Const(zero_of(share.sum.dtype), share.sum.dtype)), nothing
 
 
-def zero_of(dtype: DType) -> bool | int | float:
-    """Return the zero of a type."""
-    return False if dtype.kind == "b" else 0 if dtype.kind in "iu" else 0.0
-
-
 def _put(share: Share, thread: Symbol) -> tuple[Stmt, ...]:
     out: tuple[Stmt, ...] = (Store(Access(share.bests, (var(thread),)), Read(share.best, ())),)
     if share.found is not None and share.founds is not None:
@@ -369,7 +243,3 @@ def _better(op: Op, mine: tuple[Access, Access], theirs: tuple[Read, Read]) -> S
 def _apply(name: str, *args: Expr) -> Apply:
     """Return a test."""
     return Apply(OPS[name], args, dtypes.bool_)
-
-
-def _tuple(loop: For) -> tuple[Stmt, ...]:
-    return (loop,)

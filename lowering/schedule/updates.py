@@ -34,7 +34,7 @@ from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
 from ..ir.ops import OPS, Op
 from ..ir.rewrite import substitute, with_bodies
 from ..ir.walk import bodies, statements, writes
-from .tree import is_apart
+from .accumulators import is_apart
 
 EXTREMES = {"gt": "max", "ge": "max", "lt": "min", "le": "min"}
 MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}

@@ -60,7 +60,8 @@ from ..passes.cells import is_in_range, ranges
 from ..passes.summary import bound_in
 from ..target import Target
 from .conjunct import every
-from .edges import is_large, renewed
+from .edges import renewed
+from .effort import is_large
 from .legal import confined, private
 
 Body = tuple[Stmt, ...]

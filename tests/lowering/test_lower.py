@@ -10,12 +10,12 @@ import pytest
 from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes, loops
 from plusequals.lowering.ir.assignments import Access, Pair, Procedure
-from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Read, Select
+from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Read, Select, conjuncts
 from plusequals.lowering.ir.indexing import Symbol, const, minimum, mod, var
 from plusequals.lowering.ir.interpret import run_procedure, run_program
 from plusequals.lowering.ir.ops import PAIR_OPS
 from plusequals.lowering.ir.verify import verify_procedure, verify_program
-from plusequals.lowering.lower import conjuncts, lower
+from plusequals.lowering.lower import lower
 
 from ..backends.emit.harness import COMPILER, compiled
 from ..backends.emit.programs import (

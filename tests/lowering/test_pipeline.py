@@ -13,8 +13,8 @@ from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.indexing import const, var
+from plusequals.lowering.ir.walk import exchanged
 from plusequals.lowering.lower import lower
-from plusequals.lowering.passes.buffers import exchanged
 from plusequals.lowering.pipeline import PASSES, optimize
 from plusequals.lowering.placement import place
 from plusequals.lowering.target import HOST

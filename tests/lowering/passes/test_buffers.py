@@ -14,6 +14,7 @@ from plusequals.lowering.ir.assignments import Permute
 from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import Fill, Program, Store
 from plusequals.lowering.ir.node import Node
+from plusequals.lowering.ir.walk import exchanged
 from plusequals.lowering.lower import lower
 from plusequals.lowering.passes import buffers
 from plusequals.lowering.passes.buffers import (
@@ -21,7 +22,6 @@ from plusequals.lowering.passes.buffers import (
     Buffer,
     Memory,
     Size,
-    exchanged,
     memory,
     peak,
     sizes_of,

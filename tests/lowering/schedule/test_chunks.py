@@ -8,9 +8,9 @@ from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import statements, writes
 from plusequals.lowering.schedule import chunks
+from plusequals.lowering.schedule.accumulators import sums
 from plusequals.lowering.schedule.chunks import apart, blocks_for
 from plusequals.lowering.schedule.nests import trips
-from plusequals.lowering.schedule.tree import sums
 
 from .kernels import Case
 

@@ -7,9 +7,10 @@ import pytest
 
 from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.accumulators import sums
 from plusequals.lowering.schedule.dealing import STRIP, Dealt, counted, dealt, stripped
 from plusequals.lowering.schedule.grid import grid
-from plusequals.lowering.schedule.tree import reduced, sums
+from plusequals.lowering.schedule.tree import reduced
 from plusequals.lowering.target import Target
 from tests.lowering.schedule.test_examples import in_kind
 

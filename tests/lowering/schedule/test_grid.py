@@ -34,8 +34,8 @@ from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.schedule.finish import MOST_NODES
 from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.nests import trips
-from plusequals.lowering.schedule.team import WORTH
 from plusequals.lowering.target import Target
+from plusequals.lowering.thresholds import WORTH
 from tests.backends.emit.programs import apply, node, number, read, symbols
 
 from .kernels import Case, backwards

@@ -10,9 +10,10 @@ import pytest
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.ops import ARGMAX, OPS
+from plusequals.lowering.schedule.accumulators import is_apart, neutral, sums
 from plusequals.lowering.schedule.nests import facts_of
 from plusequals.lowering.schedule.points import Space
-from plusequals.lowering.schedule.tree import is_apart, neutral, reduced, sums
+from plusequals.lowering.schedule.tree import reduced
 from plusequals.lowering.schedule.updates import as_updates
 
 from .kernels import Case, filled, ran

@@ -9,7 +9,7 @@ G depends on the number of rounds only, so every device gives the same bits.
 
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100000]")
 >>> loop, facts = program.kernels[0].body[-1], facts_of(program)
->>> from plusequals.lowering.schedule.tree import sums
+>>> from plusequals.lowering.schedule.accumulators import sums
 >>> made = apart(loop, sums(loop, frozenset(), facts), facts, fresh_for(program), {})
 >>> [len(made.body), blocks_for(loop)]
 [2, 25]

@@ -17,12 +17,12 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ..lowering import settings
-from ..lowering.diagnostic import CdBackendError, Diagnostic
+from ..base import settings
+from ..base.diagnostic import CdBackendError, Diagnostic
+from ..base.lazy_import import Later
 from ..lowering.ir.loops import Program
 from ..lowering.ir.printer import print_program
 from ..lowering.ir.walk import statements
-from ..lowering.later import Later
 from ..lowering.pipeline import Observer
 from ..lowering.placement import Placement
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
-from ..lowering.diagnostic import CdBackendError, Span
+from ..base.diagnostic import CdBackendError, Span
 from ..lowering.ir.assignments import Procedure
 from ..lowering.ir.loops import Program
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ..lowering import modes
-from ..lowering.dataclass import dataclass
-from ..lowering.diagnostic import Span
+from ..base import float_modes
+from ..base.dataclass import dataclass
+from ..base.diagnostic import Span
 from ..lowering.ir.assignments import Procedure
 from ..lowering.ir.interpret import run_procedure
 from ..lowering.ir.printer import print_procedure, procedure_lines
@@ -35,7 +35,7 @@ class Interpreted:
         """The statement that each line of the assignments comes from."""
         return {n: line.span for n, line in enumerate(procedure_lines(self.procedure), 1)}
 
-    @modes.default()
+    @float_modes.default()
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run it point by point and return the results; raises what a failed check names."""
         return run_procedure(self.procedure, arrays, show)

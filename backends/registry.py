@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..lowering.diagnostic import CdBackendError, CdError, Diagnostic, nearest
-from ..lowering.later import Later, imported
+from ..base.diagnostic import CdBackendError, CdError, Diagnostic, nearest
+from ..base.lazy_import import Later, imported
 
 if TYPE_CHECKING:
     from importlib import metadata

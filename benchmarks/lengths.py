@@ -144,8 +144,8 @@ def _measured(kind: str, n: int) -> Point:
         import numpy as np
 
         from plusequals import cd
-        from plusequals.backends.emit import c_syntax
-        from plusequals.dsl import specialise as made
+        from plusequals.backends.codegen import c_printer
+        from plusequals.dsl.specialize import specialization as made
         from plusequals.lowering import lower, pipeline
 
     timed: Any = clock.timed
@@ -153,7 +153,7 @@ def _measured(kind: str, n: int) -> Point:
     specialise.elaborate = timed("front end", specialise.elaborate)
     specialise.build = timed("build", specialise.build)
     lower.lower = timed("lower", lower.lower)
-    c_syntax.emit = timed("emit", c_syntax.emit)
+    c_printer.emit = timed("emit", c_printer.emit)
     pipeline.PASSES = tuple(
         one._replace(
             run=timed(f"pass {one.name}", one.run),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plusequals.lowering.diagnostic import CdError
-from plusequals.lowering.settings import PREFIX, from_environment
+from plusequals.base.diagnostic import CdError
+from plusequals.base.settings import PREFIX, from_environment
 
 from .cell import Cell
 from .cells import select

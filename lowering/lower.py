@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from typing import assert_never
 
-from . import clash
-from .collector import paused
-from .dataclass import dataclass
-from .diagnostic import Span
-from .extents import unified
+from ..base.dataclass import dataclass
+from ..base.diagnostic import Span
+from ..base.garbage_collector import paused
+from .analysis import self_dependence
+from .device_branches import for_few
 from .ir import assignments as ir1
 from .ir import dtypes, loops
 from .ir.assignments import Access, Assign, Pair, Procedure
@@ -38,7 +38,7 @@ from .ir.indexing import Affine, Range, Symbol, const, substitute, var
 from .ir.loops import Program, Stmt
 from .ir.node import Node
 from .ir.ops import neutral_of
-from .many import for_few
+from .passes.equal_sizes import unified
 
 
 @paused()
@@ -134,7 +134,7 @@ def nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt, ...]
     depth = 0
     unsure = max((at for at, r in enumerate(domain.ranges, 1) if not _runs(r)), default=0)
     for part in conjuncts(domain.where):
-        used = clash.symbols_of(part)
+        used = self_dependence.symbols_of(part)
         reads = any(isinstance(piece, Read) for piece in walk(part))
         depth = max([depth, *(at for at, symbol in enumerate(symbols, 1) if symbol in used)])
         depth = max(depth, unsure) if reads else depth
@@ -158,7 +158,7 @@ def _runs(r: Range) -> bool:
 def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     """Return the nest of an assignment, by the first way that keeps its meaning."""
     written = (stmt.target,) if stmt.pair is None else (stmt.target, stmt.pair.access)
-    clashes = [clash.of(stmt, access, fresh.positive, fresh.around) for access in written]
+    clashes = [self_dependence.of(stmt, access, fresh.positive, fresh.around) for access in written]
     if not any(clashes):
         return _nest_of(stmt)
     if len(written) == 1 and clashes[0] <= {"value at the cell"}:
@@ -166,9 +166,9 @@ def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     free = set(stmt.free.symbols)
     rectangular = not any(free & (r.hi - r.lo).symbols() for r in stmt.free.ranges)
     known = all(kind.startswith("value") for found in clashes for kind in found)
-    fixed = not clash.uses(stmt.target, stmt.reduced)
+    fixed = not self_dependence.uses(stmt.target, stmt.reduced)
     replaces = stmt.op is None or stmt.initialize
-    own = replaces or clash.is_injective(stmt.target.index, stmt.free.ranges)
+    own = replaces or self_dependence.is_injective(stmt.target.index, stmt.free.ranges)
     if own and fixed and len(written) == 1 and known and rectangular:
         return _through_array(stmt, fresh)
     clashing = [access.node for access, found in zip(written, clashes, strict=True) if found]
@@ -189,7 +189,7 @@ def _nest_of(stmt: Assign) -> tuple[Stmt, ...]:
 
 def _over(stmt: Assign) -> tuple[Affine, ...]:
     """Return where a term stands in each reduced range; nothing where terms go to several cells."""
-    if clash.uses(stmt.target, stmt.reduced):
+    if self_dependence.uses(stmt.target, stmt.reduced):
         return ()
     return tuple(var(r.symbol) - r.lo for r in stmt.reduced.ranges)
 
@@ -285,7 +285,7 @@ def renamed(stmt: Assign, fresh: _Fresh) -> Assign:
     return replace(mapped, free=domain(mapped.free), reduced=domain(mapped.reduced))
 
 
-def _mapped(stmt: Assign, expr: clash.OnExpr, index: clash.OnIndex) -> Assign:
+def _mapped(stmt: Assign, expr: self_dependence.OnExpr, index: self_dependence.OnIndex) -> Assign:
     """Return the statement with its expressions and index expressions replaced."""
 
     def access(place: Access) -> Access:

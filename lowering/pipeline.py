@@ -10,68 +10,69 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from .collector import paused
-from .diagnostic import CdValueError, Diagnostic, nearest
+from ..base.diagnostic import CdValueError, Diagnostic, nearest
+from ..base.garbage_collector import paused
+from ..base.lazy_import import later
+from .analysis.conflicting_iterations import has_places
+from .analysis.effects import summary
+from .analysis.privatization import noted
+from .cpu.checks.blocked import checks, in_blocks
+from .cpu.checks.fused import beside
+from .cpu.checks.rollback import undo
+from .cpu.deferred_accumulation import defer, deferred, put_off, sums_put_off
+from .cpu.delinearize import periods
+from .cpu.distribute_columns import loops_split, split
+from .cpu.fma import fused_products
+from .cpu.force_simd import picked
+from .cpu.function_stages import in_stages, stages
+from .cpu.gemm.complex_products import in_real_form, real_form
+from .cpu.gemm.symmetric import mirrored, symmetric
+from .cpu.gemm.tiles import in_tiles, tiles
+from .cpu.masked_lanes import masked, masks
+from .cpu.outer_vectorize import abreast, rounds_abreast
+from .cpu.parallelize import parallel
+from .cpu.peel import edges
+from .cpu.private_temporaries import separate
+from .cpu.privatized_arrays import in_pieces, pieces
+from .cpu.reductions.arg_reduction import best, by_blocks
+from .cpu.reductions.column_strips import in_strips, strips
+from .cpu.reductions.early_exit import answered, until_answered
+from .cpu.reductions.lanes import in_lanes, lanes
+from .cpu.reductions.narrow_accumulators import in_narrow, narrow
+from .cpu.reductions.row_jam import in_streams, streams
+from .cpu.split_wrapped import wraps
+from .cpu.time_tiling import in_time, stencil
+from .ir.decision import Decided, Decision
 from .ir.loops import If, Program
 from .ir.node import Node
-from .later import later
+from .memory_requests import settle
+from .passes.buffer_swap import decide_exchange, exchange
+from .passes.contract_arrays import shrink, shrunk
 from .passes.cse import cse
-from .passes.dead import dead
-from .passes.decision import Decided, Decision
-from .passes.exchange import decide_exchange, exchange
+from .passes.dce import dead
+from .passes.dead_stores import overwritten, zeros
 from .passes.fuse import fuse, fused
-from .passes.gather import gather
-from .passes.hoist import hoist
+from .passes.inferred_decisions import located, noticed, origins
+from .passes.inline import virtualize, virtualized
 from .passes.inplace import decide_inplace, inplace
-from .passes.noticed import located, noticed, origins
-from .passes.overwritten import overwritten, zeros
-from .passes.repeated import repeated
-from .passes.settled import settled
-from .passes.shrink import shrink, shrunk
+from .passes.licm import hoist
+from .passes.reduction_order import order
+from .passes.result_values import settled
+from .passes.reuse import repeated
+from .passes.search_to_gather import gather
 from .passes.simplify import simplify
 from .passes.sink import sink, sunk
-from .passes.summary import summary
 from .passes.unroll import unroll
-from .passes.virtualize import virtualize, virtualized
 from .placement import Placement, place
-from .requests import settle
-from .schedule.abreast import abreast, rounds_abreast
-from .schedule.answered import answered, until_answered
-from .schedule.beside import beside
-from .schedule.best import best, by_blocks
-from .schedule.checks import checks, in_blocks
-from .schedule.deferred import defer, deferred, put_off, sums_put_off
-from .schedule.edges import edges
-from .schedule.kinds import parallel
-from .schedule.lanes import in_lanes, lanes
-from .schedule.masks import masked, masks
-from .schedule.narrow import in_narrow, narrow
-from .schedule.order import order
-from .schedule.periods import periods
-from .schedule.picked import picked
-from .schedule.pieces import in_pieces, pieces
-from .schedule.places import has_places
-from .schedule.real_form import in_real_form, real_form
-from .schedule.rounding import fused_products
-from .schedule.rounds import noted
-from .schedule.separate import separate
-from .schedule.split import loops_split, split
-from .schedule.stages import in_stages, stages
-from .schedule.stencil import in_time, stencil
-from .schedule.streams import in_streams, streams
-from .schedule.strips import in_strips, strips
-from .schedule.symmetric import mirrored, symmetric
-from .schedule.tiles import in_tiles, tiles
-from .schedule.undo import undo
-from .schedule.wraps import wraps
 from .target import Target
 
 if TYPE_CHECKING:
-    from .passes import regardless
-    from .schedule import pairs, sections
+    from .cpu import complex_pairs
+    from .passes import unguard_products
+    from .transform import split_index_set
 else:  # what few programs need
-    regardless, pairs, sections = later(
-        __package__, ".passes.regardless", ".schedule.pairs", ".schedule.sections"
+    unguard_products, complex_pairs, split_index_set = later(
+        __package__, ".passes.unguard_products", ".cpu.complex_pairs", ".transform.split_index_set"
     )
 
 Observer = Callable[[str, Program], None]
@@ -108,18 +109,22 @@ class Pass(NamedTuple):
 def _regardless(program: Program) -> Program:
     """Return the program with products of matrices that ask for no test, if there is one."""
     body = (stmt for kernel in program.kernels for stmt in kernel.body)
-    return regardless.regardless(program) if any(If in summary(s).kinds for s in body) else program
+    return (
+        unguard_products.regardless(program)
+        if any(If in summary(s).kinds for s in body)
+        else program
+    )
 
 
 def _in_sections(program: Program) -> Program:
     """Return the program with its loops cut where a round has what the others need."""
-    return sections.in_sections(program) if has_places(program) else program
+    return split_index_set.in_sections(program) if has_places(program) else program
 
 
 def _in_pairs(program: Program) -> Program:
     """Return the program with the parts of complex numbers, if it has any."""
     is_complex = any(node.dtype.kind == "c" for node in _nodes(program))
-    return pairs.pairs(program) if is_complex else program
+    return complex_pairs.pairs(program) if is_complex else program
 
 
 def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from .dataclass import dataclass
+from ..base.dataclass import dataclass
+from .cpu.parallelize import privates
 from .ir import memory_mode
 from .ir.assignments import Alloc
+from .ir.decision import Decision
 from .ir.loops import Program
 from .ir.node import Node, Purpose
 from .ir.walk import bodies, exchanged, statements, writes
-from .passes.buffers import Layout, Memory, memory
-from .passes.decision import Decision
-from .schedule.kinds import privates
+from .passes.buffer_sharing import Layout, Memory, memory
 from .target import HOST
 
 Where = Literal[

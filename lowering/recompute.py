@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
-from .dataclass import dataclass
+from ..base.dataclass import dataclass
 from .ir import rewrite
 from .ir.assignments import (
     Block,

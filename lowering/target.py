@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .dataclass import dataclass
+from ..base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

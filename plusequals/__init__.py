@@ -13,15 +13,15 @@ Names are imported when they are first used.
 from typing import TYPE_CHECKING, Any
 
 from .backends.registry import backends as backends  # before the folder takes the name
-from .lowering.later import imported
+from .base.lazy_import import imported
 
 if TYPE_CHECKING:
-    from . import idx as idx
-    from .backends.runtime.chosen import override as override
-    from .backends.runtime.chosen import use as use
-    from .dsl.public import *  # noqa: F403
-    from .lowering import settings as settings
-    from .lowering.diagnostic import CdError as CdError
+    from . import idx
+    from .backends.runtime.backend_setting import override as override
+    from .backends.runtime.backend_setting import use as use
+    from .base import settings
+    from .base.diagnostic import CdError as CdError
+    from .dsl.api.public import *  # noqa: F403
 
 __version__ = "0.1.0"
 
@@ -36,11 +36,11 @@ __all__ = [
 
 _HOMES = {
     ".idx": ("idx",),
-    ".lowering.settings": ("settings",),
-    ".backends.runtime.chosen": ("override", "use"),
-    ".lowering.diagnostic": ("CdError",),
-    ".dsl.cd": ("cd", "cd_from_source", "CdFunction"),
-    ".dsl.public": __all__,
+    ".base.settings": ("settings",),
+    ".backends.runtime.backend_setting": ("override", "use"),
+    ".base.diagnostic": ("CdError",),
+    ".dsl.api.cd": ("cd", "cd_from_source", "CdFunction"),
+    ".dsl.api.public": __all__,
 }
 """The modules that names are in; of two, the first."""
 

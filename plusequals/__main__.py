@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from . import __version__
-from .backends import cache, folders, registry
-from .backends.cc import compiler, inspection, toolchain
-from .lowering import settings
-from .lowering.diagnostic import CdError
+from .backends import registry
+from .backends.cache import cache, folders
+from .backends.cc import compiler, probe, toolchain
+from .base import settings
+from .base.diagnostic import CdError
 
 Facts = list[tuple[str, str]]
 OPTIONAL = ("pycuda", "cuda.bindings", "ziglang", "ml_dtypes")
@@ -132,7 +133,7 @@ def _backends() -> Facts:
 def _compiler() -> Facts:
     command = toolchain.find()
     with tempfile.TemporaryDirectory() as scratch:
-        found = inspection.inspect(command, scratch)
+        found = probe.inspect(command, scratch)
     kept = " ".join(found.environment)
     return [
         ("command", " ".join(found.command)),

@@ -5,8 +5,35 @@ For linters and type checkers only: a letter that is bound nowhere is an index l
 
 from typing import Any
 
-from .dsl import idx as _letters
-from .dsl.idx import a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z
+from .dsl.source import idx as _letters
+from .dsl.source.idx import (
+    a,
+    b,
+    c,
+    d,
+    e,
+    f,
+    g,
+    h,
+    i,
+    j,
+    k,
+    l,
+    m,
+    n,
+    o,
+    p,
+    q,
+    r,
+    s,
+    t,
+    u,
+    v,
+    w,
+    x,
+    y,
+    z,
+)
 
 __all__ = [
     "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plusequals.lowering import settings
+from plusequals.base import settings
 
 
 def run_on(backend: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

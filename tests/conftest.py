@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from plusequals.lowering import settings
+from plusequals.base import settings
 from tests.counted import COUNTED, OUTPUT
 
 TESTS = Path(__file__).resolve().parent

@@ -82,7 +82,7 @@ PARTS = (
         (0, 40, 20_000),
         jobs=True,
     ),
-    Part("lanes", "tests.backends.emit.random_lanes", (), (0, 20, 1_000)),
+    Part("lanes", "tests.backends.codegen.random_lanes", (), (0, 20, 1_000)),
     Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
     Part("cache", "tests.dsl.cache_attack", (), (0, 0, 130), "--rounds"),
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count", jobs=True),

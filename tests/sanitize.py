@@ -32,12 +32,12 @@ from pathlib import Path
 import numpy as np
 
 import plusequals as pe
-from plusequals.backends.cc.library import ffi
-from plusequals.backends.emit.source import Source, above
+from plusequals.backends.cc.loader import ffi
+from plusequals.backends.codegen.source import Source, above
 from plusequals.backends.runtime.state import RUNTIME
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdError
-from plusequals.lowering.passes.buffers import Memory
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdError
+from plusequals.lowering.passes.buffer_sharing import Memory
 
 from .backends import procedures
 from .backends.cc.forks import begun, status_of

@@ -11,7 +11,7 @@ import pytest
 
 import plusequals
 from plusequals.__main__ import USAGE, main
-from plusequals.lowering.settings import describe
+from plusequals.base.settings import describe
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plusequals.lowering.diagnostic import CdError, CdInternalError
+from plusequals.base.diagnostic import CdError, CdInternalError
 from tests.errors import cases_run, page
 from tests.errors.case import grades, is_python, offered
 from tests.errors.outside import OUTSIDE

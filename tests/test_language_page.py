@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plusequals.dsl.elaborate import grids, numpy_functions
-from plusequals.lowering import settings
+from plusequals.base import settings
+from plusequals.dsl.numpy import registry
+from plusequals.dsl.numpy.primitives import grids
 
 from . import page
 from .language.rules import TESTS
@@ -83,7 +84,7 @@ def test_every_function_of_numpy_is_listed() -> None:
     section = TEXT[TEXT.index("### X1 ") : TEXT.index("```python", TEXT.index("### X1 "))]
     lists = dict(re.findall(r"^\* ([\w ]+): `([^`]+)`", section, re.MULTILINE))
     methods = set(lists.pop("Methods").split())
-    assert methods == {name for name, _ in numpy_functions.methods()}
+    assert methods == {name for name, _ in registry.methods()}
     lists.pop("Attributes")
     names = [name for text in lists.values() for name in text.split()]
     assert len(set(names)) == len(names)
@@ -94,7 +95,7 @@ def test_every_function_of_numpy_is_listed() -> None:
 def _functions() -> set[str]:
     """Return the names of NumPy's functions in the table, without `np.`."""
     found = set()
-    for function, _ in numpy_functions.handlers():
+    for function, _ in registry.handlers():
         owner = getattr(function, "__self__", None)
         if isinstance(owner, np.ufunc) or isinstance(function, type) and function is not np.ndarray:
             if function is not np.dtype:

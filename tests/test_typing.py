@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import plusequals as pe
 from plusequals import CdFunction, cd, f64
-from plusequals.dsl.explain import Explanation
+from plusequals.dsl.explain.explain import Explanation
 from plusequals.idx import m, n
 
 Vector = NDArray[np.float64]

@@ -14,9 +14,9 @@ from pprint import pformat
 import numpy as np
 
 from plusequals import cd
-from plusequals.backends.emit.c_syntax import emit
-from plusequals.dsl.parse import parse
-from plusequals.dsl.source import read_source
+from plusequals.backends.codegen.c_printer import emit
+from plusequals.dsl.source.function_source import read_source
+from plusequals.dsl.source.parse import parse
 from plusequals.lowering.ir.interpret import run_procedure, run_program
 from plusequals.lowering.ir.printer import print_procedure, print_program
 from plusequals.lowering.lower import lower

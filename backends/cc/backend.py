@@ -10,41 +10,44 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from ...lowering import collector, settings
-from ...lowering.diagnostic import CdBackendError, Diagnostic
-from ...lowering.later import Later
-from ...lowering.locks import Locked
-from ..cache import Cache, Entry, content_key
+from ...base import garbage_collector, settings
+from ...base.diagnostic import CdBackendError, Diagnostic
+from ...base.lazy_import import Later
+from ...base.locks import Locked
+from ..cache.cache import Cache, Entry, content_key
 from . import toolchain
 from .compiler import Ahead, Trial, built, flags
-from .host import processors, target
-from .library import Broken, Library
+from .cpu_info import processors, target
+from .fast_call import ShortWay
+from .loader import Broken, Library
 from .toolchain import Toolchain
-from .warm import ShortWay
 
 if TYPE_CHECKING:
     from ...lowering import lower, pipeline
     from ...lowering.ir import verify
     from ...lowering.ir.assignments import Procedure
     from .. import dump
-    from ..emit import c_syntax, division, names
-    from ..emit import source as texts
-    from ..emit.source import Source
+    from ..codegen import c_printer, names, translation_units
+    from ..codegen import source as texts
+    from ..codegen.source import Source
     from ..interface import Origin
-    from . import code, inspection, threads
+    from . import code, probe, thread_pool
 else:  # what only compiling needs
     lower, pipeline = (
         Later("...lowering.lower", __package__),
         Later("...lowering.pipeline", __package__),
     )
     verify, dump = Later("...lowering.ir.verify", __package__), Later("..dump", __package__)
-    c_syntax, names = Later("..emit.c_syntax", __package__), Later("..emit.names", __package__)
-    texts, division = (
-        Later("..emit.source", __package__),
-        Later("..emit.division", __package__),
+    c_printer, names = (
+        Later("..codegen.c_printer", __package__),
+        Later("..codegen.names", __package__),
     )
-    code, threads = Later(".code", __package__), Later(".threads", __package__)
-    inspection = Later(".inspection", __package__)
+    texts, translation_units = (
+        Later("..codegen.source", __package__),
+        Later("..codegen.translation_units", __package__),
+    )
+    code, thread_pool = Later(".code", __package__), Later(".thread_pool", __package__)
+    probe = Later(".probe", __package__)
 
 _LOCKS = 16
 _FILE = "kernel.c"
@@ -61,9 +64,9 @@ class CompiledC:
         self.cache = Cache()
         self.short_way = ShortWay(self.cache)
         self._toolchains: dict[tuple[str, ...], Toolchain] = {}
-        self._inspections: dict[tuple[str, ...], inspection.Inspection] = {}
+        self._inspections: dict[tuple[str, ...], probe.Inspection] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
-        self._threads: dict[Library, threads.Threads] = {}
+        self._threads: dict[Library, thread_pool.Threads] = {}
         """The run-time libraries, one for each compiler that was used."""
         self._ahead: dict[str, Ahead] = {}
         """What is compiled before it is asked for, by key."""
@@ -94,18 +97,16 @@ class CompiledC:
             command = toolchain.find()
             with self._locks[0].turn():
                 if self._known(command) is None and command not in self._inspections:
-                    self._inspections[command] = inspection.Inspection(
-                        command, self.cache.scratch()
-                    )
+                    self._inspections[command] = probe.Inspection(command, self.cache.scratch())
                     self._begin_guess(command)
 
     def _begin_guess(self, command: tuple[str, ...]) -> None:
         """Begin to compile the run-time library as a compiler will do that takes what it is asked
         about: a small function is compiled sooner."""
         if self.shares()[0] > 1 and processors() > 1:
-            compiler = Toolchain(command, "", "", inspection.asked(command), ())
-            chosen = flags(compiler, threads.LOADED[1])
-            self._guess = Ahead(threads.text(), "threads.c", compiler, chosen, self.cache)
+            compiler = Toolchain(command, "", "", probe.asked(command), ())
+            chosen = flags(compiler, thread_pool.LOADED[1])
+            self._guess = Ahead(thread_pool.text(), "threads.c", compiler, chosen, self.cache)
 
     def prepare(self) -> None:
         """Begin to compile what calls may want, beside the lowering of the first of them, as far
@@ -147,18 +148,18 @@ class CompiledC:
             for one, source in zip(procedures, sources, strict=True)
         )
 
-    def threads(self, key: str = "") -> threads.Threads:
+    def threads(self, key: str = "") -> thread_pool.Threads:
         """Return the run-time library, compiled now if need be; raises CdBackendError.
 
         Under the key that it had when code was made it is found without its text.
         """
-        library = self.kept(key, threads.ENTRY) if key else None
+        library = self.kept(key, thread_pool.ENTRY) if key else None
         if library is None:
-            library, _ = self.load(threads.source(), *threads.LOADED)
+            library, _ = self.load(thread_pool.source(), *thread_pool.LOADED)
         with self._locks[0].turn():
             found = self._threads.get(library)
             if found is None:
-                made = threads.Threads(library)
+                made = thread_pool.Threads(library)
                 found = self._threads.setdefault(library, made)
                 if found is made:
                     made.start()
@@ -211,7 +212,7 @@ class CompiledC:
             is_mine = begun.process == os.getpid()
             begun = self._inspections.pop(command, None) if is_mine else None
         if begun is None:
-            begun = inspection.Inspection(command, self.cache.scratch())
+            begun = probe.Inspection(command, self.cache.scratch())
         return begun.ended()
 
     def kept(self, key: str, entry: str) -> Library | None:
@@ -237,8 +238,8 @@ class CompiledC:
     def _begin_threads(self) -> None:
         """Begin to compile the run-time library beside what is done next, where it is not known
         and there is a processor for that."""
-        compiler, source = self.toolchain(), threads.source()
-        name, optimize = threads.LOADED
+        compiler, source = self.toolchain(), thread_pool.source()
+        name, optimize = thread_pool.LOADED
         chosen = flags(compiler, optimize)
         key = _key(source, compiler, chosen)
         with self._lock_of(key).turn():
@@ -282,7 +283,7 @@ class CompiledC:
             made = self._taken(key)
             is_kept = made is not None
             if made is None:
-                parts = division.divided(source, processors(), _FILE)
+                parts = translation_units.divided(source, processors(), _FILE)
 
                 def compiled() -> bytes:
                     trial = Trial(parts, _FILE, compiler, chosen, self.cache)
@@ -333,7 +334,7 @@ def _named_apart(procedures: Sequence[Procedure]) -> Iterator[Procedure]:
         yield replace(procedure, name=name)
 
 
-@collector.paused()
+@garbage_collector.paused()
 def translate(procedure: Procedure) -> Source:
     """Return the C text of a procedure for this machine, showing and checking as settings ask."""
     chosen = settings.current()
@@ -346,7 +347,7 @@ def translate(procedure: Procedure) -> Source:
         verify.Verifier() if chosen.verify else None,
         chosen.stop_after,
     )
-    source = c_syntax.emit(program, placement)
+    source = c_printer.emit(program, placement)
     saved = dump.save(procedure.name, "source.c", source.text)
     if chosen.debug >= 3:
         dump.show_end(procedure.name, program, placement, source.text, saved)

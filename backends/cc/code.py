@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ...lowering import settings
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdMemoryError, Diagnostic, Span
+from ...base import settings
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdMemoryError, Diagnostic, Span
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import evaluate
 from ...lowering.ir.node import Node
-from ..emit import record
-from ..emit.frame import MOST
-from ..emit.source import Source
-from .library import NUMBERS, Library, address, ffi, free, numbers
-from .threads import Threads
+from ..codegen import records
+from ..codegen.frame import MOST
+from ..codegen.source import Source
+from .loader import NUMBERS, Library, address, ffi, free, numbers
+from .thread_pool import Threads
 
 if TYPE_CHECKING:
     from ..interface import Array, Origin
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _POINTERS: Any = ffi.typeof("void *[]")
 _ADDRESS: Any = ffi.typeof("void *")
-_FAULT: Any = ffi.typeof(f"int64_t[{record.SLOTS}]")
+_FAULT: Any = ffi.typeof(f"int64_t[{records.SLOTS}]")
 _ANYTHING = 0xA5
 """Each byte of a result that is written everywhere, where it is checked whether it is."""
 _SHOW: Any = ffi.typeof("void(*)(int64_t, const int64_t *)")
@@ -162,7 +162,7 @@ class Call:
             error, printing.error = printing.error, None
             raise error
         if status:
-            self._code.fail(status, *ffi.unpack(self._fault, record.SLOTS))
+            self._code.fail(status, *ffi.unpack(self._fault, records.SLOTS))
         first = len(self._code.parameters)
         if len(self._arrays) == first:
             return ()
@@ -179,7 +179,7 @@ class Call:
 
         def run() -> tuple[Array, ...]:
             if status := function(block):  # what the block points to lives as long as `self`
-                self._code.fail(status, *ffi.unpack(self._fault, record.SLOTS))
+                self._code.fail(status, *ffi.unpack(self._fault, records.SLOTS))
             return ()
 
         return run
@@ -229,8 +229,8 @@ class _Printing:
 
 
 def _printed(statement: Print, values: Any) -> str:
-    widths = (record.width(p.dtype) for p in statement.pieces if not isinstance(p, str))
-    shown = record.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
+    widths = (records.width(p.dtype) for p in statement.pieces if not isinstance(p, str))
+    shown = records.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
     return statement.text(shown)
 
 
@@ -240,9 +240,9 @@ def raise_status(
     """Raise the error that a status of a function other than 0 means, with what it wrote of it."""
     if status == 1:
         fault, span = faults[words[0]]
-        known = [value.item() for value in record.decode(words)]
+        known = [value.item() for value in records.decode(words)]
         # A record keeps as many values as fit; the rest of a long message says so.
-        raise_fault(fault, [*known, *["..."] * record.SLOTS], span)
+        raise_fault(fault, [*known, *["..."] * records.SLOTS], span)
     raise _too_large(name, words[0])
 
 

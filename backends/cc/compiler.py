@@ -15,13 +15,13 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ...lowering import settings
-from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
-from ...lowering.later import Later
-from ..cache import Cache
-from ..folders import keep_latest, temporary
-from . import library
-from .host import fuses
+from ...base import settings
+from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
+from ...base.lazy_import import Later
+from ..cache.cache import Cache
+from ..cache.folders import keep_latest, temporary
+from . import loader
+from .cpu_info import fuses
 from .toolchain import Ran, Running, Toolchain, first_line, gone, no_place, run, start
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Trial:
                 raise no_place(why) from None
             if not code and not os.path.isdir(self._folder):
                 raise gone(self._folder)
-        return (code if library.unsound(code) is None else b""), ran
+        return (code if loader.unsound(code) is None else b""), ran
 
 
 class Ahead(Trial):

@@ -15,12 +15,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ...lowering import settings
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdBackendError, Diagnostic
-from ...lowering.later import Later
-from ..folders import shortage
-from .host import processor
+from ...base import settings
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdBackendError, Diagnostic
+from ...base.lazy_import import Later
+from ..cache.folders import shortage
+from .cpu_info import processor
 
 if TYPE_CHECKING:
     import importlib.util as importing

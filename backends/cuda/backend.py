@@ -8,29 +8,29 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ...lowering import settings
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label
+from ...base import settings
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label
+from ...lowering.analysis.accesses import accesses
+from ...lowering.device_branches import for_many
+from ...lowering.gpu.mapping import grid
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import rename
 from ...lowering.ir.verify import Verifier, verify_procedure, verify_program
 from ...lowering.lower import lower
-from ...lowering.many import for_many
-from ...lowering.passes.access import accesses
 from ...lowering.pipeline import optimize
-from ...lowering.schedule.grid import grid
 from ...lowering.target import Target
-from ..cache import Cache, Entry, content_key
+from ..cache.cache import Cache, Entry, content_key
 from ..dump import observer, save, tell
+from ..gpu.device import Opened, failed, forked, unusable
+from ..gpu.driver_protocol import Driver, DriverError, Handle, Missing, Properties
+from ..gpu.residency import Memory
 from ..interface import API_VERSION, Origin
 from . import driver, nvrtc
 from .code import CudaCode
-from .device import Opened, failed, forked, unusable
+from .host_program import Plan, plan
 from .nvrtc import Compiler, Failed, Made
-from .plan import Plan, plan
-from .resident import Memory
-from .verbs import Driver, DriverError, Handle, Missing, Properties
 
 TENSORS = 8, 0
 """The first devices that have the instructions of `tensors.h`."""

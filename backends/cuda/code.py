@@ -7,19 +7,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import Span
 from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
+from ..gpu.device import Opened
+from ..gpu.device_array import DeviceArray
+from ..gpu.driver_protocol import DriverError, Handle
 from ..interface import KernelRow, Origin
-from .device import Opened
+from .executor import Run
+from .host_program import Plan
+from .launch_sequence import straight
 from .nvrtc import Figures
-from .plan import Plan
-from .run import Run
-from .shared import DeviceArray
-from .straight import straight
-from .verbs import DriverError, Handle
 
 
 @dataclass(frozen=True, slots=True)

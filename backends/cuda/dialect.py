@@ -11,8 +11,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ...lowering.ir import dtypes
-from ..emit import prelude
-from ..emit.dialect import C
+from ..codegen import prelude
+from ..codegen.dialect import C
 
 _LIMITS = "\n".join(
     f"#define INT{bits}_MAX {2 ** (bits - 1) - 1}{end}\n"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from .through_bindings import Bindings
-from .through_pycuda import PyCuda
-from .verbs import Driver, Missing
+from ..gpu.driver_protocol import Driver, Missing
+from .driver_bindings import Bindings
+from .driver_pycuda import PyCuda
 
 WAYS: tuple[tuple[str, Callable[[], Driver]], ...] = (
     ("pycuda", PyCuda),

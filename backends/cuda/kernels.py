@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from math import prod
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import NOWHERE, Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, Span
+from ...lowering.gpu.thread_points import Space
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.expressions import Index
@@ -23,24 +24,23 @@ from ...lowering.ir.intervals import UNKNOWN, greater, smaller
 from ...lowering.ir.loops import Barrier, Check, Comment, For, Stmt
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, reads, statements, uses, writes
-from ...lowering.schedule.elsewhere import Place, elsewhere
-from ...lowering.schedule.points import Space
-from ..emit import prelude, record, units, widths
-from ..emit.c_expression import Scope
-from ..emit.c_syntax import emit_body
-from ..emit.dialect import Dialect
-from ..emit.ends import LEAST, MOST, SIZE
-from ..emit.layout import STEP, broken, comment
-from ..emit.names import Names, identifier
-from ..emit.source import Body, above
-from .arrivals import ARRIVED, Arrivals, arrivals_of
+from ...lowering.transform.remap import Place, elsewhere
+from ..codegen import index_width, intrinsic_loops, prelude, records
+from ..codegen.c_expression import Scope
+from ..codegen.c_printer import emit_body
+from ..codegen.dialect import Dialect
+from ..codegen.names import Names, identifier
+from ..codegen.quirks.counter_overflow import LEAST, MOST, SIZE
+from ..codegen.source import Body, above
+from ..codegen.text_layout import STEP, broken, comment
 from .block_memory import laid_out
 from .dialect import CUDA, SPECIFIC
+from .last_block_counters import ARRIVED, Arrivals, arrivals_of
 from .occupancy import bounds
 
 PLACES = 8
 """Numbers of a fault's place in the program that are compared."""
-FAULTS = 2 + PLACES + 2 * record.SLOTS
+FAULTS = 2 + PLACES + 2 * records.SLOTS
 """Numbers that the record of faults takes; see `faults.h`."""
 LINE = 16
 """Numbers of a record that a device shows in one line; see `logs.h`."""
@@ -254,7 +254,7 @@ def _kernel(
     prints = max(slots, default=0)
     logs = any(isinstance(stmt, Print) and stmt.logs for stmt in inside)
     shared, (_, dynamic) = sum(node.bytes for node in held), laid_out(held)
-    pieces = (units.aligned(stmt) for stmt in inside if isinstance(stmt, For))
+    pieces = (intrinsic_loops.aligned(stmt) for stmt in inside if isinstance(stmt, For))
     written = {node.id for node in writes(_body(loop))}
     aligned = {node.id: node.id in written for node in pieces if node is not None}
     facts = shared, keeps, shape, aligned, dynamic, arrivals_of(loop)
@@ -267,7 +267,7 @@ def _shared(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[Node, ..
 
 def _slots(stmt: Print) -> int:
     values = (piece for piece in stmt.pieces if not isinstance(piece, str))
-    return 2 + sum(record.width(value.dtype) for value in values)
+    return 2 + sum(records.width(value.dtype) for value in values)
 
 
 def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> KernelFrame:
@@ -282,7 +282,7 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> Kernel
     scope.known = _between(kernel.symbols, sizes, known)
     for symbol in kernel.symbols:
         scope.symbols[symbol] = names.fresh(symbol.name)
-        most = widths.of_symbol(symbol, known)
+        most = index_width.of_symbol(symbol, known)
         if most is not None:
             scope.narrow[symbol] = most
     inside = statements(_body(loop))

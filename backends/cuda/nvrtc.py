@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 import _cffi_backend
 
-from ...lowering import settings
-from ...lowering.dataclass import dataclass
+from ...base import settings
+from ...base.dataclass import dataclass
 from ..cc.toolchain import run
 
 MEANING = ("--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")

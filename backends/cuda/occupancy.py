@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...lowering.gpu.thread_points import Space
 from ...lowering.ir.node import Node
-from ...lowering.schedule.points import Space
 
 REGISTERS = 1 << 16
 """Those of a multiprocessor."""

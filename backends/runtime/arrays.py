@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ..cuda.protocols import may_be_there
+from ..gpu.protocols import may_be_there
 
 if TYPE_CHECKING:
     import numpy.typing as npt

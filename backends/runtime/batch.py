@@ -6,8 +6,8 @@ routines = pe.Batch(step.compile(p, x), update.compile(p)).link(stream.context()
 from __future__ import annotations
 
 from .device import Context
+from .parameter_slots import Resident
 from .routine import Compiled, Routine
-from .slots import Resident
 from .state import RUNTIME
 from .transfer import scheduling
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
-from ...lowering.diagnostic import CdNameError, Diagnostic, nearest
+from ...base.diagnostic import CdNameError, Diagnostic, nearest
 
 
 class Bindings(MutableMapping[str, Any]):

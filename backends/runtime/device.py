@@ -23,11 +23,11 @@ import weakref
 from dataclasses import field
 from typing import Any
 
-from ...lowering import settings
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdBackendError, CdValueError, Diagnostic
+from ...base import settings
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdBackendError, CdValueError, Diagnostic
 from ..interface import Array
-from .checks import expect_merge, field_of, named, other
+from .argument_checks import expect_merge, field_of, named, other
 from .field import Field, look
 from .memory import Account, Buffer, HostMemory, memory_of
 from .state import RUNTIME

@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from ...lowering import settings
-from ...lowering.diagnostic import CdTypeError, Diagnostic
+from ...base import settings
+from ...base.diagnostic import CdTypeError, Diagnostic
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.memory_mode import Sharing
-from ..cuda.resident import copy, snapshot
+from ..gpu.residency import copy, snapshot
 from ..interface import Array
-from . import order
+from . import hazards
+from .host_writes import Refusing, Snapshot, always_copied, owned, storable
 from .memory import Buffer, room
 from .queue import Queue, is_over
 from .state import RUNTIME
-from .stored import Refusing, Snapshot, always_copied, owned, storable
 
 
 class Field(Refusing):
@@ -122,7 +122,7 @@ class Field(Refusing):
             one, other = buffer.array, kept.array
             name = f"copy {self.label}"
             run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one, name))
-            order.enqueue(queue, run, (buffer,), (kept,))
+            hazards.enqueue(queue, run, (buffer,), (kept,))
             self.copies.add(kept)
         self.keep_newest()
 
@@ -258,7 +258,7 @@ def act(run: Callable[[], object], touched: Callable[[], Touched]) -> None:
     """
     queue = Queue("the host", threaded=False)
     with RUNTIME.scheduling:
-        event = order.enqueue(queue, RUNTIME.timed("host", "host", queue.name, run), *touched())
+        event = hazards.enqueue(queue, RUNTIME.timed("host", "host", queue.name, run), *touched())
     event.wait()
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...lowering.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnostic
+from ...base.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
 from ..cc.backend import CompiledC
-from ..cuda.shared import Placed
+from ..gpu.device_array import Placed
 from .state import RUNTIME, Runtime
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdError, CdMemoryError, Diagnostic
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdError, CdMemoryError, Diagnostic
 from ..interface import Array, Backend, HasDevices
 from .queue import DONE, Event, Worker
 

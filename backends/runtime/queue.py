@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...lowering.ending import when_gone
+from ...base.finalizers import when_gone
 from .failure import Failure
 
 _MOMENT = 0.005

@@ -12,23 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...lowering import settings
-from ...lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
-from ..cuda.shared import DeviceArray, Placed
+from ...base import settings
+from ...base.diagnostic import CdError, CdValueError, Diagnostic, Label
+from ..gpu.device_array import DeviceArray, Placed
 from ..interface import Array, HasLanes, RunsAhead
-from . import order
-from .ahead import ahead
+from . import hazards
+from .argument_checks import expect_merge, field_of
+from .async_dispatch import ahead
 from .bindings import Bindings
-from .bound import Bound
-from .checks import expect_merge, field_of
+from .call_arguments import by_name, fitting, require_apart
 from .device import Context
-from .direct import Uses, direct, queued
 from .field import Field
-from .given import by_name, fitting, require_apart
 from .memory import Buffer
+from .parameter_slots import Given, Resident
+from .prepared_calls import Uses, direct, queued
 from .queue import Event
-from .runs import Ran
-from .slots import Given, Resident
+from .read_versions import Ran
+from .signature import Bound
 from .state import RUNTIME
 from .transfer import Merge, merge_copy, scheduling
 
@@ -157,7 +157,7 @@ class Routine:
                 self._source.fill(self, self.merge_input, streaming=True)
             self._merge()  # what is refused leaves everything as it was
             self._refresh()
-            order.reclaim(self.written)  # also what this routine merges, if it writes that
+            hazards.reclaim(self.written)  # also what this routine merges, if it writes that
             merge = self._merge()
             reads = self.reads if merge is None else (*self.reads, merge.buffer)
             arrays = self._arrays | given
@@ -260,7 +260,7 @@ class Routine:
             self._refresh()
             stream = self.context.stream
             run = RUNTIME.timed(self.name, "routine", stream.name, run)
-            event = order.enqueue(stream, run, reads, self.written)
+            event = hazards.enqueue(stream, run, reads, self.written)
             if self._ran is not None:
                 self._ran.note()
             for held, buffer in self._ticks:

@@ -11,22 +11,23 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...lowering import modes, settings
-from ...lowering.diagnostic import CdBackendError, Diagnostic
-from ...lowering.later import Later
-from ...lowering.once import once
+from ...base import float_modes, settings
+from ...base.cached_property import once
+from ...base.diagnostic import CdBackendError, Diagnostic
+from ...base.lazy_import import Later
 from .. import registry
 
 if TYPE_CHECKING:
     from ...lowering.ir.assignments import Procedure
-    from .. import cache, interface
-    from ..cache import Cache
+    from .. import interface
+    from ..cache import cache
+    from ..cache.cache import Cache
     from ..interface import Array, Backend, Code
     from . import failure, queue
     from .queue import Worker
     from .timeline import Timeline
 else:
-    cache, interface = Later("..cache", __package__), Later("..interface", __package__)
+    cache, interface = Later("..cache.cache", __package__), Later("..interface", __package__)
     failure, queue = Later(".failure", __package__), Later(".queue", __package__)
 
 Step = Callable[[], Any]
@@ -193,7 +194,7 @@ class Runtime:
         (code,) = self.compile_all((procedure,), backend)
         return code
 
-    @modes.default()
+    @float_modes.default()
     def compile_all(
         self, procedures: Sequence[Procedure], backend: str | None = None
     ) -> Sequence[Code]:

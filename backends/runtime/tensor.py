@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
+from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.memory_mode import Decision
 from ..interface import Array
-from .asked import asked_of, is_fleeting, not_there
 from .field import Field
-from .filled import first_value
-from .stored import Refusing
+from .host_writes import Refusing
+from .initial_values import first_value
+from .memory_requests import asked_of, is_fleeting, not_there
 
 
 class Tensor(Refusing):

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdBackendError, Diagnostic
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdBackendError, Diagnostic
 
 Kind = str
 """`routine`, `copy`, `merge`, `host`, `call` or `compile`."""

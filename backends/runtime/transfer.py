@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...lowering.dataclass import dataclass
-from ...lowering.ending import when_gone
-from ..cuda.resident import copy, first_part
+from ...base.dataclass import dataclass
+from ...base.finalizers import when_gone
+from ..gpu.residency import copy, first_part
 from ..interface import Array
-from . import order
+from . import hazards
 from .field import Field
 from .memory import Account, Buffer, room
 from .queue import Queue
@@ -84,7 +84,7 @@ def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None
     one = source.array
     name = f"merge {field.label}"
     run = RUNTIME.timed(name, "merge", queue.name, lambda: copy(array, one, name))
-    order.enqueue(queue, run, (source,), (held,))
+    hazards.enqueue(queue, run, (source,), (held,))
     queue.merge = Merge(field, array, held, once)
 
 
@@ -107,5 +107,5 @@ def load(queue: Queue, source: Buffer, target: Buffer) -> None:
     if one is not other:
         name = f"copy {source.label}"
         run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one, name))
-        order.enqueue(queue, run, (source,), (target,))
+        hazards.enqueue(queue, run, (source,), (target,))
         target.tick = source.tick

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...lowering.diagnostic import CdError, CdNameError, CdShapeError, CdTypeError, Span
+from ...base.diagnostic import CdError, CdNameError, CdShapeError, CdTypeError, Span
 from ...lowering.ir.expressions import Const, Position, Read
 from ...lowering.ir.indexing import Affine, var
 from ...lowering.ir.node import Node
-from .arrays import as_scalar, describe
-from .context import Context, NeedKind, error
-from .frame import Frame
-from .sharing import binds, held, seeing
-from .types import Kind, cast, join, kind_of_number
-from .values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
+from ..values.arrays import as_scalar, describe
+from ..values.builder import Context, NeedKind, error
+from ..values.types import Kind, cast, join, kind_of_number
+from ..values.values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
+from .aliasing import binds, held, seeing
+from .scope import Frame
 
 
 class NeedPeel(Exception):

@@ -6,27 +6,27 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdTypeError, Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdTypeError, Span
 from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
 from ...lowering.ir.node import Node
-from .. import surface as s
+from ..source import surface as s
+from ..values.arrays import as_scalar, describe
+from ..values.builder import Context, error
+from ..values.range_analysis import Known
+from ..values.types import join, negate
+from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from . import object_attributes
-from .arrays import as_scalar, describe
+from .aliasing import binds
 from .bindings import copy_into, is_number
-from .carried import same_binding
-from .context import Context, error
 from .expressions import tested
-from .frame import RESULT, Frame, Guard, Run, names_in, parts, sources
-from .index_notation import index_statement
+from .index.notation import index_statement
+from .loop_carried import same_binding
 from .names import is_letter
-from .proof import Known
 from .recovery import Problems
-from .sharing import binds
+from .scope import RESULT, Frame, Guard, Run, names_in, parts, sources
 from .truth import given_in, require_alike, select, settle_test
-from .types import join, negate
-from .values import Array, Group, Scalar, Static, Unset, Value
 
 
 def returns(statement: s.If) -> bool:

@@ -10,26 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
+from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
+from ...base.lazy_import import later
 from ...lowering.ir.assignments import Block, Let
-from ...lowering.later import later
-from .. import surface as s
-from ..parse import parse
-from ..source import read_source, scope_of, scope_of_namespace, source_from_text
-from . import numpy_table as table
-from . import object_attributes, parents
-from .arrays import describe
-from .context import error
-from .expressions import evaluate, evaluated
-from .frame import LIBRARY, RESULT, Frame, own_names
-from .instances import is_method, runs_source
-from .operators import as_python, now
-from .order import after
-from .owners import called_by, defaults_of, owner_of, partial_of
-from .site import Site, Word
-from .statements import run
-from .types import Kind
-from .values import (
+from ..numpy import table
+from ..source import surface as s
+from ..source.function_source import read_source, scope_of, scope_of_namespace, source_from_text
+from ..source.parse import parse
+from ..values.arrays import describe
+from ..values.builder import error
+from ..values.call_site import Site, Word
+from ..values.evaluation_order import after
+from ..values.fix_hints import before_the_points
+from ..values.types import Kind
+from ..values.values import (
     Array,
     Bound,
     Group,
@@ -45,15 +39,27 @@ from .values import (
     Value,
     as_new,
 )
-from .ways_out import before_the_points
+from . import object_attributes
+from .captures import parents
+from .captures.instances import is_method, runs_source
+from .captures.owners import called_by, defaults_of, owner_of, partial_of
+from .expressions import evaluate, evaluated
+from .operators import as_python, now
+from .scope import LIBRARY, RESULT, Frame, own_names
+from .statements import run
 
 if TYPE_CHECKING:
-    from . import bindings, control, declarations, effects, named_tuples, rounds
-    from . import index_reductions as reductions
+    from . import bindings, control_flow, declarations, effects, iteration_space
+    from .captures import named_tuples
+    from .index import reductions
 else:  # what few programs need
-    bindings, control, declarations = later(__package__, ".bindings", ".control", ".declarations")
-    effects, reductions, rounds = later(__package__, ".effects", ".index_reductions", ".rounds")
-    (named_tuples,) = later(__package__, ".named_tuples")
+    bindings, control_flow, declarations = later(
+        __package__, ".bindings", ".control_flow", ".declarations"
+    )
+    effects, reductions, iteration_space = later(
+        __package__, ".effects", ".index.reductions", ".iteration_space"
+    )
+    (named_tuples,) = later(__package__, ".captures.named_tuples")
 
 _CACHED = functools._lru_cache_wrapper
 _ITSELF = (

@@ -10,20 +10,20 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
-from ...lowering.diagnostic import CdError, CdTypeError
+from ...base.diagnostic import CdError, CdTypeError
 from ...lowering.ir.assignments import Check
 from ...lowering.ir.expressions import Expr, Select
 from ...lowering.ir.indexing import Range, const, var
-from .. import surface as s
-from . import bindings, control, object_attributes, rounds
-from .arrays import as_scalar
+from ..source import surface as s
+from ..values.arrays import as_scalar
+from ..values.builder import error
+from ..values.evaluation_order import after
+from ..values.types import BOOL, Kind, both, cast, number
+from ..values.values import Array, Group, Listed, Masked, Static, Value
+from . import bindings, control_flow, iteration_space, object_attributes
 from .bindings import is_number
-from .context import error
 from .expressions import elements, evaluate, tested
-from .frame import Frame, target_names
-from .order import after
-from .types import BOOL, Kind, both, cast, number
-from .values import Array, Group, Listed, Masked, Static, Value
+from .scope import Frame, target_names
 
 _WRITTEN_OUT = 64
 """A comprehension over more items is an array."""
@@ -31,17 +31,17 @@ _WRITTEN_OUT = 64
 
 def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     """Return a comprehension as a list, written out for each item, or as an array."""
-    source = rounds.rounds_of(frame, e.iterable, e.target)
-    if isinstance(source, rounds.Rounds) and source.listed:
-        source = list(rounds.static_items(frame, source))
-    if isinstance(source, rounds.Rounds) and rounds.round_count(source) is None:
+    source = iteration_space.rounds_of(frame, e.iterable, e.target)
+    if isinstance(source, iteration_space.Rounds) and source.listed:
+        source = list(iteration_space.static_items(frame, source))
+    if isinstance(source, iteration_space.Rounds) and iteration_space.round_count(source) is None:
         count = len(frame.ctx.locals)
         with suppress(CdError):
             return _many(frame, e, source)  # one form for all sizes
         del frame.ctx.locals[count:]
     items = _few(frame, source)
     if items is None:
-        assert isinstance(source, rounds.Rounds), "what is known now has few items"
+        assert isinstance(source, iteration_space.Rounds), "what is known now has few items"
         return _many(frame, e, source)
     scope = replace(frame, names={}, locals=frozenset(), parent=frame.closure or frame)
     outer, around, frame.closure = dict(frame.names), frame.closure, scope
@@ -57,7 +57,7 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     finally:
         frame.names = outer | object_attributes.states(frame, frame.names)
         frame.closure = around
-    if not isinstance(source, rounds.Rounds):
+    if not isinstance(source, iteration_space.Rounds):
         text = "a comprehension's test has to be known when compiling"
         raise error("CD0431", CdTypeError, text, e.span)
     return _many(frame, e, source)
@@ -66,7 +66,7 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
 def _written_out(frame: Frame, e: s.Comprehension, item: Value) -> list[Value] | None:
     """Return what one item of the iterable adds to the list, None where it is a run-time value."""
     assert frame.closure is not None, "a comprehension has a scope of its own"
-    control.bind_target(frame, e.target, item, e.span)
+    control_flow.bind_target(frame, e.target, item, e.span)
     for name in target_names(e.target):
         frame.closure.names[name] = frame.names[name]
     for test in e.tests:
@@ -80,24 +80,26 @@ def _written_out(frame: Frame, e: s.Comprehension, item: Value) -> list[Value] |
     return [bindings.settled(frame.ctx, evaluate(frame, e.element), "item", e.span)]
 
 
-def _few(frame: Frame, source: rounds.Rounds | list[Value]) -> list[Value] | None:
+def _few(frame: Frame, source: iteration_space.Rounds | list[Value]) -> list[Value] | None:
     """Return what a comprehension goes over, None where that is too much to be written out."""
-    if not isinstance(source, rounds.Rounds):
+    if not isinstance(source, iteration_space.Rounds):
         return source
     frame.ctx.require_static(source.hi - source.lo)
-    count = rounds.round_count(source)
+    count = iteration_space.round_count(source)
     if count is None or count > _WRITTEN_OUT:
         return None
-    return list(rounds.static_items(frame, source))
+    return list(iteration_space.static_items(frame, source))
 
 
-def _many(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value:
+def _many(frame: Frame, e: s.Comprehension, source: iteration_space.Rounds) -> Value:
     """Return the array of a comprehension. CdTypeError CD0437 where there can be none."""
     ctx = frame.ctx
     try:
         if ctx.pointwise or isinstance(e.element, s.Starred):
             raise _too_many(e, source)
-        made = _as_array(frame, e, rounds.counted(source) if abs(source.step) != 1 else source)
+        made = _as_array(
+            frame, e, iteration_space.counted(source) if abs(source.step) != 1 else source
+        )
     except CdError as problem:
         if problem.code in ("CD0520", "CD0522"):  # of index letters, which nobody wrote
             raise _too_many(e, source) from None
@@ -107,7 +109,7 @@ def _many(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value:
     return made
 
 
-def _as_array(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value | None:
+def _as_array(frame: Frame, e: s.Comprehension, source: iteration_space.Rounds) -> Value | None:
     ctx, symbol = frame.ctx, frame.ctx.symbol(source.name)
     lo, hi = (source.lo, source.hi) if source.step > 0 else (source.hi + 1, source.lo + 1)
     outer, around = dict(frame.names), ctx.domain
@@ -117,7 +119,7 @@ def _as_array(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value 
         inside.enter_context(ctx.knowing(ctx.known.with_bounds(symbol, lo, hi - 1)))
         ctx.domain, ctx.of_items = (Range(symbol, lo, hi),), True
         try:
-            control.bind_target(frame, e.target, source.item(symbol), e.span)
+            control_flow.bind_target(frame, e.target, source.item(symbol), e.span)
             for test in e.tests:
                 tests.append(as_scalar(tested(frame, test), test.span).expr)
                 inside.enter_context(ctx.under(tests[-1]))
@@ -147,11 +149,11 @@ def _as_array(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value 
     return Masked(items, mask)
 
 
-def _too_many(e: s.Comprehension, source: rounds.Rounds) -> CdError:
-    count = rounds.round_count(source)
+def _too_many(e: s.Comprehension, source: iteration_space.Rounds) -> CdError:
+    count = iteration_space.round_count(source)
     why = "how many only the run knows" if count is None else f"{count}"
     return error(
         "CD0437", CdTypeError,
         f"a comprehension is written out for each item, and here there are {why}", e.span,
-        helps=rounds.instead_of(e),
+        helps=iteration_space.instead_of(e),
     )  # fmt: skip

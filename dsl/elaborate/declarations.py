@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, get_origin
 
-from ...lowering.diagnostic import (
-    CdSyntaxError,
-    CdTypeError,
-    Span,
-)  # fmt: skip
+from ...base.diagnostic import CdSyntaxError, CdTypeError, Span  # fmt: skip
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Affine
-from .. import surface as s
-from .array_types import ArrayType
-from .arrays import describe
+from ..source import surface as s
+from ..values.array_types import ArrayType
+from ..values.arrays import describe
+from ..values.builder import error
+from ..values.call_site import Site, dtype_object, extent_of
+from ..values.stores import assign
+from ..values.types import WEAK_INT
+from ..values.values import Array, Scalar, Static, Value
 from .bindings import bind
-from .context import error
 from .expressions import evaluate
-from .frame import Frame
 from .operators import as_affine, value_of
-from .site import Site, dtype_object, extent_of
-from .stores import assign
-from .types import WEAK_INT
-from .values import Array, Scalar, Static, Value
+from .scope import Frame
 
 
 def declare(frame: Frame, statement: s.Declare) -> None:

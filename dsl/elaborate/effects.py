@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...lowering import diagnostic
-from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
+from ...base import diagnostic
+from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir.assignments import Check, Fault, Print
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Expr
 from ...lowering.ir.faults import raised_as
-from .. import surface as s
-from .arrays import as_scalar, describe
+from ..source import surface as s
+from ..values.arrays import as_scalar, describe
+from ..values.builder import Context, error
+from ..values.fix_hints import WAYS_OUT, before_the_points
+from ..values.types import FALSE, cast
+from ..values.values import Array, Group, Opaque, Scalar, Static, Value
 from .bindings import frozen
-from .context import Context, error
 from .expressions import evaluate
-from .frame import LIBRARY, Frame
-from .index_notation import scalar_statement, uses_letters
+from .index.notation import scalar_statement, uses_letters
+from .memory_requests import is_request, request
 from .operators import as_affine
-from .requests import is_request, request
+from .scope import LIBRARY, Frame
 from .truth import settle_test, test_of
-from .types import FALSE, cast
-from .values import Array, Group, Opaque, Scalar, Static, Value
-from .ways_out import WAYS_OUT, before_the_points
 
 
 def _message(

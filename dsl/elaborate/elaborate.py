@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...lowering.diagnostic import (
+from ...base.diagnostic import (  # fmt: skip
     CdError,
     CdInternalError,
     CdNameError,
@@ -21,7 +21,8 @@ from ...lowering.diagnostic import (
     CdTypeError,
     CdValueError,
     Span,
-)  # fmt: skip
+)
+from ...base.lazy_import import later
 from ...lowering.ir.assignments import Parameter, Procedure, Statement
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import (
@@ -35,16 +36,32 @@ from ...lowering.ir.indexing import (
 )
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import statements, writes
-from ...lowering.later import later
-from .. import surface as s
-from ..source import MISSING
+from ..source import surface as s
+from ..source.function_source import MISSING
+from ..values.arrays import describe
+from ..values.attribution import standing_in
+from ..values.builder import Context, NeedState, NeedStatic, NeedUnroll, error
+from ..values.types import WEAK_INT, Kind
+from ..values.values import (  # fmt: skip
+    OF_FUNCTIONS,
+    Array,
+    Group,
+    Handle,
+    Opaque,
+    Path,
+    Scalar,
+    Static,
+    Unset,
+    Value,
+)
 from . import object_attributes
-from .arrays import describe
-from .called import called
+from .aliasing import check_sharing
 from .calls import apply, call, library_call, run_function
+from .captures.inputs import Inputs, Spec
 from .comprehensions import comprehend
-from .context import Context, NeedState, NeedStatic, NeedUnroll, error
-from .frame import (
+from .debug_names import called
+from .merging import check_merges
+from .scope import (
     LIBRARY,
     Frame,
     Hooks,
@@ -54,10 +71,6 @@ from .frame import (
     rebound_names,
     sources,
 )
-from .inputs import Inputs, Spec
-from .merging import check_merges
-from .sharing import check_sharing
-from .standing import standing_in
 from .storage import stored
 from .typed import (
     Argument,
@@ -74,19 +87,6 @@ from .typed import (
     Update,
     Updating,
 )
-from .types import WEAK_INT, Kind
-from .values import (
-    OF_FUNCTIONS,
-    Array,
-    Group,
-    Handle,
-    Opaque,
-    Path,
-    Scalar,
-    Static,
-    Unset,
-    Value,
-)  # fmt: skip
 
 if TYPE_CHECKING:
     from . import declarations, effects

@@ -9,39 +9,22 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from ...lowering.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Span, nearest
+from ...base.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Span, nearest
+from ...base.lazy_import import later
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import const
-from ...lowering.later import later
-from .. import surface as s
-from ..identity import is_fixed
-from . import numpy_table as table
-from . import object_attributes, owners, parents
-from .arrays import as_array, as_scalar, describe, elementwise, operate
-from .bindings import frozen
-from .constant_tables import LEAST, items_table
-from .context import error
-from .frame import Frame
-from .instances import is_function
-from .merging import merge_of, of_a_field
-from .names import is_letter, resolve
-from .operators import (
-    as_affine,
-    as_python,
-    binary,
-    compare_values,
-    inverted,
-    now,
-    positive,
-    unary_now,
-    value_of,
-)
-from .order import after
-from .short_circuit import under
-from .site import Site, position_of
-from .subscript_rules import refuse_captured_letters, refuse_mixed
-from .types import kind_of_number
-from .values import (
+from ..numpy import table
+from ..numpy.primitives.views import as_read, spread_out, subscript
+from ..source import surface as s
+from ..source.fingerprint import is_fixed
+from ..values.arrays import as_array, as_scalar, describe, elementwise, operate
+from ..values.builder import error
+from ..values.call_site import Site, position_of
+from ..values.constant_tables import LEAST, items_table
+from ..values.evaluation_order import after
+from ..values.short_circuit import under
+from ..values.types import kind_of_number
+from ..values.values import (
     Array,
     Bound,
     Edge,
@@ -57,12 +40,33 @@ from .values import (
     Value,
     as_new,
 )
-from .views import as_read, spread_out, subscript
+from . import object_attributes
+from .bindings import frozen
+from .captures import owners, parents
+from .captures.instances import is_function
+from .index.subscript_rules import refuse_captured_letters, refuse_mixed
+from .merging import merge_of, of_a_field
+from .names import is_letter, resolve
+from .operators import (
+    as_affine,
+    as_python,
+    binary,
+    compare_values,
+    inverted,
+    now,
+    positive,
+    unary_now,
+    value_of,
+)
+from .scope import Frame
 
 if TYPE_CHECKING:
-    from . import attributes, choices, truth
+    from ..numpy.primitives import attributes
+    from . import select, truth
 else:  # what few programs need
-    attributes, choices, truth = later(__package__, ".attributes", ".choices", ".truth")
+    attributes, select, truth = later(
+        __package__, "..numpy.primitives.attributes", ".select", ".truth"
+    )
 
 
 def evaluate(frame: Frame, e: s.Expr) -> Value:
@@ -225,7 +229,7 @@ def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -
     if truth.is_bool(first) and truth.is_bool(second):
         return truth.both(left, right, stop, truth.kind_of_bools(first, second))
     sides = (first, second) if stop else (second, first)
-    return choices.one_of(frame.ctx, test, *sides, e.span)
+    return select.one_of(frame.ctx, test, *sides, e.span)
 
 
 def _conditional(frame: Frame, e: s.Conditional) -> Value:
@@ -240,11 +244,11 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
         value = side(bool(test.value))
         if isinstance(found, Static) or not frame.ctx.pointwise:
             return value
-        return choices.as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
+        return select.as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
     decided, yes = under(frame.ctx, test.expr, lambda: side(True), e.yes.span)
     decided, no = under(frame.ctx, decided, lambda: side(False), e.no.span, holds=False)
     truth.require_alike(frame.ctx, truth.given_in(frame.ctx, test.expr), yes, no)
-    return choices.one_of(frame.ctx, decided, yes, no, e.span)
+    return select.one_of(frame.ctx, decided, yes, no, e.span)
 
 
 def _subscript(frame: Frame, e: s.Subscript) -> Value:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import enum
 from types import FunctionType
 
-from ...lowering.diagnostic import CdTypeError, Span
-from .context import error
-from .frame import Frame, sources
-from .values import Array, Group, Opaque, Scalar, Static, Value
+from ...base.diagnostic import CdTypeError, Span
+from ..values.builder import error
+from ..values.values import Array, Group, Opaque, Scalar, Static, Value
+from .scope import Frame, sources
 
 _OF_FLAGS = {
     "&": "__and__", "|": "__or__", "^": "__xor__", "~": "__invert__",

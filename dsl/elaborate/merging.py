@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...lowering.diagnostic import CdNameError, CdTypeError, Span
+from ...base.diagnostic import CdNameError, CdTypeError, Span
 from ...lowering.ir import walk
 from ...lowering.ir.assignments import (
     Alloc,
@@ -18,10 +18,10 @@ from ...lowering.ir.assignments import (
 )
 from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import var
-from .context import error
-from .frame import Frame
-from .inputs import MERGED
-from .values import Array, Path
+from ..values.builder import error
+from ..values.values import Array, Path
+from .captures.inputs import MERGED
+from .scope import Frame
 
 _Simple = Assign | Let | Alloc | Permute | Check | Print
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-from ...lowering.diagnostic import CdNameError, CdTypeError, Diagnostic, Label, Span, nearest
+from ...base.diagnostic import CdNameError, CdTypeError, Diagnostic, Label, Span, nearest
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Symbol, var
-from .. import surface as s
-from ..idx import Letter
-from ..source import MISSING
-from .context import error
-from .frame import LETTER, Frame, new_letter
-from .numpy_table import WORDS
-from .types import WEAK_INT
-from .values import Path, Scalar, Unset, Value
+from ..numpy.table import WORDS
+from ..source import surface as s
+from ..source.function_source import MISSING
+from ..source.idx import Letter
+from ..values.builder import error
+from ..values.types import WEAK_INT
+from ..values.values import Path, Scalar, Unset, Value
+from .scope import LETTER, Frame, new_letter
 
 
 class Consequence(CdNameError):

@@ -15,22 +15,22 @@ from inspect import getattr_static
 
 import numpy as np
 
-from ...lowering.diagnostic import CdError, CdNameError, CdTypeError, Span
+from ...base.diagnostic import CdError, CdNameError, CdTypeError, Span
 from ...lowering.ir.assignments import Statement
 from ...lowering.ir.rewrite import map_statements
 from ...lowering.ir.walk import own_writes
-from .. import surface as s
-from ..source import MISSING
-from . import owners
-from .arrays import describe
+from ..source import surface as s
+from ..source.function_source import MISSING
+from ..values.arrays import describe
+from ..values.builder import error
+from ..values.types import Kind, kind_of_number
+from ..values.values import Array, Bound, Lazy, Opaque, Path, Scalar, Static, Unset, Value
+from .aliasing import seeing
 from .bindings import bind
-from .context import error
-from .frame import Frame
-from .inputs import Assigned, ConstantSpec
-from .instances import has_plain, is_library
-from .sharing import seeing
-from .types import Kind, kind_of_number
-from .values import Array, Bound, Lazy, Opaque, Path, Scalar, Static, Unset, Value
+from .captures import owners
+from .captures.inputs import Assigned, ConstantSpec
+from .captures.instances import has_plain, is_library
+from .scope import Frame
 
 SET = " is set"
 """Behind the name of an attribute: whether the function has assigned it by now."""

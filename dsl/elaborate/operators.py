@@ -9,26 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...lowering.diagnostic import (
-    CdError,
-    CdTypeError,
-    CdValueError,
-    Span,
-)
+from ...base.diagnostic import CdError, CdTypeError, CdValueError, Span
+from ...base.lazy_import import later
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, reads
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.walk import free_symbols
-from ...lowering.later import later
-from . import numpy_table as table
-from .arrays import as_scalar, describe, elementwise
-from .context import Context, error
-from .folding import PYTHON, PYTHON_UNARY, fold
-from .frame import Frame
-from .site import Site, items_of
-from .types import (
+from ..numpy import table
+from ..values.arrays import as_scalar, describe, elementwise
+from ..values.builder import Context, error
+from ..values.call_site import Site, items_of
+from ..values.folding import PYTHON, PYTHON_UNARY, fold
+from ..values.types import (
     BOOL,
     TRUE,
     WEAK_BOOL,
@@ -42,15 +36,8 @@ from .types import (
     kind_of_number,
     negate,
 )
-from .values import (
-    Array,
-    Group,
-    Listed,
-    Opaque,
-    Scalar,
-    Static,
-    Value,
-)
+from ..values.values import Array, Group, Listed, Opaque, Scalar, Static, Value
+from .scope import Frame
 
 if TYPE_CHECKING:
     from . import identity, truth

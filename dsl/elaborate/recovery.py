@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...lowering.diagnostic import CdError, CdNameError, Diagnostic, Span
-from .. import surface as s
-from ..source import MISSING
-from .context import NeedKind, NeedStatic
-from .frame import LIBRARY, Frame, assigned_names, names_in, parts, rebound_names
+from ...base.diagnostic import CdError, CdNameError, Diagnostic, Span
+from ..numpy.table import WORDS
+from ..source import surface as s
+from ..source.function_source import MISSING
+from ..values.builder import NeedKind, NeedStatic
+from ..values.values import Group, Unset
 from .names import Consequence, is_letter, unknown
-from .numpy_table import WORDS
-from .values import Group, Unset
+from .scope import LIBRARY, Frame, assigned_names, names_in, parts, rebound_names
 
 _LASTING = s.Return | s.Assert | s.Raise | s.Break | s.Continue
 """Where these fail it is not known what holds after them."""

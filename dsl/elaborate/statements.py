@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from ...lowering.diagnostic import (
+from ...base.diagnostic import (  # fmt: skip
     CdError,
     CdNameError,
     CdSyntaxError,
@@ -14,28 +14,18 @@ from ...lowering.diagnostic import (
     CdValueError,
     Label,
     Span,
-)  # fmt: skip
+)
+from ...base.lazy_import import later
 from ...lowering.ir.assignments import Block, Break, Continue
 from ...lowering.ir.ops import OPS
-from ...lowering.later import later
-from .. import surface as s
-from . import object_attributes, shaping
-from .arrays import as_array, describe
-from .called import naming
-from .carried import closed_over, same_binding
-from .context import NeedStatic, error
-from .expressions import attribute, default_values, elements, evaluate, subscript_value
-from .frame import EXIT, RESULT, Frame, names_in
-from .index_notation import index_statement, scalar_statement, uses_letters
-from .instances import has_plain
-from .names import is_letter
-from .operators import BINARY, binary
-from .order import after, fixed
-from .recovery import Problems
-from .sharing import holding
-from .site import Site
-from .stores import assign, assign_product
-from .values import (
+from ..numpy.primitives import shaping
+from ..source import surface as s
+from ..values.arrays import as_array, describe
+from ..values.builder import NeedStatic, error
+from ..values.call_site import Site
+from ..values.evaluation_order import after, fixed
+from ..values.stores import assign, assign_product
+from ..values.values import (
     Array,
     Bound,
     Group,
@@ -49,12 +39,29 @@ from .values import (
     Unset,
     Value,
 )
+from . import object_attributes
+from .aliasing import holding
+from .captures.instances import has_plain
+from .debug_names import naming
+from .expressions import attribute, default_values, elements, evaluate, subscript_value
+from .index.notation import index_statement, scalar_statement, uses_letters
+from .loop_carried import closed_over, same_binding
+from .names import is_letter
+from .operators import BINARY, binary
+from .recovery import Problems
+from .scope import EXIT, RESULT, Frame, names_in
 
 if TYPE_CHECKING:
-    from . import bindings, branches, control, declarations, effects, leaving
+    from . import bindings, branches, control_flow, declarations, early_exit, effects
 else:  # what few programs need
-    branches, control, bindings, declarations, effects, leaving = later(
-        __package__, ".branches", ".control", ".bindings", ".declarations", ".effects", ".leaving"
+    branches, control_flow, bindings, declarations, effects, early_exit = later(
+        __package__,
+        ".branches",
+        ".control_flow",
+        ".bindings",
+        ".declarations",
+        ".effects",
+        ".early_exit",
     )
 
 
@@ -87,7 +94,7 @@ def _takes_rest(frame: Frame, statement: s.Statement, rest: tuple[s.Statement, .
             returns = branches.returns(statement) and bool(rest)
             return returns and not _has_letters(frame, test)
         case s.For() | s.While():
-            return frame.exits is None and leaving.returns_inside(statement.body)
+            return frame.exits is None and early_exit.returns_inside(statement.body)
         case _:
             return False
 
@@ -153,9 +160,9 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.Declare():
             declarations.declare(frame, statement)
         case s.For():
-            control.loop(frame, statement, run)
+            control_flow.loop(frame, statement, run)
         case s.While():
-            control.repeat(frame, statement, run)
+            control_flow.repeat(frame, statement, run)
         case s.If(test, _, _) if _has_letters(frame, test):
             branches.guard(frame, statement, run)
         case s.If():
@@ -535,7 +542,7 @@ def _return(frame: Frame, statement: s.Return) -> None:
     if frame.exits is None:
         frame.names[RESULT] = value
         return
-    frame.exits.append(leaving.lasting(frame.ctx, value, statement.span))
+    frame.exits.append(early_exit.lasting(frame.ctx, value, statement.span))
     bindings.bind(frame, EXIT, Static(len(frame.exits)), statement.span)
 
 
@@ -544,7 +551,7 @@ def _left(frame: Frame, statement: s.For | s.While) -> tuple[s.Statement, ...]:
     span = statement.span
     frame.names[EXIT], frame.exits = Static(0), []
     try:
-        run(frame, (replace(statement, body=leaving.with_exits(statement.body)),))
+        run(frame, (replace(statement, body=early_exit.with_exits(statement.body)),))
         found = frame.exits
     finally:
         frame.exits = None
@@ -554,6 +561,6 @@ def _left(frame: Frame, statement: s.For | s.While) -> tuple[s.Statement, ...]:
         frame.names[name] = value
         here = s.Compare((s.Name(EXIT, span), s.Literal(n, span)), ("==",), span)
         back = s.Return(s.Name(name, span), span)
-        last = n == len(found) and leaving.endless(statement)
+        last = n == len(found) and early_exit.endless(statement)
         out.append(back if last else s.If(here, (back,), (), span))
     return tuple(out)

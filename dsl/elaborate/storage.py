@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...lowering.diagnostic import NOWHERE, CdNameError, Span
+from ...base.diagnostic import NOWHERE, CdNameError, Span
 from ...lowering.ir.assignments import Alloc, Let, Statement
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import with_bodies
 from ...lowering.ir.verify import unbound, unstored
 from ...lowering.ir.walk import bodies, own_reads, own_writes, statements
-from .context import error
+from ..values.builder import error
 
 Body = tuple[Statement, ...]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from ...lowering.diagnostic import CdTypeError, Span
+from ...base.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
 from ...lowering.ir.indexing import Symbol, var
-from .arrays import describe
-from .context import Context, NeedStatic, error
-from .frame import Frame
-from .instances import is_instance
-from .proof import facts_of
-from .types import (
+from ..values.arrays import describe
+from ..values.builder import Context, NeedStatic, error
+from ..values.range_analysis import facts_of
+from ..values.types import (
     BOOL,
     FALSE,
     TRUE,
@@ -22,7 +20,9 @@ from .types import (
     negate,
     truth,
 )
-from .values import Array, Group, Masked, Opaque, Scalar, Static, Value
+from ..values.values import Array, Group, Masked, Opaque, Scalar, Static, Value
+from .captures.instances import is_instance
+from .scope import Frame
 
 
 def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:

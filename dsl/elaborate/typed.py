@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import Span
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.node import Node
-from .inputs import Noted, NumberSpec, Spec
-from .types import Kind
-from .values import Path
+from ..values.types import Kind
+from ..values.values import Path
+from .captures.inputs import Noted, NumberSpec, Spec
 
 
 @dataclass(frozen=True, slots=True)

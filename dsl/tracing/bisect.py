@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.cc import host
-from ...backends.cuda.shared import Placed
+from ...backends.cc import cpu_info
+from ...backends.gpu.device_array import Placed
 from ...backends.interface import Array
-from ...backends.runtime.given import copied, ours
+from ...backends.runtime.call_arguments import copied, ours
 from ...backends.runtime.state import RUNTIME
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdError
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdError
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.interpret import run_procedure, run_program
 from ...lowering.ir.loops import Program
@@ -21,8 +21,8 @@ from ...lowering.ir.printer import print_program
 from ...lowering.lower import lower
 from ...lowering.pipeline import optimize
 from ...lowering.target import HOST
-from ..forms import Match
-from ..results import prepared
+from ..dispatch.execute import prepared
+from ..specialize.variants import Match
 from .differences import alike
 from .records import element, shown
 
@@ -61,7 +61,7 @@ def bisected(
     procedure = known.procedure
     expected = _outcome(lambda arrays: run_procedure(procedure, arrays, _quiet), procedure, given)
     stages: list[tuple[str, Program]] = []
-    target = host.target() if known.situation.backend == "cc" else HOST
+    target = cpu_info.target() if known.situation.backend == "cc" else HOST
     optimize(lower(procedure), target, lambda name, now: stages.append((name, now)))
     before: Program | None = None
     for name, now in stages:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdValueError, Diagnostic
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdValueError, Diagnostic
 from ...lowering.ir.accuracy import ulps
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Reduce, walk
+from ..instrument.recording import Run
+from ..instrument.sites import Site
 from .points import Points, Values, points_of
 from .recorded import Recorded
-from .recording import Run
 from .records import Record, record_at, shown
-from .sites import Site
 from .why import Why, chain
 
 _DEPTH, _TERMS = 4, 4

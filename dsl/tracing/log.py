@@ -20,21 +20,21 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from ...backends.cuda.shared import Placed
 from ...backends.dump import made_folder, write_text
+from ...backends.gpu.device_array import Placed
 from ...backends.interface import Array, CanPrint, PrintsLog
-from ...backends.runtime.printed import Printed
+from ...backends.runtime.printed_output import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
-from ...lowering import settings
-from ...lowering.dataclass import dataclass
+from ...base import settings
+from ...base.dataclass import dataclass
+from ...base.locks import Locked
+from ...base.settings import Settings
 from ...lowering.ir.assignments import Assign, Block, For, Parameter, While
-from ...lowering.locks import Locked
-from ...lowering.settings import Settings
-from . import sites as s
+from ..instrument import sites as s
+from ..instrument.recording import Recorder, Run
+from ..instrument.sites import Level, Wanted
 from .points import Points, points_of
-from .recording import Recorder, Run
 from .records import Record, in_ir, record_at, shown
-from .sites import Level, Wanted
 
 _COMMENT, _END, _SOURCE = "COMMENT: ", "COMMENT: end", "# "
 _SPECIAL = re.compile("[$\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029\\ud800-\\udfff]")

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import Source
+from ...base.dataclass import dataclass
+from ...base.diagnostic import Source
 from ...lowering.ir.assignments import Assign
 from .recorded import Recorded
 from .records import Record

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...lowering.dataclass import dataclass
+from ...base.dataclass import dataclass
+from ...lowering.analysis.iteration_domains import Known, number_at, value_at
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Dynamic, Expr, Index, Position
 from ...lowering.ir.indexing import Affine, Symbol
-from ...lowering.points import Known, number_at, value_at
-from . import sites as s
-from .recording import Ints, Run
-from .sites import Column, Site
+from ..instrument import sites as s
+from ..instrument.recording import Ints, Run
+from ..instrument.sites import Column, Site
 
 Values = npt.NDArray[Any]
 _NOTHING = Known()

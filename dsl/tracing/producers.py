@@ -13,9 +13,9 @@ from ...lowering.ir.assignments import Permute
 from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import evaluate
 from ...lowering.ir.node import Node
-from . import sites as s
+from ..instrument import sites as s
+from ..instrument.recording import Ints
 from .recorded import Group, Recorded
-from .recording import Ints
 from .records import Record, record_at
 
 Cell = tuple[int, tuple[int, ...]]

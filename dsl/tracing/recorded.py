@@ -8,14 +8,14 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from ...lowering.dataclass import dataclass
+from ...base.dataclass import dataclass
 from ...lowering.ir.assignments import Assign
+from ..instrument.recording import Recorder, Run
+from ..instrument.sites import called, means
+from ..instrument.where import fitted, parsed
 from .points import Points, points_of, truth
-from .recording import Recorder, Run
 from .records import Record, record_at
-from .sites import called, means
 from .terms import Term, count_at, terms_at
-from .where import fitted, parsed
 
 _NOTHING = np.zeros((0, 2), np.int64)
 

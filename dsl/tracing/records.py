@@ -9,22 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import NOWHERE, Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Expr, Index, Read, Reduce, reads, walk
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
-from ...lowering.ir.spelling import (
-    INFIX,
-    Scope,
-    domain_text,
-    element_text,
-    expr_text,
-    reduction_name,
-)
+from ...lowering.ir.text import INFIX, Scope, domain_text, element_text, expr_text, reduction_name
+from ..instrument.sites import Site, called
 from .points import Points
-from .sites import Site, called
 
 _SUMS = ("dot", "matmul", "einsum", "@")
 """Other names of sums."""

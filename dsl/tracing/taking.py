@@ -10,11 +10,11 @@ from types import UnionType
 from typing import Any
 
 from ...backends.runtime.state import RUNTIME
-from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, nearest
-from .recording import Recorder
-from .sites import Layout, Wanted, means
+from ...base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, nearest
+from ..instrument.recording import Recorder
+from ..instrument.sites import Layout, Wanted, means
+from ..instrument.where import names, parsed
 from .trace import Trace
-from .where import names, parsed
 
 _LIMIT = 1 << 40
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...lowering.dataclass import dataclass
+from ...base.dataclass import dataclass
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Reduce
-from ...lowering.ir.spelling import reduction_name
+from ...lowering.ir.text import reduction_name
 from .points import Points
 from .records import Operand, Record, operands, shown, term_text
 

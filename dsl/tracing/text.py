@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import NOWHERE, Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Assign, Block, For, While
-from . import sites as s
+from ..instrument import sites as s
+from ..instrument.recording import Ints, Run
+from ..instrument.sites import Level, Side, Site
 from .points import Points
 from .recorded import Recorded
-from .recording import Ints, Run
 from .records import Record, record_at
-from .sites import Level, Side, Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdIndexError, Diagnostic
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdIndexError, Diagnostic
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Domain, Dynamic, Expr, Read, Reduce, Select, children, walk
 from ...lowering.ir.indexing import Affine, Range, Symbol, evaluate
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
-from . import sites as s
+from ..instrument import sites as s
+from ..instrument.recording import KEPT, Run
 from .points import evaluated, truth
 from .producers import Cell, Place, Producers
 from .recorded import Recorded
-from .recording import KEPT, Run
 from .records import Record, element, shown
 from .terms import Term
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ..later import Later
+from ...base.lazy_import import Later
 from . import dtypes
 from .expressions import Apply, Cast, Const, Expr
 from .ops import OPS

@@ -29,14 +29,14 @@ from dataclasses import field
 
 from numpy import generic
 
-from ..dataclass import dataclass
-from ..diagnostic import NOWHERE, Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, Span
 from .dtypes import DType, shown
 from .expressions import Domain, Expr, Index
 from .indexing import Affine, Symbol
+from .memo import Remembers
 from .node import Node
 from .ops import Op
-from .remembers import Remembers
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
 from . import intervals
 from .dtypes import DType
 from .expressions import Apply, Cast, Const, Expr, Position, Select

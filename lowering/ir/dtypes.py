@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
 
 Kind = Literal["b", "i", "u", "f", "c"]
 

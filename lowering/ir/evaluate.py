@@ -17,8 +17,8 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dataclass import dataclass
-from ..diagnostic import CdInternalError, Diagnostic
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdInternalError, Diagnostic
 from .expressions import (
     Apply,
     Cast,

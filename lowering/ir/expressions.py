@@ -21,8 +21,8 @@ from dataclasses import field, replace
 from operator import is_
 from struct import pack
 
-from ..dataclass import dataclass
-from ..diagnostic import NOWHERE, Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, Span
 from . import dtypes
 from .dtypes import DType
 from .indexing import Affine, Range, Symbol

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, NoReturn
 
-from .. import diagnostic
-from ..diagnostic import CdError, CdValueError, Diagnostic, Label, Span
+from ...base import diagnostic
+from ...base.diagnostic import CdError, CdValueError, Diagnostic, Label, Span
 from .assignments import Fault
 
 

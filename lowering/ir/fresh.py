@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field, replace
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
 from . import walk
 from .assignments import Alloc
 from .dtypes import DType
 from .expressions import Apply, Cast, Expr, Read
 from .indexing import Affine, Symbol, const
 from .loops import Program, Stmt
+from .memo import keep
 from .node import Node, Purpose
-from .remembers import keep
 
 _NOUNS = {"add": "total", "sub": "difference", "mul": "product", "div": "quotient"}
 """What people call the results of arithmetic; other operations give their own name."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
 
 QuasiOp = Literal["min", "max", "floordiv", "mod", "mul"]
 

@@ -22,8 +22,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal
 
-from ..dataclass import dataclass
-from ..diagnostic import NOWHERE, Span
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, Span
 from .assignments import (
     Access,
     Alloc,
@@ -39,9 +39,9 @@ from .assignments import (
 )
 from .expressions import Expr
 from .indexing import Affine, Symbol
+from .memo import Remembers
 from .node import Node
 from .ops import Op
-from .remembers import Remembers
 
 LoopKind = Literal[
     "serial",

@@ -16,16 +16,8 @@ from __future__ import annotations
 
 from typing import Literal, cast, get_args
 
-from ..dataclass import dataclass
-from ..diagnostic import (
-    NOWHERE,
-    CdTypeError,
-    CdValueError,
-    Diagnostic,
-    Label,
-    Span,
-    nearest,
-)
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, CdTypeError, CdValueError, Diagnostic, Label, Span, nearest
 
 Kind = Literal[
     "effectively constant",

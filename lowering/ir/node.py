@@ -10,7 +10,7 @@ import math
 from dataclasses import field
 from typing import Literal
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
 from .dtypes import DType
 from .indexing import Affine, const, multiply
 from .memory_mode import Decision

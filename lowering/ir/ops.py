@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
 
 Result = Literal["same", "bool", "real", "complex", "unsigned", "signed", "float"]
 Side = Literal["both", "right", "none"]

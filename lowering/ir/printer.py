@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import NamedTuple, assert_never
 
-from ..diagnostic import NOWHERE, Span
+from ...base.diagnostic import NOWHERE, Span
 from . import assignments, loops
 from .assignments import Access, Assign, Fault, Pair, Parameter, Procedure
 from .expressions import Domain, Expr
@@ -22,15 +22,7 @@ from .indexing import Affine
 from .loops import AnyStatement, Program
 from .node import Node
 from .ops import Op
-from .spelling import (
-    INFIX,
-    Scope,
-    domain_text,
-    element_text,
-    expr_text,
-    index_text,
-    reduction_name,
-)
+from .text import INFIX, Scope, domain_text, element_text, expr_text, index_text, reduction_name
 
 _WIDTH = 100
 _INDENT = "    "

@@ -12,7 +12,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar, assert_never, cast
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
 from . import assignments, expressions, indexing, loops
 from .assignments import Access, Assign, Pair
 from .expressions import Domain, Dynamic, Expr, Index, Read, Reduce

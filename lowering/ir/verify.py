@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
-from ..dataclass import dataclass
-from ..diagnostic import NOWHERE, CdInternalError, Diagnostic, Label
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, CdInternalError, Diagnostic, Label
 from . import assignments, loops, verify_local
 from .assignments import Block, Parameter, Procedure
 from .indexing import Symbol
 from .loops import AnyStatement, Program
+from .memo import keep
 from .node import Node
 from .printer import print_statement
-from .remembers import keep
 from .rewrite import with_bodies
 from .walk import (
     Body,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from string import Formatter
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
 from . import assignments, dtypes, loops
 from .assignments import Access, Assign, Pair
 from .dtypes import DType

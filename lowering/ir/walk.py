@@ -14,8 +14,8 @@ from .assignments import Access, Assign, Permute
 from .expressions import Cast, Const, Domain, Dynamic, Expr, Index, Position, Read, Reduce, Select
 from .indexing import Affine, Symbol
 from .loops import AnyStatement, Program
+from .memo import keep
 from .node import Node
-from .remembers import keep
 
 S = TypeVar("S", bound=AnyStatement)
 Body = tuple[AnyStatement, ...]

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
-from ..dataclass import dataclass
-from ..diagnostic import NOWHERE
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE
+from ..analysis.effects import summary
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, reads, rebuild, walk
 from ..ir.fresh import Fresh, fresh_for, label_of
@@ -27,7 +28,6 @@ from ..ir.loops import Check, For, If, Program, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, with_bodies
 from ..ir.walk import expressions_of, inside, statements
-from .summary import summary
 
 Body = tuple[Stmt, ...]
 

@@ -30,24 +30,24 @@ from collections import Counter
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
+from ...base.lazy_import import Later
+from ..analysis.effects import both, bound_in, summary
+from ..analysis.guarded_reads import nodes_of
+from ..analysis.subscripts import ranges
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
+from ..ir.decision import Decided, Decision, Reason
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Range, var
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update, While
 from ..ir.rewrite import map_bodies, rename, with_bodies
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import BODIES, own_reads, statements
-from ..later import Later
-from .cells import ranges
-from .decision import Decided, Decision, Reason
-from .reading import nodes_of
-from .summary import both, bound_in, summary
 
 if TYPE_CHECKING:
-    from . import pair as pairs
+    from ..analysis import fusion as pairs
 else:  # what few programs need
-    pairs = Later(".pair", __package__)
+    pairs = Later("..analysis.fusion", __package__)
 
 BACK = 64
 """How many statements back a nest looks for one that computes an array for it alone."""

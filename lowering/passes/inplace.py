@@ -30,16 +30,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ..clash import is_injective
+from ..analysis.accesses import Accesses, Site, accesses, common, has_effects
+from ..analysis.effects import changed_where, touched
+from ..analysis.self_dependence import is_injective
+from ..analysis.subscripts import ranges
 from ..ir.assignments import Permute
+from ..ir.decision import Decided, Decision, Reason
 from ..ir.loops import Kernel, Program, Stmt, While
 from ..ir.node import Node
 from ..ir.rewrite import rename
 from ..ir.walk import statements
-from .access import Accesses, Site, accesses, common, has_effects
-from .cells import ranges
-from .decision import Decided, Decision, Reason
-from .summary import changed_where, touched
 
 
 class Sharing(Reason):

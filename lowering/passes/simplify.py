@@ -15,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..clash import symbols_of
+from ..analysis.effects import sizes_use
+from ..analysis.self_dependence import symbols_of
 from ..ir import dtypes, rewrite
 from ..ir.assignments import Access, Break, Continue, Let
 from ..ir.bounds import Bounds, bounds_of
+from ..ir.comments import headed
 from ..ir.exact import simplified, simplified_index, static
 from ..ir.expressions import Apply, Const, Expr, Position, Read
 from ..ir.indexing import Affine
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update, While
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite
-from .comments import headed
-from .summary import sizes_use
 
 
 def simplify(program: Program) -> Program:

@@ -25,25 +25,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from ..clash import is_injective
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
+from ...base.lazy_import import Later
+from ..analysis.accesses import Accesses, Site, accesses, place_in
+from ..analysis.effects import summary, touched
+from ..analysis.self_dependence import is_injective
+from ..analysis.subscripts import is_inside, ranges, solve
 from ..ir.assignments import Access
+from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Expr, Read, rebuild, walk
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, rewrite, substitute, with_bodies
 from ..ir.walk import bodies, expressions_of, parts, statements
-from ..later import Later
-from .access import Accesses, Site, accesses, place_in
-from .cells import is_inside, ranges, solve
-from .decision import Decided, Decision, Reason
-from .summary import summary, touched
 
 if TYPE_CHECKING:
-    from . import products
+    from ..analysis import product_loops
 else:  # what few programs need
-    products = Later(".products", __package__)
+    product_loops = Later("..analysis.product_loops", __package__)
 
 Body = tuple[Stmt, ...]
 
@@ -167,7 +167,7 @@ def _moved(body: Body, found: Accesses, made: _Sum) -> Body | Kept | None:
     whole = all(isinstance(stmt, For | If) for stmt in around)
     if len(uses) > 1 or not whole or not is_injective(use.index or (), ranges(around)):
         return Kept.AGAIN
-    if products.tiled(made.nest):
+    if product_loops.tiled(made.nest):
         return Kept.TILES
     if _is_changed(found, made, use, depth):
         return Kept.CHANGED

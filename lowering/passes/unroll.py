@@ -25,7 +25,9 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import NamedTuple
 
-from ..dataclass import dataclass
+from ...base.dataclass import dataclass
+from ..analysis.accesses import has_jumps
+from ..analysis.effects import bound_in, sizes_use
 from ..ir.assignments import Break, Continue
 from ..ir.bounds import Bounds
 from ..ir.exact import simplified
@@ -35,8 +37,6 @@ from ..ir.indexing import Symbol, const
 from ..ir.loops import Comment, For, If, Program, Stmt, Update
 from ..ir.rewrite import map_bodies, map_statements, over_kernels, rename, substitute
 from ..ir.walk import free_symbols, statements
-from .access import has_jumps
-from .summary import bound_in, sizes_use
 
 ROUNDS = 5
 """Loops of more rounds stay."""

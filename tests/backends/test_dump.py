@@ -9,13 +9,13 @@ import pytest
 
 from plusequals.backends import dump
 from plusequals.backends.cc.backend import translate
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdBackendError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdBackendError
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import HOST
 
-from ..lowering.passes.shown import lowered
+from ..lowering.shown import lowered
 from . import procedures
 
 

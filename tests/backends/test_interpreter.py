@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plusequals.backends.interpreter import Interpreter
-from plusequals.lowering.diagnostic import CdValueError
+from plusequals.base.diagnostic import CdValueError
 
 from . import procedures
 

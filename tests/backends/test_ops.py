@@ -24,8 +24,8 @@ from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS, Op
 from plusequals.lowering.ir.scalars import meaning_of
 
-from .emit.harness import compiled, needs_compiler
-from .emit.programs import apply, assign, at, node, over, procedure, read, symbols
+from .codegen.harness import compiled, needs_compiler
+from .codegen.programs import apply, assign, at, node, over, procedure, read, symbols
 
 Array = np.ndarray[Any, Any]
 FAMILIES = {

@@ -8,8 +8,8 @@ import pytest
 
 from plusequals.backends import registry
 from plusequals.backends.interpreter import Interpreter
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdBackendError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdBackendError
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cc import warm
+from plusequals.backends.cc import fast_call
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.warm import ShortWay
+from plusequals.backends.cc.fast_call import ShortWay
 from plusequals.backends.runtime.state import RUNTIME
-from plusequals.dsl.cd import CdFunction
+from plusequals.dsl.api.cd import CdFunction
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def short_way() -> Iterator[None]:
     """There is a library that takes the short way, or nothing to test."""
     backend = RUNTIME.backend("cc")
     assert isinstance(backend, CompiledC)
-    if not warm.is_possible():
+    if not fast_call.is_possible():
         pytest.skip("objects of this Python lie otherwise in memory")
     if backend.short_way.caller is None:
         backend.short_way = ShortWay(backend.cache)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import plusequals as pe
-from plusequals.dsl.cd import CdFunction
-from plusequals.lowering.diagnostic import CdError, CdInternalError
+from plusequals.base.diagnostic import CdError, CdInternalError
+from plusequals.dsl.api.cd import CdFunction
 
 FILE = "example.py"
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdError, CdInternalError
+from plusequals.base.diagnostic import CdError, CdInternalError
 from tests.errors.case import Case
 from tests.errors.seeds import SEEDS, arguments
 from tests.programs.isolate import Child, Crashed, first_ready

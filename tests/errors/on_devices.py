@@ -11,7 +11,7 @@ import numpy as np
 import plusequals as pe
 from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.cuda.nvrtc import Failed
-from plusequals.backends.cuda.verbs import Missing
+from plusequals.backends.gpu.driver_protocol import Missing
 from tests.backends.cuda.foreign import Theirs
 from tests.backends.cuda.on_cpu import CpuDriver, Nothing, backend, installed
 

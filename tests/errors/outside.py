@@ -13,7 +13,7 @@ import numpy as np
 import plusequals as pe
 from plusequals.backends.runtime.queue import Worker
 from plusequals.backends.runtime.state import given_up
-from plusequals.lowering import settings
+from plusequals.base import settings
 from tests.errors.case import run_text
 from tests.errors.on_devices import ON_DEVICES
 

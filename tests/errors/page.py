@@ -11,7 +11,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.dsl.test_refused import REFUSED
+from tests.dsl.source.test_unsupported import REFUSED
 from tests.errors import (
     cases_arrays,
     cases_functions,

@@ -167,7 +167,7 @@ ROWS = [
     _row(
         "nowhere to write at all",
         body="import tempfile\n"
-        "tempfile.tempdir = '/proc'\nfrom plusequals.backends import cache\n"
+        "tempfile.tempdir = '/proc'\nfrom plusequals.backends.cache import cache\n"
         "cache._homes = lambda usable: ['/proc', '/sys']\nattempt()",
         ends=("refused CD0814",),
     ),

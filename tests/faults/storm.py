@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from plusequals.backends import cache, folders
+from plusequals.backends.cache import cache, folders
 from tests.faults.rows import ROOT
 
 FUNCTIONS = 6

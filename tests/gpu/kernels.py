@@ -13,9 +13,7 @@ import numpy as np
 
 from plusequals import cd
 from plusequals.backends.cuda.backend import translate
-from plusequals.backends.cuda.kernels import FAULTS
-from plusequals.backends.cuda.nvrtc import Compiler, Figures
-from plusequals.backends.cuda.plan import (
+from plusequals.backends.cuda.host_program import (
     COUNTER,
     MOST_BLOCKS,
     Clear,
@@ -24,8 +22,10 @@ from plusequals.backends.cuda.plan import (
     Repeat,
     Step,
 )
-from plusequals.backends.cuda.verbs import Properties
-from plusequals.lowering import settings
+from plusequals.backends.cuda.kernels import FAULTS
+from plusequals.backends.cuda.nvrtc import Compiler, Figures
+from plusequals.backends.gpu.driver_protocol import Properties
+from plusequals.base import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.indexing import Symbol, evaluate
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from benchmarks.cell import Array, Case, wrong
 from benchmarks.table import NOTHING, seconds
 from plusequals.backends.cuda.nvrtc import Compiler
-from plusequals.lowering import settings
+from plusequals.base import settings
 
 from .kernels import LeftOut, prepared
 from .machine import Machine, median

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdError
-from tests.lowering.schedule.nests_of_all_kinds import LARGE, NESTS, text_of
+from plusequals.base.diagnostic import CdError
+from tests.lowering.nests_of_all_kinds import LARGE, NESTS, text_of
 
 from .jobs import Job, NotAsked
 

@@ -15,7 +15,7 @@ OTHERWISE = {
         "where a check fails, arrays that a call was given stay as they were",
     "tests/test_language_page.py::test_example_gives_what_is_shown[cuda-K1-1]":
         "where a check fails, arrays that a call was given stay as they were",
-    "tests/dsl/elaborate/test_adapting.py::test_it_raises_in_program_order[cuda]":
+    "tests/dsl/values/test_adapting.py::test_it_raises_in_program_order[cuda]":
         "where a check fails, arrays that a call was given stay as they were",
     "tests/language/test_rules.py::test_k3_sums_go_in_order[cuda]":
         "the threads of a block share sums in an order of their own",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering import settings
+from plusequals.base import settings
 
 from ..compare import assert_same, copied, run_on
 from .kernel import Kernel, Size

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdIndexError, CdShapeError
+from plusequals.base.diagnostic import CdIndexError, CdShapeError
 
 from ..compare import assert_same, run_on
 from .ask import compiled, plain, refused, run

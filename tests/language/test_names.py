@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdIndexError, CdNameError
+from plusequals.base.diagnostic import CdIndexError, CdNameError
 
 from ..compare import assert_same, run_on
 from .ask import compiled, refused, run

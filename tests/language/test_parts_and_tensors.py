@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdTypeError
+from plusequals.base.diagnostic import CdTypeError
 
 from ..compare import assert_same
 from .ask import plain, refused, run

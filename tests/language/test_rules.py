@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdIndexError, CdNameError, CdTypeError
+from plusequals.base.diagnostic import CdIndexError, CdNameError, CdTypeError
 
 from ..compare import assert_same, run_on
 from .ask import compiled, plain, refused, run

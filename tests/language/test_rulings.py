@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.diagnostic import CdShapeError, CdSyntaxError, CdTypeError
+from plusequals.base.diagnostic import CdShapeError, CdSyntaxError, CdTypeError
 
 from ..compare import assert_same, run_on
 from .ask import compiled, refused, run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdAssertionError, CdValueError
+from plusequals.base.diagnostic import CdAssertionError, CdValueError
 
 from ..compare import assert_same, run_on
 from .ask import compiled, plain, refused, run

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdTypeError, CdZeroDivisionError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdTypeError, CdZeroDivisionError
 
 from ..compare import assert_same
 from .ask import plain, refused, run

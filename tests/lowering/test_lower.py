@@ -17,8 +17,8 @@ from plusequals.lowering.ir.ops import PAIR_OPS
 from plusequals.lowering.ir.verify import verify_procedure, verify_program
 from plusequals.lowering.lower import lower
 
-from ..backends.emit.harness import COMPILER, compiled
-from ..backends.emit.programs import (
+from ..backends.codegen.harness import COMPILER, compiled
+from ..backends.codegen.programs import (
     apply,
     assign,
     at,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdValueError
+from plusequals.base.diagnostic import CdValueError
 from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const
@@ -19,7 +19,7 @@ from plusequals.lowering.pipeline import PASSES, optimize
 from plusequals.lowering.placement import place
 from plusequals.lowering.target import HOST
 
-from ..backends.emit.programs import node, procedure, softmax, symbols
+from ..backends.codegen.programs import node, procedure, softmax, symbols
 
 
 def test_the_observer_sees_every_stage_and_the_verifier_every_program() -> None:

@@ -7,7 +7,7 @@ import pytest
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.node import Node
-from plusequals.lowering.passes.buffers import Memory
+from plusequals.lowering.passes.buffer_sharing import Memory
 from plusequals.lowering.placement import Place, Placement
 
 

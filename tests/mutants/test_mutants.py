@@ -102,7 +102,7 @@ def test_what_is_equivalent_is_told_apart() -> None:
 @pytest.mark.slow
 def test_a_run_counts_what_the_tests_catch() -> None:
     command = [sys.executable, "-m", "tests.mutants", "--pass", "products", "--function", "_under"]
-    command += ["--tests", "tests/lowering/passes/test_products.py"]
+    command += ["--tests", "tests/lowering/analysis/test_product_loops.py"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     row = done.stdout.strip().splitlines()[-1].split()

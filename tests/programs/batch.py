@@ -14,16 +14,16 @@ import numpy as np
 from plusequals.backends.cc import compiler, toolchain
 from plusequals.backends.cc.backend import CompiledC, translate
 from plusequals.backends.cc.code import CompiledCode
-from plusequals.backends.cc.host import target
-from plusequals.backends.cc.library import Library
+from plusequals.backends.cc.cpu_info import target
+from plusequals.backends.cc.loader import Library
 from plusequals.backends.cc.toolchain import Toolchain
-from plusequals.backends.emit import prelude
-from plusequals.backends.emit.dialect import C
-from plusequals.backends.emit.source import Source
+from plusequals.backends.codegen import prelude
+from plusequals.backends.codegen.dialect import C
+from plusequals.backends.codegen.source import Source
 from plusequals.backends.interface import API_VERSION, Code, Origin
 from plusequals.backends.interpreter import Interpreted
 from plusequals.backends.runtime.state import RUNTIME
-from plusequals.lowering import settings
+from plusequals.base import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program

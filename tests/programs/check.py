@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 import plusequals as pe
-from plusequals.backends.cc.host import target
+from plusequals.backends.cc.cpu_info import target
 from plusequals.backends.interface import Code
 from plusequals.backends.interpreter import Interpreted
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdError, CdInternalError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdError, CdInternalError
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.loops import Program as Loops
 from plusequals.lowering.ir.verify import verify_program

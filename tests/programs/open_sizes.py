@@ -7,23 +7,23 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import plusequals as pe
-from plusequals.dsl import sizes, tables
-from plusequals.dsl.elaborate.inputs import ArraySpec
+from plusequals.dsl.elaborate.captures.inputs import ArraySpec
+from plusequals.dsl.specialize import dynamic_sizes, variant_table
 
 
 @contextmanager
 def open_sizes(wanted: bool) -> Iterator[None]:
     """Compile for run-time sizes inside of the `with`, if wanted and where that can be."""
-    before = sizes.SizesSeen._many
+    before = dynamic_sizes.SizesSeen._many
     if wanted:
-        sizes.SizesSeen._many = _every  # type: ignore[method-assign]
+        dynamic_sizes.SizesSeen._many = _every  # type: ignore[method-assign]
     try:
         yield
     finally:
-        sizes.SizesSeen._many = before  # type: ignore[method-assign]
+        dynamic_sizes.SizesSeen._many = before  # type: ignore[method-assign]
 
 
-def _every(_: sizes.SizesSeen, profile: sizes.Profile) -> set[tuple[str, int]]:
+def _every(_: dynamic_sizes.SizesSeen, profile: dynamic_sizes.Profile) -> set[tuple[str, int]]:
     """Return all axes of a call, as if each had come in many sizes."""
     arrays = ((name, spec) for name, spec in profile if isinstance(spec, ArraySpec))
     return {(name, axis) for name, spec in arrays for axis in range(len(spec.shape))}
@@ -35,14 +35,14 @@ def after_another_value(function: Any, arguments: Mapping[str, Any]) -> Iterator
 
     The function is compiled for other integers, and one value counts as many.
     """
-    before, other = tables.SIZES, {name: _next(value) for name, value in arguments.items()}
-    tables.SIZES = 1
+    before, other = variant_table.SIZES, {name: _next(value) for name, value in arguments.items()}
+    variant_table.SIZES = 1
     try:
         with suppress(pe.CdError):
             function.specialise(*other.values())
         yield
     finally:
-        tables.SIZES = before
+        variant_table.SIZES = before
 
 
 def _next(value: Any) -> Any:

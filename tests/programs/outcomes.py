@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 
 from .model import Program
 

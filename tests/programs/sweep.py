@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 import plusequals as pe
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdError, CdInternalError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdError, CdInternalError
 
 from . import batch
 from .agreement import Taken, parted, taken

@@ -10,9 +10,9 @@ import random
 import numpy as np
 import pytest
 
-from plusequals.dsl.elaborate import numpy_functions
-from plusequals.dsl.elaborate.site import Body, Handler, _signature
-from plusequals.dsl.elaborate.ufuncs import OP_OF
+from plusequals.dsl.numpy import registry
+from plusequals.dsl.numpy.primitives.ufuncs import OP_OF
+from plusequals.dsl.values.call_site import Body, Handler, _signature
 
 from . import sweep
 from .agreement import Taken, parted
@@ -48,11 +48,11 @@ def _table(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Body]]:
         rows.append((name, body))
         return lambda site, args, keywords: args[0]
 
-    monkeypatch.setattr(numpy_functions, "takes", takes)
-    monkeypatch.setattr(numpy_functions, "folds", lambda function, handler: handler)
-    functions = {function for function, _ in numpy_functions.handlers()}
+    monkeypatch.setattr(registry, "takes", takes)
+    monkeypatch.setattr(registry, "folds", lambda function, handler: handler)
+    functions = {function for function, _ in registry.handlers()}
     assert set(OP_OF) <= functions
-    list(numpy_functions.methods())
+    list(registry.methods())
     return rows
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.backends.cc import host
-from plusequals.lowering.passes import cost
-from plusequals.lowering.schedule import chunks, effort, kinds, points, tree
+from plusequals.backends.cc import cpu_info
+from plusequals.lowering.analysis import cost as effort
+from plusequals.lowering.analysis import expression_cost
+from plusequals.lowering.cpu import parallelize
+from plusequals.lowering.gpu import thread_points
+from plusequals.lowering.gpu.reductions import block_reduction, split_reduction
 
 from .thresholds import CHOICES, KEPT, constants, lowered, users
 
@@ -23,15 +26,35 @@ def test_each_constant_is_drawn_or_kept_for_a_reason_and_none_is_both() -> None:
 
 
 def test_numbers_of_a_schedule_are_lowered_where_they_are_used_and_come_back() -> None:
-    before = points.THREADS, tree.THREADS, chunks.ROUNDS, kinds.ROOM, host.target()
+    before = (
+        thread_points.THREADS,
+        block_reduction.THREADS,
+        split_reduction.ROUNDS,
+        parallelize.ROOM,
+        cpu_info.target(),
+    )
     seen = set()
     for seed in range(1, 9):
         with lowered(seed):
-            assert tree.THREADS == points.THREADS, "which is taken from there"
-            now = host.target()
+            assert block_reduction.THREADS == thread_points.THREADS, "which is taken from there"
+            now = cpu_info.target()
             assert 64 <= now.l1_bytes <= now.l2_bytes <= now.l3_bytes <= 1 << 16
-            seen.add((points.THREADS, chunks.ROUNDS, kinds.ROOM, now.l1_bytes, now.vector_bits))
-    assert (points.THREADS, tree.THREADS, chunks.ROUNDS, kinds.ROOM, host.target()) == before
+            seen.add(
+                (
+                    thread_points.THREADS,
+                    split_reduction.ROUNDS,
+                    parallelize.ROOM,
+                    now.l1_bytes,
+                    now.vector_bits,
+                )
+            )
+    assert (
+        thread_points.THREADS,
+        block_reduction.THREADS,
+        split_reduction.ROUNDS,
+        parallelize.ROOM,
+        cpu_info.target(),
+    ) == before
     assert len(seen) > 4
 
 
@@ -48,4 +71,4 @@ def test_modules_that_import_a_constant_have_the_same_one(file: str, name: str) 
     found = users(file, name)
     assert len(found) > 1
     assert len({id(getattr(module, name)) for module in found}) == 1
-    assert cost in found or effort not in found
+    assert expression_cost in found or effort not in found

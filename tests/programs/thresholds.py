@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from plusequals.backends.cc import host
+from plusequals.backends.cc import cpu_info
 
 Choices = Mapping[str, Mapping[str, tuple[Any, ...]]]
 
@@ -204,8 +204,8 @@ def lowered(seed: int) -> Iterator[None]:
                     before.append((module, name, getattr(module, name)))
                     setattr(module, name, value)
         for name, made in _processor(random.Random(f"{seed}:processor")) if seed else ():
-            before.append((host, name, getattr(host, name)))
-            setattr(host, name, made)
+            before.append((cpu_info, name, getattr(cpu_info, name)))
+            setattr(cpu_info, name, made)
         yield
     finally:
         for module, name, value in reversed(before):
@@ -222,7 +222,7 @@ def _processor(rng: random.Random) -> Iterator[tuple[str, Any]]:
     missing = rng.choice(((), ("avx512f",), ("avx512f", "avx2")))
     lines = tuple(
         " ".join(word for word in line.split(" ") if word not in missing)
-        for line in host._described()
+        for line in cpu_info._described()
     )
     yield "_described", lambda: lines
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import plusequals as pe
-from plusequals.lowering import settings
+from plusequals.base import settings
 
 from .check import NAMES, USUAL, Case, Finding, against, called, of_python
 from .isolate import Child, Crashed

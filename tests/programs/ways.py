@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from plusequals.lowering.settings import Settings
+from plusequals.base.settings import Settings
 
 SETTINGS = (
     "profile", "optimize", "checked", "stack_bytes", "schedule", "threads", "parallel_from",

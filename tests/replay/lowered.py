@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+from plusequals.backends.codegen.c_printer import emit
 from plusequals.backends.cuda import backend as cuda
-from plusequals.backends.emit.c_syntax import emit
 from plusequals.lowering.ir.assignments import Procedure
+from plusequals.lowering.ir.decision import Decision
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.printer import print_procedure, print_program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
-from plusequals.lowering.passes.decision import Decision
 from plusequals.lowering.pipeline import PASSES, optimize
 from plusequals.lowering.placement import Placement
 from plusequals.lowering.target import Target

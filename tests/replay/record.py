@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plusequals.lowering.diagnostic import CdError, CdInternalError
+from plusequals.base.diagnostic import CdError, CdInternalError
 from plusequals.lowering.ir.assignments import Procedure
 from tests.programs.isolate import Child, first_ready
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from plusequals.backends.cuda.verbs import Properties
-from plusequals.lowering import settings
-from plusequals.lowering.settings import Settings
+from plusequals.backends.gpu.driver_protocol import Properties
+from plusequals.base import settings
+from plusequals.base.settings import Settings
 from plusequals.lowering.target import Target
 
 Profile = Literal["default", "strict"]

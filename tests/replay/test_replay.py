@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plusequals.dsl.cd import CdFunction
+from plusequals.dsl.api.cd import CdFunction
 from tests.replay import corpus, store
 from tests.replay.__main__ import main
 from tests.replay.compare import Rules, compare

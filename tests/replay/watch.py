@@ -21,15 +21,15 @@ from plusequals.lowering.ir.loops import Program
 Observe = Callable[[str, Program, Program], None]
 """Called with the name of a rewriting, and the program before and after it."""
 
-REWRITING = ("plusequals.lowering.schedule.prepared", "plusequals.lowering.schedule.grid")
+REWRITING = ("plusequals.lowering.gpu.normalize", "plusequals.lowering.gpu.mapping")
 """The modules whose functions call the rewritings."""
 DECIDING = {
-    "plusequals.lowering.schedule.grid": (
+    "plusequals.lowering.gpu.mapping": (
         "tensor_tiles", "tiles", "divided", "segments", "rows_of", "distributed", "columns",
         "points", "rows", "apart", "scan", "prefix", "scattered", "owners", "separated",
         "one_block", "alone",
     ),
-    "plusequals.lowering.schedule.finish": ("joined",),
+    "plusequals.lowering.gpu.reductions.last_block": ("joined",),
 }  # fmt: skip
 """By module the functions that return kernels, or nests for kernels, and None where they do not
 apply: the mappings."""

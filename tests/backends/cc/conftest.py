@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.lowering import settings
+from plusequals.base import settings
 
 REAL = next((path for name in ("gcc", "cc", "clang") if (path := shutil.which(name))), "")
 

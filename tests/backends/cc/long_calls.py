@@ -12,9 +12,9 @@ from unittest import mock
 import numpy as np
 
 import plusequals as pe
-from plusequals.dsl.cd import CdFunction
+from plusequals.base import settings
+from plusequals.dsl.api.cd import CdFunction
 from plusequals.idx import i, k
-from plusequals.lowering import settings
 
 LONG = 10**11
 

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends import cache
-from plusequals.backends.cache import CacheWarning
+from plusequals.backends.cache import cache
+from plusequals.backends.cache.cache import CacheWarning
 from plusequals.backends.cc import backend as cc_backend
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.warm import ShortWay
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdBackendError
+from plusequals.backends.cc.fast_call import ShortWay
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdBackendError
 from plusequals.lowering.ir.assignments import Procedure
 
 from .. import procedures
@@ -254,7 +254,7 @@ def script(cache_dir: Path, body: str, **changes: object) -> subprocess.Popen[st
     """A process that runs a body with a backend `cc` on the same cache."""
     head = f"""
         import numpy as np, os, sys
-        from plusequals.lowering import settings
+        from plusequals.base import settings
         from plusequals.backends.cc.backend import CompiledC
         from tests.backends import procedures
         settings.use(cache_dir={str(cache_dir)!r}, optimize=1, **{changes!r})

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from plusequals import cd
-from plusequals.backends.cc.inspection import inspect
+from plusequals.backends.cc.probe import inspect
 from plusequals.backends.cc.toolchain import Toolchain, find, run
-from plusequals.lowering import settings
+from plusequals.base import settings
 
 from ...compare import run_on
 

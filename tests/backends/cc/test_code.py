@@ -11,10 +11,10 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdMemoryError, CdValueError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdMemoryError, CdValueError
 from tests.compare import assert_same
-from tests.lowering.schedule.scheduled import function, of_any_size
+from tests.lowering.scheduled import function, of_any_size
 
 from .. import procedures
 

@@ -13,10 +13,10 @@ import pytest
 from plusequals.backends.cc import backend as cc_backend
 from plusequals.backends.cc import compiler
 from plusequals.backends.cc.backend import CompiledC, translate
-from plusequals.backends.emit import prelude
-from plusequals.backends.emit.source import Source
-from plusequals.lowering import diagnostic, settings
-from plusequals.lowering.diagnostic import CdBackendError, Span
+from plusequals.backends.codegen import prelude
+from plusequals.backends.codegen.source import Source
+from plusequals.base import diagnostic, settings
+from plusequals.base.diagnostic import CdBackendError, Span
 from plusequals.lowering.ir.assignments import Procedure
 
 from .. import procedures

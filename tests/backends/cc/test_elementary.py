@@ -14,9 +14,9 @@ import cffi
 import numpy as np
 import pytest
 
-from plusequals.backends.cc.inspection import inspect
+from plusequals.backends.cc.probe import inspect
 from plusequals.backends.cc.toolchain import Toolchain, find, run
-from plusequals.backends.emit.source import above
+from plusequals.backends.codegen.source import above
 from plusequals.lowering.ir.accuracy import ULPS
 
 Array = np.ndarray[Any, Any]

@@ -9,8 +9,8 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdError
 from tests.modes import IS_KNOWN, MODES, mode, now
 
 pytestmark = pytest.mark.skipif(not IS_KNOWN, reason="the layout of `fenv_t` is not known here")

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from plusequals.backends.cc import inspection, toolchain
+from plusequals.backends.cc import probe, toolchain
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.cc.toolchain import Toolchain, find, run
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdBackendError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdBackendError
 
 Fake = Callable[..., str]
 
@@ -192,7 +192,7 @@ def test_what_a_compiler_is_comes_from_disk_next_time(
     def never(*args: object) -> Toolchain:
         raise AssertionError("inspected again")
 
-    monkeypatch.setattr(inspection, "Inspection", never)
+    monkeypatch.setattr(probe, "Inspection", never)
     assert CompiledC().toolchain() == first
     assert cc.toolchain() is first
 

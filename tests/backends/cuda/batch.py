@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from plusequals.backends.codegen.source import above
 from plusequals.backends.cuda.backend import translate
 from plusequals.backends.cuda.code import CudaCode
-from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.dialect import CUDA
-from plusequals.backends.cuda.plan import Plan
-from plusequals.backends.emit.source import above
-from plusequals.lowering import settings
+from plusequals.backends.cuda.host_program import Plan
+from plusequals.backends.gpu.device import Opened
+from plusequals.base import settings
 from plusequals.lowering.ir.assignments import Procedure
 
 from .on_cpu import CpuDriver, Gxx

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from plusequals.backends.cuda.verbs import DriverError
+from plusequals.backends.gpu.driver_protocol import DriverError
 
 from .late import LateContext, LateDriver
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from plusequals.backends.cuda import dlpack
-from plusequals.backends.cuda.device import Opened
-from plusequals.backends.cuda.shared import CUDA, c_strides
+from plusequals.backends.gpu import dlpack
+from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device_array import CUDA, c_strides
 
 Array = np.ndarray[Any, Any]
 NEVER = object()

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.cc.library import Library, ffi
+from plusequals.backends.cc.loader import Library, ffi
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.cuda.device import Opened
+from plusequals.backends.cuda.host_program import ANSWERS
 from plusequals.backends.cuda.kernels import FAULTS
 from plusequals.backends.cuda.nvrtc import Failed, Made
-from plusequals.backends.cuda.plan import ANSWERS
-from plusequals.backends.cuda.verbs import DriverError, OutOfMemory, Properties
+from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.driver_protocol import DriverError, OutOfMemory, Properties
 from plusequals.backends.runtime.state import RUNTIME
 from tests.counted import COUNTED, key_of
 

@@ -24,13 +24,13 @@ import numpy as np
 import plusequals as pe
 from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.cuda.code import CudaCode
-from plusequals.backends.cuda.device import Opened
+from plusequals.backends.cuda.driver_bindings import Bindings
+from plusequals.backends.cuda.driver_pycuda import PyCuda
 from plusequals.backends.cuda.nvrtc import Made
-from plusequals.backends.cuda.shared import DeviceArray
-from plusequals.backends.cuda.through_bindings import Bindings
-from plusequals.backends.cuda.through_pycuda import PyCuda
-from plusequals.backends.cuda.verbs import Driver
-from plusequals.lowering.diagnostic import CdError, CdMemoryError
+from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device_array import DeviceArray
+from plusequals.backends.gpu.driver_protocol import Driver
+from plusequals.base.diagnostic import CdError, CdMemoryError
 
 from . import test_block_memory
 from .on_cpu import MOST_SHARED, Gxx, installed

@@ -12,12 +12,12 @@ import plusequals as pe
 from plusequals.backends import registry
 from plusequals.backends.cuda.backend import CompiledCuda, Loaded, OnDevice, packed
 from plusequals.backends.cuda.nvrtc import Failed, Made
-from plusequals.backends.cuda.verbs import DriverError
+from plusequals.backends.gpu.driver_protocol import DriverError
 from plusequals.backends.runtime.state import RUNTIME
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdBackendError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdBackendError
 
-from ..emit.programs import assign, at, node, over, procedure, read, symbols
+from ..codegen.programs import assign, at, node, over, procedure, read, symbols
 from .on_cpu import CpuContext, CpuDriver, Nothing, backend, installed
 
 TEXT = "def f(y, x):\n    y[i] = x[i] + 1\n"

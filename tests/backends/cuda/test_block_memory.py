@@ -13,19 +13,19 @@ from plusequals.backends.cuda import dialect, kernels
 from plusequals.backends.cuda.backend import target_of
 from plusequals.backends.cuda.block_memory import ALIGNMENT, DECLARED, laid_out
 from plusequals.backends.cuda.code import CudaCode
+from plusequals.backends.cuda.host_program import Plan, plan
+from plusequals.backends.cuda.launch_sequence import straight
 from plusequals.backends.cuda.nvrtc import Figures, Made
-from plusequals.backends.cuda.plan import Plan, plan
-from plusequals.backends.cuda.shared import DeviceArray
-from plusequals.backends.cuda.straight import straight
-from plusequals.backends.cuda.verbs import DriverError, Properties
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdBackendError
+from plusequals.backends.gpu.device_array import DeviceArray
+from plusequals.backends.gpu.driver_protocol import DriverError, Properties
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdBackendError
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Parameter, Procedure
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Barrier, For, Kernel, Program, Store
 
-from ..emit.programs import node, position, read, symbols
+from ..codegen.programs import node, position, read, symbols
 from .batch import loaded
 from .late import LateDriver
 from .on_cpu import MOST_SHARED, UNASKED, CpuDriver, Nothing, backend, needs_gxx

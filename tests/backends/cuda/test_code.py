@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 
 from .on_cpu import CpuDriver, backend, installed, needs_gxx
 

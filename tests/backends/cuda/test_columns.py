@@ -10,9 +10,9 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import translate
-from plusequals.lowering import settings
+from plusequals.base import settings
+from plusequals.lowering.gpu.reductions import column_reduction
 from plusequals.lowering.ir.assignments import Procedure
-from plusequals.lowering.schedule import columns
 
 from .batch import compiled
 from .on_cpu import CpuDriver, needs_gxx
@@ -35,7 +35,7 @@ def test_parts_are_the_same_in_every_run(
     shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("WORTH", 64 * 33), ("THREADS", 1024), ("TERMS", 5)):
-        monkeypatch.setattr(columns, name, value)
+        monkeypatch.setattr(column_reduction, name, value)
     x = np.random.default_rng(3).standard_normal(shape).astype("f4")
     driver = CpuDriver()
     with settings.override(verify=False):

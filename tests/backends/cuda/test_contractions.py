@@ -12,10 +12,10 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda import backend as module
-from plusequals.backends.cuda import run
+from plusequals.backends.cuda import executor
 from plusequals.backends.cuda.backend import translate
-from plusequals.lowering import settings
-from plusequals.lowering.schedule import device_tiles
+from plusequals.base import settings
+from plusequals.lowering.gpu.gemm import shared_tiles
 
 from .batch import compiled
 from .on_cpu import CpuDriver, needs_gxx
@@ -54,7 +54,7 @@ def test_wide_tiles_compute_what_narrow_ones_do(
     driver = CpuDriver(seed=7)
     found: list[list[bytes]] = []
     for least in (1, 1 << 60):
-        monkeypatch.setattr(device_tiles, "LARGE", least)
+        monkeypatch.setattr(shared_tiles, "LARGE", least)
         given = [arguments(name, dtype) for name in PRODUCTS]
         made = [
             pe.cd_from_source(TEXTS[name]).procedure(*args)
@@ -63,9 +63,9 @@ def test_wide_tiles_compute_what_narrow_ones_do(
         made = [replace(one, name=f"f_{at}") for at, one in enumerate(made)]
         with settings.override(profile=profile, verify=False):
             codes = compiled(made, driver)
-        side = device_tiles.SIDE * (2 if least == 1 else 1)
+        side = shared_tiles.SIDE * (2 if least == 1 else 1)
         for code in codes:
-            assert f"_tile[{device_tiles.DEPTH * (side + 4)}]" in code.text
+            assert f"_tile[{shared_tiles.DEPTH * (side + 4)}]" in code.text
         for code, args in zip(codes, given, strict=True):
             code.run(args)
         found.append([args[0].tobytes() for args in given])
@@ -138,7 +138,7 @@ def test_weights_of_attention_are_computed_where_tiles_are_filled(
     p = np.exp(scale * (q @ k.swapaxes(2, 3)))
     np.testing.assert_allclose(y, p @ v / p.sum(3, keepdims=True), 1e-4, 1e-5)
     before = given[0].tobytes()
-    monkeypatch.setattr(run, "MOST_BLOCKS", (2, 1, 1))
+    monkeypatch.setattr(executor, "MOST_BLOCKS", (2, 1, 1))
     code.run(given)
     assert given[0].tobytes() == before, "a block does several tiles of a grid that is too large"
 
@@ -233,7 +233,7 @@ def test_tiles_of_one_long_side_compute_what_square_ones_do(
     driver = CpuDriver(seed=5)
     found = []
     for enough in (1, 1 << 60):
-        monkeypatch.setattr(device_tiles, "ENOUGH", enough)
+        monkeypatch.setattr(shared_tiles, "ENOUGH", enough)
         a, b = (rng.integers(-9, 9, s) / 8 for s in ((rows, 37), (37, columns)))
         given = [np.zeros(shape, "f4"), a.astype("f4"), b.astype("f4")]
         with settings.override(profile=profile, verify=False):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from plusequals.backends.codegen import prelude
+from plusequals.backends.codegen.source import above
 from plusequals.backends.cuda.dialect import CUDA
-from plusequals.backends.emit import prelude
-from plusequals.backends.emit.source import above
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.ops import OPS
 
-from ..emit.harness import OF_NO_NUMBER
+from ..codegen.harness import OF_NO_NUMBER
 from .test_nvrtc import needed, needs_nvrtc
 
 OF_THE_HOST = frozenset(

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from plusequals.backends.cuda import driver
-from plusequals.backends.cuda.verbs import Driver, Missing
+from plusequals.backends.gpu.driver_protocol import Driver, Missing
 
 from .on_cpu import CpuDriver
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cuda import staging, straight
+from plusequals.backends.cuda import launch_sequence
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.cuda.verbs import OutOfMemory
+from plusequals.backends.gpu import staging
+from plusequals.backends.gpu.driver_protocol import OutOfMemory
 from plusequals.backends.runtime.state import RUNTIME
-from plusequals.lowering.diagnostic import CdError
-from plusequals.lowering.schedule import columns
+from plusequals.base.diagnostic import CdError
+from plusequals.lowering.gpu.reductions import column_reduction
 
 from .faulty import VERBS, FaultyDriver
 from .foreign import Theirs
@@ -31,9 +32,9 @@ MOST = 40
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "SMALL", 64)
     monkeypatch.setattr(staging, "PIECE", 1 << 12)
-    monkeypatch.setattr(straight, "KEPT", 1 << 10)
+    monkeypatch.setattr(launch_sequence, "KEPT", 1 << 10)
     for name, value in (("WORTH", 1 << 11), ("THREADS", 500), ("TERMS", 7)):
-        monkeypatch.setattr(columns, name, value)
+        monkeypatch.setattr(column_reduction, name, value)
 
 
 @pytest.fixture

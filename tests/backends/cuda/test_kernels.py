@@ -11,7 +11,7 @@ from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Barrier, Check, For, Stmt, Store, Update
 from plusequals.lowering.ir.ops import OPS
 
-from ..emit.programs import apply, node, number, position, read, symbols
+from ..codegen.programs import apply, node, number, position, read, symbols
 
 Golden = Callable[[str], Callable[[str], None]]
 B, T, K, N = symbols("b t k n")

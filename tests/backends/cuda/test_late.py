@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cuda import staging
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.lowering.diagnostic import CdError
+from plusequals.backends.gpu import staging
+from plusequals.base.diagnostic import CdError
 
 from .foreign import NEVER, Capsules, Theirs
 from .late import LateContext, LateDriver

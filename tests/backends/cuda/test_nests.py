@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.codegen.source import above
 from plusequals.backends.cuda.backend import translate
 from plusequals.backends.cuda.code import CudaCode
 from plusequals.backends.cuda.dialect import CUDA
+from plusequals.backends.cuda.host_program import Plan
 from plusequals.backends.cuda.kernels import Kernel
-from plusequals.backends.cuda.plan import Plan
-from plusequals.backends.emit.source import above
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements, writes
-from tests.lowering.schedule.nests_of_all_kinds import LARGE, NESTS, text_of
+from tests.lowering.nests_of_all_kinds import LARGE, NESTS, text_of
 
 from .batch import loaded
 from .on_cpu import CpuDriver, needs_gxx

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plusequals.backends.cuda.occupancy import at_once
 from plusequals.lowering.ir import dtypes
 
-from ..emit.programs import node
+from ..codegen.programs import node
 
 
 def test_registers_decide_where_threads_keep_rows() -> None:

@@ -11,12 +11,12 @@ import itertools
 import numpy as np
 import pytest
 
-from plusequals.lowering import settings
+from plusequals.base import settings
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Cast
 from plusequals.lowering.ir.interpret import run_procedure
 
-from ..emit.programs import assign, at, node, over, procedure, read, symbols
+from ..codegen.programs import assign, at, node, over, procedure, read, symbols
 from ..test_ops import FAMILIES, cases, differences, everything, operands, specials, wanted
 from .batch import compiled_one
 from .on_cpu import needs_gxx, overflows

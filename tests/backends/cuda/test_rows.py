@@ -10,7 +10,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import translate
-from plusequals.lowering import settings
+from plusequals.base import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_procedure
 

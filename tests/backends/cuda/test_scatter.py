@@ -9,8 +9,8 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import translate
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdError
 
 from .on_cpu import CpuDriver, backend, installed, needs_gxx
 from .test_nests import TUNED, joined

@@ -13,11 +13,11 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import translate
-from plusequals.backends.cuda.plan import Plan
-from plusequals.lowering import settings
+from plusequals.backends.cuda.host_program import Plan
+from plusequals.base import settings
+from plusequals.lowering.gpu.gemm import tensor_cores
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_procedure
-from plusequals.lowering.schedule import tensor_units
 
 from .batch import compiled
 from .on_cpu import CpuDriver, Nothing, backend, installed, needs_gxx
@@ -81,7 +81,7 @@ def test_blocks_of_elements_compute_what_the_program_does(
     names = ["plain", "turned"] if large else [*PRODUCTS]
     made = [replace(procedure_of(name, kind), name=f"f_{at}") for at, name in enumerate(names)]
     if large:
-        monkeypatch.setattr(tensor_units, "extents", lambda what: large)
+        monkeypatch.setattr(tensor_cores, "extents", lambda what: large)
     with settings.override(tf32=kind == "tf32", verify=not large):
         codes = compiled(made, driver)
     assert len(codes) == len(names)

@@ -9,7 +9,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import translate
-from plusequals.lowering import settings
+from plusequals.base import settings
 
 from .batch import compiled
 from .on_cpu import CpuDriver, installed, needs_gxx

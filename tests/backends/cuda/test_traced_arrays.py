@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cuda.device import Opened
-from plusequals.backends.cuda.foreign import found as on_device
-from plusequals.backends.cuda.shared import DeviceArray, reach
-from plusequals.lowering.diagnostic import CdError, CdValueError
+from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device_array import DeviceArray, reach
+from plusequals.backends.gpu.foreign_arrays import found as on_device
+from plusequals.base.diagnostic import CdError, CdValueError
 
 from .foreign import Capsules, Theirs
 from .on_cpu import Array, CpuDriver, backend, installed, needs_gxx
@@ -128,7 +128,7 @@ def test_a_failure_keeps_what_came_before_and_the_device_goes_on(device: Opened)
 def test_large_arguments_are_not_copied(
     device: Opened, driver: CpuDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plusequals.dsl.tracing.recording.KEPT", 400)
+    monkeypatch.setattr("plusequals.dsl.instrument.recording.KEPT", 400)
     f = on("def f(x):\n    return x + 1\n")
     f(Theirs(device, np.ones(3)))
     for see, is_kept in ((lambda a: a[:50], True), (lambda a: a[:100:2], False)):

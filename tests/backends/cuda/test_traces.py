@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.tracing import recording
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
+from plusequals.dsl.instrument import recording
 from tests.dsl.tracing.functions import CALLS, matrix, softmax
 from tests.dsl.tracing.test_truth import records, train
 from tests.dsl.tracing.watched import assert_same_records, watched

@@ -20,7 +20,7 @@ from plusequals.backends.runtime.arrays import (
     overlaps_itself,
     prepare,
 )
-from plusequals.lowering.diagnostic import CdError, CdTypeError, CdValueError
+from plusequals.base.diagnostic import CdError, CdTypeError, CdValueError
 from plusequals.lowering.ir import dtypes
 
 

@@ -12,7 +12,7 @@ from plusequals import cd
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.idx import i
 
-from ..emit.harness import needs_compiler
+from ..codegen.harness import needs_compiler
 
 
 @cd

@@ -10,7 +10,7 @@ import pytest
 from plusequals.backends.interface import Array
 from plusequals.backends.runtime.link import link
 from plusequals.backends.runtime.state import Runtime
-from plusequals.lowering.diagnostic import CdInternalError
+from plusequals.base.diagnostic import CdInternalError
 
 from .. import procedures
 

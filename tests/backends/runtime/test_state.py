@@ -10,8 +10,8 @@ import pytest
 
 from plusequals.backends.runtime.state import Runtime
 from plusequals.backends.runtime.timeline import Timeline
-from plusequals.lowering import settings
-from plusequals.lowering.diagnostic import CdBackendError
+from plusequals.base import settings
+from plusequals.base.diagnostic import CdBackendError
 
 from .. import procedures
 

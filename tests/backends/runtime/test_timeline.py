@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plusequals.backends.runtime.timeline import Timeline, Work
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 
 
 def made() -> Timeline:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.runtime import order
+from plusequals.backends.runtime import hazards
 from plusequals.backends.runtime.memory import Account, Buffer, HostMemory
 from plusequals.backends.runtime.transfer import (
     Merging,
@@ -65,7 +65,7 @@ def test_what_was_read_in_place_holds_nobody_and_does_not_pile_up() -> None:
     del field, queue
     gc.collect()
     assert [one() for one in gone] == [None, None]
-    order.reclaim((source,))
+    hazards.reclaim((source,))
     assert not source.lent
 
 

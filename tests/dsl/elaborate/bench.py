@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from plusequals.dsl.elaborate.context import Context
-from plusequals.dsl.elaborate.types import BOOL, TRUE, kind_of_number
-from plusequals.dsl.elaborate.values import Array, Scalar
-from plusequals.lowering.diagnostic import NOWHERE
+from plusequals.base.diagnostic import NOWHERE
+from plusequals.dsl.values.builder import Context
+from plusequals.dsl.values.types import BOOL, TRUE, kind_of_number
+from plusequals.dsl.values.values import Array, Scalar
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Parameter, Procedure
 from plusequals.lowering.ir.expressions import Read

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from plusequals.dsl import surface as s
 from plusequals.dsl.elaborate.elaborate import elaborate
 from plusequals.dsl.elaborate.typed import Typed
-from plusequals.dsl.keys import describe_input
-from plusequals.dsl.parse import parse
-from plusequals.dsl.source import scope_of_namespace, source_from_text
-from plusequals.dsl.specialise import Lookup, getter
+from plusequals.dsl.source import surface as s
+from plusequals.dsl.source.function_source import scope_of_namespace, source_from_text
+from plusequals.dsl.source.parse import parse
+from plusequals.dsl.specialize.signature import describe_input
+from plusequals.dsl.specialize.specialization import Lookup, getter
 from plusequals.lowering.ir.assignments import Procedure, Statement
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.walk import statements

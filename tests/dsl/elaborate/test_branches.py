@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Assign, Branch
 from tests.compare import assert_same, run_on
 from tests.language.ask import compiled, plain, refused, run

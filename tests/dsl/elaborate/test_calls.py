@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Assign, Block
 from tests.compare import assert_same
 from tests.language.ask import plain, run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plusequals import cd_from_source, f64
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Check
 from tests.compare import assert_same
 from tests.language.ask import run

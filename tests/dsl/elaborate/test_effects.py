@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdAssertionError, CdError
+from plusequals.base.diagnostic import CdAssertionError, CdError
 from plusequals.lowering.ir.assignments import Check, Print
 from tests.language.ask import plain, run
 

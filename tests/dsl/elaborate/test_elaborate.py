@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.base.diagnostic import CdError
 from plusequals.dsl.elaborate.typed import Argument, Constant, Many, New, Strided
-from plusequals.dsl.elaborate.values import Path
-from plusequals.lowering.diagnostic import CdError
+from plusequals.dsl.values.values import Path
 from plusequals.lowering.ir.assignments import Let
 from tests.language.ask import run
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plusequals import idx
-from plusequals.lowering.diagnostic import CdError, CdNameError
+from plusequals.base.diagnostic import CdError, CdNameError
 from tests.compare import assert_same
 from tests.language.ask import run
 

@@ -9,10 +9,10 @@ import warnings
 import numpy as np
 import pytest
 
+from plusequals.base.diagnostic import NOWHERE, CdError, CdTypeError, CdValueError
 from plusequals.dsl.elaborate.operators import as_affine, as_python, now
-from plusequals.dsl.elaborate.types import WEAK_INT
-from plusequals.dsl.elaborate.values import Group, Scalar, Static
-from plusequals.lowering.diagnostic import NOWHERE, CdError, CdTypeError, CdValueError
+from plusequals.dsl.values.types import WEAK_INT
+from plusequals.dsl.values.values import Group, Scalar, Static
 from plusequals.lowering.ir.assignments import Assign
 from plusequals.lowering.ir.expressions import Position
 from plusequals.lowering.ir.indexing import const, var

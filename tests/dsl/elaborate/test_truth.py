@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.base.diagnostic import CdError
 from plusequals.dsl.elaborate.truth import is_bool
-from plusequals.dsl.elaborate.types import BOOL, TRUE, WEAK_INT
-from plusequals.dsl.elaborate.values import Scalar, Static
-from plusequals.lowering.diagnostic import CdError
+from plusequals.dsl.values.types import BOOL, TRUE, WEAK_INT
+from plusequals.dsl.values.values import Scalar, Static
 from tests.compare import assert_same
 from tests.language.ask import plain, run
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import plusequals as pe
 from plusequals.backends.interpreter import Interpreter
 from plusequals.backends.runtime.state import RUNTIME
+from plusequals.base.diagnostic import CdBackendError
 from plusequals.dsl.tracing.log import Assigned, Comment, LogEntry, log_lines, log_tree
-from plusequals.lowering.diagnostic import CdBackendError
 
 from .functions import CALLS, steps
 

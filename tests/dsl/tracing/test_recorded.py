@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.tracing import quick
+from plusequals.dsl.instrument import work_estimate
 
 from .functions import CALLS, steps
 
@@ -30,12 +30,12 @@ def test_a_trace_is_a_sequence() -> None:
     assert orders == sorted(orders)
 
 
-@pytest.mark.parametrize("few", [-1, quick.FEW], ids=["whole", "short"])
+@pytest.mark.parametrize("few", [-1, work_estimate.FEW], ids=["whole", "short"])
 @pytest.mark.parametrize("name", CALLS)
 def test_records_are_the_same_whatever_threads_do(
     name: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quick, "FEW", few)
+    monkeypatch.setattr(work_estimate, "FEW", few)
     with pe.override(schedule=True, threads=1, parallel_from=0):
         alone = [str(record) for record in traced(name)]
     with pe.override(schedule=True, threads=7, parallel_from=0):

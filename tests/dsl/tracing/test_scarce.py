@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.tracing import recording
-from plusequals.dsl.tracing.room import Room
-from plusequals.lowering.diagnostic import CdIndexError
+from plusequals.base.diagnostic import CdIndexError
+from plusequals.dsl.instrument import recording
+from plusequals.dsl.instrument.record_bounds import Room
 
 TEXT = """def f(x, y, n):
     y[i, j] = x[i, j] * 2 if j <= i else 0.0

@@ -11,7 +11,8 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
-from plusequals.dsl.tracing import producers, recording, why
+from plusequals.dsl.instrument import recording
+from plusequals.dsl.tracing import producers, why
 from plusequals.dsl.tracing.why import Source, Why
 
 from .functions import CALLS, matrix, softmax, swapped

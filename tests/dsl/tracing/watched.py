@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 
 import plusequals as pe
-from plusequals.dsl.tracing.sites import called
+from plusequals.dsl.instrument.sites import called
 from plusequals.lowering.ir import interpret
 from plusequals.lowering.ir.assignments import Assign
 from plusequals.lowering.ir.evaluate import Lines, Writer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 
 Array = np.ndarray[Any, Any]
 

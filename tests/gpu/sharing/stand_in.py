@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from plusequals.backends.cuda import dlpack
-from plusequals.backends.cuda.device import Opened
-from plusequals.backends.cuda.shared import DeviceArray
+from plusequals.backends.gpu import dlpack
+from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device_array import DeviceArray
 from tests.backends.cuda.foreign import Theirs
 
 from .packages import SEEN, Array

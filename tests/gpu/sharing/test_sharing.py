@@ -11,7 +11,7 @@ import pytest
 
 from plusequals.backends.cuda import driver
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.cuda.verbs import DriverError
+from plusequals.backends.gpu.driver_protocol import DriverError
 from plusequals.backends.runtime.state import RUNTIME
 from tests.backends.cuda.late import LateContext, LateDriver
 from tests.backends.cuda.on_cpu import CpuDriver, backend, installed, needs_gxx

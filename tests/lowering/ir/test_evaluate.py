@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.lowering.diagnostic import CdInternalError
+from plusequals.base.diagnostic import CdInternalError
 from plusequals.lowering.ir import loops
 from plusequals.lowering.ir.assignments import Break
 from plusequals.lowering.ir.evaluate import State, Writer, key, number_of, value_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.diagnostic import NOWHERE, CdZeroDivisionError
+from plusequals.base.diagnostic import NOWHERE, CdZeroDivisionError
 from plusequals.lowering.ir.assignments import Fault
 from plusequals.lowering.ir.faults import error_class, raise_fault
 

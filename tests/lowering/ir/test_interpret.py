@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from plusequals.lowering.diagnostic import CdIndexError, CdInternalError, Source, Span
+from plusequals.base.diagnostic import CdIndexError, CdInternalError, Source, Span
 from plusequals.lowering.ir import assignments, dtypes, loops
 from plusequals.lowering.ir.assignments import (
     Alloc,

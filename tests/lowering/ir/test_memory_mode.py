@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from plusequals.lowering.diagnostic import CdTypeError, Source, Span
+from plusequals.base.diagnostic import CdTypeError, Source, Span
 from plusequals.lowering.ir import dtypes, memory_mode
 from plusequals.lowering.ir.memory_mode import Decision, Kind, Mode, Request, Sharing
 from plusequals.lowering.ir.node import Node

@@ -8,7 +8,7 @@ from textwrap import dedent
 import numpy as np
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import NOWHERE
+from plusequals.base.diagnostic import NOWHERE
 from plusequals.lowering.ir import assignments, dtypes, loops, printer
 from plusequals.lowering.ir.assignments import (
     Alloc,
@@ -28,7 +28,7 @@ from plusequals.lowering.ir.assignments import (
 from plusequals.lowering.ir.indexing import Symbol, minimum, var
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS, PAIR_OPS
-from plusequals.lowering.ir.spelling import Scope
+from plusequals.lowering.ir.text import Scope
 from plusequals.lowering.lower import lower
 
 from .build import (

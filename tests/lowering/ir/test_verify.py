@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plusequals.lowering.diagnostic import CdInternalError, Source, Span
+from plusequals.base.diagnostic import CdInternalError, Source, Span
 from plusequals.lowering.ir import loops, verify
 from plusequals.lowering.ir.assignments import (
     Alloc,

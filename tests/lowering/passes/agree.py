@@ -16,7 +16,7 @@ import numpy as np
 
 from plusequals.backends.interface import API_VERSION, Origin
 from plusequals.backends.runtime.state import RUNTIME
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program

@@ -9,16 +9,16 @@ from functools import reduce
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdInternalError
+from plusequals.base.diagnostic import CdInternalError
 from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.passes.contract_arrays import shrink
 from plusequals.lowering.passes.cse import cse
-from plusequals.lowering.passes.dead import dead
+from plusequals.lowering.passes.dce import dead
 from plusequals.lowering.passes.fuse import fuse
-from plusequals.lowering.passes.gather import gather
-from plusequals.lowering.passes.hoist import hoist
-from plusequals.lowering.passes.shrink import shrink
+from plusequals.lowering.passes.inline import virtualize
+from plusequals.lowering.passes.licm import hoist
+from plusequals.lowering.passes.search_to_gather import gather
 from plusequals.lowering.passes.simplify import simplify
-from plusequals.lowering.passes.virtualize import virtualize
 from plusequals.lowering.pipeline import PASSES
 from plusequals.lowering.target import HOST
 

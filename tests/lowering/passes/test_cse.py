@@ -6,7 +6,7 @@ from plusequals.lowering.ir import loops
 from plusequals.lowering.passes.cse import cse
 
 from ..ir.build import ap, at, node, num, program, read
-from .shown import after, text_of
+from ..shown import after, text_of
 
 
 def test_statements_share_until_something_read_is_written() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from plusequals.lowering import passes
 
-from .shown import lowered, show
+from ..shown import lowered, show
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(passes.__path__))
 WITHOUT = {"decision", "pair", "products", "reading"}

@@ -7,19 +7,19 @@ import textwrap
 import numpy as np
 import pytest
 
+from plusequals.lowering.analysis.fusion import Apart
 from plusequals.lowering.ir.assignments import Fault, Let, Permute
+from plusequals.lowering.ir.decision import Reason
 from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import Check, Comment, For, Stmt, Store, Update
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.walk import own_writes, statements
-from plusequals.lowering.passes.decision import Reason
 from plusequals.lowering.passes.fuse import BACK, Together, fuse, fused
-from plusequals.lowering.passes.pair import Apart
 
 from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
+from ..shown import after, lowered
 from .agree import assert_agrees
-from .shown import after, lowered
 
 n, m = symbols("n m")
 

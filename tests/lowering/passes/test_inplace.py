@@ -14,8 +14,8 @@ from plusequals.lowering.ir.rewrite import over_kernels
 from plusequals.lowering.passes.inplace import Sharing, decide_inplace, inplace
 
 from ..ir.build import at, in_kernels, node, program, read, symbols
+from ..shown import lowered, text_of
 from .agree import assert_agrees
-from .shown import lowered, text_of
 
 ARRAYS = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8, 9]", "p": "i64[8]"}
 

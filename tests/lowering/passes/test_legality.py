@@ -8,27 +8,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering.analysis.accesses import accesses, own_tests
+from plusequals.lowering.analysis.fusion import Apart
 from plusequals.lowering.ir import loops
 from plusequals.lowering.ir.assignments import Alloc, Break, Fault, Let, Permute
+from plusequals.lowering.ir.decision import Reason
 from plusequals.lowering.ir.expressions import Expr, Select
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, var
 from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.passes.access import accesses, own_tests
+from plusequals.lowering.passes.contract_arrays import shrink
 from plusequals.lowering.passes.cse import cse
-from plusequals.lowering.passes.dead import dead
-from plusequals.lowering.passes.decision import Reason
+from plusequals.lowering.passes.dce import dead
 from plusequals.lowering.passes.fuse import Together, fuse, fused
-from plusequals.lowering.passes.gather import gather
-from plusequals.lowering.passes.hoist import hoist
-from plusequals.lowering.passes.pair import Apart
-from plusequals.lowering.passes.shrink import shrink
+from plusequals.lowering.passes.inline import Stored, virtualize, virtualized
+from plusequals.lowering.passes.licm import hoist
+from plusequals.lowering.passes.search_to_gather import gather
 from plusequals.lowering.passes.simplify import simplify
-from plusequals.lowering.passes.virtualize import Stored, virtualize, virtualized
 
 from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
+from ..shown import after, lowered, text_of
 from .agree import assert_agrees
-from .shown import after, lowered, text_of
 
 i, j, k, n = symbols("i j k n")
 X, Y, T, S = node(0, "x", 8), node(1, "y", 8), node(2, "t", 8), node(3, "s")

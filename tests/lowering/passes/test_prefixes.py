@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdError
+from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.pipeline import PASSES, optimize
 from plusequals.lowering.target import HOST

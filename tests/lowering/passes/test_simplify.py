@@ -7,7 +7,7 @@ from plusequals.lowering.ir.indexing import Symbol, const, mod, var
 from plusequals.lowering.passes.simplify import simplify
 
 from ..ir.build import ap, at, bool_, i64, loops, node, num, pos, program, read
-from .shown import after, text_of
+from ..shown import after, text_of
 
 
 def _is(expected: str, body: str, **arrays: str) -> None:

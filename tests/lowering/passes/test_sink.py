@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering.ir.decision import Decided
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For, Store, Update
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.passes.decision import Decided
 from plusequals.lowering.passes.sink import Kept, Sunk, sink, sunk
 
 from ..ir.build import at, in_kernels, node, num, program, read, symbols
+from ..shown import lowered, text_of
 from .agree import assert_agrees
-from .shown import lowered, text_of
 
 ARRAYS = {"y": "f32[8]", "x": "f32[8, 9]", "w": "f32[8, 8]"}
 SUMS = "t[i] = sum(x[i, j])\n"

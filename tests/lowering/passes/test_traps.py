@@ -12,15 +12,15 @@ import pytest
 
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.passes.contract_arrays import shrink
 from plusequals.lowering.passes.cse import cse
 from plusequals.lowering.passes.fuse import fuse
-from plusequals.lowering.passes.hoist import hoist
-from plusequals.lowering.passes.shrink import shrink
+from plusequals.lowering.passes.licm import hoist
 from plusequals.lowering.pipeline import PASSES, Pass, optimize
 from plusequals.lowering.target import HOST
 
+from ..shown import array, lowered, text_of
 from .agree import Seen
-from .shown import array, lowered, text_of
 from .traps import ARRAYS, TRAPS
 
 Change = Callable[[Program], Program]

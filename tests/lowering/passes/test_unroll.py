@@ -10,8 +10,8 @@ from plusequals.lowering.ir.loops import For, If
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.passes.unroll import unroll
 
+from ..shown import lowered, text_of
 from .agree import assert_agrees
-from .shown import lowered, text_of
 from .traps import ARRAYS
 from .traps.unroll import UNROLL
 

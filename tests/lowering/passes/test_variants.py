@@ -10,7 +10,7 @@ from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import HOST
 
-from .shown import lowered, text_of
+from ..shown import lowered, text_of
 from .variants import factors, formulas, rows
 from .variants.variant import Variant
 

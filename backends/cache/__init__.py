@@ -1,0 +1,1 @@
+"""Compiled code on disk: files, their checks, their locks."""

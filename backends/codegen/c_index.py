@@ -1,0 +1,138 @@
+"""Index expressions as C text: with operators, or by functions that wrap around.
+
+To a compiler of CUDA the overflow of a signed integer is impossible: it takes `a + b > a` for true.
+Sums and products that 64 bits may not hold are therefore functions there, for numbers of people may
+be any. What comes of sizes and of loops over them fits, and so does the place of an element, which
+was looked at before. C says `-fwrapv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.bounds import Bounds
+from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const, in_64_bits
+from . import index_width
+from .c_text import ADD, MUL, POSTFIX, UNARY, Text
+from .dialect import Dialect
+
+ONE = const(1)
+
+
+class Around(Protocol):
+    """What names mean at a place in the text."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it is spelled."""
+
+    @property
+    def symbols(self) -> Mapping[Symbol, str]:
+        """The names of symbols."""
+
+    @property
+    def narrow(self) -> Mapping[Symbol, int]:
+        """The symbols that are numbers of 32 bits, see `widths`."""
+
+    @property
+    def known(self) -> Bounds:
+        """What symbols are between."""
+
+
+def number(index: Affine, scope: Around) -> Text:
+    """Return an index expression that may be any number: where it leaves 64 bits it wraps."""
+    narrow = index_width.size(index, scope.narrow) is not None
+    if narrow or "add" not in scope.dialect.wrapping or index_width.fits(index, scope.known):
+        return affine(index, scope)
+    index, out = in_64_bits(index), ""
+    if not index.terms:
+        return affine(index, scope)
+    for atom, k in index_width.in_order(index):
+        text = _wrapped_atom(atom, scope)
+        if abs(k) != 1:
+            times = scope.dialect.literal(abs(k) if k > -(2**63) else k, dtypes.int64)
+            text = f"mul_i64({text}, {times})"
+        if not out:
+            out = text if k > 0 or k == -(2**63) else f"neg_i64({text})"
+        else:
+            out = f"{'sub' if -(2**63) < k < 0 else 'add'}_i64({out}, {text})"
+    if index.offset:
+        sign, offset = _signed(index.offset, scope.dialect)
+        out = f"{'add' if sign == '+' else 'sub'}_i64({out}, {offset})"
+    return Text(out, POSTFIX)
+
+
+def _wrapped_atom(atom: Atom, scope: Around) -> str:
+    match atom:
+        case Symbol():
+            return scope.symbols[atom]
+        case Quasi(op, left, right):
+            return f"{op}_i64({number(left, scope).text}, {number(right, scope).text})"
+
+
+def affine(index: Affine, scope: Around, factor: Affine = ONE, wide: bool | None = None) -> Text:
+    """Return an index expression times a factor; one term takes the factor into itself.
+
+    It is `wide`, of 64 bits, where it may not fit into 32.
+    """
+    if factor.constant is not None and len(index.terms) <= 1:
+        index, factor = index * factor.constant, ONE
+    if wide is None:
+        wide = factor != ONE or index_width.size(index, scope.narrow) is None
+    sum_ = _sum(index, wide, scope)
+    if factor == ONE:
+        return sum_
+    product = f"{sum_.within(MUL)}*{_sum(factor, wide, scope).within(MUL)}"
+    return Text(product, MUL)
+
+
+def _sum(index: Affine, wide: bool, scope: Around) -> Text:
+    out, index = "", in_64_bits(index)
+    for atom, k in index_width.in_order(index):
+        text = _atom(atom, k == 1 or k == -1, wide, scope)
+        sign, factor = _signed(k, scope.dialect)
+        body = text if abs(k) == 1 else f"{text}*{factor}"
+        out += (f" {sign} " if out else "-" if sign == "-" else "") + body
+    if index.offset and out:
+        out += " {} {}".format(*_signed(index.offset, scope.dialect))
+    if not out:
+        text = scope.dialect.literal(index.offset, dtypes.int64)
+        return Text(text, UNARY if index.offset < 0 else POSTFIX)
+    if len(index.terms) > 1 or index.offset:
+        return Text(out, ADD)
+    atom, k = index.terms[0]
+    level = UNARY if wide and _is_narrow(atom, scope) else _level(atom)
+    return Text(out, UNARY if k == -1 else MUL if k != 1 else level)
+
+
+def _signed(number: int, dialect: Dialect) -> tuple[str, str]:
+    """Return a sign and what follows it; the least number is what no sign is taken from."""
+    if number == -(2**63):
+        return "+", dialect.literal(number, dtypes.int64)
+    return "-" if number < 0 else "+", str(abs(number))
+
+
+def _atom(atom: Atom, alone: bool, wide: bool, scope: Around) -> str:
+    if wide and _is_narrow(atom, scope):
+        text = _atom(atom, False, False, scope)
+        return f"(int64_t){text}"
+    match atom:
+        case Symbol():
+            return scope.symbols[atom]
+        case Quasi("mul", left, right):
+            sides = affine(left, scope, wide=wide), affine(right, scope, wide=wide)
+            text = f"{sides[0].within(MUL)}*{sides[1].within(UNARY)}"
+            return text if alone else f"({text})"
+        case Quasi(op, left, right):
+            kind = "i64" if wide else "i32"
+            return f"{op}_{kind}({number(left, scope).text}, {number(right, scope).text})"
+
+
+def _is_narrow(atom: Atom, scope: Around) -> bool:
+    return bool(scope.narrow) and index_width.of_atom(atom, scope.narrow) is not None
+
+
+def _level(atom: Atom) -> int:
+    return MUL if isinstance(atom, Quasi) and atom.op == "mul" else POSTFIX

@@ -1,0 +1,364 @@
+"""What stands around the statements of generated C: names, storage, the way out, the entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from ...base.dataclass import dataclass
+from ...lowering.ir import dtypes
+from ...lowering.ir.indexing import Symbol
+from ...lowering.ir.loops import Program
+from ...lowering.ir.node import Node
+from ...lowering.ir.walk import exchanged
+from ...lowering.passes.buffer_sharing import Memory
+from ...lowering.placement import Placement
+from . import prelude
+from .c_expression import Scope
+from .dialect import Dialect
+from .names import Names
+from .quirks.contraction import alternates
+from .speculation import storage_of
+from .vector_variables import Plan, plan_of
+
+MOST = 2**62
+"""More bytes than any machine has: what is larger is written as this, and refused."""
+LIBRARY = "pe_lib"
+"""The run-time library, in the functions that need it."""
+WORK = "pe_work"
+"""How much was done since it was last asked whether the call is to end."""
+
+
+class Held(NamedTuple):
+    """Something with a name in a function: how a field that holds it is declared, and a local."""
+
+    name: str
+    field: str
+    local: str
+
+
+class Around(Protocol):
+    """What the statements of a function have to know of it: names, and how it reports and ends."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it is spelled."""
+
+    @property
+    def scope(self) -> Scope:
+        """What names mean."""
+
+    @property
+    def names(self) -> Names:
+        """Which of them are taken."""
+
+    @property
+    def sizes(self) -> frozenset[Symbol]:
+        """The extents of arrays that only a call knows."""
+
+    def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
+        """Yield what comes before the values of a fault; the path is its place in the program."""
+
+    def leaving(self, status: int | str) -> Iterator[str]:
+        """Yield the way out of the function."""
+
+    def printing(self, number: int, slots: int) -> Iterator[str]:
+        """Yield what comes before the values of a print."""
+
+    def printed(self, number: int) -> Iterator[str]:
+        """Yield what comes after the values of a print."""
+
+    def meeting(self, later: int) -> Iterator[str]:
+        """Yield what makes the threads of a block wait for each other."""
+
+    def coming_last(self) -> str:
+        """Return the test whether a block is the last one of those that come here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The names and storage of one routine; the statements go between `opening` and `closing`."""
+
+    dialect: Dialect
+    program: Program
+    scope: Scope
+    names: Names
+    function: str
+    """The name of the body function."""
+    exchanged: frozenset[int]
+    """Nodes whose arrays move: pointers that may alias and change."""
+    rooms: dict[int, str]
+    """The variable with the bytes behind each node that grows."""
+    blocks: dict[int, str]
+    """The block that takes a result of run-time shape."""
+    homes: dict[int, str]
+    """The first array of a node whose array moves: the caller's, or one on the stack."""
+    registers: tuple[Node, ...]
+    privates: tuple[Node, ...]
+    """Temporaries of which each thread of a parallel loop has its own."""
+    memory: Memory
+    """Where the other temporaries are."""
+    vectors: Plan
+    """Which of them are variables of vector types."""
+    polls: bool
+    """Whether long loops ask now and then if the call is to end."""
+
+    @property
+    def sizes(self) -> frozenset[Symbol]:
+        """The extents of arrays that only a call knows."""
+        return frozenset(symbol for symbol, _, _ in self.memory.sizes)
+
+    @property
+    def frees(self) -> bool:
+        """Whether there is something to free on the way out."""
+        return bool(self.rooms or self.chains)
+
+    @property
+    def chains(self) -> bool:
+        """Whether storage of run-time size moves, so that only a chain knows what to free."""
+        return any(node.id in self.exchanged for node in self.growing)
+
+    @property
+    def growing(self) -> tuple[Node, ...]:
+        """Nodes that take memory of their own when they get their size."""
+        return (*self.memory.growing, *(n for n in self.program.results if n.id in self.blocks))
+
+    @property
+    def arguments(self) -> tuple[Node, ...]:
+        """The nodes behind `args`, in order."""
+        return (*(p.node for p in self.program.parameters), *self.program.results)
+
+    def ctype(self, node: Node) -> str:
+        """Return the C type of an element of the node."""
+        storage = self.scope.storage
+        is_flag = storage is not None and node.id in storage.flags
+        return self.dialect.types[dtypes.int32 if is_flag else node.dtype]
+
+    def name(self, node: Node) -> str:
+        """Return the name of the node in the text."""
+        return self.scope.nodes[node.id]
+
+    def register(self, node: Node) -> str:
+        """Return the declaration of a scalar that starts as zero."""
+        zero = "{0}" if node.dtype.kind == "c" else self.dialect.literal(0, node.dtype)
+        return f"{self.ctype(node)} {self.name(node)} = {zero};"
+
+    def opening(self) -> Iterator[str]:
+        """Yield the declarations that come before the first statement."""
+        for node in self.registers:
+            yield self.register(node)
+        for node in self.memory.stack:
+            if node.id not in self.vectors.held:
+                yield from self._on_stack(node)
+        for buffer in self.memory.arena:
+            if buffer.zeroed and buffer.node.static_shape is not None:
+                yield f"memset({self.name(buffer.node)}, 0, {buffer.node.bytes});"
+        for node in self.growing:
+            yield f"{self.ctype(node)} *{self.name(node)} = NULL;"
+        for name in self.rooms.values():
+            yield f"int64_t {name} = 0;"
+        for node in self.arguments:
+            if node.id in self.homes:
+                yield f"{self.ctype(node)} *const {self.homes[node.id]} = {self.name(node)};"
+        if self.chains:
+            yield "void *chain = NULL;"
+        if self.frees:
+            yield "int status = 0;"
+
+    def closing(self) -> Iterator[str]:
+        """Yield what comes after the last statement: arrays brought home, memory freed."""
+        yield from self._settled()
+        for node in self.program.results:
+            if node.id in self.blocks:
+                yield from self._handed(node)
+        if not self.frees:
+            yield "return 0;"
+            return
+        yield "done:"
+        for node in self.growing:
+            if node.id in self.rooms:
+                yield f"free({self.name(node)});"
+        if self.chains:
+            yield "unchained(chain);"
+        yield "return status;"
+
+    def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
+        """Yield the number of a fault: the first that is met is the first in the program."""
+        yield f"fault[0] = {number};"
+
+    def leaving(self, status: int | str) -> Iterator[str]:
+        """Yield the way out of the function, through the label if there is something to free."""
+        yield from way_out(status, self.frees)
+
+    def printing(self, number: int, slots: int) -> Iterator[str]:
+        """Yield the room for the record of a print."""
+        yield f"int64_t printed[{slots}] = {{{number}}};"
+
+    def printed(self, number: int) -> Iterator[str]:
+        """Yield how the caller is shown it."""
+        yield f"show({number}, printed);"
+
+    def meeting(self, later: int) -> Iterator[str]:
+        """Yield nothing: there is one thread."""
+        yield from ()
+
+    def coming_last(self) -> str:
+        """Return no test: there is one block."""
+        return ""
+
+    def head(self, faults: bool, shows: bool, asks: bool = False) -> str:
+        """Return the head of the body function: every array by its name, and what it reports to."""
+        parameters = [*self._parameters()]
+        if faults:
+            parameters.append("int64_t *fault")
+        if shows:
+            parameters.append("void (*show)(int64_t, const int64_t *)")
+        if asks:
+            parameters.append(f"const shared_run *{LIBRARY}")
+        parameters += [
+            f"const int64_t {self.scope.symbols[symbol]}" for symbol, _, _ in self.memory.sizes
+        ]
+        return f"{self.dialect.function} int {self.function}({', '.join(parameters) or 'void'})"
+
+    def within(self) -> Iterator[Held]:
+        """Yield everything that has a name where the text is now, but temporaries of threads."""
+        apart, sharing = {node.id for node in self.privates}, self.memory.sharing()
+        apart |= self.vectors.held.keys()
+        arena = (buffer.node for buffer in self.memory.arena)
+        for node in dict.fromkeys((*self.arguments, *self.program.locals, *arena)):
+            if node.id not in apart:
+                name, ctype = self.name(node), self.ctype(node)
+                if node.id in self.scope.by_value:
+                    yield Held(name, f"{ctype} {name}", f"const {ctype} {name}")
+                else:
+                    const, star = self._pointing(node, sharing, exchanges=False)
+                    yield Held(name, f"{const}{ctype} *{name}", f"{const}{ctype} {star}{name}")
+        for name in self.scope.symbols.values():
+            yield Held(name, f"int64_t {name}", f"const int64_t {name}")
+        yield Held(LIBRARY, f"const shared_run *{LIBRARY}", f"const shared_run *const {LIBRARY}")
+
+    def _pointing(
+        self, node: Node, sharing: frozenset[int], exchanges: bool = True
+    ) -> tuple[str, str]:
+        """Return what stands before and after the type of a pointer to a node's elements, in code
+        that exchanges arrays or, as the rounds that threads share, does not."""
+        if exchanges and node.id in self.exchanged:
+            return "", "*"
+        written = {p.node.id: p.written for p in self.program.parameters}
+        const = "" if written.get(node.id, True) else "const "
+        alone = node.id not in sharing
+        return const, f"*{self.dialect.restrict} " if alone else "*"
+
+    def _parameters(self) -> Iterator[str]:
+        sharing = self.memory.sharing()
+        for node in self.arguments:
+            name, ctype = self.name(node), self.ctype(node)
+            if node.id in self.blocks:
+                yield f"int64_t *{self.blocks[node.id]}"
+            elif node.id in self.scope.by_value:
+                yield f"const {ctype} {name}"
+            else:
+                const, star = self._pointing(node, sharing)
+                yield f"{const}{ctype} {star}{name}"
+        for buffer in self.memory.arena:
+            const, star = self._pointing(buffer.node, sharing)
+            yield f"{const}{self.ctype(buffer.node)} {star}{self.name(buffer.node)}"
+
+    def _on_stack(self, node: Node) -> Iterator[str]:
+        count = max(1, node.bytes // node.dtype.itemsize)
+        name = self.homes.get(node.id, self.name(node))
+        zero = "" if node.purpose else " = {0}"
+        yield f"{self.dialect.array(node.dtype, name, count)}{zero};"
+        if node.id in self.homes:
+            yield f"{self.ctype(node)} *{self.name(node)} = {name};"
+
+    def _settled(self) -> Iterator[str]:
+        """Yield the copies that bring the caller's arrays home; several may stand in a ring."""
+        moved = [node for node in self.arguments if node.id in self.homes]
+        if len(moved) == 1:
+            (node,) = moved
+            home = self.homes[node.id]
+            yield f"if ({self.name(node)} != {home}) {{"
+            yield f"    memcpy({home}, {self.name(node)}, {node.bytes});"
+            yield "}"
+        elif moved:
+            for node, kept in zip(moved, self._homecoming(), strict=True):
+                yield f"memcpy({self.name(kept)}, {self.name(node)}, {node.bytes});"
+            for node, kept in zip(moved, self._homecoming(), strict=True):
+                yield f"memcpy({self.homes[node.id]}, {self.name(kept)}, {node.bytes});"
+
+    def _homecoming(self) -> list[Node]:
+        """Return the buffers through which arrays of the caller that moved come home."""
+        own = {node.id for node in self.program.locals}
+        return [buffer.node for buffer in self.memory.arena if buffer.node.id not in own]
+
+    def _missing(self, test: str, total: str) -> Iterator[str]:
+        """Yield the way out where memory was refused."""
+        yield f"if (!{test}) {{"
+        yield f"    fault[0] = {total};"
+        yield from (f"    {line}" for line in self.leaving(2))
+        yield "}"
+
+    def _handed(self, node: Node) -> Iterator[str]:
+        """Yield how a result of run-time shape reaches the caller, who frees it."""
+        name, block = self.name(node), self.blocks[node.id]
+        if node.id not in self.exchanged:
+            yield f"{block}[0] = (int64_t)(intptr_t){name};"
+            yield f"{name} = NULL;"
+            return
+        total = str(node.dtype.itemsize)
+        for axis in range(1, node.rank + 1):
+            total = f"bytes_of({total}, {block}[{axis}])"
+        copy = self.names.fresh(f"{name}_copy")
+        yield f"void *const {copy} = zeroed({total});"
+        yield from self._missing(copy, total)
+        yield f"if ({name}) memcpy({copy}, {name}, (size_t){total});"
+        yield f"{block}[0] = (int64_t)(intptr_t){copy};"
+
+
+def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
+    """Return the frame of a program: every name chosen, every local given its storage."""
+    names = Names(prelude.is_piece)
+    function = names.fresh(f"{program.name}_body")
+    moving = exchanged(program)
+    parameters = tuple(p.node for p in program.parameters)
+    returning = tuple(p.node for p in program.parameters if p.returns)
+    memory = placement.memory
+    nodes = (*parameters, *program.results, *program.locals, *(b.node for b in memory.arena))
+    by_id: dict[int, str] = {}
+    for node in nodes:
+        if node.id not in by_id:
+            by_id[node.id] = names.fresh(node.label)
+    registers = tuple(n for n in program.locals if placement[n].where == "register")
+    privates = tuple(n for n in program.locals if placement[n].where == "private")
+    values = [p.node for p in program.parameters if p.node.rank == 0 and not p.written]
+    values += [node for node in privates if not node.rank]
+    by_value = frozenset(n.id for n in (*registers, *values) if n.id not in moving)
+    growing = [*memory.growing, *(n for n in program.results if _is_late(n, program))]
+    late = frozenset(node.id for node in growing)
+    storage = storage_of(program, by_value, late) if placement.picks else None
+    scope = Scope(dialect, by_id, by_value, {}, storage, alternates=alternates(program))
+    for symbol, _, _ in memory.sizes:
+        scope.symbols[symbol] = names.fresh(symbol.name)
+    return Frame(
+        dialect, program, scope, names, function, moving,
+        rooms={n.id: names.fresh(f"{by_id[n.id]}_room") for n in growing if n.id not in moving},
+        blocks={n.id: names.fresh(f"{by_id[n.id]}_out") for n in program.results if n in growing},
+        homes={
+            n.id: names.fresh(f"{by_id[n.id]}_home")
+            for n in (*memory.stack, *returning, *program.results) if n.id in moving - late
+        },
+        registers=registers, privates=privates,
+        memory=memory,
+        vectors=plan_of(program, placement.vector_bits, storage.data if storage else frozenset()),
+        polls=placement.polls,
+    )  # fmt: skip
+
+
+def way_out(status: int | str, frees: bool) -> tuple[str, ...]:
+    """Return the lines that end a function, through its label if there is something to free."""
+    return (f"status = {status};", "goto done;") if frees else (f"return {status};",)
+
+
+def _is_late(node: Node, program: Program) -> bool:
+    return node.static_shape is None and node.id not in program.sized

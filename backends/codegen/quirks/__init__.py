@@ -1,0 +1,1 @@
+"""What works around single compilers: one file for each kind of fault."""

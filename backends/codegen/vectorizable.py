@@ -1,0 +1,225 @@
+"""What a loop over lanes does, and whether each of its statements can be one on vectors.
+
+Values are of numbers; tests are masks, whose lanes have all bits set where they hold. A choice
+computes both sides: of a test of floats, or of data that says nothing of indices, neither side can
+be left out because it reads outside of an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import field
+from typing import NamedTuple
+
+from ...base.dataclass import dataclass
+from ...lowering.analysis.reductions import start_of
+from ...lowering.analysis.subscripts import stride
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Access
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Select,
+    reads,
+    walk,
+)
+from ...lowering.ir.indexing import Symbol, var
+from ...lowering.ir.loops import Comment, Stmt, Store, Update
+from ...lowering.ir.node import Node
+from ...lowering.ir.walk import free_symbols
+from .operator_forms import behind_zero, is_zero_product
+from .speculation import is_about_data
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
+COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+LOGIC = {"bitand": "&", "bitor": "|", "bitxor": "^", "and": "&", "or": "|"}
+_KNOWN = frozenset((*INFIX, "max", "min", "fma"))
+"""What is done to all lanes at once, by an operator or by a function of the prelude."""
+_REALS = (dtypes.float32, dtypes.float64)
+_TRUE, _FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
+
+
+class Bound(NamedTuple):
+    """A test of a lane: whether it stands before some number."""
+
+    terms: Expr
+    offset: int
+
+    def left(self, first: int) -> int | None:
+        """Return how many lanes pass from the first one of a vector on, None if the run says."""
+        known = self.terms.value if isinstance(self.terms, Const) else None
+        return known - self.offset - first if isinstance(known, int) else None
+
+
+@dataclass(slots=True)
+class Shape:
+    """What a loop over lanes does, statement by statement."""
+
+    lane: Symbol
+    data: AbstractSet[int] = frozenset()
+    """The ids of arrays whose elements say nothing of indices."""
+    bits: set[int] = field(default_factory=set)
+    """The sizes of the types of what differs from lane to lane."""
+    named: set[int] = field(default_factory=set)
+    """The ids of scalars that have a value for each lane."""
+
+    def fits(self, stmt: Stmt) -> bool:
+        """Whether a statement can be one on vectors; it is noted."""
+        match stmt:
+            case Comment():
+                return True
+            case Store(Access(node, ()), value):
+                self.note(stmt)
+                return self.is_real(node.dtype) and self.can(value)
+            case Store(Access(node, index), value) if is_counted(node):
+                return self.step(node, index) == 1 and not self.varies(value)
+            case Store(Access(node, index), value):
+                return self.is_real(node.dtype) and self.step(node, index) == 1 and self.can(value)
+            case Update(Access(node, index), op, value, None) if is_counted(node):
+                return (
+                    op.name == "add"
+                    and self.step(node, index) == 1
+                    and self.counts(value, node.dtype)
+                )
+            case Update(Access(node, index), op, value, None) if op.name in _KNOWN:
+                return self.is_real(node.dtype) and self.step(node, index) == 1 and self.can(value)
+            case _:
+                return False
+
+    def note(self, stmt: Stmt) -> None:
+        """Note what a statement that fits makes, without a look at whether it does."""
+        if isinstance(stmt, Store) and not stmt.access.index:
+            self.named.add(stmt.access.node.id)
+
+    def is_real(self, dtype: DType) -> bool:
+        """Whether it is a type of vectors of floats; it is noted."""
+        self.bits.add(dtype.bits)
+        return dtype in _REALS
+
+    def counts(self, value: Expr, dtype: DType) -> bool:
+        """Whether it is 1 where a test holds and 0 elsewhere, or other counts."""
+        self.bits.add(dtype.bits)
+        match value:
+            case Read(node, index) if node.dtype is dtype:
+                return is_counted(node) and self.step(node, index) == 1
+            case Cast(test) if test.dtype is dtypes.bool_:
+                return is_about_data(test, self.data) and self.is_mask(test)
+            case _:
+                return False
+
+    def can(self, expr: Expr) -> bool:
+        """Whether an expression is of one value for all lanes, or one of vectors."""
+        if not self.varies(expr):
+            return True
+        match expr:
+            case Read(node, ()):
+                return True
+            case Read(node, index):
+                return self.is_real(node.dtype) and self.step(node, index) == 1
+            case Apply(op, args, dtype) if op.name in _KNOWN:
+                return (
+                    self.is_real(dtype)
+                    and behind_zero(expr) is None
+                    and not is_zero_product(expr)
+                    and all(arg.dtype is dtype and self.can(arg) for arg in args)
+                )
+            case Cast(value, dtype):
+                wider = value.dtype is dtypes.float32 and dtype is dtypes.float64
+                return wider and self.is_real(dtype) and self.can(value)
+            case Select(test, yes, no) if self.bound(test) is not None:
+                plain = not any(isinstance(part, Select) for part in walk(yes))
+                return plain and self.is_real(expr.dtype) and self.can(yes) and self.can(no)
+            case Select(test, yes, no):
+                return (
+                    self.is_real(expr.dtype) and is_about_data(test, self.data)
+                    and self.is_mask(test) and self.can(yes) and self.can(no)
+                )  # fmt: skip
+            case _:
+                return False
+
+    def bound(self, test: Expr) -> Bound | None:
+        """Return which lanes, the first ones, a test of the lane alone is for; None of others.
+
+        Where it does not hold nothing may be read, so a value there has no choices of its own.
+        """
+        match test:
+            case Apply(op, (Position(at), (Const() | Read(_, ())) as count)) if op.name == "lt":
+                offset = (at - var(self.lane)).constant
+                return None if offset is None else Bound(count, offset)
+            case _:
+                return None
+
+    def changes(self, stmt: Stmt, first: int) -> bool:
+        """Whether lanes from that one on get more than what changes nothing."""
+        match stmt:
+            case Comment():
+                return False
+            case Store(Access(_, ()), Select(test)):
+                pass
+            case Update(Access(node), op, Select(test, _, Const(other))):
+                if repr(other) != repr(start_of(op, node)):
+                    return True
+            case Store(access, Apply(op, (Select(test, _, Const(a)), Select(), Read() as old))):
+                same = access == Access(old.node, old.index)
+                if not same or op.name != "fma" or repr(a) != "-0.0":
+                    return True
+            case _:
+                return True
+        bound = self.bound(test)
+        left = None if bound is None else bound.left(first)
+        return left is None or left > 0
+
+    def is_mask(self, test: Expr) -> bool:
+        """Whether a test that varies compares vectors, or joins such tests."""
+        if not self.varies(test):
+            return False
+        match test:
+            case Apply(op, args) if op.name in COMPARED and args[0].dtype is args[1].dtype:
+                return all(self.compares(arg) for arg in args)
+            case Apply(op, args) if op.name in LOGIC or op.name == "logical_not":
+                return all(arg.dtype is dtypes.bool_ and self.is_mask(arg) for arg in args)
+            case Select(first, yes, no) if test.dtype is dtypes.bool_:
+                other = no if yes == _TRUE else yes if no == _FALSE else None
+                return other is not None and self.is_mask(first) and self.is_mask(other)
+            case Read(node, index) if index and node.dtype is dtypes.bool_:
+                return self.step(node, index) == 1
+            case _:
+                return False
+
+    def compares(self, expr: Expr) -> bool:
+        """Whether vectors may be compared with an expression."""
+        if expr.dtype in _REALS:
+            return self.can(expr)
+        self.bits.add(expr.dtype.bits)
+        plain = expr.dtype.kind in "iu" and expr.dtype.bits >= 32
+        if not self.varies(expr):
+            return plain
+        return plain and isinstance(expr, Read) and self.step(expr.node, expr.index) == 1
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether an expression may have another value in each lane."""
+        named = any(not read.index and read.node.id in self.named for read in reads(expr))
+        return named or self.lane in free_symbols(expr)
+
+    def step(self, node: Node, index: tuple[Index, ...]) -> int | None:
+        """Return how far apart neighbouring lanes are in an array, None where that is unclear."""
+        if any(isinstance(at, Dynamic) and self.varies(at.value) for at in index):
+            return None
+        return stride(node, index, self.lane)
+
+
+def is_counted(node: Node) -> bool:
+    """Whether lanes are whole numbers that vectors can add up."""
+    return node.purpose == "lanes" and node.dtype.kind in "iu" and node.dtype.bits >= 32
+
+
+def joined(test: Select) -> tuple[str, Expr]:
+    """Return the operator of a choice between truth values, and its other side."""
+    return ("|", test.no) if test.yes == _TRUE else ("&", test.yes)

@@ -1,0 +1,172 @@
+"""Devices in use: their streams, what waits for what on them, and what goes wrong there."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
+from ..interface import Array
+from .driver_protocol import Context, DriverError, Handle, Properties
+from .memory_pool import Pool
+from .staging import Staging, Transfers
+
+
+class Opened:
+    """A device in use. Any number of threads may use it at once.
+
+    Plain calls share one stream, so that they are in order by themselves: what one of them makes,
+    and the memory that it gives back, the next can use without waiting.
+    """
+
+    def __init__(self, context: Context, properties: Properties, ordinal: int) -> None:
+        self.context = context
+        self.properties = properties
+        self.ordinal = ordinal
+        self._lock = threading.RLock()
+        self._plain: Handle | None = None
+        self._events: dict[int, tuple[Handle, Handle]] = {}
+        """Each stream with its event: of the latest point that somebody asked for."""
+        self.spare: list[Handle] = []
+        """Streams that nobody queues work on any more; a finalizer may add to them anywhere."""
+        self._unsettled: dict[str, None] = {}
+        """The names of what was queued and not waited for, since the device was last idle."""
+        self.lost = False
+        """Whether this process is a fork of the one that uses it."""
+        self.pool = Pool(context, self.name, self.after)
+        self.staging = Staging(context)
+
+    @property
+    def name(self) -> str:
+        """The name it is asked for by: `cuda:0`."""
+        return f"cuda:{self.ordinal}"
+
+    def stream(self) -> Handle:
+        """Return a stream with an event of its own: a spare one that is done, or else a new one.
+
+        Streams are kept, since memory that they used last is known by them.
+        """
+        with self._lock:
+            for one in list(self.spare):
+                if self.is_idle(one):
+                    self.spare.remove(one)
+                    return one
+            stream, event = self.context.stream(), self.context.event()
+            self._events[id(stream)] = stream, event
+            return stream
+
+    @property
+    def plain(self) -> Handle:
+        """The stream of plain calls."""
+        with self._lock:
+            if self._plain is None:
+                self._plain = self.stream()
+            return self._plain
+
+    @contextmanager
+    def working(
+        self, name: str, span: Span = NOWHERE, stream: Handle | None = None
+    ) -> Iterator[Handle]:
+        """Give a stream to run something of that name; raises CD0884 where the device fails, and
+        CD0882 in a forked process."""
+        if self.lost:
+            raise forked()
+        try:
+            yield self.plain if stream is None else stream
+        except DriverError as why:
+            raise self.failed(name, why, span) from None
+
+    def failed(self, name: str, why: DriverError, span: Span = NOWHERE) -> CdBackendError:
+        """Return the error CD0884 of something that failed, or of what nobody waited for."""
+        if self.lost:  # in the parent a thread may hold the lock
+            return forked()
+        with self._lock:
+            others = [f"`{one}`" for one in self._unsettled if one != name]
+            self._unsettled.clear()
+        return failed(name, self.name, why, span, others)
+
+    def unsettled(self, name: str) -> None:
+        """Note that something of that name is queued, and that nobody waits for it."""
+        with self._lock:
+            self._unsettled[name] = None
+
+    def wait(self, stream: Handle) -> None:
+        """Return when everything queued on a stream is done."""
+        _, event = self._events[id(stream)]
+        with self._lock:
+            self.context.record(event, stream)
+            told = list(self._unsettled)
+        self.context.synchronize(event)
+        if stream is self._plain:
+            with self._lock:
+                for name in told:
+                    self._unsettled.pop(name, None)
+
+    def is_idle(self, stream: Handle) -> bool:
+        """Whether everything queued on a stream is done."""
+        _, event = self._events[id(stream)]
+        with self._lock:
+            self.context.record(event, stream)
+            return self.context.query(event)
+
+    def after(self, stream: Handle, other: Handle) -> None:
+        """Let a stream wait for what is queued so far on another one; the host does not wait."""
+        if stream is not other:
+            _, event = self._events[id(other)]
+            with self._lock:
+                self.context.record(event, other)
+                self.context.wait(stream, event)
+
+    # ------------------------------------------------------------------------- copies
+
+    def transfers(self, stream: Handle) -> Transfers:
+        """Return what copies between the host and the device in the order of a stream."""
+        return Transfers(self.staging, stream, lambda: self.wait(stream))
+
+    def upload(self, address: int, array: Array, stream: Handle) -> None:
+        """Queue a copy of an array in C order to the device."""
+        if array.nbytes:
+            self.context.upload(address, array, stream)
+
+    def download(self, array: Array, address: int, stream: Handle) -> None:
+        """Queue a copy from the device into an array in C order."""
+        if array.nbytes:
+            self.context.download(array, address, stream)
+
+    def copy(self, address: int, source: int, size: int, stream: Handle) -> None:
+        """Queue a copy within the device."""
+        if size:
+            self.context.copy(address, source, size, stream)
+
+    def show(self, text: str) -> None:
+        """Print text where Python prints now."""
+        sys.stdout.write(text)
+
+
+def unusable(message: str, help_: str) -> CdBackendError:
+    """Return the error CD0882 of no device that can be used here."""
+    return CdBackendError(Diagnostic("CD0882", message, helps=(help_, 'backend="cc" needs none')))
+
+
+def forked() -> CdBackendError:
+    """Return the error CD0882 of a process that was forked."""
+    return unusable(
+        "a forked process cannot use the devices of its parent",
+        'start processes with `multiprocessing.get_context("spawn")`',
+    )
+
+
+def failed(
+    name: str, device: str, why: DriverError, span: Span = NOWHERE, others: list[str] | None = None
+) -> CdBackendError:
+    """Return the error CD0884 of a device that failed."""
+    message = f"`{name}` failed on {device}: {why}"
+    notes = (f"before it, and not waited for: {', '.join(others)}",) if others else ()
+    labels = () if span is NOWHERE else (Label(span),)
+    helps = (
+        'run it with `backend="cc"`: what is wrong with the function shows there, too',
+        "a device that has failed once may refuse everything until the process starts again",
+    )
+    return CdBackendError(Diagnostic("CD0884", message, labels, notes, helps))

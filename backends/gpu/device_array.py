@@ -1,0 +1,316 @@
+"""Arrays in the memory of devices: what calls return, and what other packages hand to them.
+
+    Placed                  an array of whatever package, where it is and how it lies
+    DeviceArray             ours: other packages read it without a copy, NumPy by one
+
+Who uses an array of another package waits for its work by that package's stream, and has that
+stream wait in turn. Where no stream is known, the whole device is waited for, before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdValueError, Diagnostic
+from ...base.finalizers import when_gone
+from ...base.lazy_import import Later
+from ...lowering.ir import dtypes
+
+if TYPE_CHECKING:
+    from ..interface import Array
+    from . import dlpack
+    from .driver_protocol import Handle
+else:
+    dlpack = Later(".dlpack", __package__)
+
+CPU, CUDA, MANAGED = 1, 2, 13
+"""Kinds of devices of DLPack: the host, a GPU, memory that both see."""
+LEGACY = 1
+"""The number of the stream that waits for all others but those that say otherwise."""
+
+Order = int | Literal["done", "legacy", "unknown"]
+"""Where others may have queued work on an array: on the stream of a number and always there,
+nowhere, on the legacy stream and later anywhere, or anywhere."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """An array of whatever package on a device. `strides` are in elements, None for C order."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    ordinal: int | None
+    """The number of the device; None where the package does not say, and the driver is asked."""
+    strides: tuple[int, ...] | None
+    writable: bool
+    order: Order
+    given: Any
+    """The object that the caller has."""
+    holder: object = None
+    """Keeps the memory alive."""
+    whole: bool = True
+    """Whether elements are whole elements apart; if not, nothing can use it as it lies."""
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def reach(self) -> int:
+        """Bytes from the lowest element to the end of the highest one."""
+        low, high = reach(self.shape, self.strides)
+        return (high - low) * self.itemsize
+
+    @property
+    def shadow(self) -> Array:
+        """An array of NumPy's at the same address, to compare places; nobody reads it."""
+        if not self.size:
+            return np.empty(self.shape, self.dtype)
+        strides = c_strides(self.shape) if self.strides is None else self.strides
+        interface = {
+            "data": (self.address, True), "shape": self.shape, "version": 3,
+            "strides": tuple(step * self.itemsize for step in strides),
+            "typestr": self.dtype.str,
+        }  # fmt: skip
+        return np.asarray(_Place(interface))
+
+
+class _Place:
+    """An address for NumPy."""
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+
+
+class DeviceArray:
+    """An array on a device that belongs to the array language: what a call returned.
+
+    CuPy, PyTorch, Numba and JAX take it without a copy (`cupy.asarray`, `torch.as_tensor`,
+    `torch.from_dlpack`, ...); `numpy()` and `np.asarray` copy it to the host.
+    """
+
+    def __init__(
+        self, opened: Any, address: int, shape: Sequence[int], dtype: Any, stream: Handle,
+        base: Any = None, strides: tuple[int, ...] | None = None, writable: bool = True,
+    ) -> None:  # fmt: skip
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self.address, self.strides, self.writable = address, strides, writable
+        self._opened, self._stream, self._base = opened, stream, base
+        self._loan = [False] if base is None else getattr(base, "_loan", [True])
+        self._owned = None
+        """Goes when nobody can use the array any more: its memory is given back then."""
+        if base is None:
+            self._owned = when_gone(_back, opened, address, stream, self._loan)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * int(self.dtype.itemsize)
+
+    @property
+    def device(self) -> str:
+        """The device that has it: `cuda:0`."""
+        return str(self._opened.name)
+
+    @property
+    def on_device(self) -> Placed:
+        """The array as calls see it. What others have been given may be written by them."""
+        order: Order = "unknown" if self._loan[0] else self._opened.context.number(self._stream)
+        return Placed(
+            self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
+            self.writable, order, self, self,
+        )  # fmt: skip
+
+    @property
+    def home(self) -> tuple[Any, Handle]:
+        """The device in use and the stream of its work."""
+        return self._opened, self._stream
+
+    @property
+    def settled(self) -> Placed:
+        """The array for who has waited for all that is queued on it, and will wait again."""
+        return Placed(
+            self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
+            self.writable, "done", self, self,
+        )  # fmt: skip
+
+    def take_from(self, other: DeviceArray, what: str = "a copy") -> None:
+        """Copy the elements of another array of the shape, in C order, and wait for that."""
+        there, stream = other._opened, self._stream
+        with self._opened.working(what):
+            if there is self._opened:
+                there.copy(self.address, other.address, self.nbytes, stream)
+            else:
+                ends = self.address, other.address, self.nbytes
+                self._opened.context.copy_from(there.context, *ends, stream)
+            self._opened.wait(stream)
+
+    def copy(self) -> DeviceArray:
+        """Return a copy on the device that lies as this one does, when all work on it is done."""
+        low, high = reach(self.shape, self.strides)
+        size, opened, stream = self.dtype.itemsize, self._opened, self._stream
+        with opened.working("a copy"):
+            opened.context.finish()
+            address = opened.pool.take((high - low) * size, "a copy", opened.name, stream)
+            whole = DeviceArray(opened, address, (high - low,), self.dtype, stream)
+            opened.copy(address, self.address + low * size, whole.nbytes, stream)
+            opened.wait(stream)
+        return DeviceArray(
+            opened, address - low * size, self.shape, self.dtype, stream, whole, self.strides,
+        )  # fmt: skip
+
+    def __copy__(self) -> DeviceArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> DeviceArray:
+        return self.copy()
+
+    def numpy(self) -> Array:
+        """Return a copy on the host, when it has been computed; raises CD0884 where that failed."""
+        with self._opened.working("a copy to the host"):
+            if self._loan[0]:
+                self._opened.context.finish()
+            return np.array(self._copied(), order="C")
+
+    def _copied(self) -> Array:
+        """Return the elements in an array of the host that lies as this one does."""
+        if self.strides is None or not self.size:
+            whole = np.empty(self.shape, self.dtype)
+            self._read(whole, self.address)
+            return whole
+        low, high = reach(self.shape, self.strides)
+        held, size = np.empty(high - low, self.dtype), self.dtype.itemsize
+        self._read(held, self.address + low * size)
+        steps = tuple(step * size for step in self.strides)
+        return np.lib.stride_tricks.as_strided(held[-low:], self.shape, steps)
+
+    def _read(self, target: Array, address: int) -> None:
+        self._opened.download(target, address, self._stream)
+        self._opened.wait(self._stream)
+
+    def viewed(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceArray:
+        """Return a view: its first element, shape and strides, all in elements of this one."""
+        steps = None if strides == c_strides(shape) or 0 in shape else strides
+        return DeviceArray(
+            self._opened, self.address + offset * self.dtype.itemsize, shape, self.dtype,
+            self._stream, self, steps,
+        )  # fmt: skip
+
+    def part(self, name: str) -> DeviceArray:
+        """Return the `real` or `imag` of complex elements as a view."""
+        found = dtypes.from_numpy(self.dtype)
+        assert found is not None and found.kind == "c", "only complex numbers have parts"
+        steps = c_strides(self.shape) if self.strides is None else self.strides
+        half = found.real.itemsize
+        return DeviceArray(
+            self._opened, self.address + half * (name == "imag"), self.shape, found.real.numpy,
+            self._stream, self, tuple(2 * step for step in steps), self.writable,
+        )  # fmt: skip
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            message = "an array of a device has to be copied to the host, and `copy=False` forbids"
+            raise CdValueError(Diagnostic("CD0886", message, helps=("write `x.numpy()`",)))
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.dtype.kind == "V" or self.dtype.name == "bfloat16":
+            raise AttributeError("the interface has no bfloat16: DLPack has")
+        self._loan[0] = True
+        # PyTorch looks at no stream, and works on the default one, which then waits for ours
+        self._opened.context.lead(LEGACY, self._stream)
+        size = self.dtype.itemsize
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.address if self.size else 0, not self.writable),
+            "strides": None if self.strides is None else tuple(n * size for n in self.strides),
+            "stream": self._opened.context.number(self._stream),
+            "version": 3,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self._opened.ordinal
+
+    def __dlpack__(
+        self, *, stream: int | None = None, max_version: Any = None, dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        if dl_device is not None and tuple(dl_device) == (CPU, 0):
+            return self.numpy().__dlpack__()
+        device = self.__dlpack_device__()
+        if copy or not self.writable or dl_device not in (None, device):
+            raise BufferError("the array is given as it is, on its device, to be written, too")
+        self._loan[0] = True
+        if stream != -1:
+            with self._opened.working("an array that another package takes"):
+                self._opened.context.lead(LEGACY if stream is None else stream, self._stream)
+        steps = c_strides(self.shape) if self.strides is None else self.strides
+        return dlpack.capsule(self, self.address, device, self.shape, steps, self.dtype)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a number has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"{self.numpy()!r} on {self.device}"
+
+
+def _back(opened: Any, address: int, stream: Handle, loan: list[bool]) -> None:
+    opened.pool.returned(address, stream, loan[0])
+
+
+def reach(shape: Sequence[int], strides: Sequence[int] | None) -> tuple[int, int]:
+    """Return where the lowest element is and where the highest one ends, seen from the first.
+
+    >>> reach((3, 2), (-4, 1)), reach((3, 0), None)
+    ((-8, 2), (0, 0))
+    """
+    if 0 in shape:
+        return 0, 0
+    steps = c_strides(shape) if strides is None else strides
+    ends = [(n - 1) * step for n, step in zip(shape, steps, strict=True)]
+    return sum(min(0, one) for one in ends), sum(max(0, one) for one in ends) + 1
+
+
+def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides in elements of an array in C order."""
+    steps, step = [], 1
+    for extent in reversed(shape):
+        steps.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(steps))

@@ -1,0 +1,82 @@
+"""What a procedure becomes: code for each backend and choice of settings, made when asked for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from ...base import settings
+from ...base.dataclass import dataclass
+from ...base.settings import Settings
+from ...lowering.analysis.accesses import Accesses, accesses
+from ...lowering.ir.assignments import Procedure
+from ...lowering.lower import lower
+from .state import RUNTIME
+
+if TYPE_CHECKING:
+    from ..interface import Code
+
+
+@dataclass(eq=False)
+class Codes:
+    """What a procedure becomes: made when it is first asked for, and kept for each backend and
+    choice of settings."""
+
+    procedure: Procedure
+    record: Callable[[Any, str], Any]
+    """Makes the code that records what is wanted, for a backend."""
+    _recordings: dict[tuple[Any, str, Settings], Any] = field(default_factory=dict)
+    _made: dict[tuple[str, Settings], Code] = field(default_factory=dict)
+    _derived: dict[object, Codes] = field(default_factory=dict)
+
+    def on(self, backend: str) -> Code:
+        """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
+        if not self.has(backend):
+            self.keep(backend, RUNTIME.compile(self.procedure, backend))
+        return self._made[backend, settings.current()]
+
+    def has(self, backend: str) -> bool:
+        """Whether there is code for a backend under the settings that hold now."""
+        return (backend, settings.current()) in self._made
+
+    def keep(self, backend: str, code: Code) -> None:
+        """Keep code that was made for a backend now, unless there is some already."""
+        self._made.setdefault((backend, settings.current()), code)
+
+    def derived(self, how: object, made: Callable[[], Codes]) -> Codes:
+        """Return what becomes of another procedure that was made of this one, kept by how."""
+        if how not in self._derived:
+            self._derived[how] = made()
+        return self._derived[how]
+
+    def recording(self, wanted: Any, backend: str) -> Any:
+        """Return the code that records what is wanted, for a backend; made when first asked for.
+
+        Raises as compiling does.
+        """
+        key = wanted, backend, settings.current()
+        if key not in self._recordings:
+            self._recordings[key] = self.record(wanted, backend)
+        return self._recordings[key]
+
+    @functools.cached_property
+    def accesses(self) -> Accesses:
+        """What it reads and writes, and in which order."""
+        kernels = lower(self.procedure).kernels
+        return accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
+
+    @functools.cached_property
+    def read(self) -> frozenset[int]:
+        """The positions of the parameters of which a call reads what they hold before it."""
+        nodes = enumerate(parameter.node for parameter in self.procedure.parameters)
+        return frozenset(at for at, node in nodes if self.accesses.is_input(node))
+
+    @functools.cached_property
+    def needed(self) -> frozenset[int]:
+        """The positions of the parameters whose contents before a call matter."""
+        found, parameters = self.accesses, enumerate(self.procedure.parameters)
+        return self.read.union(
+            at for at, one in parameters if one.written and not found.is_overwritten(one.node)
+        )

@@ -1,0 +1,75 @@
+"""What was asked of a tensor's memory, and where in the user's program that stands."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from types import FrameType
+
+from ...base.diagnostic import CdTypeError, Diagnostic, Label, Source, Span
+from ...lowering.ir.memory_mode import (
+    HOSTED_CONSTANT,
+    LOCAL,
+    VIRTUAL,
+    Decision,
+    Request,
+    join,
+    mode_named,
+)
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def asked_of(label: str, memory: str | None, is_constant: bool, has_value: bool) -> Decision | None:
+    """Return the request that a tensor is made with, None where everything is left open.
+
+    Raises CdValueError CD0573 for a mode that is none, CdTypeError CD0571 or CD0575 where the
+    tensor cannot be constant, or have a value, in that mode.
+    """
+    here = _caller()
+    if memory is None:
+        constant = Request(HOSTED_CONSTANT, f"`{label}` was made with constant=True", here)
+        return join(None, constant) if is_constant else None
+    mode = mode_named(memory, here)
+    asked = join(None, Request(mode, f"`{label}` was made with memory={memory!r}", here))
+    if is_constant:
+        asked = join(asked, Request(HOSTED_CONSTANT, "it is constant", here), f"tensor `{label}`")
+    if is_fleeting(asked) and has_value:
+        raise CdTypeError(
+            Diagnostic(
+                "CD0575", f"tensor `{label}` is {mode}: it has no array that `init` could fill",
+                (Label(here, f"asks for {mode}"),),
+                helps=("leave out `init`: it is zeros at the start of every call",),
+            )
+        )  # fmt: skip
+    return asked
+
+
+def is_fleeting(asked: Decision | None) -> bool:
+    """Return whether a tensor has an array during calls at most."""
+    return asked is not None and asked.mode in (VIRTUAL, LOCAL)
+
+
+def not_there(label: str, asked: Decision) -> CdTypeError:
+    """Return the error CD0575 of reading or writing, on the host, what has no array there."""
+    return CdTypeError(
+        Diagnostic(
+            "CD0575", f"tensor `{label}` is {asked.mode}: between calls it has no array",
+            (Label(asked.requests[-1].span, f"asks for {asked.mode}"),),
+            helps=(
+                "make it without `memory=`, or have the function write what you want to see to "
+                "another array",
+            ),
+        )
+    )  # fmt: skip
+
+
+def _caller() -> Span:
+    """Return the line of the program that called the package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+        frame = frame.f_back
+    name, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("?", 1)
+    text = linecache.getline(name, line).rstrip()
+    start = len(text) - len(text.lstrip())
+    return Span(Source(name, line, text), line, start, line, max(len(text), start + 1))

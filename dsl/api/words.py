@@ -1,0 +1,26 @@
+"""The words of the language as objects, for those who import them (linters then know them).
+
+    from plusequals import pad, clamp, wrap, comment, memory, f32, i64
+
+A word that is bound to nothing else means the same without an import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...lowering.ir import dtypes
+from ..values.array_types import array_type
+from ..values.call_site import Word
+
+pad, clamp, wrap, memory = Word("pad"), Word("clamp"), Word("wrap"), Word("memory")
+
+TYPES = {name: array_type(dtype) for name, dtype in dtypes.BY_SHORT.items() if name != "bool"}
+"""The element types as classes: `f32[n, m]` in annotations and `isinstance`, `f32(e)` as a cast."""
+
+
+@contextmanager
+def comment(text: str) -> Iterator[None]:
+    """Name a block of statements in generated code, routine names and traces."""
+    yield

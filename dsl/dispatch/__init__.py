@@ -1,0 +1,1 @@
+"""From a call to its code: the fast path, the persistent cache, execution."""

@@ -1,0 +1,573 @@
+"""A call written down as a recipe: what to compare, then what to run and return.
+
+All that the long way compares for a form is in it: the keys of the arguments and of what the
+form watches, which arrays may not overlap, which are one and the same. It is made of those keys,
+not of what the objects are by now, so it never says more of a form than the form was made for.
+What has no place in a plan, such as what only Python can compare, goes the long way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ...backends.cc.backend import CompiledC
+from ...backends.cc.code import CompiledCode
+from ...backends.cc.fast_call import (
+    ALIGNED,
+    AXES,
+    FLAGS,
+    RANK,
+    WRITABLE,
+    Check,
+    New,
+    Packed,
+    Part,
+    ShortWay,
+    Source,
+    Whole,
+)
+from ...backends.runtime.arrays import conversion
+from ...backends.runtime.host_writes import Refusing
+from ...backends.runtime.state import RUNTIME
+from ...base import settings
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdError, CdMemoryError, Span
+from ...lowering.ir import dtypes
+from ..elaborate import typed as t
+from ..elaborate.captures.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
+from ..source.function_source import MISSING, Scope
+from ..specialize.guards import Form, Recipe, Step, packed
+from ..specialize.signature import describe_input, is_like_tuple, quick_key
+from ..specialize.variants import Arguments, Lookup, Match, Specialisation, Watch
+from ..values.types import WEAK_INT, Kind
+from ..values.values import KEYS, Path
+from .execute import sliced
+
+if TYPE_CHECKING:
+    from ...backends.interface import Array
+
+
+_FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype, np.generic)
+"""Types of constants that never change: the same object means the same value."""
+_MANY = 16
+"""A tuple of more constants that is captured has to be the same object."""
+_WEAK = {
+    dtypes.float64: New.FLOAT, dtypes.int64: New.INTEGER, dtypes.bool_: New.BOOL,
+    dtypes.complex128: New.COMPLEX,
+}  # fmt: skip
+
+
+class _Unfit(Exception):
+    """What a call needs has no place in a plan."""
+
+
+def short_way(match: Match) -> ShortWay | None:
+    """Return what has the short way, and that it begins to be made; None where there is none for
+    this code."""
+    backend = RUNTIME.backend(match.known.situation.backend)
+    routine = match.known.routine
+    if routine is None or not isinstance(routine.code, CompiledCode):
+        return None
+    if not isinstance(backend, CompiledC):
+        return None
+    try:
+        backend.short_way.wanted(backend.toolchain, RUNTIME.watching, wait=False)
+    except CdError:
+        return None
+    return backend.short_way
+
+
+def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
+    """Return the plan of a recipe for calls that a form fits without a look, None for none.
+
+    The settings are those that the form was found under.
+    """
+    known, now = match.known, settings.current()
+    routine = known.routine
+    assert routine is not None, "a form that is called has code"
+    if now != known.situation.settings or now.debug_log_from_routines:  # another thread may `use`
+        return None
+    code = routine.code
+    try:
+        short = code.short(match.arrays()) if isinstance(code, CompiledCode) else None
+    except CdError:
+        return None
+    if short is None:
+        return None
+    fail = partial(_fail, short.code, known.procedure.span)
+    return packed(recipe, form, now, short.places, short, fail, known.may_broadcast)
+
+
+def _fail(code: CompiledCode, span: Span, status: int, *fault: int) -> NoReturn:
+    """Raise what a status means, at the function where it has no other place."""
+    try:
+        code.fail(status, *fault)
+    except CdMemoryError as problem:
+        raise problem.placed(span) from None
+
+
+def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | None:
+    """Return the recipe for calls like one that a form fits without a look, None for none."""
+    try:
+        return _recipe(match, arguments, lookup)
+    except (_Unfit, AttributeError, LookupError, TypeError):  # also where a path leads nowhere now
+        return None
+
+
+def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
+    known, returns = match.known, match.known.typed.returns
+    code = known.routine.code if known.routine is not None else None
+    if not isinstance(code, CompiledCode):
+        raise _Unfit
+    steps = _Steps(known, lookup)
+    steps.arguments(arguments, match.key)
+    for watch in known.watched:
+        prefix, colon, name = watch.path.root.rpartition(":")
+        if isinstance(known.typed.owners.get(prefix + colon), str):
+            continue  # a name of the library's, which does not change
+        value = watch.get(arguments)
+        if value is MISSING and name in steps.letters(prefix):
+            continue  # whatever number it may be bound to
+        if watch.path.steps[-1:] == (KEYS,):
+            steps.keys(watch)
+            continue
+        steps.check(steps.place(watch.path), watch.key, value, watch.path)
+    for path in (one for one in known.typed.passed if one.is_table):
+        table = known.typed.constants[path.root]
+        steps.check(steps.place(path), quick_key(table, True), table, path)
+    passed = [*zip(known.typed.passed, known.procedure.parameters, known.scalars, strict=True)]
+    held = match.arrays()
+    inputs = [
+        steps.input(path, dtype) if path.owner is None
+        else steps.field(path, path.owner, parameter.written, known.find(path.owner)(arguments))
+        for path, parameter, dtype in passed
+    ]  # fmt: skip
+    pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
+    whole, parts, finish = _flat(steps, returns)
+    return Recipe(
+        steps=steps.found,
+        pairs=[pair for pair in pairs if steps.full.issuperset(pair)],
+        equals=[
+            *((steps.array(one), steps.array(two)) for one, two in known.situation.alias.items()),
+            *_one_object(steps, known),
+        ],
+        inputs=inputs,
+        results=[_result(code, at, held, _kinds(returns, at)) for at in range(len(code.results))],
+        whole=whole,
+        parts=parts,
+        finish=finish,
+        settle=_settling(steps, [path for path, parameter, _ in passed if parameter.written]),
+    )
+
+
+def _one_object(steps: _Steps, known: Specialisation) -> list[tuple[int, int]]:
+    """Return the pairs of values that have to be one object; what has to be two has no place."""
+    same = known.same[len(known.typed.nowhere) :]
+    if len(set(same)) > 1:
+        raise _Unfit
+    places = [steps.place(path) for path in known.typed.compared]
+    return [(places[0], other) for other in places[1:]]
+
+
+def _settling(steps: _Steps, written: Sequence[Path]) -> Callable[..., None] | None:
+    """Return what notes new versions of the fields that a call has written; None for none."""
+    fields = [
+        (steps.place(path.owner), str(path.steps[-1]).removeprefix("@"))
+        for path in written
+        if path.owner is not None
+    ]
+    return partial(_written, fields) if fields else None
+
+
+def _is_like(layout: object, constant: bool, memory: str, tensor: Any) -> bool:
+    there: bool = (tensor.layout, tensor.constant, tensor.memory) == (layout, constant, memory)
+    return there
+
+
+def _version(name: str, is_written: bool, tensor: Any) -> Array | None:
+    array: Array | None = tensor.field(name).ready(is_written)
+    return array
+
+
+def _written(fields: Sequence[tuple[int, str]], *values: Any) -> None:
+    for owner, name in fields:
+        values[owner].field(name).ticked_by_host()
+
+
+def _is_fixed(value: object) -> bool:
+    """Whether a value never changes: a constant, or a tuple of those."""
+    return isinstance(value, _FIXED) or type(value) is tuple and all(map(_is_fixed, value))
+
+
+Parts = list[tuple[int, Any]]
+
+
+def _flat(steps: _Steps, returns: t.Return) -> tuple[int, Parts, Callable[..., object] | None]:
+    """Return the parts of what is returned, how they are, and what makes more of them."""
+    match returns:
+        case t.Many(items, kind, None) if not any(isinstance(one, t.Many) for one in items):
+            whole = Whole.LIST if kind == "list" else Whole.TUPLE
+        case _:
+            items, whole = (returns,), Whole.ONE
+    with suppress(_Unfit):
+        return whole, [steps.part(one) for one in items], None
+    parts: Parts = []
+    made = _assembled(steps, returns, parts)
+    return Whole.TUPLE, parts, lambda *given: made(given)
+
+
+def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any], Any]:
+    """Return what makes what is returned of all parts; adds those that it needs."""
+
+    def of(one: t.Return) -> int:
+        parts.append(steps.part(one))
+        return len(parts) - 1
+
+    match returns:
+        case t.Many(items, kind, made):
+            each = [_assembled(steps, item, parts) for item in items]
+            if made is not None:
+                return lambda given: tuple.__new__(made, [one(given) for one in each])
+            of_kind = list if kind == "list" else tuple
+            return lambda given: of_kind([one(given) for one in each])
+        case t.Argument(path, t.Sliced() as view):
+            at = of(t.Argument(path, None))
+            if steps.found[steps.place(path)].check[0] != Check.ARRAY:
+                raise _Unfit
+            numbers = {one.number: of(t.New(one.number, None, WEAK_INT)) for one in view.results}
+            return lambda given: sliced(
+                given[at], view, {number: given[place] for number, place in numbers.items()}
+            )
+        case t.Updating(item, updates):
+            inner = _assembled(steps, item, parts)
+            return partial(_updated, inner, [_update(steps, one, parts) for one in updates])
+        case t.Part(item, name):
+            inner = _assembled(steps, item, parts)
+            return lambda given: getattr(inner(given), name)
+        case _:
+            return itemgetter(of(returns))
+
+
+_Made = Callable[[Any], Any]
+"""Makes something of all parts."""
+
+
+def _update(steps: _Steps, one: t.Update, parts: Parts) -> tuple[_Made, str, _Made, _Made | None]:
+    """Return what makes the object, the name and the value of an attribute that is set, and whether
+    it is."""
+    owner = _assembled(steps, t.Argument(one.owner, None), parts)
+    given = None if one.given is None else _assembled(steps, one.given, parts)
+    return owner, one.name, _assembled(steps, one.value, parts), given
+
+
+def _updated(
+    item: _Made, updates: Sequence[tuple[_Made, str, _Made, _Made | None]], parts: Any
+) -> Any:
+    """Set attributes of objects, and return what the function returns."""
+    made = item(parts)
+    found = [
+        (owner(parts), name, value(parts))
+        for owner, name, value, given in updates
+        if given is None or given(parts)
+    ]
+    for owner, name, value in found:
+        setattr(owner, name, value)
+    return made
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The steps of a recipe so far, by path."""
+
+    known: Specialisation
+    lookup: Lookup
+    found: list[Step] = field(default_factory=list)
+    places: dict[Path, int] = field(default_factory=dict)
+    full: set[int] = field(default_factory=set)
+    """The arrays that have elements."""
+    made: dict[int, int] = field(default_factory=dict)
+    """The arrays that are made of lists and of others' arrays, by the numbers of those."""
+    numbers: dict[int, Any] = field(default_factory=dict)
+    """The types of the numbers that are given in each call."""
+
+    def arguments(self, arguments: Arguments, key: Any) -> None:
+        """Add all arguments, as their keys say."""
+        for (name, value), one in zip(arguments.items(), key, strict=True):
+            path = Path(name)
+            self.check(self.add(path, (Source.ARGUMENT, name)), one, value, path)
+
+    def add(self, path: Path, source: tuple[Any, ...]) -> int:
+        """Add a value that may be anything; return its number."""
+        self.places[path] = len(self.found)
+        self.found.append(Step(source))
+        return self.places[path]
+
+    def place(self, path: Path) -> int:
+        """Return the number of the value that a path leads to, added where there is none."""
+        if path in self.places:
+            return self.places[path]
+        if not path.steps:
+            return self.add(path, self.captured(path.root))
+        base = self.place(Path(path.root, path.steps[:-1], path.captured))
+        match path.steps[-1]:
+            case str() as name:
+                if name.startswith("@"):
+                    raise _Unfit
+                return self.add(path, (Source.ATTRIBUTE, base, name))
+            case (key, *_) | key:
+                return self.add(path, (Source.ITEM, base, key))
+
+    def captured(self, root: str) -> tuple[Any, ...]:
+        """Return where a captured name is found, as `forms.getter` finds it."""
+        typed = self.known.typed
+        if root in typed.constants:
+            return Source.CONSTANT, typed.constants[root]
+        prefix, _, name = root.rpartition(":")
+        scope = self.scope(prefix)
+        if not isinstance(scope, Scope):
+            raise _Unfit
+        around = (scope.globals, scope.builtins)
+        if name not in scope.cells and not all(type(names) is dict for names in around):
+            raise _Unfit
+        return Source.NAME, scope, name
+
+    def scope(self, prefix: str) -> object:
+        """Return the scope that names with a prefix are looked up in."""
+        lookup = self.known.typed.roots[prefix + ":"] if prefix else self.lookup
+        return getattr(lookup, "__self__", None)
+
+    def letters(self, prefix: str) -> Mapping[str, object]:
+        """Return the names with a prefix that are index letters for good."""
+        scope = self.scope(prefix)
+        return scope.letters if isinstance(scope, Scope) else {}
+
+    def check(self, at: int, key: Any, value: Any, path: Path) -> None:
+        """Have a value compared with a key; see `keys.quick_key`."""
+        match key:
+            case (np.dtype(), tuple() as shape, _, _):
+                check = Check.ARRAY, *key
+                self.note_elements(at, shape)
+            case (type() as kind, int() as number) if kind is int:
+                check = Check.EQUAL, number
+                if not -(2**63) <= number < 2**63:
+                    raise _Unfit
+            case (type() as kind, np.dtype(), tuple(), tuple(), int()):
+                check = self.foreign(at, key, value, path)
+            case (type(), *keys) if path.captured and len(keys) > _MANY and _is_fixed(value):
+                check = Check.SAME, value
+            case (type() as kind, *keys) if kind is list or is_like_tuple(kind):
+                check = Check.SIZED, kind, len(keys)
+                for number, one in enumerate(keys):
+                    inner = Path(path.root, (*path.steps, number), path.captured)
+                    self.check(self.place(inner), one, value[number], inner)
+            case (type() as kind,):
+                check = self.number(at, kind)
+            case (type() as kind, tuple(), bool(), str()) if issubclass(kind, Refusing):
+                check = Check.TYPE, kind
+                same = partial(_is_like, *key[1:])
+                self.found.append(Step((Source.MADE, at, same), (Check.SAME, True)))
+            case ("list", type() as kind, *sizes):
+                check = self.listed(at, np.empty(sizes[::-1], kind))
+            case _:
+                check = self.constant(key, value, path)
+        self.found[at].check = check
+
+    def foreign(self, at: int, key: Any, value: Any, path: Path) -> tuple[Any, ...]:
+        """Return the check of an array of another class than NumPy's own.
+
+        The head of a subclass of NumPy's is an array's; of others the code gets what NumPy makes
+        of them in each call. Where that is written, it has to be their own memory, not a copy.
+        """
+        kind, *layout = key
+        if issubclass(kind, np.ndarray):
+            self.note_elements(at, layout[1])
+            return Check.ARRAY, *layout, kind
+        make = conversion(value)
+        if make is None or quick_key(make(value), False) != tuple(layout):
+            raise _Unfit
+        self.made[at] = self.converted(at, make, make(value))
+        written = zip(self.known.typed.passed, self.known.procedure.parameters, strict=True)
+        if any(parameter.written and one == path for one, parameter in written):
+            self.found.append(Step((Source.MADE, at, make), (Check.SHARED, self.made[at])))
+        return Check.TYPE, kind
+
+    def converted(self, at: int, make: Callable[[Any], Any], like: Any) -> int:
+        """Add the array that a function makes of a value; return its number."""
+        made = len(self.found)
+        self.found.append(Step((Source.MADE, at, make)))
+        self.check(made, quick_key(like, False), like, Path(""))
+        return made
+
+    def note_elements(self, at: int, shape: tuple[int, ...]) -> None:
+        """Note whether an array has elements, which may overlap others."""
+        if len(shape) > RANK:
+            raise _Unfit
+        if 0 not in shape:
+            self.full.add(at)
+
+    def listed(self, at: int, like: Any) -> tuple[Any, ...]:
+        """Return the check of a list of numbers; the code gets the array that is made of it."""
+        self.made[at] = self.converted(at, np.asarray, like)
+        return (Check.LISTED,)
+
+    def keys(self, watch: Watch) -> None:
+        """Have a dictionary be as long as it was; a step finds each of its items."""
+        match watch.key:
+            case (type() as kind, *keys) if kind is tuple:
+                owner = Path(watch.path.root, watch.path.steps[:-1], watch.path.captured)
+                self.found[self.place(owner)].check = Check.SIZED, dict, len(keys)
+            case _:
+                raise _Unfit
+
+    def number(self, at: int, kind: type) -> tuple[Any, ...]:
+        """Return the check of a number whose value is given in each call."""
+        if kind not in (float, int, complex) and not issubclass(kind, np.number):
+            raise _Unfit
+        self.numbers[at] = np.dtype(kind)
+        if kind is float or kind is int:
+            return (Check.FLOAT if kind is float else Check.INTEGER,)
+        return Check.NUMBER, kind
+
+    def constant(self, key: Any, value: Any, path: Path) -> tuple[Any, ...]:
+        """Return the check of what has to be the very object that it is now."""
+        match key:
+            case MethodSpec(kind, _, function):
+                inner = Path(path.root, (*path.steps, "__func__"), path.captured)
+                self.found[self.place(inner)].check = Check.SAME, function
+                return Check.TYPE, kind
+            case InstanceSpec(kind):
+                return Check.TYPE, kind
+            case ObjectSpec(number, _) if number != id(value):
+                raise _Unfit
+            case ObjectSpec():
+                pass
+            case ConstantSpec(kind, _, number) if kind is float:
+                return Check.BITS, number
+            case ConstantSpec():
+                if not isinstance(value, _FIXED) or describe_input(value, True) != key:
+                    raise _Unfit
+            case (kind, constant) if kind in (bool, str):
+                value = constant
+            case _ if key is not value:
+                raise _Unfit
+        return Check.SAME, value
+
+    def input(self, path: Path, dtype: Any) -> tuple[int, bool]:
+        """Return the number of what the code gets, and whether it is an array."""
+        at = self.made.get(self.place(path), self.place(path))
+        is_array = self.found[at].check[0] == Check.ARRAY
+        if not is_array and (at not in self.numbers or self.numbers[at] != dtype):
+            raise _Unfit
+        return at, is_array
+
+    def field(self, path: Path, owner: Path, is_written: bool, tensor: Any) -> tuple[int, bool]:
+        """Return the number of the host's array of a tensor's field, where that has the newest
+        version and nothing uses it: the long way waits for what has to be waited for."""
+        name = str(path.steps[-1]).removeprefix("@")
+        host = _version(name, is_written, tensor)
+        if host is None:
+            raise _Unfit
+        of = partial(_version, name, is_written)
+        at = self.add(path, (Source.MADE, self.place(owner), of))
+        layout = host.dtype, host.shape, host.strides, host.flags.num & FLAGS
+        self.note_elements(at, host.shape)
+        self.found[at].check = Check.ARRAY, *layout
+        return at, True
+
+    def array(self, path: Path) -> int:
+        """Return the number of an array."""
+        at, is_array = self.input(path, None)
+        if not is_array:
+            raise _Unfit
+        return at
+
+    def part(self, returns: t.Return) -> tuple[int, Any]:
+        """Return one thing of what comes back."""
+        match returns:
+            case t.Constant(value):
+                return Part.OBJECT, value
+            case t.Argument(path, None) if not path.is_field:
+                return Part.VALUE, self.place(path)
+            case t.New(number, None, _):
+                return Part.RESULT, number
+            case t.New(number, t.Strided() as view, None):
+                return Part.VIEW, self.view(number, view)
+            case t.Argument(path, t.Strided() as view) if not path.is_field:
+                at = self.place(path)
+                return Part.VIEW, self.view_of_value(self.made.get(at, at), view)
+            case _:
+                raise _Unfit
+
+    def view(self, number: int, view: t.Strided) -> tuple[int, ...]:
+        """Return the words of a view of a result."""
+        code = self.known.routine.code if self.known.routine is not None else None
+        if not isinstance(code, CompiledCode) or number in code.source.makes:
+            raise _Unfit
+        return _view(number, code.results[number].dtype.numpy.itemsize, view, True)
+
+    def view_of_value(self, at: int, view: t.Strided) -> tuple[int, ...]:
+        """Return the words of a view of an array that a step finds."""
+        match self.found[at].check:
+            case (Check.ARRAY, dtype, _, strides, flags, *_) if flags & ALIGNED:
+                if any(step % dtype.itemsize for step in strides):
+                    raise _Unfit
+                return _view(-1 - at, dtype.itemsize, view, bool(flags & WRITABLE))
+        raise _Unfit
+
+
+def _view(number: int, size: int, view: t.Strided, writable: bool) -> tuple[int, ...]:
+    """Return the words of a view of an array with elements of that size."""
+    repeats = any(n > 1 and not step for n, step in zip(view.shape, view.strides, strict=True))
+    offset = 0 if 0 in view.shape else view.offset
+    strides = (step * size for step in view.strides)
+    flags = WRITABLE if writable and not repeats else 0
+    return (number, offset * size, flags, len(view.shape), *view.shape, *strides)
+
+
+def _result(
+    code: CompiledCode, number: int, held: Sequence[Array], kinds: set[Kind | None]
+) -> tuple[int, Any, tuple[int, ...]]:
+    """Return how a result is made: as an array, all of it written or not, or as a number."""
+    if len(kinds) != 1:
+        raise _Unfit
+    (kind,) = kinds
+    node = code.results[number]
+    if number in code.source.makes:
+        if kind is not None or node.rank > AXES:
+            raise _Unfit
+        return New.MADE, node.dtype.numpy, (1,) * node.rank
+    shape = code.shape_of(number, held)
+    if len(shape) > RANK:
+        raise _Unfit
+    if kind is None:
+        made = New.EMPTY if number in code.source.whole else New.ARRAY
+        return made, node.dtype.numpy, shape
+    number_of = _WEAK.get(node.dtype) if kind.weak else New.NUMBER
+    if number_of is None or shape:
+        raise _Unfit
+    return number_of, node.dtype.numpy, shape
+
+
+def _kinds(returns: t.Return, number: int) -> set[Kind | None]:
+    """Return what a result is returned as: kinds of numbers, None for an array."""
+    match returns:
+        case t.New(at, _, kind) if at == number:
+            return {kind}
+        case t.Many(items):
+            return {kind for item in items for kind in _kinds(item, number)}
+        case t.Updating(item, updates):
+            more = (one for up in updates for one in (up.value, up.given) if one is not None)
+            return {kind for one in (item, *more) for kind in _kinds(one, number)}
+        case t.Part(item):
+            return _kinds(item, number)
+        case t.Argument(_, t.Sliced() as view) if t.Result(number) in view.results:
+            return {WEAK_INT}
+        case _:
+            return set()

@@ -1,0 +1,1 @@
+"""What functions bring along: arguments, captured objects, their owners."""

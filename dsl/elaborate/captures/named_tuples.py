@@ -1,0 +1,58 @@
+"""Named tuples that a function makes: tuples of values that have names, and are of a class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....base.diagnostic import CdTypeError, Span
+from ...values.builder import error
+from ...values.values import Group, Value
+from ..scope import Frame
+from .instances import fields_of_class
+from .owners import held
+
+
+def is_named_tuple(kind: object) -> bool:
+    """Whether an object is a class of named tuples that are made as their fields say."""
+    if not isinstance(kind, type) or not issubclass(kind, tuple) or not fields_of_class(kind):
+        return False
+    around = getattr(kind.__new__, "__globals__", {})
+    plain = around.get("_tuple_new") is tuple.__new__  # that of `collections.namedtuple`
+    return plain and kind.__init__ is tuple.__init__ and type(kind) is type
+
+
+def named_tuple(
+    frame: Frame, kind: type, args: tuple[Value, ...], keywords: Mapping[str, Value], span: Span
+) -> Group:
+    """Return the named tuple that a call of its class makes; CdTypeError CD0429 where arguments
+    do not fit."""
+    fields, name = fields_of_class(kind), kind.__name__
+    if len(args) > len(fields):
+        text = f"`{name}` is called with {len(args) - len(fields)} arguments too many"
+        raise error("CD0429", CdTypeError, text, span)
+    given = dict(zip(fields, args, strict=False))
+    for key, value in keywords.items():
+        if key not in fields or key in given:
+            raise error("CD0429", CdTypeError, f"unknown argument `{key}` of `{name}`", span)
+        given[key] = value
+    defaults: Mapping[str, object] = getattr(kind, "_field_defaults", {})
+    for key in fields:
+        if key not in given:
+            if key not in defaults:
+                text = f"`{name}` is called without its argument `{key}`"
+                raise error("CD0429", CdTypeError, text, span)
+            given[key] = held(frame, defaults[key], span)
+    return Group(tuple(given[key] for key in fields), "tuple", fields, kind)
+
+
+def replaced(
+    group: Group, args: tuple[Value, ...], changes: Mapping[str, Value], span: Span
+) -> Group:
+    """Return what `_replace` of a named tuple makes; CdTypeError CD0429 for other names."""
+    wrong = next((key for key in changes if key not in group.fields), None)
+    if args or wrong is not None:
+        text = f"unknown argument `{wrong}` of `_replace`" if wrong else "`_replace` takes names"
+        raise error("CD0429", CdTypeError, text, span, helps=(f"it has {', '.join(group.fields)}",))
+    pairs = zip(group.fields, group.items, strict=True)
+    items = tuple(changes.get(key, value) for key, value in pairs)
+    return Group(items, group.kind, group.fields, group.made)

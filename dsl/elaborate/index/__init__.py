@@ -1,0 +1,1 @@
+"""Index notation: statements, reductions, and the ranges of index variables."""

@@ -1,0 +1,112 @@
+"""What is said where a statement with index letters is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....base.diagnostic import (
+    CdError,
+    CdIndexError,
+    CdShapeError,
+    CdSyntaxError,
+    CdTypeError,
+    Span,
+)
+from ...source import surface as s
+from ...values.arrays import describe
+from ...values.builder import error
+from ...values.values import Array, Value
+from ..scope import Frame, parts
+
+
+def partial_target(target: s.Subscript, base: Array, left: int) -> CdSyntaxError:
+    """Return the error for a target that leaves axes without an index."""
+    name, given = target.value.span.text, ", ".join(item.span.text for item in target.items)
+    spare = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
+    wider = ", ".join([given, *spare])
+    made = error(
+        "CD0513", CdSyntaxError,
+        f"`{target.span.text}` leaves {left} of {base.rank} axes without "
+        "an index", target.span, label=f"`{name}` is {describe(base)}",
+        helps=(f"index every axis, on both sides: `{name}[{wider}] = x[{wider}]`",
+               f"or use no letters at all: `{name}[:] = x`"),
+    )  # fmt: skip
+    assert isinstance(made, CdSyntaxError)
+    return made
+
+
+def partials(value: object) -> list[s.Name | s.Subscript]:
+    """Return the names and subscripts that an expression is made of."""
+    if isinstance(value, s.Name | s.Subscript):
+        return [value]
+    return [found for part in parts(value) for found in partials(part)]
+
+
+_REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
+
+
+def implied_sum(
+    frame: Frame, target: s.Subscript, value: s.Expr, names: list[str]
+) -> CdSyntaxError:
+    """Return the error for a letter that is only on the right of a plain `=`."""
+    listed = " and ".join(f"`{name}`" for name in names)
+    left, right = target.span.text, value.span.text
+    summed = f"sum({right})"
+    match value:
+        case s.Call(s.Attribute(inner, name), (), ()) if name in _REDUCTIONS:
+            summed = f"{name}({inner.span.text})"
+            right = inner.span.text if name == "sum" else right
+    made = error(
+        "CD0516", CdSyntaxError,
+        f"index {listed} is only on the right, and `=` does not sum over it", value.span,
+        helps=(f"to sum into a fresh value: `{left} = {summed}`",
+               f"to accumulate: `{left} += {right}`"),
+    )  # fmt: skip
+    assert isinstance(made, CdSyntaxError)
+    return made
+
+
+def no_place(target: s.Subscript, base: Value, found: Value) -> CdTypeError:
+    """Return the error for a target that is no place, with `pad` and the like named."""
+    calls = [item.function.span.text for item in target.items if isinstance(item, s.Call)]
+    edges = [name for name in calls if name in ("pad", "clamp", "wrap")]
+    if edges:
+        made = error(
+            "CD0451", CdTypeError,
+            f"`{edges[0]}` says what is read outside of an array, and nothing is written there",
+            target.span, label=f"`{target.value.span.text}` is {describe(base)}",
+            helps=("write where the index is inside: `if i > 0:` above `y[i - 1] = x[i]`",),
+        )  # fmt: skip
+    else:
+        text = f"`{target.span.text}` is no place to assign to"
+        made = error("CD0451", CdTypeError, text, target.span, label=f"this is {describe(found)}")
+    assert isinstance(made, CdTypeError)
+    return made
+
+
+_INSIDE = "restrict the index: an `if` on it, a binder's range, or a slice"
+
+
+def of_writing(problem: CdIndexError, span: Span) -> CdIndexError:
+    """Return an error about an index of a target in the words of writing: edges are only read."""
+    (found,) = problem.diagnostics
+    if found.code != "CD0602" or found.labels[0].span != span:
+        return problem
+    message = found.message.replace("is read at", "is written at", 1)
+    return CdIndexError(replace(found, message=message, helps=(_INSIDE,)))
+
+
+def written_or_new(name: s.Name) -> CdError:
+    """Return the error of a target whose array is written where its size is that of the letters,
+    and a new one otherwise, which only the run can tell."""
+    return error(
+        "CD0301",
+        CdShapeError,
+        f"it is known at run time only whether `{name.id}` is written, as where it has the sizes "
+        "of the letters, or becomes a new array",
+        name.span,
+        helps=(
+            f"write `{name.id}[:] = ...` to write it",
+            "or give the new array a name of its own",
+        ),
+    )

@@ -1,0 +1,327 @@
+"""What a loop goes over: counted rounds with the target's value in each, or values known now."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeGuard
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdIndexError, CdTypeError, Span
+from ...lowering.ir.expressions import Position, Read, Select
+from ...lowering.ir.indexing import (
+    Affine,
+    Symbol,
+    const,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    var,
+)
+from ..numpy.primitives.views import subscript
+from ..source import surface as s
+from ..values.arrays import as_array, describe
+from ..values.builder import compare, error
+from ..values.constant_tables import items_table, known_item
+from ..values.positions import RANGE_OF_LETTERS, index_of, steady, step_of
+from ..values.range_analysis import Known
+from ..values.types import WEAK_INT
+from ..values.values import Array, Group, Handle, Masked, Scalar, Static, Value, replace_symbols
+from .bindings import is_number
+from .expressions import elements, evaluate
+from .operators import as_affine, value_of
+from .scope import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The rounds of a loop that runs: its counter's range, and the target's value in a round."""
+
+    name: str
+    lo: Affine
+    hi: Affine
+    step: int
+    item: Callable[[Symbol], Value]
+    listed: bool = False
+    """Whether they go over a table of constants: then each may have its own, too."""
+
+
+_LOOPS: dict[type, str] = {
+    itertools.product: "write loops inside each other: `for i in range(n):`, `for j in range(m):`",
+    itertools.combinations: "write loops inside each other: `for i in range(n):`, "
+    "`for j in range(i + 1, n):`",
+    itertools.combinations_with_replacement: "write loops inside each other: `for i in range(n):`, "
+    "`for j in range(i, n):`",
+    itertools.permutations: "write loops inside each other: `for i in range(n):`, "
+    "`for j in range(n):`, `if i != j:`",
+}
+"""What to write instead of going over objects of `itertools`."""
+
+
+def round_count(source: Rounds) -> int | None:
+    """Return how many rounds there are, None where that is known only in the run."""
+    lo, hi = source.lo.constant, source.hi.constant
+    return None if lo is None or hi is None else len(range(lo, hi, source.step))
+
+
+def counted(source: Rounds) -> Rounds:
+    """Return the iterations of a range with another step, counted one by one from zero."""
+    step, low = source.step, source.lo
+    gap = source.hi - low if step > 0 else low - source.hi
+
+    def item(symbol: Symbol) -> Value:
+        return Scalar(Position(low + var(symbol) * step), WEAK_INT)
+
+    count = floordiv(gap - 1, const(abs(step))) + 1
+    return Rounds(source.name, const(0), count, 1, item)
+
+
+def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
+    """Yield the target's value in each round, for rounds whose number is known."""
+    lo, hi = source.lo.constant, source.hi.constant
+    assert lo is not None and hi is not None
+    for n in range(lo, hi, source.step):
+        symbol = frame.ctx.symbol(source.name)
+        yield _at_number(frame, source.item(symbol), symbol, n)
+
+
+def first_round(frame: Frame, source: Rounds) -> tuple[Value, Rounds]:
+    """Return the target's value in the first round, which is at a known number, and the rest."""
+    first = source.lo.constant
+    assert first is not None, "the first round is at a known number"
+    symbol = frame.ctx.symbol(source.name)
+    return _at_number(frame, source.item(symbol), symbol, first), replace(
+        source, lo=const(first + source.step)
+    )
+
+
+def _at_number(frame: Frame, value: Value, symbol: Symbol, n: int) -> Value:
+    values = {symbol: const(n)}
+    match value:
+        case Scalar(Position(index), _) if index.symbol == symbol:
+            return Static(n)
+        case Scalar(expr, kind):
+            found = replace_symbols(expr, values)
+            if isinstance(found, Read):
+                return known_item(frame.ctx, found.node, found.index) or Scalar(found, kind)
+            at = found.index.constant if isinstance(found, Position) else None
+            return Scalar(found, kind) if at is None else Static(at)
+        case Array():
+            return replace(value, body=replace_symbols(value.body, values))
+        case Group(items):
+            return value.of(_at_number(frame, item, symbol, n) for item in items)
+        case _:
+            return value
+
+
+def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[Value]:
+    """Return what a loop goes over: rounds that run, or values to unroll over."""
+    name = target.id if isinstance(target, s.Name) else "n"
+    function = evaluate(frame, iterable.function) if isinstance(iterable, s.Call) else None
+    if isinstance(iterable, s.Call) and function is not None:
+        iterable = _positional(function, iterable)
+    if isinstance(iterable, s.Call) and not iterable.keywords:
+        if function == Static(range):
+            return _range(frame, iterable, name)
+        if function == Static(reversed) and len(iterable.args) == 1:
+            return _reversed(frame, iterable, name, target)
+        if function == Static(enumerate) and len(iterable.args) in (1, 2):
+            return _enumerate(frame, iterable, target)
+        if function == Static(zip) and iterable.args:
+            return _zip(frame, iterable)
+    value = evaluate(frame, iterable)
+    if isinstance(value, Handle):
+        value = as_array(frame.ctx, value, iterable.span)
+    if isinstance(value, Static) and isinstance(value.value, range):
+        steps = value.value
+        return Rounds(
+            name, const(steps.start), const(steps.stop), steps.step, frame.ctx.scalar_index
+        )
+    if isinstance(value, Array) and value.rank:
+        held = value
+        if value.base is None:
+            made = frame.ctx.materialize(value, "items", iterable.span)
+            held = replace(made, listed=value.listed)
+        return _over(frame, held, "n", iterable.span)
+    if is_number(value):
+        raise error(
+            "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
+            helps=(f"loop over positions: `range({iterable.span.text})`",),
+        )  # fmt: skip
+    if isinstance(value, Masked):
+        raise error(
+            "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
+            helps=(_tested_instead(iterable, name),),
+        )  # fmt: skip
+    if type(known := getattr(value, "value", None)).__module__ == "itertools":
+        raise error(
+            "CD0406", CdTypeError, f"`{iterable.span.text}` cannot be looped over", iterable.span,
+            helps=(_LOOPS.get(type(known), "write its items as a loop: `for i in range(n):`"),),
+        )  # fmt: skip
+    items = elements(frame, value, iterable.span)
+    read = None if frame.ctx.pointwise else items_table(frame.ctx, items, iterable.span)
+    if read is None:
+        return items
+    return Rounds(name, const(0), const(len(items)), 1, lambda x: read(var(x)), listed=True)
+
+
+def _tested_instead(iterable: s.Expr, name: str) -> str:
+    """Return what to type instead of a loop over the elements for which a test holds."""
+    if not isinstance(iterable, s.Subscript) or len(iterable.items) != 1:
+        return "loop over all elements, and test each: `for v in x:`, `if v > 0:`"
+    whole, test = iterable.value.span.text, iterable.items[0].span.text
+    of_one = re.sub(rf"(?<![\w.]){re.escape(whole)}(?!\w)", name, test)
+    if of_one == test:
+        return f"loop over positions, and test at each: `for k in range(len({whole})):`"
+    return f"loop over all elements, and test each: `for {name} in {whole}:`, `if {of_one}:`"
+
+
+def instead_of(e: s.Comprehension) -> tuple[str, ...]:
+    """Return what to type instead of a comprehension over many items."""
+    filled = "or fill one in a loop: `y = np.zeros(n)`, `for k in range(n): y[k] = ...`"
+    if isinstance(e.iterable, s.Call) and isinstance(e.target, s.Name):
+        each = f"for {e.target.id} in {e.iterable.span.text}:"
+        summed = f"add up in a loop: `total = 0.0`, `{each} total += {e.element.span.text}`"
+        return summed, filled
+    return f"work on the whole array: `{e.iterable.span.text} * 2`", filled
+
+
+def _positional(function: Value, call: s.Call) -> s.Call:
+    """Return `enumerate(x, start=1)` and `zip(x, y, strict=False)` without their keywords."""
+    start = tuple(k.value for k in call.keywords if k.name == "start")
+    lax = all(isinstance(k.value, s.Literal) and not k.value.value for k in call.keywords)
+    if function == Static(enumerate) and start:
+        return replace(call, args=(*call.args, *start), keywords=())
+    return replace(call, keywords=()) if function == Static(zip) and lax else call
+
+
+def _over(frame: Frame, array: Array, name: str, span: Span) -> Rounds:
+    def item(symbol: Symbol) -> Value:
+        known = frame.ctx.known.with_bounds(symbol, const(0), array.shape[0] - 1)
+        with frame.ctx.knowing(known):
+            at = frame.ctx.scalar_index(symbol)
+            return value_of(subscript(frame.ctx, array, [at], span, "the array"))
+
+    return Rounds(name, const(0), array.shape[0], 1, item)
+
+
+def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
+    ctx = frame.ctx
+    if not 1 <= len(call.args) <= 3:
+        raise error("CD0424", CdTypeError, "`range` takes one to three integers", call.span)
+    ends: list[Affine] = []
+    for arg in call.args[:2]:
+        end = index_of(ctx, value_of(evaluate(frame, arg)), arg.span, "a range")
+        at = steady(ctx, end, 0, arg.span)
+        if not isinstance(at, Affine):
+            text = "the end of a range cannot depend on what is read at an index letter"
+            raise error("CD0504", CdIndexError, text, arg.span, helps=(RANGE_OF_LETTERS,))
+        ends.append(at)
+    lo, hi = (const(0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
+    if len(call.args) < 3:
+        return Rounds(name, lo, hi, 1, ctx.scalar_index)
+    step = step_of(ctx, value_of(evaluate(frame, call.args[2])), "a range", call.args[2].span)
+    if step.constant is not None:
+        return Rounds(name, lo, hi, step.constant, ctx.scalar_index)
+
+    def item(symbol: Symbol) -> Value:
+        return Scalar(Position(lo + multiply(var(symbol), step)), WEAK_INT)
+
+    count = _steps(ctx.known, lo, hi, ctx.known.maximum(step, const(1)))
+    if not ctx.known.nonnegative(step - 1):
+        down = _steps(ctx.known, const(0) - lo, const(0) - hi, maximum(const(0) - step, const(1)))
+        either = Select(compare("ge", step, const(1)), Position(count), Position(down))
+        symbol = ctx.let("count", either, call.span)
+        ctx.known = ctx.known.with_bounds(symbol, const(0), None)
+        count = var(symbol)
+    return Rounds(name, const(0), count, 1, item)
+
+
+def _steps(known: Known, lo: Affine, hi: Affine, step: Affine) -> Affine:
+    """Return how many steps there are from `lo` to before `hi`, none where it is not above.
+
+    Nothing on the way wraps: `hi - lo` would where the signs of the ends differ. What is more than
+    int64 holds becomes its largest number: such a loop is left before.
+    """
+    hi = known.maximum(lo, hi)
+    if known.nonnegative(lo):
+        return floordiv(hi - lo - 1, step) + 1
+    last, first = floordiv(hi, step), floordiv(lo, step)
+    first = maximum(first, maximum(last, const(-2)) - (2**63 - 2))
+    more = maximum(mod(hi, step) - mod(lo, step), const(0))
+    return last - first + minimum(more, const(1))
+
+
+def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds | list[Value]:
+    inner = rounds_of(frame, call.args[0], target)
+    if not isinstance(inner, Rounds):
+        return inner[::-1]
+    if inner.step != 1 and round_count(inner) is None:
+        inner = counted(inner)
+    if inner.step != 1:
+        count = round_count(inner)
+        assert inner.lo.constant is not None and count is not None
+        last = inner.lo + (count - 1) * inner.step
+        return replace(inner, lo=last, hi=inner.lo - inner.step, step=-inner.step)
+    return replace(inner, lo=inner.hi - 1, hi=inner.lo - 1, step=-1)
+
+
+def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Value]:
+    start = as_affine(value_of(evaluate(frame, call.args[1]))) if len(call.args) > 1 else const(0)
+    if start is None:
+        raise error("CD0424", CdTypeError, "`enumerate` starts at an integer", call.span)
+    inner = rounds_of(frame, call.args[0], s.Name("n", call.span))
+    if not isinstance(inner, Rounds):
+        frame.ctx.require_static(start)
+        if start.constant is None:
+            text = "`enumerate` starts at an integer known when compiling here"
+            raise error("CD0424", CdTypeError, text, call.span)
+        first = start.constant
+        return [Group((Static(first + n), item)) for n, item in enumerate(inner)]
+    if inner.listed and (inner.lo.constant != 0 or inner.step != 1):
+        inner = list(static_items(frame, inner))
+        return [Group((Static((start.constant or 0) + n), one)) for n, one in enumerate(inner)]
+    if inner.lo.constant != 0 or inner.step != 1:
+        raise error("CD0424", CdTypeError, "`enumerate` goes over arrays and sequences", call.span)
+
+    def item(symbol: Symbol) -> Value:
+        return Group((Scalar(Position(var(symbol) + start), WEAK_INT), inner.item(symbol)))
+
+    return replace(inner, item=item)
+
+
+def _zip(frame: Frame, call: s.Call) -> Rounds | list[Value]:
+    inner = [rounds_of(frame, arg, s.Name("n", call.span)) for arg in call.args]
+    if any(isinstance(one, Rounds) and one.listed and one.step != 1 for one in inner):
+        inner = [list(static_items(frame, x)) if _is_listed(x) else x for x in inner]
+    running = [one for one in inner if isinstance(one, Rounds)]
+    if len(running) < len(inner):
+        known = [list(static_items(frame, x)) if isinstance(x, Rounds) else x for x in inner]
+        return [Group(tuple(items)) for items in zip(*known, strict=False)]
+    if any(one.step != 1 for one in running):
+        raise error("CD0424", CdTypeError, "`zip` goes over arrays and plain ranges", call.span)
+    count = running[0].hi - running[0].lo
+    for one in running[1:]:
+        count = frame.ctx.known.minimum(count, one.hi - one.lo)
+
+    def item(symbol: Symbol) -> Value:
+        return Group(tuple(_shifted(one, symbol) for one in running))
+
+    return Rounds("n", const(0), count, 1, item, any(one.listed for one in running))
+
+
+def _is_listed(source: Rounds | list[Value]) -> TypeGuard[Rounds]:
+    return isinstance(source, Rounds) and source.listed
+
+
+def _shifted(one: Rounds, symbol: Symbol) -> Value:
+    value = one.item(symbol)
+    if one.lo.constant == 0:
+        return value
+    if isinstance(value, Scalar) and isinstance(value.expr, Position):
+        return Scalar(Position(value.expr.index + one.lo), value.kind)
+    return value

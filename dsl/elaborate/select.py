@@ -1,0 +1,83 @@
+"""One of two values, as a test of the run decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...base.diagnostic import CdError, CdShapeError, CdTypeError, Span
+from ...lowering.ir.expressions import Expr
+from ...lowering.ir.walk import free_symbols
+from ..values.arrays import as_scalar, describe, elementwise
+from ..values.builder import Context, error
+from ..values.types import cast, join
+from ..values.values import Array, Group, Scalar, Value
+from .aliasing import bases_of, held
+from .bindings import is_number
+from .truth import select
+
+
+def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value:
+    """Return one of two values as a test of the run says: numbers, arrays of one shape, or tuples
+    of those. Where Python has one of two arrays it is a copy, which `check_sharing` follows.
+
+    CdTypeError CD0463 or CdShapeError CD0301 for anything else, also where a test of run-time
+    sizes decides between arrays of different sizes: the sizes have to be known for it.
+    """
+    if isinstance(yes, Group) and isinstance(no, Group):
+        alike = (yes.kind, yes.fields, yes.made) == (no.kind, no.fields, no.made)
+        if len(yes.items) == len(no.items) and alike:
+            pairs = zip(yes.items, no.items, strict=True)
+            items = tuple(one_of(ctx, test, a, b, span) for a, b in pairs)
+            return replace(yes.of(items), one=(yes.one if yes.one == no.one else object()))
+        raise _unlike(yes, no, span)
+    ranks = [value.rank if isinstance(value, Array) else 0 for value in (yes, no)]
+    if isinstance(yes, Array) and isinstance(no, Array) and ranks[0] == ranks[1]:
+        for axis, (one, other) in enumerate(zip(yes.shape, no.shape, strict=True)):
+            what = f"the choices have different sizes along axis {axis}"
+            if free_symbols(test) & ctx.sizes and not ctx.known.equal(one, other):
+                text = f"{what}, which depends on a size"
+                raise error("CD0301", CdShapeError, text, span)
+            ctx.equal_extents(one, other, what, span)
+    elif any(isinstance(v, Group) for v in (yes, no)) or any(ranks) and not ctx.pointwise:
+        raise _unlike(yes, no, span)
+    made = elementwise(ctx, lambda a, b: select(test, a, b), (yes, no), span)
+    if isinstance(made, Array):
+        listed = max(value.listed for value in (yes, no) if isinstance(value, Array))
+        made = replace(made, listed=listed)
+    bases = bases_of(yes) | bases_of(no)
+    if not isinstance(made, Array) or not bases or ctx.pointwise:
+        return made
+    return held(ctx, made, "choice", span, bases=bases)
+
+
+def _unlike(yes: Value, no: Value, span: Span) -> Exception:
+    return error(
+        "CD0463",
+        CdTypeError,
+        f"this is {describe(yes)} or {describe(no)}, depending on a test",
+        span,
+        helps=("give both choices one shape and type",),
+    )
+
+
+def as_if_open(ctx: Context, value: Value, other: Callable[[], Value], span: Span) -> Value:
+    """Return a number in the type that it has where the other side of a select may be chosen.
+
+    A test on letters that is proven must not change what type the select has.
+    """
+    uses, count = ctx.uses, len(ctx.locals)
+    try:
+        with ctx.block():
+            ctx.uses = []
+            left = other()
+    except CdError:
+        return value
+    finally:
+        ctx.uses = uses
+        del ctx.locals[count:]
+    if not (is_number(value) and is_number(left)):
+        return value
+    one, two = as_scalar(value, span), as_scalar(left, span)
+    kind = join(one.kind, two.kind)
+    return value if kind == one.kind else Scalar(cast(one.expr, kind.dtype.compute), kind)

@@ -1,0 +1,1 @@
+"""Every decision of the compiler, as text and as a page."""

@@ -1,0 +1,135 @@
+"""An explanation as text: at most 100 columns, the line of the source beside everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+
+from ...base.diagnostic import NOWHERE, Span
+from ...lowering.ir.printer import Line
+from ...lowering.operation_counts import Counts
+from .parts import (
+    KERNEL_TITLES,
+    TRAFFIC_TITLES,
+    Parts,
+    Told,
+    assumptions,
+    count_rows,
+    kernel_rows,
+    operation_rows,
+    text_of_lines,
+    traffic_rows,
+)
+
+WIDTH = 100
+
+
+def text_of(parts: Parts) -> str:
+    """Return the whole explanation as text."""
+    sections = (
+        ("called with", parts.called),
+        ("why it was compiled", parts.why),
+        ("where the code came from", parts.origin),
+        ("arrays", arrays_text(parts)),
+        ("decisions", decisions_text(parts)),
+        ("work of one call", work_text(parts)),
+        ("kernels", kernels_text(parts)),
+        ("the function", linked(parts.written, parts.home)),
+        ("assignments", text_of_lines(parts.meaning)),
+        ("loops, beside them the line of the function", linked(parts.lowered, parts.home)),
+        ("code, beside it the line of the function", linked(parts.generated, parts.home)),
+    )
+    texts = [_titled(parts.name, "=", "")]
+    texts += [_titled(title, "-", text) for title, text in sections if text]
+    return "\n\n".join(text.rstrip("\n") for text in texts) + "\n"
+
+
+def arrays_text(parts: Parts) -> str:
+    """Return a row for each array: its name, type and line, its memory mode, and why."""
+    rows = [
+        (row.name, row.type, place_text(row.span, parts.home), row.mode, row.why)
+        for row in parts.arrays
+    ]
+    return "\n".join(_table([("array", "type", "line", "mode", "why"), *rows] if rows else []))
+
+
+def decisions_text(parts: Parts) -> str:
+    """Return a row for each decision about loops and values: the line it is about, a sentence."""
+    return "\n".join(_sentences(parts.decisions, parts.home))
+
+
+def work_text(parts: Parts) -> str:
+    """Return the counts of a call: operations, bytes, intensities, temporary memory."""
+    if parts.counts is None:
+        return ""
+    blocks = [
+        _table(count_rows(parts.counts), 1, 1),
+        _table(operation_rows(parts.counts), 1, 1),
+        _table([TRAFFIC_TITLES, *traffic_rows(parts, parts.counts)], 1, 4),
+        _assumed(parts.counts, parts.home),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def kernels_text(parts: Parts) -> str:
+    """Return a row for each kernel: what it takes, as the compiler says."""
+    rows = kernel_rows(parts, place_text)
+    return "\n".join(_table([KERNEL_TITLES, *rows], 1, 6)) if rows else ""
+
+
+def linked(lines: Sequence[Line], home: Span) -> str:
+    """Return lines with the number of the source line that each comes from, where there is one."""
+    numbers = [place_text(line.span, home) for line in lines]
+    width = max(map(len, numbers), default=0)
+    return "\n".join(
+        f"{number:>{width}} | {line.text}".rstrip()
+        for number, line in zip(numbers, lines, strict=True)
+    )
+
+
+def place_text(span: Span, home: Span) -> str:
+    """Return the number of a line, with the name of its file where that is another one's."""
+    if span is NOWHERE:
+        return ""
+    if span.source == home.source:
+        return str(span.line)
+    return f"{span.source.short_name}:{span.line}"
+
+
+def _titled(title: str, mark: str, text: str) -> str:
+    return f"{title}\n{mark * len(title)}\n{text}"
+
+
+def _assumed(counts: Counts, home: Span) -> list[str]:
+    return list(_sentences(assumptions(counts, home), home))
+
+
+def _sentences(told: Iterable[Told], home: Span) -> Iterator[str]:
+    rows = [(place_text(one.span, home), one.sentence) for one in told]
+    width = max((len(place) for place, _ in rows), default=0)
+    side = "<" if any(":" in place for place, _ in rows) else ">"  # names begin alike
+    for place, sentence in rows:
+        lead = f"line {place:{side}{width}}  " if place else " " * (width + 7)
+        yield from _wrapped(lead, sentence)
+
+
+def _table(rows: Sequence[tuple[str, ...]], first: int = 0, count: int = 0) -> list[str]:
+    """Return rows as columns, the last one wrapped; `count` of them, from `first`, are numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    out: list[str] = []
+    for row in rows:
+        cells = [
+            f"{cell:>{width}}" if first <= at < first + count else f"{cell:<{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        out += _wrapped("  ".join(cells[:-1]) + "  ", cells[-1].rstrip())
+    return out
+
+
+def _wrapped(lead: str, text: str) -> list[str]:
+    """Return text behind a lead, continued under itself."""
+    room = max(WIDTH - len(lead), 40)
+    if len(text) <= room:
+        return [(lead + text).rstrip()]
+    first, *rest = wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return [lead + first, *(" " * len(lead) + one for one in rest)]

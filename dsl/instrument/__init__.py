@@ -1,0 +1,1 @@
+"""Assignments that check or record others: checked mode, traces."""

@@ -1,0 +1,173 @@
+"""What is worth recording of an assignment: its target before and after, and all that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+from ...base.dataclass import dataclass
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Access, Assign
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Dynamic,
+    Expr,
+    Read,
+    Reduce,
+    Select,
+    children,
+)
+from ...lowering.ir.ops import OPS, PAIR_OPS
+from ..values.types import negate
+from .sites import Column, What
+
+Cell = tuple[bool, int, Expr]
+"""One stored number: whether it is a float, its place, and what it is."""
+
+
+@dataclass
+class Columns:
+    """The columns of one statement while they are found, and what each cell of them holds."""
+
+    found: list[Column] = field(default_factory=list)
+    cells: list[tuple[Column, tuple[Cell, ...]]] = field(default_factory=list)
+    floats: int = 0
+    ints: int = 0
+    guarded: list[tuple[Column, Expr | None]] = field(default_factory=list)
+    """The columns with the test under which each is evaluated."""
+    _guards: dict[Expr, int] = field(default_factory=dict)
+
+    def of(self, statement: Assign, reduce: Reduce | None, masked: bool) -> None:
+        """Find the columns of a statement, or of a term of a reduction in it; the first int is kept
+        free for a mask."""
+        self.ints = int(masked)
+        if reduce is not None:
+            self.operands(reduce.value, None)
+            return
+        target = Read(statement.target.node, statement.target.index, statement.span)
+        self.add("before", target)
+        for index in statement.target.index:
+            if isinstance(index, Dynamic):
+                self.operands(index.value, None)
+                self.add("subscript", index.value)
+        op, value = statement.op, statement.value
+        if (added := reduced_by(statement)) is not None:
+            if not statement.initialize and _adds(added.op.name, value.dtype):
+                self.add("contribution", added)
+        elif op not in PAIR_OPS.values() and not isinstance(value, Reduce):
+            self.operands(statement.value, None)
+
+    def operands(self, expr: Expr, guard: Expr | None) -> None:
+        """Add what an expression reads, each thing once, and where it is not always evaluated."""
+        match expr:
+            case Select(test, yes, no):
+                self.operands(test, guard)
+                self.operands(yes, _both(guard, test))
+                self.operands(no, _both(guard, negate(test)))
+                return
+            case Apply(op, (left, right), _) if op.name in ("and", "or"):
+                self.operands(left, guard)
+                self.operands(right, _both(guard, left if op.name == "and" else negate(left)))
+                return
+            case Reduce():
+                self.add("operand", expr, guard)
+                return
+            case Read(_, index):
+                for one in index:
+                    if isinstance(one, Dynamic):
+                        self.operands(one.value, guard)
+                        self.add("subscript", one.value, guard)
+                self.add("operand", expr, guard)
+                return
+        for child in children(expr):
+            self.operands(child, guard)
+
+    def add(self, what: What, expr: Expr, guard: Expr | None = None) -> None:
+        """Add a column for the value of an expression, unless there is one."""
+        dtype = expr.dtype
+        for known in self.found:
+            if known.expr == expr and known.what in (what, "before") and known.guard is None:
+                return
+        said = None if guard is None else self._guard(guard)
+        is_float = dtype.kind in "fc"
+        place = self.floats if is_float else self.ints
+        column = Column(what, expr, dtype, place, said)
+        self.found.append(column)
+        self.guarded.append((column, guard))
+        self.cells.append((column, tuple(self._cells(column, expr, guard))))
+
+    def places(self, target: Access) -> tuple[int | None, ...]:
+        """Return where each subscript of a target is kept, None for those that read no array."""
+        values = [i.value if isinstance(i, Dynamic) else None for i in target.index]
+        known = {c.expr: c.place for c in self.found if c.what == "subscript"}
+        return tuple(None if value is None else known[value] for value in values)
+
+    def after(self, expr: Expr) -> tuple[Column, tuple[Cell, ...]]:
+        """Return the column of what the target is afterwards, and its cells."""
+        place = self.floats if expr.dtype.kind in "fc" else self.ints
+        column = Column("after", expr, expr.dtype, place)
+        return column, tuple(self._cells(column, expr, None))
+
+    def _guard(self, guard: Expr) -> int:
+        if guard not in self._guards:
+            place = self._guards[guard] = self.ints
+            self.ints += 1
+            truth = Column("subscript", None, dtypes.bool_, place)
+            self.cells.append((truth, ((False, place, Cast(guard, dtypes.int64)),)))
+        return self._guards[guard]
+
+    def _cells(self, column: Column, expr: Expr, guard: Expr | None) -> Iterator[Cell]:
+        if expr.dtype.kind == "c":
+            for part in ("real", "imag"):
+                one = Apply(OPS[part], (expr,), expr.dtype.real)
+                yield True, self.floats, _under(guard, _as(one, dtypes.float64))
+                self.floats += 1
+        elif column.is_float:
+            yield True, self.floats, _under(guard, _as(expr, dtypes.float64))
+            self.floats += 1
+        else:
+            yield False, self.ints, _under(guard, _as(expr, dtypes.int64))
+            self.ints += 1
+
+
+def reduced_by(statement: Assign) -> Reduce | None:
+    """Return what a statement accumulates over letters of its right side, None where there are
+    none."""
+    op, value = statement.op, statement.value
+    if op is None or not statement.reduced.ranges:
+        return None
+    made = OPS["add"] if op.name == "sub" else op
+    return Reduce(made, statement.reduced, value, value.dtype, span=statement.span)
+
+
+def reductions(statement: Assign) -> Iterator[tuple[Reduce, Expr | None]]:
+    """Yield the reductions of a statement, each once, with the test under which it is evaluated."""
+    whole, found = reduced_by(statement), Columns()
+    if whole is not None:
+        yield whole, None
+        return
+    found.operands(statement.value, None)
+    for column, guard in found.guarded:
+        if isinstance(column.expr, Reduce):
+            yield column.expr, guard
+
+
+def _adds(name: str, dtype: DType) -> bool:
+    """Whether what an accumulation adds in all is a number of its own, also for no terms."""
+    return name in ("add", "mul", "and", "or") or (name in ("max", "min") and dtype.kind == "f")
+
+
+def _both(guard: Expr | None, test: Expr) -> Expr:
+    """Return the test that both hold; the second is not evaluated where the first does not."""
+    return test if guard is None else Select(guard, test, Const(False, dtypes.bool_))
+
+
+def _under(guard: Expr | None, value: Expr) -> Expr:
+    return value if guard is None else Select(guard, value, Const(0, value.dtype))
+
+
+def _as(expr: Expr, dtype: DType) -> Expr:
+    return expr if expr.dtype is dtype else Cast(expr, dtype)

@@ -1,0 +1,280 @@
+"""Whether a run leaves a NaN anywhere: the function itself, which counts those that it writes.
+
+    a = exp(x) / y        becomes    a = exp(x) / y
+    b = sqrt(a)                      b = sqrt(a)
+                                     count[0] += sum(isnan(a) | isnan(b))
+
+A statement is counted at the end of its list of statements, or before something overwrites what it
+wrote: then counting joins the loops that are there anyway. What only moves numbers of arrays that
+the function makes itself, of which earlier statements were counted, is left out.
+
+Invariant: where the count is 0, no statement has left a NaN in an element that it wrote.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import Span
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import (
+    Access,
+    Alloc,
+    Assign,
+    Block,
+    Branch,
+    Break,
+    Continue,
+    For,
+    Parameter,
+    Permute,
+    Print,
+    Procedure,
+    Statement,
+    While,
+)
+from ...lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Domain,
+    Dynamic,
+    Expr,
+    Read,
+    Reduce,
+    walk,
+)
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ...lowering.ir.node import Node
+from ...lowering.ir.ops import OPS
+from ...lowering.ir.rewrite import substitute_expr
+from ...lowering.ir.walk import binds, own_writes, statements
+from .checked import is_nan
+from .library_calls import Nodes, grouped, nodes_of, written
+
+_HARMLESS = frozenset(
+    ["neg", "abs", "sign", "floor", "ceil", "trunc", "rint", "recip", "exp", "exp2", "expm1",
+     "sinh", "cosh", "tanh", "arcsinh", "arctan", "arctan2", "erf", "erfc", "copysign", "max",
+     "min", "fmax", "fmin", "relu", "sat01", "relu_gate", "sat01_gate"]
+)  # fmt: skip
+"""Operations on floats that give a NaN of a NaN only."""
+
+_NESTS = For, While, Branch, Block, Break, Continue
+"""Statements with others in them, and those that leave them: all is counted before."""
+
+
+def counting(procedure: Procedure) -> Procedure | None:
+    """Return a procedure that adds how many NaNs it writes to an int64 array of one element, its
+    last parameter; None where that is not told by what it leaves.
+
+    It does not tell of what it prints, which nobody is to see twice, nor of elements that are found
+    by a subscript which the statement itself changes.
+    """
+    if any(isinstance(one, Print) for one in statements(procedure.body)):
+        return None
+    nodes = (*(p.node for p in procedure.parameters), *procedure.locals, *procedure.results)
+    sizes = [x for node in nodes for extent in node.shape for x in extent.symbols()]
+    bound = [x for one in statements(procedure.body) for x in binds(one)]
+    serial = max((x.serial for x in (*sizes, *bound)), default=0)
+    count = Node(max((n.id for n in nodes), default=0) + 1, "nans", (const(1),), dtypes.int64)
+    work = _Work(procedure, count, serial)
+    body = work.body(procedure.body)
+    if work.is_lost:
+        return None
+    given = (replace(one, node=_plain(one.node)) for one in procedure.parameters)
+    return replace(
+        procedure,
+        parameters=(*given, Parameter(count, True)),
+        locals=(*map(_plain, procedure.locals), *work.locals),
+        results=tuple(map(_plain, procedure.results)),
+        body=body,
+    )
+
+
+def _plain(node: Node) -> Node:
+    """Return a node without what was asked of its memory: it is counted anywhere."""
+    return node if node.request is None else replace(node, request=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """Elements that a statement wrote, which are to be counted."""
+
+    read: Read
+    points: Domain
+
+
+class _Work:
+    """What is to be counted while a procedure is walked through."""
+
+    def __init__(self, procedure: Procedure, count: Node, serial: int) -> None:
+        self.nodes: Nodes = nodes_of(procedure)
+        self.given = _uncounted(procedure)
+        self.count, self.serial = count, serial
+        self.locals: list[Node] = []
+        self.is_lost = False
+
+    def symbol(self, name: str) -> Symbol:
+        """Return a new symbol."""
+        self.serial += 1
+        return Symbol(name, self.serial)
+
+    def body(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """Return a list of statements with counting added."""
+        out: list[Statement] = []
+        left: list[_Left] = []
+        totals: list[Node] = []
+        for call, some in grouped(body):
+            one = some[0]
+            nests = call is None and isinstance(
+                one, For | While | Branch | Block | Break | Continue
+            )
+            stays = [x for x in left if not nests and self.stays(x, some)]
+            out += self.counted([x for x in left if x not in stays], totals)
+            out += self.added(totals) if nests else ()
+            out += some if call is not None else (self.inside(one),)
+            left = [*stays, *(self.called(call, some) if call is not None else self.of(one))]
+        return (*out, *self.counted(left, totals), *self.added(totals))
+
+    def stays(self, left: _Left, some: tuple[Statement, ...]) -> bool:
+        """Whether what a statement left can be counted behind the next ones, in one loop with what
+        they leave: they write none of it, and read it where they write."""
+        changed = {node for one in statements(some) for node in own_writes(one)}
+        if not changed:
+            return True
+        where = () if left.points.where is None else walk(left.points.where)
+        reads = {part.node for part in (*walk(left.read), *where) if isinstance(part, Read)}
+        if not reads.isdisjoint(changed) or len(some) > 1:
+            return False
+        (one,) = some
+        if not isinstance(one, Assign) or one.reduced.ranges:
+            return isinstance(one, Alloc)
+        mine, other = self.renamed(left), self.renamed(_Left(left.read, one.free))
+        if _sizes(mine) != _sizes(other):
+            return False
+        names = {x: var(y) for x, y in zip(one.free.symbols, mine.points.symbols, strict=True)}
+        read = [part for part in walk(substitute_expr(one.value, names)) if isinstance(part, Read)]
+        return all(part.node != mine.read.node or part == mine.read for part in read)
+
+    def inside(self, one: Statement) -> Statement:
+        """Return a statement with counting added to those in it."""
+        match one:
+            case For(body=inner) | Block(body=inner):
+                return replace(one, body=self.body(inner))
+            case While(prelude, _, inner):
+                return replace(one, prelude=self.body(prelude), body=self.body(inner))
+            case Branch(_, then, other):
+                return replace(one, then=self.body(then), other=self.body(other))
+            case _:
+                return one
+
+    def of(self, one: Statement) -> Iterator[_Left]:
+        """Yield what a statement leaves that may be NaN."""
+        if not isinstance(one, Assign) or one.target.node.dtype.kind not in "fc":
+            return
+        if self.nodes.is_scratch(one.target.node) or not self.may_make(one):
+            return
+        read, points = Read(one.target.node, one.target.index, one.span), one.free
+        parts = [x.value for x in read.index if isinstance(x, Dynamic)]
+        parts += () if points.where is None else (points.where,)
+        self.is_lost |= any(
+            isinstance(part, Read) and part.node == read.node for x in parts for part in walk(x)
+        )
+        yield _Left(read, points)
+
+    def called(self, call: Span, some: tuple[Statement, ...]) -> Iterator[_Left]:
+        """Yield what a call of the library leaves."""
+        for one in written(call, some, self.nodes, self.symbol):
+            target = one.statement.target
+            if target.node.dtype.kind in "fc":
+                yield _Left(Read(target.node, target.index, call), one.statement.free)
+
+    def may_make(self, one: Assign) -> bool:
+        """Whether a statement may leave a NaN where it reads none of arrays that are counted."""
+        harmless = one.op is None or one.op.name in _HARMLESS
+        return not harmless or any(map(self.may_be, walk(one.value)))
+
+    def may_be(self, part: Expr) -> bool:
+        """Whether a part of an expression may be the first to be NaN."""
+        if part.dtype.kind not in "fc":
+            return False
+        match part:
+            case Const(value):
+                return not _is_number(value)
+            case Read(node):
+                return node.id in self.given or self.nodes.is_scratch(node)
+            case Apply(op) | Reduce(op):
+                return op.name not in _HARMLESS or part.dtype.kind == "c"
+            case _:
+                return False
+
+    def counted(self, left: Sequence[_Left], totals: list[Node]) -> Iterator[Assign]:
+        """Yield what counts, and add the counts to some: one for all that has the same ranges."""
+        groups: dict[object, tuple[Domain, list[Expr]]] = {}
+        for one in map(self.renamed, left):
+            key = (*_sizes(one), None if one.points.where is None else id(one))
+            points, tests = groups.setdefault(key, (one.points, []))
+            same = zip(one.points.symbols, points.symbols, strict=True)
+            read = substitute_expr(one.read, {mine: var(other) for mine, other in same})
+            tests.append(is_nan(read))
+        for points, tests in groups.values():
+            some = functools.reduce(
+                lambda one, other: Apply(OPS["bitor"], (one, other), dtypes.bool_), tests
+            )
+            number: Expr = Cast(some, dtypes.int64)
+            if points.ranges or points.where is not None:
+                number = Reduce(OPS["add"], points, number, dtypes.int64)
+            self.locals.append(Node(self.count.id + 1 + len(self.locals), "nans", (), dtypes.int64))
+            totals.append(self.locals[-1])
+            yield Assign(Access(totals[-1], ()), None, False, number, Domain())
+
+    def added(self, totals: list[Node]) -> Iterator[Assign]:
+        """Yield what adds counts to the one that is told, and take them out."""
+        place = Access(self.count, (const(0),))
+        for total in totals:
+            yield Assign(place, OPS["add"], False, Read(total, ()), Domain())
+        totals.clear()
+
+    def renamed(self, one: _Left) -> _Left:
+        """Return the same elements, with indices that nothing else has."""
+        names: dict[Symbol, Affine] = {}
+        ranges: list[Range] = []
+        for r in one.points.ranges:
+            lo, hi = substitute(r.lo, names), substitute(r.hi, names)
+            ranges.append(Range(self.symbol(r.symbol.name), lo, hi))
+            names[r.symbol] = var(ranges[-1].symbol)
+        where = one.points.where
+        test = None if where is None else substitute_expr(where, names)
+        read = substitute_expr(one.read, names)
+        assert isinstance(read, Read), "names change nothing else"
+        return _Left(read, Domain(tuple(ranges), test))
+
+
+def _sizes(left: _Left) -> tuple[tuple[Affine, Affine], ...]:
+    """Return ranges without their names: equal for those that are the same."""
+    plain = {symbol: var(Symbol("n", -n)) for n, symbol in enumerate(left.points.symbols, 1)}
+    return tuple((substitute(r.lo, plain), substitute(r.hi, plain)) for r in left.points.ranges)
+
+
+def _uncounted(procedure: Procedure) -> frozenset[int]:
+    """Return the arrays that may hold a NaN from the start: what is given, and what trades places
+    with that."""
+    given = {one.node.id for one in procedure.parameters}
+    trades = [
+        {node.id for node in (*one.nodes, *one.sources)}
+        for one in statements(procedure.body)
+        if isinstance(one, Permute)
+    ]
+    while more := [trade for trade in trades if not trade <= given and not trade.isdisjoint(given)]:
+        given.update(*more)
+    return frozenset(given)
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, float | complex) or not (
+        math.isnan(value.real) or math.isnan(value.imag)
+    )

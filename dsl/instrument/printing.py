@@ -1,0 +1,48 @@
+"""What a device printed instead of keeping it: the lines of a run as the buffers of its records.
+
+    0 5 ROW 5 site 5 t 0        a row of the table: its site, then the values of its symbols
+    0 5 REST 5 k 0              more of them, where there are many
+    0 5 POINT 13 bits 5 3 0     its points, one after another: their floats, then their ints
+
+A line is the record of a print as `record` reads it, filled up with zeros.
+
+>>> found = buffers_of(["0 5 0 5 2 5 7 0"], 4, np.zeros(8, np.int64))
+>>> found[0].tolist(), found[3][s.ROWS].item()
+([[2, 0, 0, 7]], 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ...backends.codegen import records
+from ...backends.interface import Array
+from . import sites as s
+from .rows import REST, ROW
+
+
+def buffers_of(lines: Iterable[str], width: int, used: Array) -> tuple[Array, ...]:
+    """Return the table, floats, ints and counters that printed lines stand for.
+
+    `used` are the counters of the run, of which those of points go on to hold.
+    """
+    rows: list[list[int]] = []
+    floats: list[float] = []
+    ints: list[int] = []
+    for line in lines:
+        kind, *values = records.printed(line)
+        if kind == ROW:
+            rows.append([int(values[0]), len(floats), len(ints), *map(int, values[1:])])
+        elif kind == REST:
+            rows[-1] += map(int, values)
+        else:
+            floats += (x.item() for x in values if isinstance(x, np.float64))
+            ints += (x.item() for x in values if isinstance(x, np.int64))
+    table = np.zeros((len(rows), width), np.int64)
+    for row, found in zip(table, rows, strict=True):
+        row[: len(found)] = found
+    counters = used.copy()
+    counters[[s.ROWS, s.FLOATS, s.INTS]] = len(rows), len(floats), len(ints)
+    return table, np.array(floats, np.float64), np.array(ints, np.int64), counters

@@ -1,0 +1,489 @@
+"""Running a function that records: its buffers, and what they hold when it is done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...backends.cc.code import CompiledCode
+from ...backends.gpu.device_array import Placed
+from ...backends.interface import Array, CanPrint, Code, HasMemory
+from ...backends.runtime import link
+from ...backends.runtime.call_arguments import copied
+from ...backends.runtime.printed_output import Printed
+from ...backends.runtime.state import RUNTIME, Recordable
+from ...base import settings
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdError, CdMemoryError, Diagnostic
+from ...base.locks import Locked
+from ...lowering.ir.assignments import Parameter, Procedure
+from ...lowering.ir.indexing import Symbol
+from . import sites as s
+from .instrument import instrument
+from .nan_counts import counting
+from .printing import buffers_of
+from .record_bounds import Room, memory_left, room_of
+from .sites import Layout, Wanted
+from .work_estimate import is_quick
+
+Ints = npt.NDArray[np.int64]
+_ROOM = 1 << 24, 1 << 28, 1 << 27
+"""Rows, floats and ints: the most that a run records. Memory that is never written is free."""
+_LEAST = 1 << 12
+_OPEN = 1 << 28
+"""Bytes of a device for records of which nobody knows how many there are going to be."""
+_ALL = 1 << 62
+SHARE = 4
+"""So many times as much as is recorded the host, or a device, has to have when it begins."""
+OFTEN = 64
+"""After so many runs code that only counts NaNs is worth compiling, however little it does."""
+KEPT = 1 << 23
+"""Most bytes of an argument of which a copy is kept."""
+_LESS = (
+    "give back what is not needed, or record less: `pe.trace(arrays=...)`, `pe.trace(memory=...)`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A function that records, ready to be called, and what its records mean."""
+
+    callee: link.Callee
+    layout: Layout
+    scarce: bool
+    """Whether it may be given less room than what it records takes."""
+    counts: bool = False
+    """Whether it records nothing, but counts the NaNs that it writes, see `nans`."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run:
+    """What one run of a function recorded."""
+
+    name: str
+    backend: str
+    stream: str
+    layout: Layout
+    parameters: tuple[Parameter, ...]
+    table: Ints
+    """A row for each time that a statement was reached."""
+    floats: npt.NDArray[np.float64]
+    ints: Ints
+    points: int
+    dropped: int
+    """How many wanted points, and terms, there was no room for."""
+    asked: int
+    """Bytes that it records at most, where that is known before; else 0."""
+    room: int
+    """Bytes that there was room for."""
+    sizes: Mapping[Symbol, int]
+    """The sizes of arguments that only the run knew."""
+    full: bool
+    """Whether the room was not enough: what is there are the first records."""
+    given: Mapping[int, Array]
+    """The arguments as they were before, by node; those that are too large are left out."""
+    error: str = ""
+    """What the run raised, empty for nothing."""
+
+    def __repr__(self) -> str:
+        failed = f", raised {self.error.splitlines()[0]}" if self.error else ""
+        return f"<run of {self.name} on {self.backend}: {self.points:,} points{failed}>"
+
+    @property
+    def lost(self) -> str:
+        """How many records are not there, and why, where there was no room for all of them."""
+        told = f"{self.dropped} records were dropped"
+        if not self.full:
+            return told
+        more = self.asked > self.room
+        much = f"all of them take up to {self.asked:,} bytes, and " if more else ""
+        less = "; `arrays=` and `statements=` record less, `memory=` makes more room"
+        return f"{told}: {much}there was room for {self.room:,}{'' if more else ' bytes'}{less}"
+
+    @property
+    def nbytes(self) -> int:
+        """How much host memory its records and the copies of its arguments take."""
+        kept = (one for one in self.given.values() if isinstance(one, np.ndarray))
+        return sum(one.nbytes for one in (self.table, self.floats, self.ints, *kept))
+
+
+class Recorder(Locked):
+    """Where runs are kept while a trace is taken; any thread may add one.
+
+    Invariant: what they hold, and what those that have begun may still take, is no more than
+    `memory` bytes. Where that was not enough for a run, those that begin later record nothing:
+    what is there are the first records of the trace.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        limit: int,
+        printed: Printed | None = None,
+        memory: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.wanted, self.limit = wanted, limit
+        self.memory = memory
+        """How many bytes what is recorded takes at most: asked for when something is, unless
+        given."""
+        self._taken = 0
+        self._is_full = False
+        self._printed = printed
+        self._times: Counter[Recordable] = Counter()
+        """How often code was run."""
+        self._runs: list[Run | None] = []
+        self._shown: tuple[Run, ...] = ()
+        self._done = 0
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs that are done, in the order in which they were asked for; what they recorded
+        within the limit."""
+        done = [run for run in self._runs if run is not None]
+        if len(done) != self._done or not done:
+            limited = self.wanted.limited
+            self._shown = tuple(_limited(done, self.limit) if limited else done)
+            self._done = len(done)
+        return self._shown
+
+    def step(
+        self, codes: Recordable, arrays: Sequence[Any], title: tuple[str, str, str]
+    ) -> Callable[[], tuple[Array, ...]]:
+        """Return the run of code that records on arrays for its parameters.
+
+        What it raises is raised when what was recorded until then is kept.
+        """
+        chosen = copy_context()
+        first = self._recording(codes, arrays, title[1])
+        with self._lock:
+            place = len(self._runs)
+            self._runs.append(None)
+
+        def run() -> tuple[Array, ...]:
+            made = first
+            if made.counts:
+                results = self._counted(made, codes.read, arrays, title, place)
+                if results is not None:
+                    return results
+                made = chosen.run(codes.recording, self.wanted, title[1])
+            sizes = dict(_sizes(made.callee.parameters, arrays))
+            asked = room_of(made.layout, sizes, self.wanted.printed, self.wanted.first_nan)
+            most = self._reserve(made, asked)
+            room, recording = min(most, _room(title[1], asked)), made
+            buffers = _buffers(made.layout, self._left(place) if most else 0, asked, room)
+            if not made.scarce and asked is not None and not _holds(buffers, asked):
+                scarce = replace(self.wanted, scarce=True)
+                recording = chosen.run(codes.recording, scarce, title[1])
+            room = sum(one.nbytes for one in buffers[:-1]) if most else 0
+            given = _given(recording.callee.parameters, arrays, most - room)
+            error = ""
+            lines: list[str] = []
+            try:
+                if self._printed is not None:
+                    return self._printing(recording, (*arrays, *buffers), title[1], lines)
+                return recording.callee((*arrays, *buffers))
+            except Exception as problem:
+                error = str(problem)
+                if isinstance(problem, MemoryError):
+                    raise self._out_of_memory(problem) from None
+                raise
+            finally:
+                if self._printed is not None:
+                    buffers = buffers_of(lines, recording.layout.width, buffers[-1])
+                asks = 0 if asked is None else asked.bytes(recording.layout.width)
+                done = _taken(title, recording, buffers, sizes, given, error, (asks, room))
+                self._keep(place, done, most)
+
+        return run
+
+    def _recording(self, codes: Recordable, arrays: Sequence[Any], backend: str) -> Recording:
+        """Return how a run on arrays is begun: without recording, to be done again where it makes a
+        NaN, which is seldom, on the host's arrays as they were."""
+        plain = self.wanted.first_nan and not (self.wanted.limited or self.wanted.terms)
+        on_host = all(isinstance(x, np.ndarray) for x in arrays)
+        wanted = self.wanted
+        if plain and on_host and not (self._printed or self._is_full):
+            wanted = replace(wanted, counts="much")
+        found: Recording = codes.recording(wanted, backend)
+        if wanted.counts == "much" and not found.counts:
+            with self._lock:
+                self._times[codes] += 1
+            if self._times[codes] > OFTEN:
+                found = codes.recording(replace(wanted, counts="often"), backend)
+        return found
+
+    def _counted(
+        self,
+        made: Recording,
+        read: Collection[int],
+        arrays: Sequence[Array],
+        title: tuple[str, str, str],
+        place: int,
+    ) -> tuple[Array, ...] | None:
+        """Return the results of a run that makes no NaN; None where it makes one, or fails, with
+        the arrays that it `read` as they were before: all others it writes again as it did."""
+        parameters, results = made.callee.parameters[:-1], None
+        count = np.zeros(1, np.int64)
+        with suppress(Exception):  # what it raises is raised again when it is recorded
+            before = [
+                (array, _saved(array, made.callee.code))
+                for at, (one, array) in enumerate(zip(parameters, arrays, strict=True))
+                if one.written and at in read
+            ]
+            try:
+                results = made.callee((*arrays, count))
+            finally:
+                if results is None or count[0]:
+                    for array, values in before:
+                        array[...] = values
+        if results is None or count[0]:
+            return None
+        sizes = dict(_sizes(parameters, arrays))
+        table = np.zeros((0, made.layout.width), np.int64)
+        none = np.zeros(0), np.zeros(0, np.int64)
+        counts = 0, 0, 0, 0
+        run = Run(*title, made.layout, parameters, table, *none, *counts, sizes, False, {})
+        self._keep(place, run, 0)
+        return results
+
+    def _reserve(self, made: Recording, asked: Room | None) -> int:
+        """Return how many bytes a run that begins may take, which nobody else gets until it ends:
+        what its records and arguments take, half of what is left where data decides how much."""
+        with self._lock:
+            if self.memory is None:
+                self.memory = memory_left() // SHARE
+            left = 0 if self._is_full else max(self.memory - self._taken, 0)
+            if asked is None:
+                most = left // 2
+            else:
+                kept = KEPT * len(made.callee.parameters)
+                most = min(left, asked.within(Room(*_ROOM)).bytes(made.layout.width) + kept)
+            self._taken += most
+            return most
+
+    def _keep(self, place: int, run: Run, reserved: int) -> None:
+        """Keep what a run recorded, and let others have what it did not take."""
+        with self._lock:
+            self._taken += run.nbytes - reserved
+            self._is_full |= run.full
+            self._runs[place] = run
+
+    def _out_of_memory(self, problem: MemoryError) -> CdMemoryError:
+        """Return the error of a run that ran out of memory: what the trace holds, how to record
+        less."""
+        known = problem.diagnostics[0] if isinstance(problem, CdError) else None
+        first = known or Diagnostic("CD0705", f"there is not enough memory for a run: {problem}")
+        note = f"the trace takes up to {self._taken:,} bytes; what it has recorded stays readable"
+        helps = (_LESS,) if known is None else (*known.helps, _LESS)
+        return CdMemoryError(replace(first, notes=(*first.notes, note), helps=helps))
+
+    def _printing(
+        self, recording: Recording, arrays: Sequence[Any], backend: str, lines: list[str]
+    ) -> tuple[Array, ...]:
+        """Run code whose device prints what it records, and add the lines, also where it fails."""
+        made = RUNTIME.backend(backend)
+        assert self._printed is not None and isinstance(made, CanPrint), "else it records"
+        run = None
+        try:
+            with self._printed.run() as run:
+                code = made.printing(recording.callee.code, run.number)
+                return recording.callee.running(code)(arrays)
+        finally:
+            lines += () if run is None else run.lines
+
+    def _left(self, place: int) -> int:
+        """Return how many points a run may record at most, as far as is known when it begins.
+
+        Runs that were asked for before it may still be recording: `_limited` has the last word.
+        """
+        before = (run.points for run in self._runs[:place] if run is not None)
+        return max(self.limit - sum(before), 0)
+
+
+def _limited(runs: Sequence[Run], limit: int) -> Iterator[Run]:
+    """Yield runs with the first of their points, in order, as many as a limit admits in all."""
+    for run in runs:
+        yield run if run.points <= limit else _first(run, limit)
+        limit = max(limit - run.points, 0)
+
+
+def _first(run: Run, points: int) -> Run:
+    """Return a run with only the first points that it recorded, all others among those dropped.
+
+    Rows behind the last of them go, and in its own row the mask says which points are left.
+    """
+    left, end, ints = points, 0, run.ints.copy()
+    for number, row in enumerate(run.table):
+        if not left:
+            break
+        site = run.layout.sites[int(row[0])]
+        end = number + 1
+        if site.is_assignment:
+            assert site.masked, "where there is a limit every row has a mask"
+            mask = _row(run, ints, number, 2)[:: site.ints]
+            mask[np.flatnonzero(mask == 1)[left:]] = 0
+            left -= int((mask == 1).sum())
+    terms = sum(_terms(run, number) for number in range(end, len(run.table)))
+    dropped = run.dropped + run.points - points + terms
+    return replace(run, table=run.table[:end], ints=ints, points=points, dropped=dropped)
+
+
+def _row(run: Run, numbers: np.ndarray, number: int, column: int) -> np.ndarray:
+    """Return what a row of the table has of the floats or ints, whose place is in a column."""
+    end = run.table[number + 1, column] if number + 1 < len(run.table) else len(numbers)
+    return numbers[int(run.table[number, column]) : int(end)]
+
+
+def _terms(run: Run, number: int) -> int:
+    """Return how many terms of a reduction a row of the table has: none where it has records."""
+    site = run.layout.sites[int(run.table[number, 0])]
+    if site.reduce is None:
+        return 0
+    if site.masked:
+        return int((_row(run, run.ints, number, 2)[:: site.ints] == 1).sum())
+    if site.floats:
+        return len(_row(run, run.floats, number, 1)) // site.floats
+    return len(_row(run, run.ints, number, 2)) // site.ints
+
+
+def recording_of(
+    procedure: Procedure, build: Callable[[Procedure], Procedure], wanted: Wanted, backend: str
+) -> Recording:
+    """Return a typed function compiled to record, given how such functions are built.
+
+    It is compiled quickly, as it will not run often; how hard the compiler tries changes no bit.
+    """
+    made, now = instrument(procedure, wanted), settings.current()
+    if wanted.counts == "often" or (wanted.counts == "much" and not is_quick(procedure)):
+        counts = counting(procedure)
+        if counts is not None:
+            return Recording(link.link(build(counts), backend), made.layout, False, True)
+    sizes = [x for p in procedure.parameters for extent in p.node.shape for x in extent.symbols()]
+    if not wanted.scarce and room_of(made.layout, dict.fromkeys(sizes, 1)) is None:
+        wanted = replace(wanted, scarce=True)  # the data decides how much it is
+        made = instrument(procedure, wanted)
+    profile = "strict" if wanted.terms else now.profile
+    quick = is_quick(procedure)
+    thorough = wanted.first_nan and not quick  # it looks at all elements, and records few
+    effort: settings.Effort = 0 if quick or now.optimize == 0 else "g"
+    effort = now.optimize if thorough else effort
+    passes = "short" if quick else now.pipeline
+    with settings.override(profile=profile, optimize=effort, pipeline=passes):
+        return Recording(link.link(build(made.procedure), backend), made.layout, wanted.scarce)
+
+
+def _sizes(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[tuple[Symbol, int]]:
+    """Yield what the sizes of arguments are that only the run knows."""
+    for parameter, array in zip(parameters, arrays, strict=False):
+        for extent, size in zip(parameter.node.shape, array.shape, strict=True):
+            if extent.symbol is not None:
+                yield extent.symbol, size
+
+
+def _given(parameters: Sequence[Parameter], arrays: Sequence[Any], left: int) -> dict[int, Array]:
+    """Return copies of the arguments, by node, that are small enough and that there is memory
+    for."""
+    given: dict[int, Array] = {}
+    for parameter, array in zip(parameters, arrays, strict=False):
+        size = array.reach if isinstance(array, Placed) else array.nbytes
+        if size <= min(KEPT, left):
+            with suppress(MemoryError):
+                given[parameter.node.id] = copied(array)
+                left -= size
+    return given
+
+
+def _saved(array: Array, code: Code) -> Array:
+    """Return a copy, where there is some in memory that results of C had."""
+    empty = code.empty if isinstance(code, CompiledCode) else np.empty
+    copy = empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+def _room(backend: str, asked: Room | None = None) -> int:
+    """Return how many bytes a device has for records: a share of what it has left, and less than
+    it could where it is not known how much is asked for."""
+    made = RUNTIME.backend(backend)
+    if not isinstance(made, HasMemory):
+        return _ALL
+    most = made.memory_left() // SHARE
+    return min(most, _OPEN) if asked is None else most
+
+
+def _buffers(
+    layout: Layout, limit: int, asked: Room | None = None, most: int = _ALL
+) -> tuple[Array, ...]:
+    """Return the table, floats, ints and counters: what is asked for, of at most so many bytes."""
+    whole = Room(*_ROOM) if asked is None else asked.within(Room(*_ROOM))
+    used = np.zeros(s.COUNTERS, np.int64)
+    used[s.LIMIT] = limit
+    while True:
+        room = whole.shrunk(most, layout.width)
+        try:
+            table = np.zeros((room.rows, layout.width), np.int64)
+            return table, np.zeros(room.floats), np.zeros(room.ints, np.int64), used
+        except MemoryError:
+            most = room.bytes(layout.width) // 2
+            if most < _LEAST:
+                message = "there is not enough memory to record anything"
+                raise CdMemoryError(Diagnostic("CD0705", message, helps=(_LESS,))) from None
+
+
+def _used(buffer: np.ndarray, count: int) -> np.ndarray:
+    """Return the first of a buffer: a copy, so that the others go, where they are many."""
+    if 2 * count < len(buffer):
+        with suppress(MemoryError):
+            return buffer[:count].copy()
+    return buffer[:count]
+
+
+def _holds(buffers: Sequence[Array], asked: Room) -> bool:
+    """Whether buffers have the room that is asked for."""
+    return all(len(one) >= count for one, count in zip(buffers, asked, strict=False))
+
+
+def _taken(
+    title: tuple[str, str, str],
+    recording: Recording,
+    buffers: tuple[Array, ...],
+    sizes: Mapping[Symbol, int],
+    given: Mapping[int, Array],
+    error: str,
+    room: tuple[int, int],
+) -> Run:
+    table, floats, ints, used = buffers
+    full = recording.scarce and not used[s.LIMIT]
+    run = Run(
+        *title,
+        recording.layout,
+        recording.callee.parameters[: -len(buffers)],
+        _used(table, used[s.ROWS]),
+        _used(floats, used[s.FLOATS]),
+        _used(ints, used[s.INTS]),
+        int(used[s.POINTS]),
+        int(used[s.DROPPED]),
+        *room,
+        sizes,
+        bool(full),
+        given,
+        error,
+    )
+    return _without_last_terms(run) if full else run
+
+
+def _without_last_terms(run: Run) -> Run:
+    """Return a run without the terms at its end, which are of a record that had no room."""
+    end = len(run.table)
+    while end and run.layout.sites[int(run.table[end - 1, 0])].reduce is not None:
+        end -= 1
+    dropped = sum(_terms(run, number) for number in range(end, len(run.table)))
+    return replace(run, table=run.table[:end], dropped=run.dropped + dropped)

@@ -1,0 +1,169 @@
+"""The tests of `where=`: plain Python comparisons of loop variables and indices, by name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdValueError, Diagnostic
+from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Apply, Expr, Position
+from ...lowering.ir.indexing import (
+    Affine,
+    Range,
+    Symbol,
+    const,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    var,
+)
+from ...lowering.ir.ops import OPS
+
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+}  # fmt: skip
+_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """What a test leaves of a statement: its ranges, narrower, and what to test beside them."""
+
+    ranges: tuple[Range, ...]
+    outer: tuple[Expr, ...] = ()
+    """Tests of what stands around the statement."""
+    inner: tuple[Expr, ...] = ()
+    """Tests of its own points."""
+
+
+def parsed(text: str) -> tuple[ast.expr, ...]:
+    """Return the parts of a test that must all hold; CdValueError CD0871 where it is none."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        parts = tuple(_parts(tree))
+        for part in parts:
+            _test(part, dict.fromkeys(names(part), Symbol("any", 0)))
+    except (SyntaxError, ValueError) as problem:
+        raise CdValueError(
+            Diagnostic(
+                "CD0871", f"`where={text!r}` is no test of indices: {problem}",
+                helps=("compare names of indices and loops with numbers: `\"i == 3 and t < 2\"`",),
+            )
+        ) from None  # fmt: skip
+    return parts
+
+
+def names(test: ast.expr) -> set[str]:
+    """Return the names in a test."""
+    return {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+
+
+def fitted(
+    tests: tuple[ast.expr, ...],
+    outer: tuple[Symbol, ...],
+    ranges: tuple[Range, ...],
+    hidden: frozenset[Symbol] = frozenset(),
+) -> Fits | None:
+    """Return what the tests leave of a statement; None where it lacks a name that they have.
+
+    Those that are hidden have no name.
+    """
+    around = {symbol.name: symbol for symbol in outer if symbol not in hidden}
+    inner = (r.symbol for r in ranges if r.symbol not in hidden)
+    own = {symbol.name: symbol for symbol in inner if symbol.name not in around}
+    known = own | around
+    found = Fits(ranges)
+    for test in tests:
+        used = names(test)
+        if not used <= known.keys():
+            return None
+        expr = _test(test, known)
+        if not used & own.keys():
+            found = replace(found, outer=(*found.outer, expr))
+        elif (narrow := _narrowed(expr, found.ranges)) is not None:
+            found = replace(found, ranges=narrow)
+        else:
+            found = replace(found, inner=(*found.inner, expr))
+    return found
+
+
+def _parts(tree: ast.expr) -> list[ast.expr]:
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
+        return [part for value in tree.values for part in _parts(value)]
+    if isinstance(tree, ast.Compare) and len(tree.ops) > 1:
+        sides = [tree.left, *tree.comparators]
+        return [
+            ast.Compare(left, [op], [right])
+            for left, op, right in zip(sides, tree.ops, sides[1:], strict=False)
+        ]
+    return [tree]
+
+
+def _test(tree: ast.expr, known: Mapping[str, Symbol]) -> Expr:
+    match tree:
+        case ast.BoolOp(op, values):
+            name = "and" if isinstance(op, ast.And) else "or"
+            first, *rest = (_test(value, known) for value in values)
+            for other in rest:
+                first = Apply(OPS[name], (first, other), dtypes.bool_)
+            return first
+        case ast.UnaryOp(ast.Not(), value):
+            return Apply(OPS["logical_not"], (_test(value, known),), dtypes.bool_)
+        case ast.Compare(_, [_, _, *_], _):
+            return _test(ast.BoolOp(ast.And(), _parts(tree)), known)
+        case ast.Compare(left, [op], [right]) if type(op) in _COMPARE:
+            sides = (Position(_number(left, known)), Position(_number(right, known)))
+            return Apply(OPS[_COMPARE[type(op)]], sides, dtypes.bool_)
+        case _:
+            raise ValueError(f"`{ast.unparse(tree)}` is no comparison")
+
+
+def _number(tree: ast.expr, known: Mapping[str, Symbol]) -> Affine:
+    match tree:
+        case ast.Name(name):
+            return var(known[name])
+        case ast.Constant(int() as value):
+            return const(int(value))
+        case ast.UnaryOp(ast.USub(), value):
+            return -_number(value, known)
+        case ast.BinOp(left, op, right):
+            one, two = _number(left, known), _number(right, known)
+            match op:
+                case ast.Add():
+                    return one + two
+                case ast.Sub():
+                    return one - two
+                case ast.Mult():
+                    return multiply(one, two)
+                case ast.FloorDiv() if two.constant:
+                    return floordiv(one, two)
+                case ast.Mod() if two.constant:
+                    return mod(one, two)
+    raise ValueError(f"`{ast.unparse(tree)}` is no number of names and whole numbers")
+
+
+def _narrowed(test: Expr, ranges: tuple[Range, ...]) -> tuple[Range, ...] | None:
+    """Return the ranges under a comparison of one of their symbols with a number, else None."""
+    match test:
+        case Apply(op, (Position(left), Position(right))):
+            if right.constant is None:
+                left, right, name = right, left, _TURNED[op.name]
+            else:
+                name = op.name
+            value = right.constant
+        case _:
+            return None
+    at = next((n for n, r in enumerate(ranges) if r.symbol == left.symbol), None)
+    if at is None or value is None or name == "ne":
+        return None
+    r = ranges[at]
+    lo = value + 1 if name == "gt" else value if name in ("eq", "ge") else None
+    hi = value if name == "lt" else value + 1 if name in ("eq", "le") else None
+    low = r.lo if lo is None else maximum(r.lo, const(lo))
+    high = r.hi if hi is None else minimum(r.hi, const(hi))
+    return (*ranges[:at], Range(r.symbol, low, high), *ranges[at + 1 :])

@@ -1,0 +1,327 @@
+"""Functions of NumPy that are made of others: their meaning is written in the language."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from textwrap import indent
+
+import numpy as np
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdTypeError
+from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Apply, Domain, Position
+from ...lowering.ir.indexing import const, multiply
+from ...lowering.ir.ops import OPS
+from ..values.arrays import describe
+from ..values.bounds_messages import index_fault
+from ..values.builder import error
+from ..values.call_site import NO, NONE, Site, array_of, index_in, is_none, items_of, text_of
+from ..values.values import Group, Scalar, Static, Value
+from .primitives.elementwise import converted
+from .primitives.reductions import require_ordered, require_subtracted
+from .primitives.shaping import reshape_method
+from .primitives.sort_strategy import inlined
+from .primitives.ufuncs import strong_of
+
+_FEW = 16
+"""Among so many values one is looked for by comparing with each, in vectors."""
+
+_RANGE = 1 << 16
+"""In a range of so many whole numbers those that are looked for are marked."""
+
+_ISIN = f"""
+def isin(element, test_elements, invert):
+    tests = np.ravel(test_elements)
+    values = np.asarray(element)
+    found = np.zeros(values.shape, np.bool_)
+    if tests.size <= {_FEW}:
+        for test in tests:
+            found |= values == test
+    else:
+{{search}}
+    if invert:
+        return ~found
+    return found
+"""
+_SORTED = """\
+known = np.sort(tests)
+at = np.minimum(np.searchsorted(known, values), tests.size - 1)
+found[...] = known[at] == values
+"""
+_MARKED = f"""\
+low = np.int64(tests.min())
+high = np.int64(tests.max())
+width = high - low
+if width >= 0 and width < {_RANGE}:
+    marked = np.zeros({_RANGE}, np.bool_)
+    for k in range(tests.size):
+        marked[clamp(np.int64(tests[k]) - low)] = True
+    wide = np.int64(values)
+    inside = (wide >= low) & (wide <= high)
+    found[...] = inside & marked[np.uint16(wide - low)]
+else:
+{indent(_SORTED, "    ")}"""
+ISIN, ISIN_WHOLE = (
+    _ISIN.format(search=indent(search, " " * 8).rstrip()) for search in (_SORTED, _MARKED)
+)
+
+EDIFF = """
+def ediff1d(ary, to_end=None, to_begin=None):
+    steps = np.diff(np.ravel(ary))
+    if to_begin is not None:
+        steps = np.concatenate((np.ravel(to_begin), steps))
+    if to_end is not None:
+        steps = np.concatenate((steps, np.ravel(to_end)))
+    return steps
+"""
+
+NAN_SUMS = """
+def nancumsum(a, axis=None, dtype=None):
+    return np.cumsum(np.where(np.isnan(a), 0, a), axis, dtype)
+"""
+
+NAN_PRODUCTS = """
+def nancumprod(a, axis=None, dtype=None):
+    return np.cumprod(np.where(np.isnan(a), 1, a), axis, dtype)
+"""
+
+UNWRAP = """
+def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
+    p = np.moveaxis(np.asarray(p), axis, -1)
+    least = period / 2 if discont is None else discont
+    steps = np.diff(p)
+    whole = np.mod(steps + period / 2, period) - period / 2
+    whole = np.where((whole == -period / 2) & (steps > 0), period / 2, whole)
+    turns = np.where(np.abs(steps) < least, 0, whole - steps)
+    out = (p + 0 * period).copy()
+    out[..., 1:] = p[..., 1:] + np.cumsum(turns, -1)
+    return np.moveaxis(out, -1, axis)
+"""
+
+VANDER = """
+def vander(x, N, increasing):
+    powers = np.arange(len(x) if N is None else N)
+    return np.asarray(x)[:, None] ** (powers if increasing else powers[::-1])
+"""
+
+_WINDOW = """
+def {name}(M):
+    n = np.arange(1 - M, M, 2)
+    if M == 1:
+        return np.ones(1)
+    return {value}
+"""
+_HALF_TURN = "np.pi * n / (M - 1)"
+WINDOWS = {
+    name: _WINDOW.format(name=name, value=value.format(at=_HALF_TURN))
+    for name, value in {
+        "hanning": "0.5 + 0.5 * np.cos({at})",
+        "hamming": "0.54 + 0.46 * np.cos({at})",
+        "blackman": "0.42 + 0.5 * np.cos({at}) + 0.08 * np.cos(2.0 * {at})",
+        "bartlett": "np.where(n <= 0, 1 + n / (M - 1), 1 - n / (M - 1))",
+    }.items()
+}
+
+LEXSORT = """
+def lexsort(keys):
+    order = np.argsort(keys[0])
+    for key in keys[1:]:
+        order = order[np.argsort(key[order])]
+    return order
+"""
+
+BLOCK = """
+def block(arrays):
+    rows = [np.concatenate([np.atleast_2d(part) for part in row], -1) for row in arrays]
+    return np.concatenate(rows, -2)
+"""
+
+DIAGONAL = """
+def diag_indices(n, ndim=2):
+    return tuple([np.arange(n) for _ in range(ndim)])
+"""
+
+UNRAVEL = """
+def unravel_index(indices, shape):
+    rest, places = indices, ()
+    for size in shape[::-1]:
+        places = (rest % size, *places)
+        rest = rest // size
+    return places
+"""
+
+_TRIANGLE = """
+def {name}(n, k=0, m=None):
+    columns = n if m is None else m
+    total = 0
+    for row in range(n):
+        total += {count}
+    rows = np.zeros(total, np.int64)
+    places = np.zeros(total, np.int64)
+    at = 0
+    for row in range(n):
+        for column in range({start}, {stop}):
+            rows[clamp(at)] = row
+            places[clamp(at)] = column
+            at += 1
+    return rows, places
+"""
+TRIANGLES = {
+    name: _TRIANGLE.format(name=name, start=start, stop=stop, count=f"max({stop} - {start}, 0)")
+    for name, start, stop in (
+        ("triu_indices", "max(row + k, 0)", "columns"),
+        ("tril_indices", "0", "min(row + k + 1, columns)"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The meaning of a function whose text, in the language, has NumPy's parameters."""
+
+    text: str
+
+    def __call__(self, site: Site, *args: Value, **keywords: Value) -> Value:
+        """Return what the function returns, its statements emitted here."""
+        return inlined(site, self.text, *args, **keywords)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The site and NumPy's parameters, to which calls are bound."""
+        (function,) = ast.parse(self.text).body
+        assert isinstance(function, ast.FunctionDef), "a text is one function"
+        given, kind = function.args, inspect.Parameter
+        needed = len(given.args) - len(given.defaults)
+        parameters = [kind("site", kind.POSITIONAL_ONLY)]
+        for n, one in enumerate(given.args):
+            default = kind.empty if n < needed else NONE
+            parameters.append(kind(one.arg, kind.POSITIONAL_OR_KEYWORD, default=default))
+        for one in given.kwonlyargs:
+            parameters.append(kind(one.arg, kind.KEYWORD_ONLY, default=NONE))
+        return inspect.Signature(parameters)
+
+
+def unravel_index(site: Site, indices: Value, shape: Value) -> Value:
+    """Return where flat positions are along each axis; CdIndexError CD0601 where there is none."""
+    sizes = items_of(shape)
+    given = array_of(site, indices)
+    if given.kind.dtype.kind not in "iu":
+        text = f"`unravel_index` takes whole numbers, and is given {describe(indices)}"
+        raise error(
+            "CD0404", CdTypeError, text, site.span, helps=("convert: `x.astype(np.int64)`",)
+        )
+    total = const(1)
+    for size in (shape,) if sizes is None else sizes:
+        total = multiply(total, index_in(site, size, "a size"))
+    places = array_of(site, converted(site, given, dtypes.int64))
+    at, end = places.body, Position(total)
+    inside = (Apply(OPS["ge"], (at, Position(const(0))), dtypes.bool_),
+              Apply(OPS["lt"], (at, end), dtypes.bool_))  # fmt: skip
+    fault, values = index_fault(at, total, 0, "the array", places.ranges)
+    test = Apply(OPS["and"], inside, dtypes.bool_)
+    site.ctx.check(test, fault, values, site.span, Domain(places.ranges))
+    flat = places if places.rank else Scalar(places.body, places.kind)
+    return inlined(site, UNRAVEL, flat, Group((shape,)) if sizes is None else shape)
+
+
+def isin(
+    site: Site, element: Value, test_elements: Value, assume_unique: Value = NO,
+    invert: Value = NO, *, kind: Value = NONE,
+) -> Value:  # fmt: skip
+    """Return which elements are among others. CdTypeError CD0404 for complex numbers."""
+    kinds = [array_of(site, value).kind.dtype for value in (element, test_elements)]
+    for value in (element, test_elements):
+        require_ordered(site, array_of(site, value), "isin")
+    if not is_none(kind):
+        chosen = text_of(site, kind, "kind", ("sort", "table"))
+        if chosen == "table" and any(one.kind not in "biu" for one in kinds):
+            text = "`isin` looks up integers in a table, and no other numbers"
+            raise error("CD0404", CdTypeError, text, site.span, helps=("leave `kind=` out",))
+    whole = all(one.kind in "iu" and one is not dtypes.uint64 for one in kinds)
+    return inlined(site, ISIN_WHOLE if whole else ISIN, element, test_elements, invert)
+
+
+def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) -> Value:
+    """Return the differences of all neighbours, between numbers that are put around them.
+
+    CdTypeError CD0405 where these are not of the kind of the array.
+    """
+    require_subtracted(site, array_of(site, ary), "ediff1d")
+    dtype = strong_of(array_of(site, ary).kind)
+    ends: list[Value] = []
+    for end in (to_end, to_begin):
+        if is_none(end):
+            ends.append(end)
+            continue
+        given = strong_of(array_of(site, end).kind)
+        if not np.can_cast(given.numpy, dtype.numpy, "same_kind"):
+            text = f"{given} values are not put around differences of {dtype}"
+            helps = (f"convert them: `np.{dtype}(...)`",)
+            raise error("CD0405", CdTypeError, text, site.span, helps=helps)
+        ends.append(converted(site, end, dtype))
+    return inlined(site, EDIFF, ary, *ends)
+
+
+def vander(site: Site, x: Value, N: Value = NONE, increasing: Value = NO) -> Value:
+    """Return powers of a line of numbers in columns. CdTypeError CD0452 where it is no line."""
+    line = array_of(site, x)
+    if line.rank != 1:
+        text = f"`vander` takes numbers along one axis, and is given {describe(line)}"
+        raise error("CD0452", CdTypeError, text, site.span)
+    return inlined(site, VANDER, line, N, increasing)
+
+
+def lexsort(site: Site, keys: Value) -> Value:
+    """Return the positions that sort by the last key first, and by the others where it is equal.
+
+    CdTypeError CD0452 where the keys are not lines.
+    """
+    items = items_of(keys)
+    arrays = [array_of(site, item) for item in ((keys,) if items is None else items)]
+    wanted = 2 if items is None else 1
+    wrong = next((array for array in arrays if array.rank != wanted), None)
+    if wrong is not None or not arrays:
+        text = "`lexsort` takes keys along one axis, of which there is at least one"
+        shown = "" if wrong is None else f"this is {describe(wrong)}"
+        raise error("CD0452", CdTypeError, text, site.span, label=shown)
+    return inlined(site, LEXSORT, keys)
+
+
+def block(site: Site, arrays: Value) -> Value:
+    """Return rows of blocks joined along the last axis, and these along the one before.
+
+    CdTypeError CD0452 where the blocks are not in rows or have more than two axes.
+    """
+    rows = items_of(arrays) or ()
+    parts = [items_of(row) for row in rows]
+    if not rows or any(not row for row in parts):
+        raise error(
+            "CD0452", CdTypeError, "`block` takes rows of blocks here", site.span,
+            helps=("write a list of lists: `np.block([[a, b], [c, d]])`",),
+        )  # fmt: skip
+    for part in (array_of(site, part) for row in parts for part in row or ()):
+        if part.rank > 2:
+            text = f"`block` takes blocks of one or two axes here, and is given {describe(part)}"
+            raise error(
+                "CD0452", CdTypeError, text, site.span,
+                helps=("join them: `np.concatenate([a, b], axis=-1)`",),
+            )  # fmt: skip
+    return inlined(site, BLOCK, arrays)
+
+
+def open_mesh(site: Site, *args: Value) -> Value:
+    """Return each line of positions along an axis of its own, `np.ix_`."""
+    lines: list[Value] = []
+    for n, arg in enumerate(args):
+        line = array_of(site, arg)
+        if line.rank != 1 or line.kind.dtype.kind not in "iu":
+            raise error(
+                "CD0452", CdTypeError,
+                f"`ix_` takes lines of integers here, and is given {describe(line)}", site.span,
+                helps=("give positions: `np.ix_([0, 2], [1, 3])`",),
+            )  # fmt: skip
+        shape = [Static(-1) if m == n else Static(1) for m in range(len(args))]
+        lines.append(reshape_method(site, line, *shape))
+    return Group(tuple(lines))

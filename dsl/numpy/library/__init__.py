@@ -1,0 +1,1 @@
+"""Functions of NumPy that are written in the language itself."""

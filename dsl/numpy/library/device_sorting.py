@@ -1,0 +1,101 @@
+"""What devices of many threads do in another way than a processor does: sorting.
+
+The texts are functions as those of `library` are, and leave the same. An element of two runs that
+are merged is found by itself: how many of those before it are of the first run is looked for by
+halving, so that all elements are found at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....lowering.ir import dtypes
+from ....lowering.ir.assignments import Branch
+from ....lowering.ir.expressions import Const
+from ...values.call_site import Site
+from ...values.values import Array, Static
+
+_NEVER = Const(False, dtypes.bool_)
+
+_FIND = """
+        for r in range(rows):
+            for k in range(n):
+                start{turn} = (k >> ({width} + 1)) << ({width} + 1)
+                middle{turn} = min(start{turn} + (1 << ({width})), n)
+                stop{turn} = min(middle{turn} + (1 << ({width})), n)
+                before{turn} = k - start{turn}
+                low{turn} = max(0, before{turn} - (stop{turn} - middle{turn}))
+                high{turn} = min(before{turn}, middle{turn} - start{turn})
+                while low{turn} < high{turn}:
+                    half{turn} = (low{turn} + high{turn}) >> 1
+                    p{turn} = {given}[r, clamp(start{turn} + half{turn})]
+                    q{turn} = {given}[r, clamp(middle{turn} + before{turn} - half{turn} - 1)]
+                    if q{turn} < p{turn} or (p{turn} != p{turn} and q{turn} == q{turn}):
+                        high{turn} = half{turn}
+                    else:
+                        low{turn} = half{turn} + 1
+                at{turn} = start{turn} + low{turn}
+                other{turn} = middle{turn} + before{turn} - low{turn}
+                if at{turn} >= middle{turn}:
+                    at{turn} = other{turn}
+                elif other{turn} < stop{turn}:
+                    p{turn} = {given}[r, clamp(at{turn})]
+                    q{turn} = {given}[r, clamp(other{turn})]
+                    if q{turn} < p{turn} or (p{turn} != p{turn} and q{turn} == q{turn}):
+                        at{turn} = other{turn}
+                {made}[r, k] = {given}[r, clamp(at{turn})]
+"""
+"""Merge runs of `2**width` elements in pairs: element `k` is that of the first run after `low` of
+its own, or the one of the second after the others."""
+
+_WIDTHS = """
+    rows, n = x.shape
+    count = rounds
+    if rounds < 0:
+        count = 0
+        while (1 << (2 * count)) < n:
+            count += 1
+    for level in range(count):
+"""
+
+
+def _text(head: str, *merges: str) -> str:
+    """Return the text of a function of two merges in each round."""
+    return f"def {head}:\n{_WIDTHS}{''.join(merges)}"
+
+
+def _merge(given: str, made: str, turn: int, along: str = "") -> str:
+    """Return the text of the first or second merge of a round, and what goes along."""
+    width = "2 * level" if turn == 1 else "2 * level + 1"
+    return _FIND.format(given=given, made=made, width=width, turn=turn) + along
+
+
+SORT_ROWS = _text("sort_rows(x, w, rounds)", _merge("x", "w", 1), _merge("w", "x", 2))
+"""Merge sort of each row in place, NaN last; `w` is scratch of the same shape. There are `rounds`
+of two merges each, as many as the elements of a row ask for where that is negative."""
+
+ARGSORT_ROWS = _text(
+    "argsort_rows(x, y, order, w, rounds)",
+    _merge("x", "y", 1, "                w[r, k] = order[r, clamp(at1)]\n"),
+    _merge("y", "x", 2, "                order[r, k] = w[r, clamp(at2)]\n"),
+)
+"""Stable merge sort of `x`, NaN last, and of the positions in `order` with it; `y` and `w` are
+scratch."""
+
+
+def rounds_for(rows: Array) -> Static:
+    """Return how many rounds of two merges sort rows, -1 where only the run knows."""
+    size = rows.shape[1].constant
+    return Static(-1 if size is None else (max(size - 1, 0).bit_length() + 1) // 2)
+
+
+def either(site: Site, many: Callable[[], object], few: Callable[[], object]) -> None:
+    """Emit what devices of many threads do, and what all others do instead."""
+    ctx = site.ctx
+    ctx.control += 1
+    with ctx.block() as then:
+        many()
+    with ctx.block() as other:
+        few()
+    ctx.control -= 1
+    ctx.emit(Branch(_NEVER, tuple(then), tuple(other), site.span, many=True))

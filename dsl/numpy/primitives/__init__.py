@@ -1,0 +1,1 @@
+"""Functions of NumPy that only the compiler can do, as handlers over values."""

@@ -1,0 +1,195 @@
+"""Rounding and casts: `np.round`, element types called as functions, Python's number types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....base.diagnostic import CdTypeError
+from ....base.lazy_import import Later
+from ....lowering.ir import dtypes
+from ....lowering.ir.dtypes import DType
+from ....lowering.ir.expressions import Apply, Const
+from ....lowering.ir.ops import OPS
+from ...values.arrays import as_scalar, describe, elementwise
+from ...values.builder import error
+from ...values.call_site import (  # fmt: skip
+    NONE,
+    ZERO,
+    Body,
+    Handler,
+    Site,
+    folds,
+    is_none,
+    static_int,
+    takes,
+)
+from ...values.types import (
+    BOOL,
+    WEAK_COMPLEX,
+    WEAK_FLOAT,
+    WEAK_INT,
+    Kind,
+    apply,
+    cast,
+    kind_of_number,
+)
+from ...values.values import Array, Masked, Scalar, Static, Value
+from .elementwise import converted
+from .ufuncs import Pair, combine_of, strong_of
+
+if TYPE_CHECKING:
+    from . import powers
+else:  # what few programs need
+    powers = Later(".powers", __package__)
+
+
+def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
+    """Return `np.round`: halves to even, to a number of decimals."""
+    digits = static_int(site, decimals, "the number of decimals")
+    kind = powers.kind_of(site, a).dtype.kind
+    if kind in "iu" and digits < 0:
+        raise error(
+            "CD0449", CdTypeError, "integers are not rounded to tens here", site.span,
+            helps=("convert first: `np.round(x.astype(float), -1)`",),
+        )  # fmt: skip
+    if kind == "b" and digits:
+        text = "`round` to decimals is not defined for bools"
+        raise error("CD0404", CdTypeError, text, site.span, helps=("a bool is whole already",))
+    if kind in "iu":
+        return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
+    if digits == 0:
+        return elementwise(site.ctx, combine_of(np.rint), [a], site.span)
+
+    def combine(pair: Pair) -> Pair:
+        own = Kind(strong_of(pair[1]))
+        if own.dtype.kind == "c":
+            raise TypeError(f"`round` to decimals is not defined for {own}")
+        return apply("round_to", pair, (Const(float(digits), own.dtype.compute), own), to=own)
+
+    return elementwise(site.ctx, combine, [a], site.span)
+
+
+def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
+    """Return Python's `round`: an int without digits."""
+    scalar = one_number(site, number, "round", "np.round")
+    if not is_none(ndigits) and scalar.kind == WEAK_FLOAT:
+        return _round_decimal(site, scalar, ndigits)
+    if not is_none(ndigits):
+        result = rounded(site, scalar, ndigits)
+        assert isinstance(result, Scalar), "a rounded number is a number"
+        return Scalar(result.expr, scalar.kind)
+    if scalar.kind == BOOL:
+        text = "`round` is not defined for NumPy's bools"
+        raise error("CD0404", CdTypeError, text, site.span, helps=("a bool is whole already",))
+    if scalar.kind.dtype.kind in "biu":
+        return Scalar(cast(scalar.expr, dtypes.int64), WEAK_INT)
+    nearest, _ = apply("rint", (scalar.expr, scalar.kind))
+    return Scalar(cast(nearest, dtypes.int64), WEAK_INT)
+
+
+_EXACT_POWERS = 22
+"""Powers of ten up to this one are float64s."""
+
+
+def _round_decimal(site: Site, number: Scalar, ndigits: Value) -> Scalar:
+    """Return a float rounded to decimals as Python does: what is nearest to its exact value."""
+    digits = static_int(site, ndigits, "the number of decimals")
+    if abs(digits) > _EXACT_POWERS:
+        text = f"`round` to {digits} decimals is not supported"
+        helps = (f"up to {_EXACT_POWERS} decimals before and behind the point are",)
+        raise error("CD0449", CdTypeError, text, site.span, helps=helps)
+    by = Const(float(digits), dtypes.float64)
+    return Scalar(Apply(OPS["round_decimal"], (number.expr, by), dtypes.float64), WEAK_FLOAT)
+
+
+def one_number(site: Site, value: Value, name: str, instead: str) -> Scalar:
+    """Return a number. CdTypeError CD0552 where it is an array, naming what to write instead."""
+    if isinstance(value, Array | Masked) and not (isinstance(value, Array) and value.rank == 0):
+        raise error(
+            "CD0552", CdTypeError, f"`{name}` takes one number, and is given {describe(value)}",
+            site.span, helps=(f"for arrays: `{instead}`",),
+        )  # fmt: skip
+    return as_scalar(value, site.span, f"the argument of `{name}`")
+
+
+def cast_handler(dtype: DType, function: Callable[..., object] | None = None) -> Handler:
+    """Return the handler of an element type called as a function: `np.float32(e)`, `i32(e)`."""
+
+    def body(site: Site, value: Value = ZERO) -> Value:
+        if function is not None and isinstance(value, Array) and value.kind == Kind(dtype):
+            return value  # as NumPy's types do
+        return converted(site, value, dtype)
+
+    handler = takes(dtype.name, body)
+    return handler if function is None else folds(function, handler)
+
+
+def python_cast(name: str, kind: Kind, instead: str) -> Body:
+    """Return the meaning of `int`, `float` or `bool` on one number."""
+
+    def body(site: Site, value: Value = ZERO) -> Value:
+        scalar = one_number(site, value, name, instead)
+        if scalar.kind.dtype.kind == "c":
+            raise error("CD0404", CdTypeError, f"`{name}` of a complex number", site.span,
+                        helps=("take `.real`",))  # fmt: skip
+        return Scalar(cast(scalar.expr, kind.dtype), kind)
+
+    return body
+
+
+def python_complex(site: Site, real: Value = ZERO, imag: Value = NONE) -> Value:
+    """Return Python's `complex(re, im)`."""
+    re = one_number(site, real, "complex", "x + 1j * y")
+    if is_none(imag):
+        return Scalar(cast(re.expr, dtypes.complex128), WEAK_COMPLEX)
+    im = one_number(site, imag, "complex", "x + 1j * y")
+    expr, _ = apply("complex", (re.expr, re.kind), (im.expr, im.kind), to=WEAK_FLOAT)
+    return Scalar(Apply(OPS["complex"], expr.args, dtypes.complex128)  # type: ignore[union-attr]
+                  , WEAK_COMPLEX)  # fmt: skip
+
+
+def to_float(site: Site, values: tuple[Value, ...], name: str) -> tuple[Value, ...]:
+    """Return what functions of `math` work on: Python's floats, if all are numbers.
+
+    Of elements at index letters and of whole arrays they are NumPy's, which keep the type.
+    """
+    points = site.ctx.pointwise and not site.ctx.of_items
+    if points or not all(map(_is_number, values)):
+        return values
+    to = python_cast(name, WEAK_FLOAT, "")
+    return tuple(to(site, value) for value in values)
+
+
+def to_complex(site: Site, values: tuple[Value, ...], _: str) -> tuple[Value, ...]:
+    """Return what functions of `cmath` work on, which is complex: numbers are Python's."""
+    points = site.ctx.pointwise and not site.ctx.of_items
+    if not points and all(map(_is_number, values)):
+        return tuple(python_complex(site, value) for value in values)
+    kinds = [powers.kind_of(site, value) for value in values]
+    wide = [Kind(dtypes.promote(kind.dtype, dtypes.complex64), kind.weak) for kind in kinds]
+    return tuple(
+        converted(site, value, kind.dtype, kind.weak)
+        for value, kind in zip(values, wide, strict=True)
+    )
+
+
+def _is_number(value: Value) -> bool:
+    if isinstance(value, Static):
+        return kind_of_number(value.value) is not None
+    return isinstance(value, Scalar) or isinstance(value, Array) and value.rank == 0
+
+
+def to_integer(op: str) -> Body:
+    """Return the meaning of `math.floor`, `math.ceil` or `math.trunc`: a Python int."""
+
+    def body(site: Site, x: Value) -> Value:
+        scalar = one_number(site, x, f"math.{op}", f"np.{op}")
+        if scalar.kind.dtype.kind in "biu":
+            return Scalar(cast(scalar.expr, dtypes.int64), WEAK_INT)
+        whole, _ = apply(op, (scalar.expr, scalar.kind))
+        return Scalar(cast(whole, dtypes.int64), WEAK_INT)
+
+    return body

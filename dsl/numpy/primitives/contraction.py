@@ -1,0 +1,402 @@
+"""Products with sums: `@`, `dot`, `einsum` and their kind, all one sum of products over letters."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ....base.dataclass import dataclass
+from ....base.diagnostic import CdShapeError, CdTypeError
+from ....lowering.ir.expressions import Apply, Domain, Expr, Reduce
+from ....lowering.ir.indexing import Affine, Range, Symbol, const, var
+from ....lowering.ir.ops import OPS
+from ...values.arrays import describe, elementwise, settled, strong
+from ...values.broadcasting import shape_text
+from ...values.builder import error
+from ...values.call_site import (
+    NONE,
+    NOT_CONSTANT,
+    ONE,
+    ZERO,
+    Site,
+    array_of,
+    axis_of,
+    constant,
+    dtype_of,
+    items_of,
+    needs,
+    static_int,
+)
+from ...values.types import Kind, cast
+from ...values.values import Array, Group, Scalar, Static, Value
+from .elementwise import arithmetic
+from .joining import stacked
+from .powers import power
+from .python_reductions import as_number
+from .reductions import accumulate
+from .shaping import diagonal, elements, expand_dims, remap, reshape, squeeze, total_size
+from .ufuncs import combine_of, resolved, strong_of
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An array with a letter for each axis; one letter twice is a diagonal."""
+
+    array: Array
+    letters: str
+
+
+def product_sum(site: Site, operands: Sequence[Operand], output: str) -> Value:
+    """Return the sum, over all letters not in `output`, of the product of the operands.
+
+    Extents of one letter are equal or 1. CdShapeError CD0301 where they differ.
+    """
+    used = "".join(operand.letters for operand in operands)
+    summed = [letter for letter in dict.fromkeys(used) if letter not in output]
+    repeated = len(operands) > 1 and len(set(used)) > max(len(o.letters) for o in operands)
+    if summed or repeated:
+        operands = [
+            Operand(settled(site.ctx, o.array, "factor", site.span), o.letters) for o in operands
+        ]
+    symbols = {letter: site.ctx.symbol(letter.lower()) for letter in dict.fromkeys(used)}
+    extents = _extents(site, operands)
+    expr, kind = _product(operands, symbols)
+    if summed:
+        ranges = tuple(Range(symbols[x], const(0), extents[x]) for x in summed)
+        op = OPS["or"] if kind.dtype.kind == "b" else OPS["add"]
+        expr = Reduce(op, Domain(ranges), expr, kind.dtype.compute, span=site.span)
+    if not output:
+        return Scalar(expr, strong(kind))
+    axes = tuple(symbols[letter] for letter in output)
+    return Array(axes, tuple(extents[x] for x in output), expr, strong(kind), copied=True)
+
+
+def _extents(site: Site, operands: Sequence[Operand]) -> dict[str, Affine]:
+    extents: dict[str, Affine] = {}
+    for operand in operands:
+        for letter, size in zip(operand.letters, operand.array.shape, strict=True):
+            known = extents.get(letter, const(1))
+            if known.constant == 1:
+                extents[letter] = size
+            elif size.constant != 1:
+                if site.ctx.known.differ(known, size):
+                    shown = " and ".join(shape_text(o.array.shape) for o in operands)
+                    raise error(
+                        "CD0301", CdShapeError, f"shapes {shown} do not fit in a product",
+                        site.span,
+                        label=f"{known} against {size}",
+                    )  # fmt: skip
+                site.ctx.equal_extents(known, size, "the axes of a product differ", site.span)
+    return extents
+
+
+def _product(operands: Sequence[Operand], symbols: dict[str, Symbol]) -> tuple[Expr, Kind]:
+    kinds = [operand.array.kind for operand in operands]
+    kind = kinds[0]
+    for other in kinds[1:]:
+        kind = Kind(resolved(np.multiply, (kind, other))[-1])
+    dtype = kind.dtype.compute
+    op = OPS["and"] if dtype.kind == "b" else OPS["mul"]
+    result: Expr | None = None
+    for operand in operands:
+        index = [
+            const(0) if size.constant == 1 else var(symbols[letter])
+            for letter, size in zip(operand.letters, operand.array.shape, strict=True)
+        ]
+        element = cast(operand.array.at(tuple(index)), dtype)
+        result = element if result is None else Apply(op, (result, element), dtype)
+    assert result is not None, "a product has factors"
+    return result, kind
+
+
+def matmul(site: Site, x1: Value, x2: Value) -> Value:
+    """Return `x1 @ x2`: the last axis against the last but one, other axes broadcast."""
+    left, right = array_of(site, x1), array_of(site, x2)
+    if not left.rank or not right.rank:
+        raise error(
+            "CD0454", CdTypeError, "`@` needs arrays with at least one axis", site.span,
+            label=f"{describe(x1)} and {describe(x2)}", helps=("use `*` for numbers",),
+        )  # fmt: skip
+    batch = string.ascii_uppercase
+    rows, columns = "i" * (left.rank > 1), "j" * (right.rank > 1)
+    ahead = [batch[len(batch) - max(a.rank - 2, 0) :] for a in (left, right)]
+    output = max(ahead, key=len) + rows + columns
+    _require_one_length(site, left, right)
+    return product_sum(
+        site, [Operand(left, ahead[0] + rows + "k"), Operand(right, ahead[1] + "k" + columns)],
+        output,
+    )  # fmt: skip
+
+
+def _require_one_length(site: Site, left: Array, right: Array) -> None:
+    """Require the contracted axes to have one size: unlike `einsum`, `@` does not stretch them."""
+    inner, outer = left.shape[-1], right.shape[-2 if right.rank > 1 else -1]
+    if site.ctx.known.differ(inner, outer):
+        shown = f"{shape_text(left.shape)} and {shape_text(right.shape)}"
+        raise error(
+            "CD0301", CdShapeError, f"shapes {shown} do not fit in a product", site.span,
+            label=f"{inner} against {outer}",
+        )  # fmt: skip
+    site.ctx.equal_extents(inner, outer, "the axes of a product differ", site.span)
+
+
+def _made_array(site: Site, value: Value) -> Array:
+    """Return a value as NumPy makes an array of it: Python's numbers have 64 bits then."""
+    array = array_of(site, value)
+    return replace(array, kind=Kind(strong_of(array.kind)))
+
+
+def _scaled(site: Site, left: Array, right: Array) -> Value:
+    """Return the product of two operands of which one at least is a number."""
+    sides = [side if side.rank else Scalar(side.body, side.kind) for side in (left, right)]
+    return arithmetic(site, "*", *sides)
+
+
+def dot(site: Site, a: Value, b: Value) -> Value:
+    """Return `np.dot`: numbers multiply; the last axis against the last but one otherwise."""
+    left, right = _made_array(site, a), _made_array(site, b)
+    if not left.rank or not right.rank:
+        return _scaled(site, left, right)
+    own = string.ascii_lowercase[: left.rank - 1]
+    other = string.ascii_uppercase[: right.rank - 1]
+    second = other[:-1] + "z" + other[-1:]
+    _require_one_length(site, left, right)
+    return product_sum(site, [Operand(left, own + "z"), Operand(right, second)], own + other)
+
+
+def inner(site: Site, a: Value, b: Value) -> Value:
+    """Return the product over the last axes."""
+    left, right = _made_array(site, a), _made_array(site, b)
+    if not left.rank or not right.rank:
+        return _scaled(site, left, right)
+    own = string.ascii_lowercase[: left.rank - 1]
+    other = string.ascii_uppercase[: right.rank - 1]
+    return product_sum(site, [Operand(left, own + "z"), Operand(right, other + "z")], own + other)
+
+
+def outer(site: Site, a: Value, b: Value) -> Value:
+    """Return all products of the elements of two arrays, flattened."""
+    left, right = (_made_array(site, elements(site, side)) for side in (a, b))
+    return product_sum(site, [Operand(left, "i"), Operand(right, "j")], "ij")
+
+
+def vdot(site: Site, a: Value, b: Value) -> Value:
+    """Return the product of flattened arrays, the first conjugated."""
+    return dot(site, _conjugated(site, elements(site, a)), elements(site, b))
+
+
+def _conjugated(site: Site, value: Value) -> Value:
+    """Return the conjugate of complex values, all others as they are: bools stay bools."""
+    if array_of(site, value).kind.dtype.kind != "c":
+        return value
+    return elementwise(site.ctx, combine_of(np.conjugate), [value], site.span)
+
+
+def vecdot(site: Site, x1: Value, x2: Value) -> Value:
+    """Return the products over the last axis, the first conjugated, other axes broadcast."""
+    product = array_of(site, arithmetic(site, "*", _conjugated(site, x1), x2))
+    op = OPS["or" if product.kind.dtype.kind == "b" else "add"]
+    return accumulate(site, op, product, (product.rank - 1,), product.kind)
+
+
+def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:
+    """Return `ufunc.outer(a, b)`: every element of one with every element of the other."""
+    left, right = _made_array(site, a), _made_array(site, b)
+    axes = (*left.axes, *site.ctx.axes(right.rank))
+    shape = (*left.shape, *(const(1) for _ in range(right.rank)))
+    spread = Array(axes, shape, left.body, left.kind, left.copied)
+    if ufunc in (np.power, np.float_power):
+        return power(site, spread, right, ufunc, False)
+    return elementwise(site.ctx, combine_of(ufunc), [spread, right], site.span)
+
+
+def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
+    """Return the sum over the axes given: a number of them, or two lists."""
+    left, right = _made_array(site, a), _made_array(site, b)
+    items = items_of(axes)
+    if items is None:
+        number = static_int(site, axes, "the number of axes")
+        pairs = [(left.rank - number + n, n) for n in range(number)]
+    else:
+        sides = [items_of(item) or (item,) for item in items]
+        pairs = [
+            (axis_of(site, one, left.rank), axis_of(site, other, right.rank))
+            for one, other in zip(*sides, strict=True)
+        ]
+    first = list(string.ascii_lowercase[: left.rank])
+    second = list(string.ascii_uppercase[: right.rank])
+    for one, other in pairs:
+        second[other] = first[one]
+    summed = {first[one] for one, _ in pairs}
+    output = "".join(letter for letter in (*first, *second) if letter not in summed)
+    found = product_sum(
+        site, [Operand(left, "".join(first)), Operand(right, "".join(second))], output
+    )
+    if isinstance(found, Scalar):  # NumPy gives an array without axes
+        return Array((), (), found.expr, found.kind, copied=True)
+    return found
+
+
+def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NONE) -> Value:
+    """Return `np.einsum` of a specification written in the source."""
+    text = constant(subscripts)
+    if text is NOT_CONSTANT or not isinstance(text, str):
+        raise needs(
+            site,
+            "the specification of `einsum`",
+            subscripts,
+            "write it first, as a text: `np.einsum('ij,jk->ik', a, b)`",
+        )
+    arrays = [array_of(site, operand) for operand in operands]
+    inputs, arrow, output = text.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(arrays):
+        raise _specification(site, text, f"it names {len(terms)} operands, given {len(arrays)}")
+    rank = max((a.rank - len(t) + 3 for t, a in zip(terms, arrays, strict=True) if "..." in t),
+               default=0)  # fmt: skip
+    spare = [letter for letter in string.ascii_uppercase if letter not in text][:rank]
+    dots = "".join(spare)
+    full = [_with_dots(term, array.rank, dots) for term, array in zip(terms, arrays, strict=True)]
+    for term, array in zip(full, arrays, strict=True):
+        if len(term) != array.rank:
+            raise _specification(site, text, f"`{term}` stands for {describe(array)}")
+    if arrow:
+        output = output.replace("...", dots)
+    else:
+        joined = "".join(full)
+        output = dots + "".join(
+            x for x in sorted(set(joined)) if joined.count(x) == 1 and x not in dots
+        )
+    if len(set(output)) < len(output) or set(output) - set("".join(full)):
+        raise _specification(site, text, f"its output `{output}`")
+    if len(arrays) == 1 and set(output) == set(full[0]):
+        return _view(site, arrays[0], full[0], output)
+    return product_sum(site, [Operand(a, t) for a, t in zip(arrays, full, strict=True)], output)
+
+
+def _view(site: Site, array: Array, letters: str, output: str) -> Value:
+    """Return one operand of `einsum` with its axes in another order, diagonals among them."""
+    first = {letter: letters.index(letter) for letter in output}
+    pairs = [(array.shape[first[x]], size) for x, size in zip(letters, array.shape, strict=True)]
+    if not output or any(site.ctx.known.differ(*pair) for pair in pairs):
+        return product_sum(site, [Operand(array, letters)], output)
+    for one, other in pairs:
+        site.ctx.equal_extents(one, other, "the axes of a product differ", site.span)
+    axes = [array.axes[first[letter]] for letter in output]
+    index = [var(array.axes[first[letter]]) for letter in letters]
+    return remap(array, axes, [array.shape[first[letter]] for letter in output], index)
+
+
+def _with_dots(term: str, rank: int, dots: str) -> str:
+    if "..." not in term:
+        return term
+    here = rank - len(term) + 3
+    return term.replace("...", dots[len(dots) - here :] if here else "")
+
+
+def _specification(site: Site, text: str, why: str) -> Exception:
+    return error(
+        "CD0455", CdTypeError, f"the einsum specification {text!r} does not fit: {why}", site.span
+    )
+
+
+def matvec(site: Site, x1: Value, x2: Value) -> Value:
+    """Return matrices times vectors, other axes broadcast."""
+    column = expand_dims(site, x2, Static(-1))
+    return squeeze(site, matmul(site, x1, column), Static(-1))
+
+
+def kron(site: Site, a: Value, b: Value) -> Value:
+    """Return the Kronecker product."""
+    left, right = _made_array(site, a), _made_array(site, b)
+    rank = max(left.rank, right.rank)
+    sides = []
+    for array, at in ((left, 1), (right, 0)):
+        axes, shape = list(array.axes), list(array.shape)
+        while len(axes) < rank:
+            axes.insert(0, site.ctx.symbol("i"))
+            shape.insert(0, const(1))
+        full: Value = Array(tuple(axes), tuple(shape), array.body, array.kind, array.copied)
+        places = Group(tuple(Static(2 * n + at) for n in range(rank)))
+        sides.append((array_of(site, expand_dims(site, full, places)), shape))
+    product = arithmetic(site, "*", sides[0][0], sides[1][0])
+    sizes = tuple(
+        as_number(total_size(pair)) for pair in zip(sides[0][1], sides[1][1], strict=True)
+    )
+    return reshape(site, product, Group(sizes))
+
+
+def trace(
+    site: Site,
+    a: Value,
+    offset: Value = ZERO,
+    axis1: Value = ZERO,
+    axis2: Value = ONE,
+    dtype: Value = NONE,
+) -> Value:
+    """Return the sum of a diagonal."""
+    line = array_of(site, diagonal(site, a, offset, axis1, axis2))
+    kind = Kind(dtype_of(site, dtype) or line.kind.dtype.summed)
+    return accumulate(site, OPS["add"], line, (line.rank - 1,), kind)
+
+
+def matrix_trace(site: Site, x: Value, *, offset: Value = ZERO, dtype: Value = NONE) -> Value:
+    """Return the sums of the diagonals of matrices, which are the last two axes."""
+    return trace(site, x, offset, Static(-2), Static(-1), dtype)
+
+
+def matrix_power(site: Site, a: Value, n: Value) -> Value:
+    """Return a matrix multiplied with itself, by squaring. CdTypeError CD0454 for negative `n`."""
+    power = static_int(site, n, "the power of a matrix")
+    base = array_of(site, a)
+    if power < 1:
+        raise error(
+            "CD0454", CdTypeError, "a matrix power is one or more here", site.span,
+            helps=("invert it first: `np.linalg.inv`",),
+        )  # fmt: skip
+    result: Value | None = None
+    square: Value = base
+    while True:
+        if power % 2:
+            result = square if result is None else matmul(site, result, square)
+        power //= 2
+        if not power:
+            break
+        square = matmul(site, square, square)
+    assert result is not None
+    return result
+
+
+def multi_dot(site: Site, arrays: Value) -> Value:
+    """Return the product of a chain of matrices, from left to right."""
+    items = items_of(arrays) or ()
+    result = items[0]
+    for item in items[1:]:
+        result = dot(site, result, item)
+    return result
+
+
+def cross(site: Site, a: Value, b: Value) -> Value:
+    """Return the cross product of vectors of three along the last axis."""
+    left, right = array_of(site, a), array_of(site, b)
+    for array in (left, right):
+        if not array.rank or array.shape[-1].constant != 3:
+            raise error(
+                "CD0454", CdTypeError, "`cross` takes vectors of three along the last axis",
+                site.span,
+                label=f"this is {describe(array)}",
+            )  # fmt: skip
+
+    def part(array: Array, n: int) -> Value:
+        index = (*(var(axis) for axis in array.axes[:-1]), const(n))
+        return Array(array.axes[:-1], array.shape[:-1], array.at(index), array.kind, copied=True)
+
+    columns = []
+    for one, two in ((1, 2), (2, 0), (0, 1)):
+        plus = arithmetic(site, "*", part(left, one), part(right, two))
+        minus = arithmetic(site, "*", part(left, two), part(right, one))
+        columns.append(arithmetic(site, "-", plus, minus))
+    return stacked(site, Group(tuple(columns)), Static(-1))

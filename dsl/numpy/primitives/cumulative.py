@@ -1,0 +1,365 @@
+"""What runs along an axis: cumulative sums, windows, slopes, covariances and norms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....base.diagnostic import CdShapeError, CdTypeError
+from ....lowering.ir import dtypes
+from ....lowering.ir.assignments import For
+from ....lowering.ir.dtypes import DType
+from ....lowering.ir.expressions import Read
+from ....lowering.ir.indexing import Affine, const, var
+from ....lowering.ir.indexing import minimum as index_min
+from ....lowering.ir.ops import OPS
+from ...values.arrays import as_scalar, describe, elementwise, operate, settled, with_sums_stored
+from ...values.broadcasting import broadcast_to
+from ...values.builder import error
+from ...values.call_site import (
+    NO,
+    NONE,
+    ONE,
+    YES,
+    ZERO,
+    Body,
+    Site,
+    array_of,
+    axes_of,
+    axis_of,
+    constant,
+    dtype_of,
+    is_none,
+    static_bool,
+    static_int,
+    static_number,
+)
+from ...values.types import Kind, cast
+from ...values.values import Array, Group, Scalar, Static, Value
+from .averages import mean, stored_once
+from .contraction import matmul
+from .elementwise import arithmetic, clip, converted, converted_float, imag, real
+from .joining import concatenate
+from .python_reductions import as_number
+from .reductions import accumulate, count_nonzero, reducer, require_subtracted, truth_reducer
+from .shaping import at_least, ravel, remap, squeeze, transpose
+from .ufuncs import combine_of, resolved, strong_of
+
+REDUCERS: dict[np.ufunc, str] = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
+    np.logical_and: "all", np.logical_or: "any", np.bitwise_and: "bitand",
+    np.bitwise_or: "bitor", np.bitwise_xor: "bitxor",
+}  # fmt: skip
+"""The ufuncs with a neutral element, and what reducing by them is called."""
+
+
+def ufunc_reduce(ufunc: np.ufunc, name: str) -> Body:
+    """Return `ufunc.reduce`, which goes over the first axis unless told otherwise."""
+
+    def body(
+        site: Site, array: Value, axis: Value = ZERO, dtype: Value = NONE, *, keepdims: Value = NO
+    ) -> Value:
+        if name in ("sum", "prod"):
+            return reducer(name)(site, array, axis, dtype, keepdims=keepdims)
+        element = dtype_of(site, dtype)
+        if name in ("any", "all"):
+            if element not in (None, dtypes.bool_):
+                text = f"`{ufunc.__name__}.reduce` gives bools, and is asked for {element}"
+                helps = ("convert its result: `.astype(...)`",)
+                raise error("CD0404", CdTypeError, text, site.span, helps=helps)
+            return truth_reducer(name)(site, array, axis, keepdims=keepdims)
+        if element is not None:
+            array = converted(site, array, element)
+        if name in ("max", "min"):
+            return reducer(name)(site, array, axis, keepdims=keepdims)
+        values = array_of(site, array)
+        if values.kind.dtype.kind not in "biu":
+            text = f"`{ufunc.__name__}` is not defined for {describe(values)}"
+            way = "convert to integers first: `x.astype(np.int64)`, or compare: `x > 0`"
+            raise error("CD0404", CdTypeError, text, site.span, helps=(way,))
+        kept = static_bool(site, keepdims, "keepdims")
+        axes = axes_of(site, axis, values.rank)
+        return accumulate(site, OPS[name], values, axes, Kind(values.kind.dtype), kept)
+
+    return body
+
+
+def cumulative(name: str, one_axis: bool = False) -> Body:
+    """Return `np.cumsum` or `np.cumprod`; with `one_axis` all elements are not joined to a line."""
+    ufunc = np.add if name == "sum" else np.multiply
+
+    def body(site: Site, a: Value, axis: Value = NONE, dtype: Value = NONE) -> Value:
+        values = array_of(site, a)
+        if is_none(axis) and one_axis and values.rank != 1:
+            text = f"`cumulative_sum` of {describe(values)} needs an axis"
+            raise error("CD0452", CdTypeError, text, site.span, helps=("name it: `axis=0`",))
+        if is_none(axis):
+            values, axis = array_of(site, ravel(site, at_least(1, site, values))), ZERO
+        element = dtype_of(site, dtype) or values.kind.dtype.summed
+        return _running(site, ufunc, values, axis_of(site, axis, values.rank), element)
+
+    return body
+
+
+def ufunc_accumulate(ufunc: np.ufunc) -> Body:
+    """Return `ufunc.accumulate`, along the first axis unless told otherwise."""
+
+    def body(site: Site, array: Value, axis: Value = ZERO, dtype: Value = NONE) -> Value:
+        values = array_of(site, array)
+        own = values.kind.dtype
+        element = dtype_of(site, dtype)
+        if element is None and ufunc in (np.add, np.multiply):
+            element = own.summed
+        elif element is None:
+            elementwise(site.ctx, combine_of(ufunc), [values, values], site.span)  # refuses here
+            element = resolved(ufunc, (Kind(own), Kind(own)))[-1]
+        return _running(site, ufunc, values, axis_of(site, axis, values.rank), element)
+
+    return body
+
+
+def _running(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType) -> Array:
+    """Return every partial result along an axis, by one step after the other."""
+    ctx = site.ctx
+    values = with_sums_stored(ctx, values, "values", site.span)
+    node = ctx.node("running", values.shape, dtype)
+    size = values.shape[axis]
+    first = tuple(index_min(s, const(1)) if n == axis else s for n, s in enumerate(values.shape))
+    place = tuple(map(var, values.axes))
+    start = Array(values.axes, first, Read(node, place, site.span), Kind(dtype))
+    ctx.store(start, cast(values.body, dtype), site.span)
+    step = ctx.symbol(values.axes[axis].name)
+    rest = [n for n in range(values.rank) if n != axis]
+    names = ctx.axes(values.rank)
+    here = tuple(var(step) if n == axis else var(names[n]) for n in range(values.rank))
+    before = tuple(var(step) - 1 if n == axis else at for n, at in enumerate(here))
+    kind = Kind(dtype)
+    sides = (Read(node, before, site.span), values.at(here))
+    pair = [Scalar(cast(side, dtype.compute), kind) for side in sides]
+    both = as_scalar(elementwise(ctx, combine_of(ufunc), pair, site.span), site.span)
+    target = Array(
+        tuple(names[n] for n in rest), tuple(values.shape[n] for n in rest),
+        Read(node, here, site.span), kind,
+    )  # fmt: skip
+    with ctx.block() as out:
+        ctx.store(target, cast(both.expr, dtype), site.span)
+    ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=True))
+    return ctx.whole(node, site.span)
+
+
+def cov(
+    site: Site,
+    m: Value,
+    y: Value = NONE,
+    rowvar: Value = YES,
+    bias: Value = NO,
+    ddof: Value = NONE,
+) -> Value:
+    """Return the covariance matrix of variables in rows, those of `y` behind the others."""
+    in_rows = static_bool(site, rowvar, "rowvar")
+    table = _variables(site, m, in_rows)
+    if not is_none(y):
+        one_row = array_of(site, y).shape[:1] == (const(1),)  # which NumPy leaves as it is
+        others = _variables(site, y, in_rows or one_row)
+        table = array_of(site, concatenate(site, Group((table, others))))
+    table = settled(site.ctx, table, "values", site.span)
+    if is_none(ddof):
+        ddof = ZERO if static_bool(site, bias, "bias") else ONE
+    freedom = static_number(site, ddof, "ddof")
+    centre = stored_once(site, mean(site, table, ONE, keepdims=YES), "mean")
+    centred = stored_once(site, arithmetic(site, "-", table, centre), "centred")
+    turned = elementwise(site.ctx, combine_of(np.conjugate), [transpose(site, centred)], site.span)
+    product = matmul(site, centred, turned)
+    number = arithmetic(site, "-", as_number(table.shape[1]), Static(freedom))
+    number = elementwise(site.ctx, combine_of(np.maximum), [number, Static(0.0)], site.span)
+    factor = elementwise(site.ctx, combine_of(np.divide), [Static(1.0), number], site.span)
+    return squeeze(site, arithmetic(site, "*", product, factor))
+
+
+def _variables(site: Site, value: Value, in_rows: bool) -> Array:
+    """Return a table with a variable in each row; one axis is one variable."""
+    array = array_of(site, value)
+    if array.rank > 2:
+        text = f"`cov` takes one or two axes, and is given {describe(array)}"
+        raise error("CD0452", CdTypeError, text, site.span)
+    wide = dtypes.promote(strong_of(array.kind), dtypes.float64)
+    table = array_of(site, at_least(2, site, converted(site, array, wide)))
+    return table if in_rows or array.rank < 2 else array_of(site, transpose(site, table))
+
+
+def corrcoef(site: Site, x: Value, y: Value = NONE, rowvar: Value = YES) -> Value:
+    """Return the correlations of variables in rows, those of `y` behind the others."""
+    table = array_of(site, stored_once(site, cov(site, x, y, rowvar), "covariance"))
+    if not table.rank:
+        return arithmetic(site, "/", table, table)
+    axis = site.ctx.symbol("i")
+    line = real(site, remap(table, (axis,), table.shape[:1], (var(axis), var(axis))))
+    spread = stored_once(site, elementwise(site.ctx, combine_of(np.sqrt), [line], site.span), "std")
+    column = array_of(site, spread)
+    names = site.ctx.axes(2)
+    rows = remap(column, names, (column.shape[0], const(1)), (var(names[0]),))
+    ratio = arithmetic(site, "/", arithmetic(site, "/", table, rows), spread)
+    if table.kind.dtype.kind != "c":
+        return clip(site, ratio, Static(-1.0), Static(1.0))
+    parts = [clip(site, part(site, ratio), Static(-1.0), Static(1.0)) for part in (real, imag)]
+    return operate(site.ctx, "complex", parts, site.span)
+
+
+def shifted(value: Array, axis: int, by: int | Affine, size: Affine) -> Array:
+    """Return the elements from a distance on, `size` of them along an axis."""
+    index = [var(a) + by if n == axis else var(a) for n, a in enumerate(value.axes)]
+    shape = [size if n == axis else extent for n, extent in enumerate(value.shape)]
+    return remap(value, value.axes, shape, index)
+
+
+def gradient(site: Site, f: Value, *varargs: Value, axis: Value = NONE) -> Value:
+    """Return slopes: central differences inside, one-sided ones at the ends."""
+    require_subtracted(site, array_of(site, f), "gradient")
+    values = settled(site.ctx, array_of(site, converted_float(site, f)), "values", site.span)
+    axes = axes_of(site, axis, values.rank)
+    steps = varargs * len(axes) if len(varargs) == 1 else varargs or (Static(1.0),) * len(axes)
+    slopes = [_slope(site, values, n, step) for n, step in zip(axes, steps, strict=True)]
+    return slopes[0] if len(slopes) == 1 else Group(tuple(slopes))
+
+
+def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
+    if array_of(site, step).rank:
+        raise error("CD0452", CdTypeError, "`gradient` takes one spacing for an axis", site.span)
+    size = values.shape[axis]
+    if size.constant is not None and size.constant < 2:
+        raise error("CD0314", CdShapeError, "`gradient` needs two points on an axis", site.span,
+                    label=f"this is {describe(values)}")  # fmt: skip
+    node = site.ctx.node("slope", values.shape, values.kind.dtype)
+    whole = site.ctx.whole(node, site.span)
+    wide = arithmetic(site, "*", Static(2.0), step)
+    pieces = (
+        (1, size - 2, 2, 0, wide), (0, const(1), 1, 0, step), (size - 1, const(1), size - 1,
+                                                              size - 2, step),
+    )  # fmt: skip
+    for at, length, ahead, behind, gap in pieces:
+        rise = arithmetic(
+            site, "-", shifted(values, axis, ahead, length), shifted(values, axis, behind, length)
+        )
+        part = array_of(site, arithmetic(site, "/", rise, gap))
+        target = shifted(whole, axis, at, length)
+        site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
+    return whole
+
+
+def polyval(site: Site, p: Value, x: Value) -> Value:
+    """Return a polynomial at many points, highest power first, by Horner's rule.
+
+    Coefficients with more axes are rows of them along the first: each is broadcast with the points.
+    """
+    factors = array_of(site, p)
+    if not factors.rank:
+        text = "`polyval` takes an array of coefficients, and is given one number"
+        raise error("CD0452", CdTypeError, text, site.span, helps=("put it into a list: `[c]`",))
+    size = static_int(site, as_number(factors.shape[0]), "the number of coefficients")
+    points = array_of(site, x)
+    x = points if points.rank else Scalar(points.body, Kind(strong_of(points.kind)))
+    nothing = arithmetic(site, "*", x, Static(0))
+    result = converted(site, nothing, dtypes.bool_) if points.kind.dtype.kind == "b" else nothing
+    for n in range(size):
+        names = site.ctx.axes(factors.rank - 1)
+        factor = remap(factors, names, factors.shape[1:], (const(n), *map(var, names)))
+        result = arithmetic(site, "+", arithmetic(site, "*", result, x), factor)
+    return result
+
+
+def trapezoid(
+    site: Site,
+    y: Value,
+    x: Value = NONE,
+    dx: Value = Static(1.0),
+    axis: Value = Static(-1),
+) -> Value:
+    """Return the integral by trapezoids."""
+    values = settled(site.ctx, array_of(site, y), "values", site.span)
+    place = axis_of(site, axis, values.rank)
+    size = values.shape[place] - 1
+    pair = arithmetic(site, "+", shifted(values, place, 1, size), shifted(values, place, 0, size))
+    if is_none(x):
+        width: Value = dx
+    else:
+        points = array_of(site, x)
+        if points.rank != 1:
+            raise error("CD0452", CdTypeError, "`trapezoid` takes points along one axis", site.span)
+        gap = array_of(
+            site,
+            arithmetic(site, "-", shifted(points, 0, 1, size), shifted(points, 0, 0, size)),
+        )
+        names = site.ctx.axes(values.rank)
+        shape = [size if n == place else const(1) for n in range(values.rank)]
+        width = remap(gap, names, shape, (var(names[place]),))
+    area = arithmetic(site, "/", arithmetic(site, "*", pair, width), Static(2.0))
+    return reducer("sum")(site, area, Static(place))
+
+
+def norm(
+    site: Site, x: Value, ord: Value = NONE, axis: Value = NONE, keepdims: Value = NO
+) -> Value:
+    """Return the norm of a vector or matrix. CdTypeError CD0456 for norms that need an SVD."""
+    values = array_of(site, converted_float(site, x))
+    axes = axes_of(site, axis, values.rank)
+    kind = constant(ord)
+    size = elementwise(site.ctx, combine_of(np.absolute), [values], site.span)
+    over = Group(tuple(Static(n) for n in axes))
+    total = reducer("sum")
+    if kind is None or kind == "fro" or (kind == 2 and len(axes) == 1):
+        squares = arithmetic(site, "**", size, Static(2))
+        found = total(site, squares, over, keepdims=keepdims)
+        return elementwise(site.ctx, combine_of(np.sqrt), [found], site.span)
+    if len(axes) == 1:
+        return _vector_norm(site, size, over, ord, keepdims)
+    if (
+        len(axes) == 2
+        and kind in (1, -1, math.inf, -math.inf)
+        and not static_bool(site, keepdims, "keepdims")
+    ):
+        assert isinstance(kind, int | float)
+        summed = axes[0] if abs(kind) == 1 else axes[1]
+        sums = total(site, size, Static(summed))
+        left = axes[0] if abs(kind) != 1 else axes[1] - 1
+        if kind > 0:
+            return reducer("max")(site, sums, Static(left), initial=Static(0))
+        return reducer("min")(site, sums, Static(left))
+    raise error(
+        "CD0456", CdTypeError,
+        f"the norm {kind!r} of {describe(values)} is not part of the language", site.span,
+        helps=("compute it outside and pass it in",),
+    )  # fmt: skip
+
+
+def _vector_norm(site: Site, size: Value, over: Value, ord: Value, keepdims: Value) -> Value:
+    kind = constant(ord)
+    if kind == math.inf:
+        return reducer("max")(site, size, over, keepdims=keepdims, initial=Static(0))
+    if kind == -math.inf:
+        return reducer("min")(site, size, over, keepdims=keepdims)
+    if kind == 0:
+        dtype = array_of(site, size).kind.dtype
+        return converted(site, count_nonzero(site, size, over, keepdims=keepdims), dtype)
+    power = static_number(site, ord, "the order of the norm")
+    raised = arithmetic(site, "**", size, Static(power))
+    found = reducer("sum")(site, raised, over, keepdims=keepdims)
+    return arithmetic(site, "**", found, Static(1.0 / power))
+
+
+def vector_norm(
+    site: Site, x: Value, *, axis: Value = NONE, keepdims: Value = NO, ord: Value = NONE
+) -> Value:
+    """Return the norm of all elements, or along axes."""
+    if not is_none(axis):
+        return norm(site, x, ord, axis, keepdims)
+    found = norm(site, ravel(site, x), ord, ZERO)
+    if not static_bool(site, keepdims, "keepdims"):
+        return found
+    ones = (const(1),) * array_of(site, x).rank
+    return broadcast_to(site.ctx, array_of(site, found), ones, site.span)
+
+
+def matrix_norm(site: Site, x: Value, *, keepdims: Value = NO, ord: Value = Static("fro")) -> Value:
+    """Return the norms of matrices, which are the last two axes."""
+    return norm(site, x, ord, Group((Static(-2), Static(-1))), keepdims)

@@ -1,0 +1,438 @@
+"""Elementwise functions as handlers: ufuncs, Python's operators, casts, `where`, `clip`, powers."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce as fold_left
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....base.diagnostic import CdTypeError, CdValueError
+from ....base.lazy_import import Later
+from ....lowering.ir import dtypes
+from ....lowering.ir.dtypes import DType
+from ....lowering.ir.expressions import Apply, Position, Select
+from ....lowering.ir.indexing import Affine, const, floordiv, mod, multiply
+from ....lowering.ir.indexing import maximum as index_max
+from ....lowering.ir.indexing import minimum as index_min
+from ....lowering.ir.ops import OPS
+from ...values.arrays import elementwise, operate
+from ...values.builder import error
+from ...values.call_site import (  # fmt: skip
+    NONE,
+    NOT_CONSTANT,
+    YES,
+    ZERO,
+    Body,
+    Handler,
+    Site,
+    called,
+    constant,
+    dtype_of,
+    folds,
+    is_none,
+    static_bool,
+    stored,
+    with_out,
+)
+from ...values.fix_hints import FILL
+from ...values.folding import PYTHON, fold
+from ...values.types import WEAK_BOOL, WEAK_INT, Kind, cast, hold, join, join_all, truth
+from ...values.values import Array, Group, Scalar, Static, Value
+from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
+
+if TYPE_CHECKING:
+    from . import powers
+else:  # what few programs need
+    powers = Later(".powers", __package__)
+
+_LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
+
+
+def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
+    """Return the handler of a ufunc with `out=`; `python` keeps Python numbers what they are."""
+    combine = combine_of(ufunc, python)
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        dtype = dtype_of(site, keywords.pop("dtype", NONE))
+        if keywords or len(args) != ufunc.nin:
+            what = f"the keyword {next(iter(keywords))!r}" if keywords else f"{len(args)} arguments"
+            several = "one argument" if ufunc.nin == 1 else f"{ufunc.nin} arguments"
+            shown = ", ".join("xyz"[: ufunc.nin])
+            fix = f"`{ufunc.__name__}` takes {several}: `np.{ufunc.__name__}({shown})`"
+            raise error(
+                "CD0440", CdTypeError, f"`{ufunc.__name__}` with {what} is not supported",
+                site.span,
+                helps=("use `np.where(condition, ..., ...)` for `where=`" if keywords else fix,),
+            )  # fmt: skip
+        if dtype is not None:
+            args = _computed_in(site, ufunc, args, dtype)
+        if ufunc in (np.power, np.float_power):
+            return powers.power(site, args[0], args[1], ufunc, python)
+        return elementwise(site.ctx, combine, args, site.span)
+
+    return with_out(folds(ufunc, handle) if not python else handle, ufunc.nin)
+
+
+def _computed_in(
+    site: Site, ufunc: np.ufunc, args: Sequence[Value], dtype: DType
+) -> tuple[Value, ...]:
+    """Return the operands in the types that NumPy computes in for a result of a type.
+
+    CdTypeError CD0404 where it has no such function, or would cast beyond `same_kind`.
+    """
+    kinds = [Kind(strong_of(powers.kind_of(site, value))) for value in args]
+    wanted = (*(None,) * ufunc.nin, dtype.numpy)
+    try:
+        given = [kind.dtype.numpy for kind in kinds]
+        found = ufunc.resolve_dtypes((*given, None), signature=wanted, casting="same_kind")
+    except TypeError:
+        shown = " and ".join(map(repr, kinds))
+        text = f"`{ufunc.__name__}` with dtype={dtype.name} is not defined for {shown}"
+        helps = ("convert its result: `.astype(...)`",)
+        raise error("CD0404", CdTypeError, text, site.span, helps=helps) from None
+    types = [dtypes.from_numpy(one) for one in found[:-1]]
+    return tuple(
+        value if to is None else converted(site, value, to)
+        for value, to in zip(args, types, strict=True)
+    )
+
+
+def arithmetic(site: Site, symbol: str, left: Value, right: Value) -> Value:
+    """Return `left symbol right` of Python's operators and comparisons, on any values.
+
+    Numbers known now are computed now; integer index expressions stay index expressions.
+    """
+    folded = _folded(site, symbol, left, right)
+    if folded is not None:
+        return folded
+    if symbol == "**":
+        return powers.power(site, left, right, np.power, True)
+    return elementwise(site.ctx, combine_of(OPERATORS[symbol], True), (left, right), site.span)
+
+
+def _folded(site: Site, symbol: str, left: Value, right: Value) -> Value | None:
+    plain = constant(left), constant(right)
+    if plain[0] is not NOT_CONSTANT and plain[1] is not NOT_CONSTANT:
+        return called(site, PYTHON[symbol], plain)
+    if symbol == "+" and isinstance(left, Group) and isinstance(right, Group):
+        return Group(left.items + right.items, left.kind)
+    if symbol == "*" and isinstance(left, Group) and isinstance(plain[1], int):
+        return Group(fold(operator.mul, (left.items, plain[1])), left.kind)
+    a, b = weak_position(left), weak_position(right)
+    index = None if a is None or b is None else _index_arithmetic(symbol, a, b)
+    return None if index is None else Scalar(Position(index), WEAK_INT)
+
+
+def weak_position(value: Value) -> Affine | None:
+    """Return the index expression of a Python integer, None for any other value."""
+    match value:
+        case Static(bool()):
+            return None
+        case Static(int() as number):
+            return const(number)
+        case Scalar(Position(index), kind) if kind.weak:
+            return index
+        case _:
+            return None
+
+
+def _index_arithmetic(symbol: str, left: Affine, right: Affine) -> Affine | None:
+    hold(left, right)
+    match symbol:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return multiply(left, right)
+        case "//" if right.constant is not None and right.constant > 0:
+            return floordiv(left, right)
+        case "%" if right.constant is not None and right.constant > 0:
+            return mod(left, right)
+        case _:
+            return None
+
+
+def converted(site: Site, value: Value, dtype: DType, weak: bool = False) -> Value:
+    """Return the value cast to an element type, rounded to it."""
+    return elementwise(
+        site.ctx,
+        lambda pair: (cast(cast(pair[0], dtype), dtype.compute), Kind(dtype, weak)),
+        [value],
+        site.span,
+    )
+
+
+def where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
+    """Return `x` where the condition holds, else `y`. CdTypeError CD0551 for one argument."""
+    if is_none(x) != is_none(y):
+        raise error(
+            "CD0440",
+            CdTypeError,
+            "`where` takes a condition alone, or with both choices",
+            site.span,
+            helps=("write both: `np.where(condition, x, y)`",),
+        )
+    if is_none(x):
+        raise error(
+            "CD0551", CdTypeError,
+            "one-argument `where` gives a list whose length is known only at run time", site.span,
+            helps=("choose between two values: `np.where(condition, x, y)`", FILL),
+        )  # fmt: skip
+    return elementwise(site.ctx, select, [condition, x, y], site.span)
+
+
+def select(test: Pair, yes: Pair, no: Pair) -> Pair:
+    """Return the choice between two expressions, in their joined type."""
+    kind = join(yes[1], no[1])
+    dtype = kind.dtype.compute
+    return Select(truth(test[0]), cast(yes[0], dtype), cast(no[0], dtype)), kind
+
+
+def numpy_where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
+    """Return `np.where`, whose numbers are NumPy scalars."""
+    result = where(site, condition, x, y)
+    if not isinstance(result, Scalar):
+        return result
+    if any(isinstance(value, Array) for value in (condition, x, y)):
+        return Array((), (), result.expr, Kind(result.kind.dtype), copied=True)
+    return Scalar(result.expr, Kind(result.kind.dtype))
+
+
+def clip(
+    site: Site,
+    a: Value,
+    a_min: Value = NONE,
+    a_max: Value = NONE,
+    *,
+    min: Value = NONE,
+    max: Value = NONE,
+) -> Value:
+    """Return the values within limits, None for no limit."""
+    low, high = (a_min if is_none(min) else min), (a_max if is_none(max) else max)
+    if is_none(low) and is_none(high):
+        return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
+    for limit, ufunc in ((low, np.maximum), (high, np.minimum)):
+        if not is_none(limit):
+            a = elementwise(site.ctx, combine_of(ufunc), [a, limit], site.span)
+    return a
+
+
+def select_list(site: Site, condlist: Value, choicelist: Value, default: Value = ZERO) -> Value:
+    """Return `np.select`: the first choice whose condition holds."""
+    tests = condlist.items if isinstance(condlist, Group) else ()
+    choices = choicelist.items if isinstance(choicelist, Group) else ()
+    if not tests or len(tests) != len(choices):
+        raise error(
+            "CD0440",
+            CdValueError,
+            "`np.select` takes two lists of one length",
+            site.span,
+            helps=("give one choice for each condition: `np.select([x > 0], [x])`",),
+        )
+    kinds = [powers.kind_of(site, choice) for choice in (*choices, default)]
+    default = converted(site, default, strong_of(join_all(kinds)))
+    for test, choice in zip(reversed(tests), reversed(choices), strict=True):
+        default = where(site, test, choice, default)
+    return default
+
+
+def real(site: Site, val: Value) -> Value:
+    """Return the real part; a real array is its own."""
+    if powers.kind_of(site, val).dtype.kind != "c":
+        return val
+    return part_of(site, val, "real")
+
+
+def imag(site: Site, val: Value) -> Value:
+    """Return the imaginary part, zeros for real values."""
+    if powers.kind_of(site, val).dtype.kind != "c":
+        zeros = _zero_like(site, val)
+        why = "is the imaginary part of real numbers"
+        return replace(zeros, sealed=why) if isinstance(zeros, Array) else zeros
+    return part_of(site, val, "imag")
+
+
+def _zero_like(site: Site, val: Value) -> Value:
+    """Return `0` of the value's own type for every element, whatever it is: also for infinities."""
+    known = constant(val)
+    if isinstance(known, int | float | np.generic):
+        return Static(known.imag)
+
+    def combine(pair: Pair) -> Pair:
+        kind = WEAK_INT if pair[1] == WEAK_BOOL else pair[1]
+        return cast(Position(const(0)), kind.dtype.compute), kind
+
+    return elementwise(site.ctx, combine, [val], site.span)
+
+
+def part_of(site: Site, val: Value, name: str) -> Value:
+    """Return one part of complex values: a view of an array that has storage."""
+    if not isinstance(val, Array) or val.place is None:
+        return operate(site.ctx, name, [val], site.span)
+    dtype = val.kind.dtype.real
+    return replace(val, body=Apply(OPS[name], (val.body,), dtype), kind=Kind(dtype))
+
+
+def angle(site: Site, z: Value, deg: Value = NONE) -> Value:
+    """Return the angle of complex or real values."""
+    if powers.kind_of(site, z).dtype.kind == "c":
+        result = operate(site.ctx, "angle", [z], site.span)
+    else:
+        result = elementwise(site.ctx, combine_of(np.arctan2), [ZERO, z], site.span)
+    if is_none(deg) or (isinstance(deg, Static) and not deg.value):
+        return result
+    return elementwise(site.ctx, combine_of(np.degrees), [result], site.span)
+
+
+def logarithm(site: Site, x: Value, base: Value = NONE) -> Value:
+    """Return `math.log(x)` or `math.log(x, base)`."""
+    log = combine_of(np.log, True)
+    result = elementwise(site.ctx, log, [x], site.span)
+    if is_none(base):
+        return result
+    return arithmetic(site, "/", result, elementwise(site.ctx, log, [base], site.span))
+
+
+def division_pair(site: Site, x: Value, y: Value) -> Value:
+    """Return `divmod`: the floor quotient and the remainder."""
+    return Group((arithmetic(site, "//", x, y), arithmetic(site, "%", x, y)))
+
+
+def parts_of(site: Site, x: Value) -> Value:
+    """Return `np.modf`: the fractional and the whole part, both with the sign of `x`.
+
+    The fraction of an infinity is zero.
+    """
+
+    def as_float(pair: Pair) -> Pair:
+        own = pair[1].dtype
+        dtype = own if own is dtypes.bfloat16 else resolved(np.modf, (pair[1],))[-1]
+        return cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)
+
+    x = elementwise(site.ctx, as_float, [x], site.span)
+    whole = elementwise(site.ctx, combine_of(np.trunc), [x], site.span)
+    endless = elementwise(site.ctx, combine_of(np.isinf), [x], site.span)
+    rest = where(site, endless, Static(0.0), arithmetic(site, "-", x, whole))
+    # whole numbers leave 0.0 of any sign
+    return Group((elementwise(site.ctx, combine_of(np.copysign), [rest, x], site.span), whole))
+
+
+def infinite(sign: str) -> Body:
+    """Return `np.isposinf` or `np.isneginf`."""
+
+    def body(site: Site, x: Value) -> Value:
+        if powers.kind_of(site, x).dtype.kind == "c":
+            text = "complex infinities have no sign"
+            helps = ("take a part: `.real`, `.imag`",)
+            raise error("CD0404", CdTypeError, text, site.span, helps=helps)
+        return arithmetic(site, "==", x, Static(float(f"{sign}inf")))
+
+    return body
+
+
+def fix(site: Site, x: Value) -> Value:
+    """Return `np.fix`: rounded towards zero."""
+    return elementwise(site.ctx, combine_of(np.trunc), [x], site.span)
+
+
+def converted_float(site: Site, value: Value) -> Value:
+    """Return integers as float64, everything else as it is."""
+    if powers.kind_of(site, value).dtype.kind in "biu":
+        return converted(site, value, dtypes.float64)
+    return value
+
+
+def isclose(
+    site: Site,
+    a: Value,
+    b: Value,
+    rtol: Value = Static(1e-5),
+    atol: Value = Static(1e-8),
+    equal_nan: Value = NONE,
+) -> Value:
+    """Return `np.isclose`."""
+    a, b = converted_float(site, a), converted_float(site, b)
+
+    def ufunc(which: np.ufunc, *values: Value) -> Value:
+        return elementwise(site.ctx, combine_of(which), values, site.span)
+
+    gap = ufunc(np.absolute, ufunc(np.subtract, a, b))
+    limit = ufunc(np.add, atol, ufunc(np.multiply, rtol, ufunc(np.absolute, b)))
+    near = ufunc(np.logical_and, ufunc(np.less_equal, gap, limit), ufunc(np.isfinite, b))
+    result = ufunc(np.logical_or, near, ufunc(np.equal, a, b))
+    if constant(equal_nan) is True:
+        both = ufunc(np.logical_and, ufunc(np.isnan, a), ufunc(np.isnan, b))
+        result = ufunc(np.logical_or, result, both)
+    return result
+
+
+def nan_to_num(
+    site: Site,
+    x: Value,
+    copy: Value = YES,
+    nan: Value = Static(0.0),
+    posinf: Value = NONE,
+    neginf: Value = NONE,
+) -> Value:
+    """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers of their type, or
+    what is given. A new array, or `x` itself, written in place, with `copy=False`."""
+    numbers = _finite(site, x, nan, posinf, neginf)
+    if static_bool(site, copy, "copy") or not isinstance(x, Array) or x.view is None:
+        return numbers
+    return stored(site, x, numbers) if x.kind.dtype.kind in "fc" else x
+
+
+def _finite(site: Site, x: Value, nan: Value, posinf: Value, neginf: Value) -> Value:
+    """Return new values without NaN and infinities, of the type that `x` has standing alone."""
+    dtype = strong_of(powers.kind_of(site, x))
+    if dtype.kind == "c":
+        parts = [_finite(site, part(site, x), nan, posinf, neginf) for part in (real, imag)]
+        return operate(site.ctx, "complex", parts, site.span)
+    x = converted(site, x, dtype)
+    if dtype.kind != "f":
+        return converted(site, x, dtype)
+    top = _LARGEST_BFLOAT16 if dtype is dtypes.bfloat16 else float(np.finfo(dtype.name).max)
+    limited = clip(site, x, Static(-top), Static(top))
+    for sign, given in (("+", posinf), ("-", neginf)):
+        if not is_none(given):
+            limited = where(site, infinite(sign)(site, x), converted(site, given, dtype), limited)
+    missing = elementwise(site.ctx, combine_of(np.isnan), [x], site.span)
+    return where(site, missing, converted(site, nan, dtype), limited)
+
+
+def sinc(site: Site, x: Value) -> Value:
+    """Return `np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
+    y = arithmetic(site, "*", Static(math.pi), converted_float(site, x))
+    ratio = arithmetic(site, "/", elementwise(site.ctx, combine_of(np.sin), [y], site.span), y)
+    return where(site, arithmetic(site, "==", x, ZERO), Static(1.0), ratio)
+
+
+def extremum(site: Site, name: str, values: Sequence[Value]) -> Value:
+    """Return the elementwise `max` or `min` of two or more values."""
+    at = [index for value in values if (index := weak_position(value)) is not None]
+    if len(at) == len(values):
+        hold(*at)
+        pick = index_max if name == "max" else index_min
+        return Scalar(Position(fold_left(pick, at)), WEAK_INT)
+    combine: Combine = combine_of(np.maximum if name == "max" else np.minimum, True)
+    result = values[0]
+    for value in values[1:]:
+        result = elementwise(site.ctx, combine, [result, value], site.span)
+    return result
+
+
+def word_handler(op: str) -> Handler:
+    """Return the handler of a word that is an operation of the table and of nothing else."""
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        if keywords or len(args) != OPS[op].arity:
+            raise error("CD0440", CdTypeError, f"`{op}` takes {OPS[op].arity} arguments", site.span)
+        return operate(site.ctx, op, args, site.span)
+
+    return handle

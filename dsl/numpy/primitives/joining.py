@@ -1,0 +1,478 @@
+"""New arrays made of the elements of others: joined, repeated, shifted, padded, picked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
+from ....lowering.ir import dtypes
+from ....lowering.ir.assignments import Fault
+from ....lowering.ir.dtypes import DType
+from ....lowering.ir.expressions import Const, Domain, Expr, Position, Read, Select
+from ....lowering.ir.indexing import Affine, const, floordiv, mod, multiply, var
+from ....lowering.ir.indexing import maximum as index_max
+from ....lowering.ir.indexing import minimum as index_min
+from ...values.adapting import require_held
+from ...values.arrays import (
+    as_scalar,
+    describe,
+    elementwise,
+    settled,
+    stack,
+    strong,
+    with_sums_stored,
+)
+from ...values.builder import compare, error
+from ...values.call_site import (
+    NONE,
+    ZERO,
+    Site,
+    array_of,
+    axis_of,
+    constant,
+    dtype_of,
+    extent_of,
+    index_in,
+    is_none,
+    items_of,
+    static_int,
+    static_shape,
+    text_of,
+)
+from ...values.stores import assign
+from ...values.types import Kind, any_of, cast
+from ...values.values import Array, Group, Scalar, Section, Static, Value
+from .elementwise import arithmetic
+from .python_reductions import as_number
+from .shaping import at_least, diagonal, diagonal_place, elements, expand_dims, remap, reshape
+from .ufuncs import Pair, require_fit, strong_of
+from .views import subscript
+
+
+def arrays_in(site: Site, value: Value) -> list[Array]:
+    """Return the arrays of a sequence, or the rows of an array, with elements of strong type."""
+    items = items_of(value)
+    if items is None:
+        array = array_of(site, value)
+        if not array.rank:
+            raise error("CD0453", CdTypeError, "this takes a sequence of arrays", site.span)
+        rows = static_int(site, as_number(array.shape[0]), "the number of arrays")
+        rest = [Section(None, None, None)] * (array.rank - 1)
+        items = tuple(
+            subscript(site.ctx, array, [Static(n), *rest], site.span, "the array")
+            for n in range(rows)
+        )
+    if not items:
+        raise error("CD0453", CdValueError, "this takes at least one array", site.span)
+    return [own_type(array_of(site, item)) for item in items]
+
+
+def own_type(array: Array) -> Array:
+    """Return the array with the element type that NumPy gives it standing alone."""
+    if not array.kind.weak:
+        return array
+    dtype = strong_of(array.kind)
+    return Array(array.axes, array.shape, cast(array.body, dtype), Kind(dtype), array.copied)
+
+
+def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value = NONE) -> Value:
+    """Return the arrays joined along an axis they have; None joins all elements."""
+    parts = arrays_in(site, arrays)
+    if is_none(axis):
+        parts, axis = [elements(site, part) for part in parts], ZERO
+    if any(part.rank != parts[0].rank for part in parts) or not parts[0].rank:
+        shown = " and ".join(describe(part) for part in parts)
+        raise error(
+            "CD0313",
+            CdShapeError,
+            f"joined arrays need the same number of axes: {shown}",
+            site.span,
+        )
+    place = axis_of(site, axis, parts[0].rank)
+    element = dtype_of(site, dtype) or _joined([part.kind for part in parts]).dtype
+    ends = [const(0)]
+    for part in parts:
+        for n in range(part.rank):
+            if n != place:
+                site.ctx.equal_extents(parts[0].shape[n], part.shape[n], "joined arrays", site.span)
+        ends.append(ends[-1] + part.shape[place])
+    shape = tuple(ends[-1] if n == place else size for n, size in enumerate(parts[0].shape))
+    node = site.ctx.node("joined", shape, element)
+    for part, start in zip(parts, ends, strict=False):
+        index = [var(a) + (start if n == place else const(0)) for n, a in enumerate(part.axes)]
+        target = Array(part.axes, part.shape, Read(node, tuple(index), site.span), Kind(element))
+        site.ctx.store(target, cast(part.body, element), site.span)
+    return site.ctx.whole(node, site.span)
+
+
+def _joined(kinds: Sequence[Kind]) -> Kind:
+    kind = kinds[0]
+    for other in kinds[1:]:
+        kind = Kind(dtypes.promote(kind.dtype, other.dtype))
+    return kind
+
+
+def stacked(site: Site, arrays: Value, axis: Value = ZERO) -> Value:
+    """Return the arrays joined along a new axis."""
+    parts = arrays_in(site, arrays)
+    for part in parts[1:]:
+        if part.rank != parts[0].rank:
+            raise error("CD0313", CdShapeError, "stacked arrays need one shape", site.span)
+        for mine, other in zip(parts[0].shape, part.shape, strict=True):
+            site.ctx.equal_extents(mine, other, "stacked arrays", site.span)
+    return stack(site.ctx, parts, axis_of(site, axis, parts[0].rank + 1), site.span)
+
+
+def hstack(site: Site, tup: Value) -> Value:
+    """Return the arrays joined along the second axis, or the first where they have one."""
+    parts = [at_least(1, site, part) for part in arrays_in(site, tup)]
+    return concatenate(site, Group(tuple(parts)), Static(0 if parts[0].rank == 1 else 1))
+
+
+def vstack(site: Site, tup: Value) -> Value:
+    """Return the arrays joined as rows."""
+    return concatenate(site, Group(tuple(at_least(2, site, part) for part in arrays_in(site, tup))))
+
+
+def dstack(site: Site, tup: Value) -> Value:
+    """Return the arrays joined along a third axis."""
+    parts = [at_least(3, site, part) for part in arrays_in(site, tup)]
+    return concatenate(site, Group(tuple(parts)), Static(2))
+
+
+def column_stack(site: Site, tup: Value) -> Value:
+    """Return the arrays joined as columns, rank-1 arrays each being one."""
+    parts: list[Value] = []
+    for part in arrays_in(site, tup):
+        column = part if part.rank >= 2 else expand_dims(site, at_least(1, site, part), Static(1))
+        parts.append(column)
+    return concatenate(site, Group(tuple(parts)), Static(1))
+
+
+def append(site: Site, arr: Value, values: Value, axis: Value = NONE) -> Value:
+    """Return the values joined behind the array, flat without an axis."""
+    return concatenate(site, Group((array_of(site, arr), array_of(site, values))), axis)
+
+
+def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
+    """Return each element repeated. CdTypeError CD0554 for a count for each element."""
+    array = _stored(site, a)
+    if is_none(axis):
+        array, axis = elements(site, array), ZERO
+    place = axis_of(site, axis, array.rank)
+    if isinstance(repeats, Array) and repeats.rank or items_of(repeats) is not None:
+        raise error(
+            "CD0554", CdTypeError, "`repeat` takes one number for all elements here", site.span,
+            helps=("the length of the result has to be known: write a loop",),
+        )  # fmt: skip
+    times = extent_of(site, repeats, "the number of repeats")
+    index = [var(a) for a in array.axes]
+    shape = list(array.shape)
+    if times.constant != 0:
+        index[place] = floordiv(index[place], times)
+    shape[place] = multiply(shape[place], times)
+    return _new(remap(array, array.axes, shape, index))
+
+
+def _stored(site: Site, value: Value) -> Array:
+    """Return an array of which sums are computed once, wherever its elements go."""
+    return with_sums_stored(site.ctx, array_of(site, value), "values", site.span)
+
+
+def _new(array: Array) -> Array:
+    return Array(array.axes, array.shape, array.body, array.kind, copied=True)
+
+
+def tile(site: Site, A: Value, reps: Value) -> Value:
+    """Return the array laid side by side."""
+    array = _stored(site, A)
+    items = items_of(reps)
+    given = items if items is not None else (reps,)
+    times = [extent_of(site, number, "a number of repeats") for number in given]
+    times = [const(1)] * (array.rank - len(times)) + times
+    extra = len(times) - array.rank
+    old = [const(1)] * extra + list(array.shape)
+    axes = site.ctx.axes(len(times))
+    shape = [multiply(size, count) for size, count in zip(old, times, strict=True)]
+    index = [
+        const(0) if size.constant == 1 else var(a) if count.constant == 1 else mod(var(a), size)
+        for a, size, count in zip(axes, old, times, strict=True)
+        if size.constant != 0
+    ]
+    if len(index) < len(axes):
+        index = [var(a) for a in axes]
+    return _new(remap(array, axes, shape, index[extra:]))
+
+
+def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
+    """Return the elements moved around an axis; those that fall off come in at the other end."""
+    array = array_of(site, a)
+    if is_none(axis):
+        flat = roll(site, elements(site, array), shift, ZERO)
+        return flat if array.rank == 1 else reshape(site, flat, _shape_value(array))
+    axes, shifts = items_of(axis), items_of(shift)
+    places = axes if axes is not None else (axis,)
+    steps = shifts if shifts is not None else (shift,) * len(places)
+    if len(places) == 1 and len(steps) > 1:
+        places = places * len(steps)
+    index = [var(a) for a in array.axes]
+    for place, step in zip(places, steps, strict=True):
+        n = axis_of(site, place, array.rank)
+        by = index_in(site, step, "the shift")
+        if array.shape[n].constant != 0:
+            index[n] = mod(index[n] - _less(site, by, array.shape[n]), array.shape[n])
+    return _new(remap(array, array.axes, array.shape, index))
+
+
+def _less(site: Site, shift: Affine, extent: Affine) -> Affine:
+    """Return a shift without whole turns: a difference of positions and large ones would wrap."""
+    ctx = site.ctx
+    if shift.constant is not None or ctx.pointwise or ctx.conditions:
+        return shift
+    return var(ctx.let("shift", Position(mod(shift, extent)), site.span))
+
+
+def _shape_value(array: Array) -> Value:
+    return Group(tuple(as_number(extent) for extent in array.shape))
+
+
+def triangle(lower: bool) -> Callable[..., Value]:
+    """Return `np.tril` or `np.triu`."""
+
+    def body(site: Site, m: Value, k: Value = ZERO) -> Value:
+        array = array_of(site, m)
+        if array.rank < 2:
+            raise error("CD0452", CdTypeError, "a triangle needs at least two axes", site.span)
+        shift = index_in(site, k, "the offset")
+        gap = var(array.axes[-1]) - var(array.axes[-2])
+        test = compare("le" if lower else "ge", gap, shift)
+        dtype = array.kind.dtype.compute
+        chosen = Select(test, cast(array.body, dtype), cast(Const(0, dtypes.int64), dtype))
+        return Array(array.axes, array.shape, chosen, strong(array.kind), copied=True)
+
+    return body
+
+
+def diag(site: Site, v: Value, k: Value = ZERO) -> Value:
+    """Return the diagonal of a matrix, or the matrix with a diagonal."""
+    array = array_of(site, v)
+    if array.rank == 2:
+        return diagonal(site, array, k)
+    if array.rank != 1:
+        raise error("CD0452", CdTypeError, "`diag` takes one or two axes", site.span)
+    shift = static_int(site, k, "the offset")
+    axes = site.ctx.axes(2)
+    size = array.shape[0] + abs(shift)
+    row, column = var(axes[0]), var(axes[1])
+    dtype = array.kind.dtype.compute
+    element = cast(array.at((row if shift >= 0 else column,)), dtype)
+    test = compare("eq", column - row, const(shift))
+    body = Select(test, element, cast(Const(0, dtypes.int64), dtype))
+    return Array(axes, (size, size), body, strong(array.kind), copied=True)
+
+
+def fill_diagonal(site: Site, a: Value, val: Value) -> Value:
+    """Write the diagonal of a matrix in place."""
+    assign(site.ctx, diagonal_place(site, a), val, site.span)
+    return NONE
+
+
+def pad(
+    site: Site,
+    array: Value,
+    pad_width: Value,
+    mode: Value = Static("constant"),
+    *,
+    constant_values: Value = ZERO,
+) -> Value:
+    """Return the array with borders: a constant, the edge, or the elements from the other end."""
+    base = _stored(site, array)
+    widths = _widths(site, pad_width, base.rank)
+    how = text_of(site, mode, "mode", ("constant", "edge", "wrap", "reflect"))
+    axes = site.ctx.axes(base.rank)
+    shape, index, tests = [], [], []
+    for n, (axis, size, (before, after)) in enumerate(zip(axes, base.shape, widths, strict=True)):
+        shape.append(size + before + after)
+        if how != "constant" and not before == const(0) == after:
+            _require_not_empty(site, size, how)
+        at = var(axis) - before
+        index.append(at if how == "constant" else _padded(how, at, size))
+        if how == "constant" and not before == const(0) == after:
+            tests.append((n, compare("lt", at, const(0)), compare("le", size, at)))
+    element = base.at(tuple(index))
+    if tests:
+        values = _border_values(site, constant_values, base.rank)
+        return _bordered(site, Array(axes, tuple(shape), element, base.kind), tests, values)
+    dtype = base.kind.dtype.compute
+    return Array(axes, tuple(shape), cast(element, dtype), strong(base.kind), copied=True)
+
+
+def _bordered(
+    site: Site,
+    inside: Array,
+    tests: Sequence[tuple[int, Expr, Expr]],
+    values: Sequence[tuple[Value, Value]],
+) -> Array:
+    """Return elements with a constant on each side of each axis, where later axes come first."""
+    dtype = strong(inside.kind).dtype
+    same = all(value == values[0][0] for pair in values for value in pair)
+    ends = {id(value): _border_value(site, value, dtype) for pair in values for value in pair}
+    body = cast(inside.body, dtype.compute)
+    if same:
+        outside = any_of(*(test for _, *sides in tests for test in sides))
+        body = Select(outside, ends[id(values[0][0])], body)
+    else:
+        for axis, below, above in tests:
+            first, last = (ends[id(value)] for value in values[axis])
+            body = Select(below, first, Select(above, last, body))
+    return Array(inside.axes, inside.shape, body, Kind(dtype), copied=True)
+
+
+def _border_values(site: Site, value: Value, rank: int) -> list[tuple[Value, Value]]:
+    """Return the constants before and after each axis. CdValueError CD0452 for others."""
+    items = items_of(value)
+    if items is None:
+        return [(value, value)] * rank
+    rows = [items_of(item) for item in items]
+    if all(row is None for row in rows):
+        rows = [items]
+    pairs = [(row[0], row[-1]) for row in rows if row is not None and 1 <= len(row) <= 2]
+    if len(pairs) != len(rows) or len(pairs) not in (1, rank):
+        text = "`constant_values` is one number, or two, or two for each axis"
+        raise error("CD0452", CdValueError, text, site.span)
+    return pairs * rank if len(pairs) == 1 else pairs
+
+
+def _border_value(site: Site, value: Value, dtype: DType) -> Expr:
+    """Return a constant in the element type of the array, where it has to fit."""
+    return as_scalar(assigned(site, value, dtype), site.span, "a constant of `pad`").expr
+
+
+def assigned(site: Site, value: Value, dtype: DType) -> Value:
+    """Return a number in an element type, as one that is assigned to an element.
+
+    CdTypeError CD0405 for a float that no integer is made of, and as `fitting`.
+    """
+    number = constant(value)
+    if dtype.kind in "iu" and type(number) is float:
+        if not math.isfinite(number):
+            text = f"{number} cannot be held by {dtype}"
+            raise error("CD0405", CdTypeError, text, site.span, helps=("give a whole number",))
+        value = Static(int(number))
+    return fitting(site, value, dtype)
+
+
+def fitting(site: Site, value: Value, dtype: DType) -> Value:
+    """Return a value in an element type, which a Python int has to fit.
+
+    CdTypeError CD0404 for a constant that does not, CdOverflowError CD0464 in the run.
+    """
+
+    def adapted(pair: Pair) -> Pair:
+        require_fit(*pair, dtype)
+        return cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)
+
+    require_held(site.ctx, array_of(site, value), dtype, site.span)
+    return elementwise(site.ctx, adapted, [value], site.span)
+
+
+def _padded(how: str, at: Affine, size: Affine) -> Affine:
+    """Return which element stands at a position that may be outside of an axis."""
+    if size.constant == 0:
+        return const(0)  # padded by nothing
+    match how:
+        case "edge":
+            return index_min(index_max(at, const(0)), size - 1)
+        case "wrap":
+            return mod(at, size)
+        case _:
+            period = (size - 1) * 2
+            if size.constant == 1:
+                return const(0)
+            around = mod(at, period)
+            return index_min(around, period - around)
+
+
+def _require_not_empty(site: Site, size: Affine, how: str) -> None:
+    """Require that an axis has elements to extend it by: refused, or checked in the run."""
+    message = f"an empty axis has no elements to extend it by, as mode={how!r} does"
+    helps = ('pad it with a constant: `mode="constant"`',)
+    if size.constant == 0:
+        raise error("CD0459", CdValueError, message, site.span, helps=helps)
+    if not site.ctx.known.less(const(0), size):
+        fault = Fault("CD0459", "CdValueError", message, helps)
+        site.ctx.check(compare("lt", const(0), size), fault, (), site.span, Domain())
+
+
+def _widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affine]]:
+    def pair(item: Value) -> tuple[Affine, Affine]:
+        ends = items_of(item)
+        sizes = static_shape(site, item if ends is not None else Group((item,)))
+        return sizes[0], sizes[-1]
+
+    items = items_of(value)
+    if items is None or all(items_of(item) is None for item in items):
+        return [pair(value)] * rank
+    pairs = [pair(item) for item in items]
+    return pairs * rank if len(pairs) == 1 else pairs
+
+
+def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
+    """Return the elements at positions along an axis."""
+    array = array_of(site, a)
+    if is_none(axis):
+        array, axis = elements(site, array), ZERO
+    items: list[Value] = [Section(None, None, None)] * array.rank
+    picks = items_of(indices)
+    items[axis_of(site, axis, array.rank)] = (
+        array_of(site, indices) if picks is not None else indices
+    )
+    taken = subscript(site.ctx, array, items, site.span, "the array")
+    if isinstance(taken, Array) and not taken.rank:
+        return Scalar(taken.body, Kind(taken.kind.dtype))
+    return replace(taken, copied=True) if isinstance(taken, Array) else taken
+
+
+def take_along_axis(site: Site, arr: Value, indices: Value, axis: Value) -> Value:
+    """Return, for each position, the element that the index array names along an axis."""
+    array, at = array_of(site, arr), array_of(site, indices)
+    place = axis_of(site, axis, array.rank)
+    items: list[Value] = []
+    for n in range(array.rank):
+        if n == place:
+            items.append(at)
+            continue
+        axes = site.ctx.axes(array.rank)
+        shape = tuple(array.shape[n] if m == n else const(1) for m in range(array.rank))
+        own = Position(var(axes[n]))
+        items.append(Array(axes, shape, own, Kind(dtypes.int64), copied=True))
+    return subscript(site.ctx, array, items, site.span, "the array")
+
+
+def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -> Value:
+    """Return the differences of neighbours, `n` times."""
+    array = array_of(site, a)
+    place = axis_of(site, axis, array.rank)
+    symbol = "!=" if array.kind.dtype.kind == "b" else "-"
+    times = static_int(site, n, "the number of differences")
+    if times < 0:
+        text = f"the number of differences is negative: {times}"
+        raise error("CD0445", CdValueError, text, site.span)
+    for _ in range(times):
+        array = settled(site.ctx, array, "values", site.span)
+        shape = list(array.shape)
+        shape[place] = site.ctx.known.maximum(shape[place] - 1, const(0))
+        sides = []
+        for step in (1, 0):
+            index = [var(x) + (step if m == place else 0) for m, x in enumerate(array.axes)]
+            sides.append(remap(array, array.axes, shape, index))
+        array = array_of(site, arithmetic(site, symbol, sides[0], sides[1]))
+    return array
+
+
+def copyto(site: Site, dst: Value, src: Value) -> Value:
+    """Assign into an array in place."""
+    assign(site.ctx, array_of(site, dst), src, site.span)
+    return NONE

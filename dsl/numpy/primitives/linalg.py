@@ -1,0 +1,109 @@
+"""Systems of equations: solve, inverse, determinant, Cholesky factor of one matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....base.diagnostic import CdTypeError
+from ....lowering.ir import dtypes
+from ....lowering.ir.dtypes import DType
+from ....lowering.ir.indexing import const, var
+from ...values.arrays import describe
+from ...values.builder import error
+from ...values.call_site import Site, array_of
+from ...values.values import Array, Group, Static, Value
+from ..library import definitions
+from .creation import identity
+from .elementwise import converted
+from .python_reductions import as_number
+from .shaping import remap
+from .sort_strategy import inlined
+
+
+def _matrix(site: Site, value: Value, name: str, dtype: DType | None = None) -> Array:
+    """Return a copy of a square matrix, of floats. CdTypeError CD0454 for anything else."""
+    array = array_of(site, value)
+    if array.rank != 2:
+        raise error(
+            "CD0454", CdTypeError, f"`{name}` takes one matrix, and is given {describe(array)}",
+            site.span, helps=("write a loop over the matrices",),
+        )  # fmt: skip
+    site.ctx.equal_extents(array.shape[0], array.shape[1], f"`{name}` takes square matrices",
+                           site.span)  # fmt: skip
+    wanted = dtype or _solved_in(site, array.kind.dtype)
+    return site.ctx.materialize(array_of(site, converted(site, array, wanted)), "a", site.span)
+
+
+def _solved_in(site: Site, dtype: DType) -> DType:
+    """Return the type NumPy solves in: float64 for integers. CdTypeError CD0404 for 16 bits."""
+    if dtype.kind in "biu":
+        return dtypes.float64
+    if dtype.bits == 16:
+        text = f"`linalg` does not solve in {dtype}"
+        helps = ("convert the matrix: `x.astype(np.float32)`",)
+        raise error("CD0404", CdTypeError, text, site.span, helps=helps)
+    return dtype
+
+
+def solve(site: Site, a: Value, b: Value) -> Value:
+    """Return `x` with `a @ x == b`; a singular matrix raises in the run."""
+    right = array_of(site, b)
+    if right.rank not in (1, 2):
+        raise error(
+            "CD0454", CdTypeError,
+            f"`solve` takes one or two axes on the right, given {describe(right)}", site.span,
+        )  # fmt: skip
+    dtype = dtypes.promote(
+        _solved_in(site, array_of(site, a).kind.dtype), _solved_in(site, right.kind.dtype)
+    )
+    matrix = _matrix(site, a, "solve", dtype)
+    site.ctx.equal_extents(matrix.shape[0], right.shape[0], "`solve`: rows", site.span)
+    made = site.ctx.materialize(array_of(site, converted(site, right, dtype)), "solved", site.span)
+    table = made
+    if made.rank == 1:
+        axes = (made.axes[0], site.ctx.symbol("j"))
+        table = remap(made, axes, (made.shape[0], const(1)), (var(axes[0]),))
+    inlined(site, definitions.SOLVE, matrix, table)
+    return made
+
+
+def inverse(site: Site, a: Value) -> Value:
+    """Return the inverse of a matrix; a singular one raises in the run."""
+    array = array_of(site, a)
+    dtype = _solved_in(site, array.kind.dtype)
+    matrix = _matrix(site, array, "inv", dtype)
+    unit = identity(site, as_number(matrix.shape[0]), Static(dtype))
+    made = site.ctx.materialize(array_of(site, unit), "inverse", site.span)
+    inlined(site, definitions.SOLVE, matrix, made)
+    return made
+
+
+def determinant(site: Site, a: Value) -> Value:
+    """Return the determinant of a matrix."""
+    matrix = _matrix(site, a, "det")
+    return converted(site, inlined(site, definitions.DETERMINANT, matrix), matrix.kind.dtype)
+
+
+SLOGDET: Any = type(np.linalg.slogdet(np.eye(1)))
+"""The named tuple that `np.linalg.slogdet` returns."""
+
+
+def sign_and_logarithm(site: Site, a: Value) -> Value:
+    """Return the sign of the determinant of a matrix, and the logarithm of its size, `slogdet`."""
+    matrix = _matrix(site, a, "slogdet")
+    found = inlined(site, definitions.SIGN_AND_LOG, matrix)
+    assert isinstance(found, Group), "the text returns both"
+    dtype = matrix.kind.dtype
+    real = dtypes.float32 if dtype is dtypes.complex64 else dtypes.float64
+    kinds = (dtype, real if dtype.kind == "c" else dtype)
+    parts = (converted(site, one, kind) for one, kind in zip(found.items, kinds, strict=True))
+    return Group(tuple(parts), "tuple", SLOGDET._fields, SLOGDET)
+
+
+def cholesky(site: Site, a: Value) -> Value:
+    """Return the lower Cholesky factor; a matrix that is not positive definite raises."""
+    made = _matrix(site, a, "cholesky")
+    inlined(site, definitions.CHOLESKY, made)
+    return made

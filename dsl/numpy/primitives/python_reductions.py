@@ -1,0 +1,143 @@
+"""Python's own `sum`, `max`, `min`, `any`, `all` and `len`: sequences, and arrays of rank 1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....base.diagnostic import CdTypeError, CdValueError
+from ....base.lazy_import import Later
+from ....lowering.ir import dtypes
+from ....lowering.ir.expressions import Expr, Position, Read
+from ....lowering.ir.indexing import Affine
+from ....lowering.ir.ops import OPS
+from ...values.arrays import as_scalar, describe, elementwise
+from ...values.builder import error
+from ...values.call_site import ZERO, Body, Site, array_of, items_of  # fmt: skip
+from ...values.types import WEAK_INT, Kind
+from ...values.values import Array, Masked, Scalar, Static, Value
+from .elementwise import arithmetic, extremum
+from .reductions import (
+    accumulate,
+    as_pythons,
+    operand,
+    require_elements,
+    require_ordered,
+    truth_reducer,
+)
+from .ufuncs import combine_of
+
+if TYPE_CHECKING:
+    from . import averages
+else:  # what few programs need
+    averages = Later(".averages", __package__)
+
+_CHAIN = 32
+"""After so many items what there is so far is stored: expressions stay short."""
+
+
+def _stored(site: Site, value: Value) -> Value:
+    """Return a value, held in a place of its own."""
+    if site.ctx.pointwise:
+        return value
+    if isinstance(value, Scalar):
+        return Scalar(Read(site.ctx.variable("so_far", value, site.span), ()), value.kind)
+    return site.ctx.materialize(value, "so_far", site.span) if isinstance(value, Array) else value
+
+
+def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
+    """Return Python's `sum`: of the items of a sequence, or of a rank-1 array in its own type."""
+    items = items_of(iterable)
+    if items is not None:
+        for n, item in enumerate(items, 1):
+            start = arithmetic(site, "+", start, item)
+            start = _stored(site, start) if n % _CHAIN == 0 else start
+        return start
+    array, where = python_operand(site, iterable, "sum")
+    own = array.kind.dtype
+    kind = Kind(dtypes.int64 if own.kind == "b" else own, array.kind.weak)
+    total = _of_items(accumulate(site, OPS["add"], array, (0,), kind, False, where), kind)
+    return total if start == ZERO else arithmetic(site, "+", start, total)
+
+
+def _of_items(value: Value, kind: Kind) -> Value:
+    """Return what was made of the items of a comprehension, which may be Python's numbers."""
+    return replace(value, kind=kind) if isinstance(value, Scalar) and kind.weak else value
+
+
+def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | None]:
+    """Return the rank-1 array that a Python reduction is given. CdTypeError CD0553 for others."""
+    array, where = operand(site, value)
+    if array.rank != 1:
+        what = "one number" if array.rank == 0 else f"{describe(array)}"
+        raise error(
+            "CD0553", CdTypeError,
+            f"Python's `{name}` goes over the first axis only, and is given {what}", site.span,
+            helps=(f"`np.{name}(...)` takes all elements, `np.{name}(..., axis=0)` an axis",),
+        )  # fmt: skip
+    return array, where
+
+
+def python_extreme(name: str) -> Body:
+    """Return Python's `max` or `min`: of a rank-1 array or sequence, or of two and more values."""
+
+    def body(site: Site, *values: Value) -> Value:
+        items = values if len(values) > 1 else items_of(values[0]) if values else ()
+        if items is not None:
+            if not items:
+                raise error("CD0459", CdValueError, f"`{name}` of nothing has no value", site.span)
+            while len(items) > _CHAIN:
+                first = _stored(site, extremum(site, name, items[:_CHAIN]))
+                items = (first, *items[_CHAIN:])
+            return items[0] if len(items) == 1 else extremum(site, name, items)
+        array, where = python_operand(site, values[0], name)
+        require_ordered(site, array, name)
+        require_elements(site, array, (0,), name, where)
+        found = accumulate(site, OPS[name], array, (0,), array.kind, False, where)
+        return _of_items(found, array.kind)
+
+    return body
+
+
+def python_truth(name: str) -> Body:
+    """Return Python's `any` or `all` of a rank-1 array or sequence."""
+
+    def body(site: Site, iterable: Value) -> Value:
+        items = items_of(iterable)
+        if items is not None:
+            ufunc = np.logical_or if name == "any" else np.logical_and
+            result: Value = Static(name == "all")
+            for n, item in enumerate(items, 1):
+                result = elementwise(site.ctx, combine_of(ufunc, True), [result, item], site.span)
+                result = _stored(site, result) if n % _CHAIN == 0 else result
+            return as_pythons(result)
+        array, where = python_operand(site, iterable, name)
+        return as_pythons(truth_reducer(name)(site, array if where is None else iterable))
+
+    return body
+
+
+def python_len(site: Site, obj: Value) -> Value:
+    """Return Python's `len`: the first extent, a number where it is one."""
+    items = items_of(obj)
+    if items is not None:
+        return Static(len(items))
+    if isinstance(obj, Static) and hasattr(obj.value, "__len__"):
+        return Static(len(obj.value))
+    if isinstance(obj, Masked):
+        axes, where = tuple(range(obj.array.rank)), operand(site, obj)[1]
+        count = averages.number_of_elements(site, obj.array, axes, where)
+        return Scalar(as_scalar(count, site.span).expr, WEAK_INT)
+    array = array_of(site, obj)
+    if not array.rank:
+        raise error("CD0553", CdTypeError, "a number has no `len`", site.span)
+    return as_number(array.shape[0])
+
+
+def as_number(extent: Affine) -> Value:
+    """Return a size as a value: a Python int where it is known."""
+    if extent.constant is not None:
+        return Static(extent.constant)
+    return Scalar(Position(extent), Kind(dtypes.int64, True))

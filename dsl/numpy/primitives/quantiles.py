@@ -1,0 +1,211 @@
+"""Order statistics of sorted values: median, quantiles, percentiles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....base.diagnostic import CdTypeError, CdValueError
+from ....lowering.ir import dtypes
+from ....lowering.ir.assignments import Fault
+from ....lowering.ir.expressions import Apply, Const, Domain
+from ....lowering.ir.indexing import Affine, const, floordiv, var
+from ....lowering.ir.ops import OPS
+from ...values.arrays import describe, elementwise
+from ...values.builder import error
+from ...values.call_site import (
+    NO,
+    NONE,
+    NOT_CONSTANT,
+    Site,
+    array_of,
+    axes_of,
+    constant,
+    items_of,
+    position_of,
+    static_bool,
+    static_int,
+    static_number,
+)
+from ...values.fix_hints import WAYS_OUT
+from ...values.values import Array, Group, Scalar, Static, Value
+from ..library import definitions
+from .elementwise import arithmetic, converted, converted_float, where
+from .joining import stacked
+from .partition import turns_of
+from .python_reductions import as_number
+from .reductions import reducer, require_elements, require_ordered, require_subtracted
+from .reshaping import reshaped
+from .shaping import remap
+from .sort_strategy import as_rows, fresh, in_order, inlined, parted
+from .sorting import along, along_all
+from .ufuncs import combine_of
+
+
+def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+    """Return the middle of the sorted values, the mean of two where their number is even."""
+    return _quantile(site, a, 0.5, axis, static_bool(site, keepdims, "keepdims"), "median")
+
+
+def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+    """Return values below which shares of the elements lie, between two elements on a line.
+
+    Shares in a list give float64, as in NumPy, where it is a float64 array.
+    """
+    return _quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 1)
+
+
+def percentile(
+    site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO
+) -> Value:
+    """Return `quantile` of shares in percent."""
+    return _quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 100)
+
+
+def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int) -> Value:
+    """Return the quantiles for one `q` or several, which counts in parts of `unit`."""
+    several = items_of(q)
+    items = (q,) if several is None else several
+    line = isinstance(q, Array) and q.rank == 1
+    if line or not all(map(_is_known, items)):
+        return _open_quantiles(site, a, q, axis, keepdims, unit)
+    own = array_of(site, a).kind.dtype
+    whole = unit == 1 and all(isinstance(constant(item), int) for item in items)
+    if not whole:
+        require_subtracted(site, array_of(site, a), "quantile" if unit == 1 else "percentile")
+    shares = [static_number(site, item, "a share") / unit for item in items]
+    fractions = unit != 1 or any(isinstance(constant(item), float) for item in items)
+    wide = fractions and (several is not None or isinstance(constant(q), np.float64))
+    found = [_quantile(site, a, s, axis, keepdims, "quantile", wide) for s in shares]
+    if whole and own.kind in "biu":  # these are elements
+        found = [converted(site, one, own) for one in found]
+    return found[0] if several is None else stacked(site, Group(tuple(found)))
+
+
+def _is_known(item: Value) -> bool:
+    return constant(item) is not NOT_CONSTANT or position_of(item) is not None
+
+
+def _open_quantiles(
+    site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int
+) -> Value:
+    """Return the quantiles for shares that the run knows."""
+    require_subtracted(site, array_of(site, a), "quantile" if unit == 1 else "percentile")
+    several = isinstance(q, Array) or items_of(q) is not None
+    lines, shape = _lines(site, a, axis, keepdims)
+    wide = several or isinstance(q, Scalar) and not q.kind.weak
+    dtype = dtypes.float64 if wide else lines.kind.dtype
+    shares = _shares(site, q, unit)
+    rows = as_rows(site, in_order(site, lines))
+    out = fresh(site, (shares.shape[0], rows.shape[0]), dtype, "quantiles")
+    inlined(site, definitions.QUANTILES, rows, shares, out)
+    found = reshaped(site, out, (*(shares.shape if several else ()), *shape))
+    return found if found.rank else Scalar(found.body, found.kind)
+
+
+def _shares(site: Site, q: Value, unit: int) -> Array:
+    """Return shares of the run as an array along one axis, in parts of all: they are checked."""
+    items = items_of(q)
+    if items is None and not (isinstance(q, Array) and q.rank):
+        items = (q,)
+    given = array_of(site, q) if items is None else stacked(site, Group(items))
+    if not isinstance(given, Array) or given.rank != 1 or given.kind.dtype.kind not in "biuf":
+        raise error(
+            "CD0443", CdTypeError,
+            f"`q` has to be a number, or numbers along one axis, and is {describe(q)}", site.span,
+            helps=("give a list of numbers: `[0.25, 0.75]`",),
+        )  # fmt: skip
+    wide = converted(site, given, dtypes.float64)
+    parts = array_of(site, arithmetic(site, "/", wide, Static(float(unit))))
+    made = site.ctx.materialize(parts, "shares", site.span)
+    low, high = (Const(end, dtypes.float64) for end in (0.0, 1.0))
+    inside = [
+        Apply(OPS[op], (made.body, end), dtypes.bool_) for op, end in (("ge", low), ("le", high))
+    ]
+    text = "a quantile takes shares between nothing and all, and is given {0} of all"
+    fault = Fault("CD0442", "CdValueError", text, WAYS_OUT["CD0442"])
+    test = Apply(OPS["and"], tuple(inside), dtypes.bool_)
+    site.ctx.check(test, fault, (made.body,), site.span, Domain(made.ranges))
+    return made
+
+
+def _lines(site: Site, a: Value, axis: Value, keepdims: bool) -> tuple[Array, tuple[Affine, ...]]:
+    """Return floats with the elements of each result as a line, and the shape of the results."""
+    source = array_of(site, a)
+    floats = array_of(site, converted_float(site, source))
+    places: tuple[int, ...] = axes_of(site, axis, source.rank)
+    if items_of(axis) is None:
+        lines, _ = along(site, floats, axis, "quantile")
+    else:
+        require_ordered(site, floats, "quantile")
+        lines = along_all(site, floats, places)
+    require_elements(site, lines, (lines.rank - 1,), "quantile")
+    if not keepdims:
+        return lines, lines.shape[:-1]
+    rank = range(source.rank)
+    return lines, tuple(const(1) if n in places else source.shape[n] for n in rank)
+
+
+def _quantile(
+    site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str, wide: bool = False
+) -> Value:
+    if not 0 <= share <= 1:
+        text = f"`{name}` takes shares between nothing and all, and is given {share:g} of all"
+        raise error("CD0442", CdValueError, text, site.span)
+    source = array_of(site, a)
+    floats = array_of(site, converted_float(site, source))
+    places: tuple[int, ...] = axes_of(site, axis, source.rank)
+    if items_of(axis) is None:
+        lines, _ = along(site, floats, axis, name)
+    else:
+        require_ordered(site, floats, name)
+        lines = along_all(site, floats, places)
+    require_elements(site, lines, (lines.rank - 1,), name)
+    size = lines.shape[-1]
+    part: float | None = None
+    wanted = floordiv(size - 1, const(2)), floordiv(size, const(2))
+    if share != 0.5 or wide:
+        wanted, part = _neighbours(site, size, share)
+    turns = turns_of(lines, wanted, rising=True)
+    made = in_order(site, lines) if turns is None else parted(site, lines, turns)
+
+    def element(at: Affine) -> Array:
+        return remap(made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at))
+
+    low, high = element(wanted[0]), element(wanted[1])
+    if part is None:
+        middle = arithmetic(site, "/", arithmetic(site, "+", low, high), Static(2.0))
+    else:
+        middle = _between(site, low, high, part, wide)
+    last = element(size - 1)
+    if turns is not None:
+        last = array_of(site, reducer("max")(site, made, Static(-1)))
+    missing = elementwise(site.ctx, combine_of(np.isnan), [last], site.span)
+    result = array_of(site, where(site, missing, last, middle))
+    if keepdims:
+        rank = source.rank
+        axes = site.ctx.axes(rank)
+        kept = [n for n in range(rank) if n not in places]
+        shape = [source.shape[n] if n in kept else const(1) for n in range(rank)]
+        return remap(result, axes, shape, [var(axes[n]) for n in kept])
+    return Scalar(result.body, result.kind) if not result.rank else result
+
+
+def _neighbours(site: Site, size: Affine, share: float) -> tuple[tuple[Affine, Affine], float]:
+    """Return the places beside a share of the way, and what part of the way between them it is."""
+    number = static_int(site, as_number(size), "the number of values")
+    position = share * (number - 1)
+    below = min(int(np.floor(position)), number - 1)
+    return (const(below), const(min(below + 1, number - 1))), position - below
+
+
+def _between(site: Site, low: Array, high: Array, part: float, wide: bool) -> Value:
+    """Return the point at a part of the way between two values, as NumPy rounds it.
+
+    `wide` is that way taken in float64, rounded to their type before.
+    """
+    gap = arithmetic(site, "-", high, low)
+    if wide:
+        gap = converted(site, converted(site, gap, high.kind.dtype), dtypes.float64)
+    if part >= 0.5:
+        return arithmetic(site, "-", high, arithmetic(site, "*", gap, Static(1.0 - part)))
+    return arithmetic(site, "+", low, arithmetic(site, "*", gap, Static(part)))

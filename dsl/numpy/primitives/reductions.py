@@ -1,0 +1,278 @@
+"""Reductions along axes: sums, products, extremes, means, and where the extremes are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ....base.diagnostic import CdTypeError
+from ....lowering.ir import dtypes
+from ....lowering.ir.assignments import Fault
+from ....lowering.ir.dtypes import DType
+from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Reduce
+from ....lowering.ir.indexing import Affine, Range, Symbol, const, multiply, substitute, var
+from ....lowering.ir.ops import OPS, PAIR_OPS, Op
+from ...values.arrays import describe, elementwise, strong
+from ...values.builder import compare, error
+from ...values.call_site import (  # fmt: skip
+    NO,
+    NONE,
+    NOT_CONSTANT,
+    Body,
+    Site,
+    array_of,
+    axes_of,
+    axis_of,
+    constant,
+    dtype_of,
+    is_none,
+    static_bool,
+)
+from ...values.fix_hints import WAYS_OUT
+from ...values.types import BOOL, WEAK_BOOL, WEAK_INT, Kind, cast, truth
+from ...values.values import Array, Masked, Scalar, Static, Value, replace_symbols
+from .elementwise import converted, isclose
+from .ufuncs import combine_of
+
+
+def operand(site: Site, value: Value) -> tuple[Array, Expr | None]:
+    """Return the array that is reduced, and over its axes which elements take part."""
+    if isinstance(value, Masked):
+        index = tuple(var(axis) for axis in value.array.axes)
+        return value.array, truth(value.mask.at(index))
+    return array_of(site, value), None
+
+
+def accumulate(
+    site: Site,
+    op: Op,
+    value: Array,
+    axes: Sequence[int],
+    kind: Kind,
+    keepdims: bool = False,
+    where: Expr | None = None,
+    position: Affine | None = None,
+) -> Value:
+    """Return the reduction of `value` over some axes, as a value of `kind`.
+
+    `where` and `position` are over the value's own axes.
+    """
+    dtype = kind.dtype.compute
+    bound = {value.axes[axis]: site.ctx.symbol(value.axes[axis].name) for axis in axes}
+    fresh = {old: var(new) for old, new in bound.items()}
+    ranges = tuple(Range(bound[value.axes[axis]], const(0), value.shape[axis]) for axis in axes)
+    body = replace_symbols(value.body, fresh)
+    expr = Reduce(
+        op, Domain(ranges, None if where is None else replace_symbols(where, fresh)),
+        cast(body, dtype if position is None else value.kind.dtype.compute), dtype,
+        None if position is None else substitute(position, fresh), site.span,
+    )  # fmt: skip
+    reduced = set(axes)
+    kept = [axis for axis in range(value.rank) if axis not in reduced]
+    if keepdims and value.rank:
+        names = tuple(
+            site.ctx.symbol("i") if axis in reduced else value.axes[axis]
+            for axis in range(value.rank)
+        )
+        shape = tuple(
+            const(1) if axis in reduced else value.shape[axis] for axis in range(value.rank)
+        )
+        return Array(names, shape, expr, strong(kind), copied=True)
+    if not kept:
+        return Scalar(expr, strong(kind))
+    names = tuple(value.axes[axis] for axis in kept)
+    return Array(names, tuple(value.shape[axis] for axis in kept), expr, strong(kind), copied=True)
+
+
+def _start(site: Site, initial: Value, kind: Kind) -> Value:
+    """Return what a reduction starts from, in the reduction's own type."""
+    number = constant(initial)
+    if number is not NOT_CONSTANT:
+        return Static(kind.dtype.numpy.type(number))
+    array = array_of(site, initial)
+    if array.kind == WEAK_INT and kind.dtype.kind in "iu":
+        return initial  # it adapts, and has to fit
+    return converted(site, array, kind.dtype)
+
+
+def reducer(name: str) -> Body:
+    """Return `np.sum`, `np.prod`, `np.max` or `np.min`."""
+    op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]
+
+    def body(
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        dtype: Value = NONE,
+        *,
+        keepdims: Value = NO,
+        initial: Value = NONE,
+    ) -> Value:
+        array, where = operand(site, a)
+        axes = axes_of(site, axis, array.rank)
+        wanted = dtype_of(site, dtype)
+        if name in ("max", "min"):
+            kind = Kind(array.kind.dtype)
+            require_ordered(site, array, name)
+            if is_none(initial):
+                require_elements(site, array, axes, name, where)
+            elif where is None:
+                where = Const(True, dtypes.bool_)  # begins at the end of its type, as masked ones
+        else:
+            kind = Kind(wanted or array.kind.dtype.summed)
+        if wanted is not None and array.kind.dtype is not wanted:
+            array = array_of(site, converted(site, array, wanted))
+        kept = static_bool(site, keepdims, "keepdims")
+        chosen = OPS["or" if name == "sum" else "and"] if kind.dtype.kind == "b" and op.name in (
+            "add", "mul") else op  # fmt: skip
+        result = accumulate(site, chosen, array, axes, kind, kept, where)
+        if is_none(initial):
+            return result
+        ufuncs = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+        start = _start(site, initial, kind)
+        return elementwise(site.ctx, combine_of(ufuncs[name]), [result, start], site.span)
+
+    def extreme(
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        *,
+        keepdims: Value = NO,
+        initial: Value = NONE,
+    ) -> Value:
+        return body(site, a, axis, NONE, keepdims=keepdims, initial=initial)
+
+    return extreme if name in ("max", "min") else body
+
+
+def require_ordered(site: Site, array: Array, name: str) -> None:
+    """Refuse (CdTypeError CD0404) what compares numbers where they are complex."""
+    if array.kind.dtype.kind == "c":
+        message = f"`{name}` is not defined for complex numbers"
+        raise error("CD0404", CdTypeError, message, site.span)
+
+
+def require_subtracted(site: Site, array: Array, name: str) -> None:
+    """Refuse (CdTypeError CD0404) what subtracts where it is given bools."""
+    if array.kind.dtype.kind == "b":
+        message = f"`{name}` subtracts, and `-` is not defined for bools"
+        helps = ("convert them: `x.astype(float)`",)
+        raise error("CD0404", CdTypeError, message, site.span, helps=helps)
+
+
+def require_elements(
+    site: Site, array: Array, axes: Sequence[int], name: str, where: Expr | None = None
+) -> None:
+    """Require that there is something to reduce: proven, or checked where the statement runs.
+
+    CdValueError CD0459 where there is nothing.
+    """
+    message = f"`{name}` of nothing has no value"
+    if where is not None:
+        ranges = tuple(Range(array.axes[axis], const(0), array.shape[axis]) for axis in axes)
+        number = Reduce(OPS["add"], Domain(ranges, where), _one(dtypes.int64), dtypes.int64,
+                        span=site.span)  # fmt: skip
+        test: Expr = Apply(OPS["lt"], (Position(const(0)), number), dtypes.bool_)
+        site.ctx.check(test, _of_nothing(message), (), site.span, Domain())
+        return
+    for axis in axes:
+        size = array.shape[axis]
+        if not site.ctx.known.less(const(0), size):
+            fault = _of_nothing(f"{message}: axis {axis} of {describe(array)} is empty")
+            site.ctx.check(compare("lt", const(0), size), fault, (), site.span, _outer_domain(site))
+
+
+def _of_nothing(message: str) -> Fault:
+    return Fault("CD0459", "CdValueError", message, WAYS_OUT["CD0459"])
+
+
+def _outer_domain(site: Site) -> Domain:
+    return Domain(site.ctx.domain)
+
+
+def _one(dtype: DType) -> Const:
+    return Const(True if dtype.kind == "b" else 1.0 if dtype.kind == "f" else 1, dtype)
+
+
+def truth_reducer(name: str) -> Body:
+    """Return `np.any` or `np.all`."""
+    op = OPS["or" if name == "any" else "and"]
+
+    def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+        array, where = operand(site, a)
+        axes = axes_of(site, axis, array.rank)
+        tested = Array(array.axes, array.shape, truth(array.body), BOOL, copied=True)
+        kept = static_bool(site, keepdims, "keepdims")
+        return accumulate(site, op, tested, axes, BOOL, kept, where)
+
+    return body
+
+
+def position_reducer(name: str) -> Body:
+    """Return `np.argmin` or `np.argmax`: the first best element, the flat position without axis."""
+
+    def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+        if isinstance(a, Masked):
+            raise error(
+                "CD0403", CdTypeError, f"`{name}` of a masked selection is not supported",
+                site.span,
+                helps=("use `np.where(mask, x, limit)` and take it of that",),
+            )  # fmt: skip
+        array = array_of(site, a)
+        require_ordered(site, array, name)
+        axes = tuple(range(array.rank)) if is_none(axis) else (axis_of(site, axis, array.rank),)
+        require_elements(site, array, axes, name)
+        at = flat_position(array.axes, array.shape) if is_none(axis) else var(array.axes[axes[0]])
+        kept = static_bool(site, keepdims, "keepdims")
+        if not array.rank:
+            return Static(np.int64(0))
+        return accumulate(site, PAIR_OPS[name], array, axes, Kind(dtypes.int64), kept, position=at)
+
+    return body
+
+
+def flat_position(axes: Sequence[Symbol], shape: Sequence[Affine]) -> Affine:
+    """Return the row-major position of an index in an array of a shape."""
+    total = const(0)
+    for axis, extent in zip(axes, shape, strict=True):
+        total = multiply(total, extent) + var(axis)
+    return total
+
+
+def count_nonzero(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+    """Return how many elements are not zero."""
+    array, where = operand(site, a)
+    tested = Array(array.axes, array.shape, cast(truth(array.body), dtypes.int64),
+                   Kind(dtypes.int64), copied=True)  # fmt: skip
+    kept = static_bool(site, keepdims, "keepdims")
+    axes = axes_of(site, axis, array.rank)
+    return accumulate(site, OPS["add"], tested, axes, tested.kind, kept, where)
+
+
+def allclose(
+    site: Site,
+    a: Value,
+    b: Value,
+    rtol: Value = Static(1e-5),
+    atol: Value = Static(1e-8),
+    equal_nan: Value = NO,
+) -> Value:
+    """Return whether all elements are close."""
+    return as_pythons(truth_reducer("all")(site, isclose(site, a, b, rtol, atol, equal_nan)))
+
+
+def as_pythons(value: Value) -> Value:
+    """Return a bool as Python's own, which some functions give."""
+    return Scalar(value.expr, WEAK_BOOL) if isinstance(value, Scalar) else value
+
+
+def array_equal(site: Site, a1: Value, a2: Value) -> Value:
+    """Return whether two arrays have one shape and equal elements."""
+    left, right = array_of(site, a1), array_of(site, a2)
+    if left.rank != right.rank:
+        return Static(False)
+    if any(site.ctx.known.differ(x, y) for x, y in zip(left.shape, right.shape, strict=True)):
+        return Static(False)
+    same = elementwise(site.ctx, combine_of(np.equal), [left, right], site.span)
+    return as_pythons(truth_reducer("all")(site, same))

@@ -1,0 +1,393 @@
+"""Order and counts: sort, argsort, searchsorted, histograms, bincount, interpolation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....base.diagnostic import CdTypeError, CdValueError
+from ....lowering.ir import dtypes
+from ....lowering.ir.assignments import Access, Assign, Fault
+from ....lowering.ir.dtypes import DType
+from ....lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Position, Reduce
+from ....lowering.ir.indexing import Affine, const, var
+from ....lowering.ir.ops import OPS
+from ...values.arrays import as_scalar, count, describe, elementwise, operate, permuted, settled
+from ...values.builder import error
+from ...values.call_site import (
+    NO,
+    NONE,
+    NOT_CONSTANT,
+    ZERO,
+    Site,
+    array_of,
+    axis_of,
+    constant,
+    extent_of,
+    index_in,
+    is_none,
+    items_of,
+    static_bool,
+    text_of,
+)
+from ...values.fix_hints import WAYS_OUT
+from ...values.stores import assign
+from ...values.types import Kind, apply, cast, truth
+from ...values.values import Array, Group, Scalar, Static, Value
+from ..library import definitions, device_sorting
+from ..library.device_sorting import either, rounds_for
+from .averages import stored_once
+from .creation import linspace
+from .elementwise import arithmetic, converted, imag, real, where
+from .python_reductions import as_number
+from .reductions import reducer, require_elements, require_ordered
+from .reshaping import reshaped
+from .shaping import moveaxis, ravel, remap
+from .sort_strategy import as_rows, by_digits, fresh, inlined, sort_axis
+from .ufuncs import combine_of, strong_of
+
+
+def flat(site: Site, value: Value, label: str) -> Array:
+    """Return all elements along one axis, cheap to read."""
+    return settled(site.ctx, array_of(site, ravel(site, value)), label, site.span)
+
+
+def along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
+    """Return the array with the axis last, and where the axis was."""
+    array = array_of(site, a)
+    require_ordered(site, array, name)
+    if is_none(axis):
+        array, axis = array_of(site, ravel(site, array)), ZERO
+    if not array.rank:
+        raise error("CD0452", CdTypeError, f"`{name}` needs an axis", site.span)
+    place = axis_of(site, axis, array.rank)
+    return array_of(site, moveaxis(site, array, Static(place), Static(-1))), place
+
+
+def along_all(site: Site, array: Array, axes: tuple[int, ...]) -> Array:
+    """Return the array with the elements along some axes as lines along a last one."""
+    rest = [n for n in range(array.rank) if n not in axes]
+    turned = permuted(array, (*rest, *axes))
+    return reshaped(site, turned, (*turned.shape[: len(rest)], count(array.shape, axes)))
+
+
+def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
+    """Return the values in rising order along an axis, NaN last.
+
+    Of floats -0 comes before 0 where `kind` does not ask for what is stable.
+    """
+    array = array_of(site, a)
+    if is_none(axis):
+        array, axis = array_of(site, ravel(site, array)), Static(-1)
+    _, place = along(site, array, axis, "sort")
+    made = site.ctx.materialize(array, "sorted", site.span)
+    sort_axis(site, made, place, _is_stable(kind))
+    return made
+
+
+def _is_stable(kind: Value) -> bool:
+    """Whether numbers that are equal have to stay in their order."""
+    return constant(kind) in ("stable", "mergesort")
+
+
+def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
+    """Sort an array itself along an axis; returns None."""
+    array = array_of(site, a)
+    lines, place = along(site, array, axis, "sort")
+    if lines.view is not None and not is_none(axis):
+        sort_axis(site, array, place, _is_stable(kind))
+    else:
+        assign(site.ctx, array, sort(site, array, axis, kind), site.span)
+    return NONE
+
+
+def argsort(
+    site: Site,
+    a: Value,
+    axis: Value = Static(-1),
+    kind: Value = NONE,
+    *,
+    stable: Value = NONE,
+) -> Value:
+    """Return the positions that sort an axis; equal values keep their order."""
+    lines, place = along(site, a, axis, "argsort")
+    keys, order = keys_and_order(site, lines)
+    rows = as_rows(site, order)
+    scratch = fresh(site, keys.shape, keys.kind.dtype, "others")
+    places = fresh(site, keys.shape, dtypes.int64, "places")
+    either(
+        site,
+        lambda: inlined(
+            site, device_sorting.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys)
+        ),
+        lambda: by_digits(site, keys, rows, scratch, places),
+    )
+    return moveaxis(site, order, Static(-1), Static(place))
+
+
+def keys_and_order(site: Site, lines: Array) -> tuple[Array, Array]:
+    """Return rows of numbers that are in the order of the values, and the position of each."""
+    body, own = apply("ordinal", (lines.body, lines.kind))
+    ordinals = Array(lines.axes, lines.shape, body, own, copied=True)
+    keys = as_rows(site, site.ctx.materialize(ordinals, "keys", site.span))
+    at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
+    return keys, site.ctx.materialize(at, "order", site.span)
+
+
+def order_by_merging(site: Site, keys: Array, order: Array) -> None:
+    """Sort rows of keys, and positions with them, as devices of many threads do."""
+    rows, scratch = as_rows(site, order), fresh(site, keys.shape, keys.kind.dtype, "others")
+    places = fresh(site, keys.shape, dtypes.int64, "places")
+    inlined(site, device_sorting.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys))
+
+
+def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -> Value:
+    """Return where values go into a sorted line so that it stays sorted."""
+    after = text_of(site, side, "side", ("left", "right")) == "right"
+    if array_of(site, a).rank != 1:
+        raise error("CD0452", CdTypeError, "`searchsorted` looks along one axis", site.span)
+    line, values = flat(site, a, "line"), array_of(site, v)
+    common = dtypes.promote(strong_of(line.kind), strong_of(values.kind))
+    if common.kind == "f" and line.kind.dtype.kind in "iu" and values.kind.dtype.kind in "iu":
+        line, values = (array_of(site, converted(site, one, common)) for one in (line, values))
+    found = fresh(site, values.shape, dtypes.int64, "places")
+    wanted = flat(site, _with_axis(site, values), "values")
+    inlined(site, definitions.SEARCH, line, wanted, _flat_view(site, found), Static(after))
+    return Scalar(found.body, found.kind) if not values.rank else found
+
+
+def _with_axis(site: Site, value: Array) -> Array:
+    if value.rank:
+        return value
+    return Array(site.ctx.axes(1), (const(1),), value.body, value.kind, value.copied)
+
+
+def _flat_view(site: Site, value: Array) -> Array:
+    """Return an array with storage as one line to be written."""
+    if value.rank == 1:
+        return value
+    if value.rank == 0:
+        return _with_axis(site, value)
+    return reshaped(site, value, (None,))
+
+
+def digitize(site: Site, x: Value, bins: Value, right: Value = NO) -> Value:
+    """Return the bin of each value between edges that rise, or that fall."""
+    side = "left" if static_bool(site, right, "right") else "right"
+    edges = array_of(site, bins)
+    if edges.rank != 1:
+        text = f"`digitize` takes edges along one axis, and is given {describe(edges)}"
+        raise error("CD0452", CdTypeError, text, site.span)
+    for value in (edges, array_of(site, x)):
+        require_ordered(site, value, "digitize")
+    rising = fresh(site, edges.shape, strong_of(edges.kind), "rising")
+    falls = inlined(site, definitions.RISING, flat(site, edges, "edges"), rising)
+    found = stored_once(site, searchsorted(site, rising, x, Static(side)), "found")
+    turned = arithmetic(site, "-", as_number(edges.shape[0]), found)
+    return where(site, falls, turned, found)
+
+
+def histogram(
+    site: Site,
+    a: Value,
+    bins: Value = Static(10),
+    range: Value = NONE,
+    density: Value = NONE,
+    weights: Value = NONE,
+) -> Value:
+    """Return the counts of values in bins, and the edges of the bins."""
+    values = array_of(site, ravel(site, a))
+    require_ordered(site, values, "histogram")
+    edge_type = values.kind.dtype if values.kind.dtype.kind == "f" else dtypes.float64
+    values = settled(site.ctx, array_of(site, converted(site, values, edge_type)), "a", site.span)
+    equal = items_of(bins) is None and not (isinstance(bins, Array) and bins.rank)
+    if equal:
+        number = extent_of(site, bins, "the number of bins")
+        edges = _equal_edges(site, values, number, range, edge_type)
+    else:
+        edges = settled(site.ctx, array_of(site, bins), "edges", site.span)
+        number = edges.shape[0] - 1
+    factor, sums, result = _weights(site, values, weights)
+    counts = fresh(site, (number,), sums, "counts")
+    text = definitions.HISTOGRAM_EQUAL if equal else definitions.HISTOGRAM_EDGES
+    inlined(site, text, values, factor, edges, counts)
+    made: Value = counts if sums is result else converted(site, counts, result)
+    if not is_none(density) and static_bool(site, density, "density"):
+        line = array_of(site, edges)
+        ahead, behind = (
+            remap(line, line.axes, (number,), (var(line.axes[0]) + step,)) for step in (1, 0)
+        )
+        width = arithmetic(site, "-", ahead, behind)
+        total = stored_once(site, reducer("sum")(site, made), "total")
+        made = arithmetic(site, "/", arithmetic(site, "/", made, width), total)
+    return Group((made, edges))
+
+
+def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: DType) -> Array:
+    """Return edges of bins of one width between given ends, or the extreme values."""
+    given = items_of(ends)
+    plain: list[Any] = [constant(end) for end in given or ()]
+    if given is None:
+        require_elements(site, values, (0,), "the range of a histogram")
+        low, high = (
+            stored_once(site, reducer(name)(site, values), name) for name in ("min", "max")
+        )
+    else:
+        low, high = given
+    if given is None or NOT_CONSTANT in plain:
+        _require_finite(site, low, high)
+        same = arithmetic(site, "==", low, high)
+        low, high = (
+            stored_once(site, where(site, same, arithmetic(site, "+", end, Static(d)), end), "end")
+            for end, d in ((low, -0.5), (high, 0.5))
+        )
+    elif not plain[0] <= plain[1] or not all(map(math.isfinite, plain)):
+        raise error("CD0457", CdValueError, _NO_RANGE, site.span, helps=WAYS_OUT["CD0457"])
+    elif plain[0] == plain[1]:
+        low, high = (arithmetic(site, s, end, Static(0.5)) for s, end in zip("-+", given))
+    low, high = converted(site, low, dtype), converted(site, high, dtype)
+    line = linspace(site, low, high, as_number(number + 1), dtype=Static(dtype))
+    return site.ctx.materialize(array_of(site, line), "edges", site.span)
+
+
+_NO_RANGE = "the range of a histogram is not finite, or ends before it begins"
+
+
+def _require_finite(site: Site, low: Value, high: Value) -> None:
+    tests = [
+        elementwise(site.ctx, combine_of(np.isfinite), [value], site.span) for value in (low, high)
+    ]
+    tests.append(arithmetic(site, "<=", low, high))
+    fault = Fault("CD0457", "CdValueError", _NO_RANGE, WAYS_OUT["CD0457"])
+    for test in tests:
+        site.ctx.check(truth(as_scalar(test, site.span).expr), fault, (), site.span, Domain())
+
+
+def _weights(site: Site, values: Array, weights: Value) -> tuple[Array, DType, DType]:
+    """Return the weight of each value, the type that sums them, and the type of the result."""
+    if is_none(weights):
+        one = cast(Const(1, dtypes.int64), dtypes.int64)
+        ones = Array(values.axes, values.shape, one, Kind(dtypes.int64), copied=True)
+        return ones, dtypes.int64, dtypes.int64
+    factor = flat(site, weights, "weights")
+    site.ctx.equal_extents(values.shape[0], factor.shape[0], "values and weights", site.span)
+    own = factor.kind.dtype
+    return factor, (own if own.kind == "c" else dtypes.float64), own
+
+
+def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZERO) -> Value:
+    """Return how often each integer occurs. With `minlength` the length is exactly that.
+
+    CdValueError CD0458 for negative values, or values beyond a given `minlength`.
+    """
+    values = array_of(site, x)
+    if values.rank != 1 or values.kind.dtype.kind not in "biu":
+        raise error(
+            "CD0458", CdTypeError, "`bincount` takes integers along one axis", site.span,
+            label=f"this is {describe(values)}",
+        )  # fmt: skip
+    values = settled(site.ctx, values, "values", site.span)
+    element = cast(values.body, dtypes.int64)
+    least = index_in(site, minlength, "minlength")
+    size = (
+        _bins_needed(site, values, least)
+        if least.constant == 0
+        else extent_of(site, minlength, "minlength")
+    )
+    low = Apply(OPS["le"], (Position(const(0)), element), dtypes.bool_)
+    high = Apply(OPS["lt"], (element, Position(size)), dtypes.bool_)
+    test = Apply(OPS["and"], (low, high), dtypes.bool_)
+    fault = Fault(
+        "CD0458", "CdValueError", "`bincount` is given {0}, outside 0 to {1}",
+        ("values are not negative, and below `minlength`: leave it out for as many as needed",),
+    )  # fmt: skip
+    site.ctx.check(test, fault, (element, Position(size - 1)), site.span, Domain(values.ranges))
+    if is_none(weights):
+        dtype, amount = dtypes.int64, cast(Const(1, dtypes.int64), dtypes.int64)
+    else:
+        factor = settled(site.ctx, array_of(site, weights), "weights", site.span)
+        site.ctx.equal_extents(values.shape[0], factor.shape[0], "values and weights", site.span)
+        dtype = dtypes.float64
+        amount = cast(factor.at((var(values.axes[0]),)), dtype)
+    counts = fresh(site, (size,), dtype, "counts")
+    view = counts.view
+    assert view is not None
+    access = Access(view.node, (Dynamic(element),))
+    site.ctx.emit(Assign(access, OPS["add"], False, amount, Domain(values.ranges), span=site.span))
+    return counts
+
+
+def _bins_needed(site: Site, values: Array, least: Affine) -> Affine:
+    """Return the largest value and one, read now."""
+    top: Expr = Reduce(
+        OPS["max"], Domain(values.ranges), cast(values.body, dtypes.int64), dtypes.int64,
+        span=site.span,
+    )  # fmt: skip
+    one_more = Apply(OPS["add"], (top, Position(const(1))), dtypes.int64)
+    most = Apply(OPS["max"], (one_more, Position(const(0))), dtypes.int64)
+    if count(values.shape, (0,)).constant == 0:
+        return const(0)
+    symbol = site.ctx.let("bins", most, site.span)
+    site.ctx.known = site.ctx.known.with_bounds(symbol, const(0), None)
+    return var(symbol)
+
+
+def interp(
+    site: Site, x: Value, xp: Value, fp: Value, left: Value = NONE, right: Value = NONE
+) -> Value:
+    """Return piecewise linear interpolation, the end values outside."""
+    for value in (x, xp):
+        require_ordered(site, array_of(site, value), "interp")
+    if array_of(site, xp).rank != 1 or array_of(site, fp).rank != 1:
+        text = "`interp` takes points along one axis"
+        raise error("CD0452", CdTypeError, text, site.span)
+    points = array_of(site, x)
+    places = flat(site, converted(site, xp, dtypes.float64), "xp")
+    if array_of(site, fp).kind.dtype.kind == "c":
+        ends = [[NONE if is_none(end) else part(site, end) for end in (left, right)]
+                for part in (real, imag)]  # fmt: skip
+        sides = [
+            _interpolated(site, points, places, part(site, fp), given, has_nan)
+            for part, given, has_nan in ((real, ends[0], True), (imag, ends[1], False))
+        ]
+        return operate(site.ctx, "complex", sides, site.span)
+    return _interpolated(site, points, places, fp, [left, right], True)
+
+
+def _interpolated(
+    site: Site, points: Array, places: Array, fp: Value, outside: Sequence[Value], has_nan: bool
+) -> Value:
+    """Return real interpolation. At a NaN it is NaN, or zero if not `has_nan`."""
+    values = flat(site, converted(site, fp, dtypes.float64), "fp")
+    site.ctx.equal_extents(places.shape[0], values.shape[0], "`xp` and `fp`", site.span)
+    require_elements(site, places, (0,), "interp")
+    ends: list[Value] = []
+    for given, at in zip(outside, (const(0), values.shape[0] - 1), strict=True):
+        own = Scalar(values.at((at,)), values.kind)
+        end = own if is_none(given) else given
+        require_ordered(site, array_of(site, end), "interp")
+        ends.append(converted(site, end, dtypes.float64))
+    out = fresh(site, points.shape, dtypes.float64, "between")
+    line = flat(site, converted(site, _with_axis(site, points), dtypes.float64), "x")
+    inlined(site, definitions.INTERPOLATE, line, places, values, _flat_view(site, out), *ends,
+            Static(has_nan))  # fmt: skip
+    return Scalar(out.body, out.kind) if not points.rank else out
+
+
+def _complex_interp(site: Site, x: Value, xp: Value, fp: Value, left: Value, right: Value) -> Value:
+    """Return the interpolation of complex numbers, the parts one by one as NumPy computes them."""
+    values = array_of(site, fp)
+    require_elements(site, values, (0,), "interp")
+    last = Scalar(values.at((values.shape[0] - 1,)), values.kind)
+    ends = (
+        Scalar(values.at((const(0),)), values.kind) if is_none(left) else left,
+        last if is_none(right) else right,
+    )
+    parts = [
+        interp(site, x, xp, part(site, values), *(part(site, end) for end in ends))
+        for part in (real, imag)
+    ]
+    return operate(site.ctx, "complex", parts, site.span)

@@ -1,0 +1,381 @@
+"""Elementwise functions: which operation of the table a NumPy function is, and in which type.
+
+NumPy itself says in what types a ufunc computes (`resolve_dtypes`); Python scalars among
+themselves follow Python's rules, and stay weak.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+import operator
+from collections.abc import Callable, Sequence
+from functools import cache, reduce
+
+import numpy as np
+
+from ....lowering.ir import dtypes
+from ....lowering.ir.dtypes import DType
+from ....lowering.ir.expressions import Apply, Const, Expr
+from ....lowering.ir.ops import OPS
+from ...values.types import (
+    BOOL,
+    WEAK_FLOAT,
+    Kind,
+    Unfit,
+    apply,
+    cast,
+    compared_exactly,
+    computed,
+    join,
+    truth,
+    whole_constant,
+)
+
+Pair = tuple[Expr, Kind]
+Combine = Callable[..., Pair]
+Rule = Callable[[tuple[Expr, ...], DType], Expr]
+"""From operands of one type to the result, of the type that NumPy says."""
+
+OP_OF: dict[np.ufunc, str] = {
+    np.negative: "neg", np.absolute: "abs", np.fabs: "abs", np.sign: "sign", np.floor: "floor",
+    np.ceil: "ceil", np.trunc: "trunc", np.rint: "rint", np.sqrt: "sqrt", np.cbrt: "cbrt",
+    np.exp: "exp", np.exp2: "exp2", np.expm1: "expm1", np.log: "log", np.log2: "log2",
+    np.log10: "log10", np.log1p: "log1p", np.sin: "sin", np.cos: "cos", np.tan: "tan",
+    np.arcsin: "arcsin", np.arccos: "arccos", np.arctan: "arctan", np.sinh: "sinh",
+    np.cosh: "cosh", np.tanh: "tanh", np.arcsinh: "arcsinh", np.arccosh: "arccosh",
+    np.arctanh: "arctanh", np.invert: "invert", np.conjugate: "conj", np.isnan: "isnan",
+    np.isinf: "isinf", np.isfinite: "isfinite", np.signbit: "signbit",
+    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div",
+    np.floor_divide: "floordiv", np.remainder: "mod", np.fmod: "fmod", np.power: "pow",
+    np.float_power: "pow", np.maximum: "max", np.minimum: "min", np.fmax: "fmax",
+    np.fmin: "fmin", np.arctan2: "arctan2", np.hypot: "hypot", np.copysign: "copysign",
+    np.logaddexp: "logaddexp", np.heaviside: "heaviside", np.equal: "eq", np.not_equal: "ne",
+    np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
+    np.logical_and: "and", np.logical_or: "or", np.logical_xor: "ne",
+    np.logical_not: "logical_not", np.bitwise_and: "bitand", np.bitwise_or: "bitor",
+    np.bitwise_xor: "bitxor", np.left_shift: "shl", np.right_shift: "shr",
+    np.square: "square", np.reciprocal: "recip", np.positive: "positive",
+    np.degrees: "degrees", np.rad2deg: "degrees", np.radians: "radians", np.deg2rad: "radians",
+}  # fmt: skip
+
+OPERATORS: dict[str, np.ufunc] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide,
+    "%": np.remainder, "**": np.power, "&": np.bitwise_and, "|": np.bitwise_or,
+    "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift, "==": np.equal,
+    "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+"""Python's binary operators and comparisons as ufuncs."""
+
+_FUNCTIONS_OF_MODULES: tuple[tuple[object, np.ufunc], ...] = (
+    (operator.add, np.add),
+    (operator.sub, np.subtract),
+    (operator.mul, np.multiply),
+    (operator.truediv, np.divide),
+    (operator.floordiv, np.floor_divide),
+    (operator.mod, np.remainder),
+    (operator.pow, np.power),
+    (operator.and_, np.bitwise_and),
+    (operator.or_, np.bitwise_or),
+    (operator.xor, np.bitwise_xor),
+    (operator.lshift, np.left_shift),
+    (operator.rshift, np.right_shift),
+    (operator.neg, np.negative),
+    (operator.pos, np.positive),
+    (operator.invert, np.invert),
+    (operator.inv, np.invert),
+    (operator.abs, np.absolute),
+    (operator.eq, np.equal),
+    (operator.ne, np.not_equal),
+    (operator.lt, np.less),
+    (operator.le, np.less_equal),
+    (operator.gt, np.greater),
+    (operator.ge, np.greater_equal),
+    (operator.not_, np.logical_not),
+    (abs, np.absolute),
+    (math.exp, np.exp),
+    (math.exp2, np.exp2),
+    (math.expm1, np.expm1),
+    (math.log2, np.log2),
+    (math.log10, np.log10),
+    (math.log1p, np.log1p),
+    (math.sqrt, np.sqrt),
+    (math.cbrt, np.cbrt),
+    (math.pow, np.float_power),
+    (math.sin, np.sin),
+    (math.cos, np.cos),
+    (math.tan, np.tan),
+    (math.asin, np.arcsin),
+    (math.acos, np.arccos),
+    (math.atan, np.arctan),
+    (math.atan2, np.arctan2),
+    (math.sinh, np.sinh),
+    (math.cosh, np.cosh),
+    (math.tanh, np.tanh),
+    (math.asinh, np.arcsinh),
+    (math.acosh, np.arccosh),
+    (math.atanh, np.arctanh),
+    (math.fabs, np.fabs),
+    (math.fmod, np.fmod),
+    (math.hypot, np.hypot),
+    (math.copysign, np.copysign),
+    (math.isnan, np.isnan),
+    (math.isinf, np.isinf),
+    (math.isfinite, np.isfinite),
+    (math.degrees, np.degrees),
+    (math.radians, np.radians),
+    (cmath.exp, np.exp),
+    (cmath.log10, np.log10),
+    (cmath.sqrt, np.sqrt),
+    (cmath.sin, np.sin),
+    (cmath.cos, np.cos),
+    (cmath.tan, np.tan),
+    (cmath.sinh, np.sinh),
+    (cmath.cosh, np.cosh),
+    (cmath.tanh, np.tanh),
+    (cmath.isnan, np.isnan),
+    (cmath.isinf, np.isinf),
+    (cmath.isfinite, np.isfinite),
+)
+PYTHON_NAMES: dict[object, np.ufunc] = dict(_FUNCTIONS_OF_MODULES)
+"""Functions of Python's own modules that are ufuncs; on Python numbers the result is one too."""
+
+_PYTHON_DEFAULT = {
+    "b": dtypes.bool_, "i": dtypes.int64, "f": dtypes.float64, "c": dtypes.complex128
+}  # fmt: skip
+_WEAK_TYPE: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
+_LOGICAL = (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
+    "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+
+
+def combine_of(ufunc: np.ufunc, python: bool = False) -> Combine:
+    """Return the combination of (expression, kind) pairs that a ufunc is.
+
+    With `python` Python numbers among themselves give Python numbers; else NumPy's scalars.
+    """
+
+    def combine(*pairs: Pair) -> Pair:
+        if ufunc in _LOGICAL:
+            pairs = tuple((truth(expr), Kind(dtypes.bool_, kind.weak)) for expr, kind in pairs)
+        if python and all(kind.weak for _, kind in pairs):
+            return _among_python_numbers(ufunc, pairs)
+        if any(kind.dtype is dtypes.bfloat16 for _, kind in pairs):
+            return _with_bfloat16(ufunc, pairs)
+        return _as_numpy(ufunc, pairs)
+
+    return combine
+
+
+def _as_numpy(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
+    types = resolved(ufunc, tuple(kind for _, kind in pairs))
+    inputs, output = types[:-1], types[-1]
+    compared = _compare_out_of_range(OP_OF[ufunc], pairs, inputs)
+    if compared is not None:
+        return Const(compared, dtypes.bool_), BOOL
+    if OP_OF[ufunc] in _COMPARISONS:
+        left, right = pairs
+        by_value = compared_exactly(OPS[OP_OF[ufunc]], left, right)
+        if by_value is not None:
+            return by_value
+    operands = []
+    for (expr, kind), dtype in zip(pairs, inputs, strict=True):
+        require_fit(expr, kind, dtype)
+        operands.append(computed(expr, kind, dtype))
+    return _result(OP_OF[ufunc], tuple(operands), output), Kind(output)
+
+
+def _result(name: str, operands: tuple[Expr, ...], output: DType) -> Expr:
+    rule = _RULES.get(name)
+    if rule is not None:
+        return rule(operands, output.compute)
+    row = OPS[name]
+    kind = operands[0].dtype.kind
+    if kind not in row.admits:
+        raise TypeError(f"`{name}` is not defined for {operands[0].dtype}")
+    return Apply(row, operands, output.compute)
+
+
+def _with_bfloat16(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
+    kind = pairs[0][1]
+    for _, other in pairs[1:]:
+        kind = Kind(dtypes.promote(strong_of(kind), strong_of(other)))
+        kind = Kind(dtypes.bfloat16) if all(_gives_way(k) for _, k in pairs) else kind
+    operands = tuple(computed(expr, own, kind.dtype) for expr, own in pairs)
+    boolean = OPS[OP_OF[ufunc]].result == "bool" if OP_OF[ufunc] in OPS else False
+    output = dtypes.bool_ if boolean else kind.dtype
+    return _result(OP_OF[ufunc], operands, output), Kind(output)
+
+
+def _gives_way(kind: Kind) -> bool:
+    return (
+        kind.dtype is dtypes.bfloat16
+        or kind.dtype.kind in "biu"
+        or (kind.weak and kind.dtype.kind == "f")
+    )
+
+
+def strong_of(kind: Kind) -> DType:
+    """Return the element type of a kind standing alone: Python's numbers are 64 bits wide."""
+    return _PYTHON_DEFAULT[kind.dtype.kind] if kind.weak else kind.dtype
+
+
+@cache
+def resolved(ufunc: np.ufunc, kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
+    """Return the types of the operands and of the results, as NumPy chooses them.
+
+    Raises TypeError where the ufunc has no meaning for such operands.
+
+    >>> resolved(np.divide, (Kind(dtypes.int8), Kind(dtypes.int8)))
+    (float64, float64, float64)
+    """
+    if all(kind.weak for kind in kinds):
+        kinds = tuple(Kind(strong_of(kind)) for kind in kinds)
+    given = tuple(
+        _WEAK_TYPE[kind.dtype.kind] if kind.weak and kind.dtype.kind != "b" else kind.dtype.numpy
+        for kind in kinds
+    )
+    try:
+        found = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))
+    except TypeError:
+        shown = " and ".join(map(repr, kinds))
+        raise TypeError(f"`{ufunc.__name__}` is not defined for {shown}") from None
+    types = tuple(dtypes.from_numpy(dtype) for dtype in found)
+    if any(dtype is None for dtype in types):
+        raise TypeError(f"`{ufunc.__name__}` is not defined for {kinds}")
+    return tuple(dtype for dtype in types if dtype is not None)
+
+
+def _among_python_numbers(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
+    """Python's own arithmetic: bools count as ints, `/` and functions give floats."""
+    name = OP_OF[ufunc]
+    keeps = ufunc in _LOGICAL or name in ("bitand", "bitor", "bitxor", "eq", "ne")
+    if not keeps:
+        pairs = [(cast(e, dtypes.int64), Kind(dtypes.int64, True)) if k.dtype.kind == "b"
+                 else (e, k) for e, k in pairs]  # fmt: skip
+    if ufunc in (np.fabs, np.float_power):
+        pairs = [(cast(e, dtypes.float64), WEAK_FLOAT) for e, _ in pairs]
+    rule = _RULES.get(name)
+    if rule is not None:
+        wide = reduce(join, (kind for _, kind in pairs)).dtype
+        whole = ufunc in (np.positive, np.square) or (wide.kind == "i" and name in _INTEGER_SAFE)
+        dtype = wide if whole or wide.kind in "fc" else dtypes.float64
+        output = _PYTHON_RESULT.get(name, dtype.real if name == "abs" else dtype)
+        value = rule(tuple(cast(e, dtype) for e, _ in pairs), output)
+        return value, Kind(value.dtype, True)
+    return apply(name, *pairs)
+
+
+_PYTHON_RESULT = {"isnan": dtypes.bool_, "isinf": dtypes.bool_, "isfinite": dtypes.bool_,
+                  "signbit": dtypes.bool_}  # fmt: skip
+_INTEGER_SAFE = frozenset(
+    ("abs", "floor", "ceil", "trunc", "conj", "isnan", "isinf", "isfinite", "signbit",
+     "add", "sub", "mul", "fmax", "fmin", "max", "min")
+)  # fmt: skip
+
+
+def require_fit(expr: Expr, kind: Kind, dtype: DType) -> None:
+    """Refuse (Unfit) a Python integer that the integer type it adapts to cannot hold."""
+    value = _weak_integer(expr, kind)
+    if value is not None and dtype.kind in "iu" and not _fits(value, dtype):
+        raise Unfit(f"Python integer {value} is out of bounds for {dtype}", dtype)
+
+
+def _weak_integer(expr: Expr, kind: Kind) -> int | None:
+    return whole_constant(expr) if kind.weak and kind.dtype.kind == "i" else None
+
+
+def _fits(value: int, dtype: DType) -> bool:
+    lo = 0 if dtype.kind == "u" else -(1 << (dtype.bits - 1))
+    return lo <= value < lo + (1 << dtype.bits)
+
+
+def _compare_out_of_range(name: str, pairs: Sequence[Pair], inputs: Sequence[DType]) -> bool | None:
+    """Return the outcome of a comparison with a Python integer outside the other's type."""
+    if name not in _COMPARISONS:
+        return None
+    for at, ((expr, kind), dtype) in enumerate(zip(pairs, inputs, strict=True)):
+        value = _weak_integer(expr, kind)
+        if value is not None and dtype.kind in "iu" and not _fits(value, dtype):
+            inside = 0
+            sides = (inside, value) if at == 1 else (value, inside)
+            return _COMPARISONS[name](*sides)
+    return None
+
+
+# Rules for names whose meaning depends on the element kind.
+
+
+def _number(value: float, dtype: DType) -> Const:
+    return Const(float(dtype.numpy.type(value)), dtype)
+
+
+def _unless(kinds: str, name: str, otherwise: Rule) -> Rule:
+    """Return the table's operation, or `otherwise` for operands of the given kinds."""
+
+    def rule(operands: tuple[Expr, ...], output: DType) -> Expr:
+        if operands[0].dtype.kind in kinds:
+            return otherwise(operands, output)
+        if operands[0].dtype.kind not in OPS[name].admits:
+            raise TypeError(f"`{name}` is not defined for {operands[0].dtype}")
+        return Apply(OPS[name], operands, output)
+
+    return rule
+
+
+def _same(operands: tuple[Expr, ...], output: DType) -> Expr:
+    return cast(operands[0], output)
+
+
+def _always(value: bool) -> Rule:
+    return lambda operands, output: Const(value, dtypes.bool_)
+
+
+def _named(name: str) -> Rule:
+    return lambda operands, output: Apply(OPS[name], operands, output)
+
+
+def _negative(operands: tuple[Expr, ...], output: DType) -> Expr:
+    zero = cast(Const(0, dtypes.int64), operands[0].dtype)
+    return Apply(OPS["lt"], (operands[0], zero), dtypes.bool_)
+
+
+def _square(operands: tuple[Expr, ...], output: DType) -> Expr:
+    return Apply(OPS["mul"], (operands[0], operands[0]), output)
+
+
+def _refused(text: str) -> Rule:
+    def rule(operands: tuple[Expr, ...], output: DType) -> Expr:
+        raise TypeError(text)
+
+    return rule
+
+
+def _scaled(factor: float) -> Rule:
+    return lambda operands, output: Apply(
+        OPS["mul"], (cast(operands[0], output), _number(factor, output)), output
+    )
+
+
+_RULES: dict[str, Rule] = {
+    "add": _unless("b", "add", _named("or")),
+    "mul": _unless("b", "mul", _named("and")),
+    "abs": _unless("bu", "abs", _same),
+    "floor": _unless("biu", "floor", _same),
+    "ceil": _unless("biu", "ceil", _same),
+    "trunc": _unless("biu", "trunc", _same),
+    "conj": _unless("biuf", "conj", _same),
+    "isnan": _unless("biu", "isnan", _always(False)),
+    "isinf": _unless("biu", "isinf", _always(False)),
+    "isfinite": _unless("biu", "isfinite", _always(True)),
+    "signbit": _unless("biu", "signbit", _negative),
+    "fmax": _unless("biu", "fmax", _named("max")),
+    "fmin": _unless("biu", "fmin", _named("min")),
+    "positive": _same,
+    "square": _square,
+    "recip": _unless("biu", "recip", _refused("the reciprocal of integers is 0 or 1: use 1/x")),
+    "degrees": _scaled(180.0 / math.pi),
+    "radians": _scaled(math.pi / 180.0),
+}

@@ -1,0 +1,261 @@
+"""Subscripts of arrays: slices, single positions, new axes, gathers, masks and edge rules.
+
+Slices and positions of a view are views; gathers and edges read elements one by one; a mask gives
+a selection. Every position is proven to be in range or checked in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....base.diagnostic import CdIndexError, CdTypeError, Span
+from ....lowering.ir import dtypes
+from ....lowering.ir.expressions import Apply, Domain, Expr, Position, Select  # fmt: skip
+from ....lowering.ir.indexing import Affine, Range, Symbol, const, multiply, var  # fmt: skip
+from ....lowering.ir.ops import OPS
+from ...values.arrays import as_array, as_scalar, describe
+from ...values.bounds_messages import index_fault
+from ...values.broadcasting import broadcast_shape, broadcast_to
+from ...values.builder import Context, error
+from ...values.positions import cut_of, edge_of, element_at, position_on
+from ...values.types import WEAK_TYPES, Kind, both, cast, number
+from ...values.values import Array, Edge, Group, Listed, Masked, Scalar, Section, Static, Value
+
+
+def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Value:
+    """Return `base[items]`: an `Array` (rank 0 for one element) or a `Masked` selection.
+
+    `name` is how the array is called in messages. CdIndexError CD0502 for too many subscripts.
+    """
+    copied = base.copied or bool(base.listed) and any(isinstance(item, Section) for item in items)
+    items = _complete(ctx, base, [_prepared(ctx, item, span) for item in items], span, name)
+    if any(isinstance(item, Array) and item.kind.dtype.kind == "b" for item in items):
+        return _mask(ctx, base, items, span, name)
+    gathers = [n for n, item in enumerate(items) if isinstance(item, Array)]
+    if gathers:
+        return _gather(ctx, base, items, span, name)
+    axes: list[Symbol] = []
+    shape: list[Affine] = []
+    index: list[Affine | Expr] = []
+    tests: list[Expr] = []
+    fill: Value | None = None
+    for item in items:
+        axis = len(index)
+        match item:
+            case Static(None):
+                axes.append(ctx.symbol("i"))
+                shape.append(const(1))
+            case Section():
+                cut = cut_of(ctx, item, base.shape[axis], span)
+                symbol = ctx.symbol(base.axes[axis].name)
+                axes.append(symbol)
+                shape.append(cut.extent)
+                index.append(multiply(var(symbol), cut.step) + cut.start)
+            case Edge():
+                where, at = edge_of(ctx, item, base.shape[axis], axis, span, name)
+                index.append(at)
+                if where is not None:
+                    if tests and fill != item.fill:
+                        raise error(
+                            "CD0412", CdTypeError,
+                            f"two `pad`s of `{name}` fill with different numbers", span,
+                            helps=("give both the same fill",),
+                        )  # fmt: skip
+                    tests.append(where)
+                    fill = item.fill
+            case _:
+                index.append(position_on(ctx, item, base.shape[axis], axis, span, name))
+    place = element_at(ctx, base, index, span)
+    kind = base.kind
+    if base.listed is Listed.NUMBERS and not axes and kind.dtype in WEAK_TYPES:
+        kind = Kind(kind.dtype, True)
+    result = Array(tuple(axes), tuple(shape), place, kind, copied, base.sealed, listed=base.listed)
+    test = both(*tests)
+    if test is None:
+        return result
+    dtype = base.kind.dtype.compute
+    outside = number(0, base.kind) if fill is None else as_scalar(fill, span, "the fill").expr
+    return replace(result, body=Select(test, cast(place, dtype), cast(outside, dtype)), copied=True)
+
+
+def spread_out(items: Sequence[Value], comma: bool = False) -> list[Value]:
+    """Return subscripts with slice objects and tuples as if they were written in place.
+
+    One tuple that stands alone is the whole subscript; any other, or one with a `comma` behind it,
+    is an array of positions.
+    """
+    alone = items[0] if len(items) == 1 and not comma else None
+    match alone:
+        case Group(inner, "tuple"):
+            items = inner
+        case Static(tuple() as known):
+            items = [Static(item) for item in known]
+    return [_written(item) for item in items]
+
+
+def _written(item: Value) -> Value:
+    """Return one subscript: slice objects as sections, sequences as lists of positions."""
+    match item:
+        case Static(slice() as known):
+            ends = (known.start, known.stop, known.step)
+            return Section(*(None if end is None else Static(end) for end in ends))
+        case Static(tuple() | list() as known):
+            return Group(tuple(map(Static, known)), "list")
+        case Group(inner, "tuple"):
+            return Group(inner, "list")
+        case _:
+            return item
+
+
+def _prepared(ctx: Context, item: Value, span: Span) -> Value:
+    """Return a subscript with lists made arrays and rank-0 arrays made numbers."""
+    match item:
+        case Group(items, "list"):
+            return as_array(ctx, item, span) if items else item
+        case Array() if item.rank == 0 and item.kind.dtype.kind != "b":
+            return Scalar(item.body, item.kind)
+        case _:
+            return item
+
+
+def _consumed(item: Value) -> int:
+    match item:
+        case Static(None):
+            return 0
+        case Array() if item.kind.dtype.kind == "b":
+            return item.rank
+        case _:
+            return 1
+
+
+def _complete(
+    ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str
+) -> list[Value]:
+    """Return the items with the ellipsis, or what is missing at the end, written as full slices."""
+    dots = [n for n, item in enumerate(items) if item == Static(...)]
+    taken = sum(_consumed(item) for item in items) - len(dots)
+    missing = base.rank - taken
+    if len(dots) > 1:
+        text = f"`{name}` is indexed with more than one `...`"
+        raise error("CD0502", CdIndexError, text, span, helps=("keep one: `x[..., 0]`",))
+    if missing < 0:
+        raise error(
+            "CD0502",
+            CdIndexError,
+            f"`{name}` has {base.rank} {'axis' if base.rank == 1 else 'axes'} and is "
+            f"indexed with {taken}",
+            span,
+            label=f"`{name}` is {describe(base)}",
+        )
+    full: list[Value] = [Section(None, None, None)] * missing
+    if not dots:
+        return [*items, *full]
+    return [*items[: dots[0]], *full, *items[dots[0] + 1 :]]
+
+
+def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Array:
+    """Return `base` at integer arrays: NumPy's rule for where the broadcast axes go."""
+    if base.base is None:
+        base = ctx.materialize(base, "gathered", span)
+    chosen = [n for n, item in enumerate(items) if isinstance(item, Array | Scalar)
+              or isinstance(item, Static) and isinstance(item.value, int)]  # fmt: skip
+    arrays = {n: as_array(ctx, items[n], span) for n in chosen}
+    shape = broadcast_shape(ctx, [array.shape for array in arrays.values()], span)
+    names = ctx.axes(len(shape))
+    together = chosen == list(range(chosen[0], chosen[-1] + 1))
+    at_front = not together
+    axes: list[Symbol] = list(names) if at_front else []
+    extents: list[Affine] = list(shape) if at_front else []
+    index: list[Affine | Expr] = []
+    for n, item in enumerate(items):
+        axis = len(index)
+        if n in arrays:
+            if n == chosen[0] and not at_front:
+                axes += names
+                extents += shape
+            spread = broadcast_to(ctx, arrays[n], shape, span)
+            point = spread.at(tuple(var(name) for name in names))
+            over = tuple(Range(a, const(0), e) for a, e in zip(names, shape, strict=True))
+            index.append(_gathered(ctx, point, base.shape[axis], axis, over, span, name))
+        elif item == Static(None):
+            axes.append(ctx.symbol("i"))
+            extents.append(const(1))
+        elif isinstance(item, Section):
+            cut = cut_of(ctx, item, base.shape[axis], span)
+            axes.append(ctx.symbol("j"))
+            extents.append(cut.extent)
+            index.append(multiply(var(axes[-1]), cut.step) + cut.start)
+        else:
+            raise error(
+                "CD0505",
+                CdTypeError,
+                f"{describe(item)} cannot index `{name}` beside an array",
+                span,
+            )
+    body = element_at(ctx, base, index, span)
+    return Array(tuple(axes), tuple(extents), body, base.kind, chosen=True)
+
+
+def as_read(found: Value) -> Value:
+    """Return a subscript's value as an expression has it: what positions choose is a copy, also
+    where they follow a rule and could be a slice."""
+    if isinstance(found, Array) and found.chosen and found.view is not None:
+        return replace(found, copied=True)
+    return found
+
+
+def _gathered(
+    ctx: Context,
+    point: Expr,
+    extent: Affine,
+    axis: int,
+    over: tuple[Range, ...],
+    span: Span,
+    name: str,
+) -> Affine | Expr:
+    """Return one gathered position; negative ones count from the end, as NumPy's do."""
+    if point.dtype.kind not in "iu":
+        raise error("CD0501", CdTypeError, f"`{name}` is indexed with {point.dtype} numbers", span)
+    value = cast(point, dtypes.int64)
+    size = Position(extent)
+    low = Apply(OPS["ge"], (value, Position(-extent)), dtypes.bool_)
+    high = Apply(OPS["lt"], (value, size), dtypes.bool_)
+    test = Apply(OPS["and"], (low, high), dtypes.bool_)
+    domain = Domain((*ctx.domain, *over))
+    if isinstance(value, Position):
+        known = ctx.known.with_ranges(over)
+        if known.nonnegative(value.index) and known.less(value.index, extent):
+            return value.index
+    fault, values = index_fault(value, extent, axis, name, domain.ranges)
+    ctx.check(test, fault, values, span, domain)
+    if point.dtype.kind == "u":
+        return value
+    below = Apply(OPS["lt"], (value, Position(const(0))), dtypes.bool_)
+    return Select(below, Apply(OPS["add"], (value, size), dtypes.int64), value)
+
+
+def _mask(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Masked:
+    """Return the selection of a boolean mask; further subscripts are taken first."""
+    masks = [n for n, item in enumerate(items) if isinstance(item, Array)]
+    if len(masks) > 1:
+        raise error(
+            "CD0506",
+            CdTypeError,
+            f"`{name}` is indexed with more than one array beside a mask",
+            span,
+        )
+    mask = items[masks[0]]
+    assert isinstance(mask, Array)
+    rest: list[Value] = []
+    lead = sum(1 for item in items[: masks[0]] if isinstance(item, Section) or item == Static(None))
+    for n, item in enumerate(items):
+        rest += [Section(None, None, None)] * mask.rank if n == masks[0] else [item]
+    inner = subscript(ctx, base, rest, span, name)
+    assert isinstance(inner, Array)
+    for axis in range(mask.rank):
+        what = f"the mask of `{name}` does not have its size along axis {lead + axis}"
+        ctx.equal_extents(mask.shape[axis], inner.shape[lead + axis], what, span)
+    index = tuple(var(inner.axes[lead + axis]) for axis in range(mask.rank))
+    wide = Array(inner.axes, inner.shape, mask.at(index), mask.kind, copied=True)
+    return Masked(inner, wide)

@@ -1,0 +1,1 @@
+"""The text of a function, whether it is current, and its syntax as data."""

@@ -1,0 +1,250 @@
+"""What a captured value is, in words that mean the same in another process.
+
+    described(value)       lists and texts, equal where compiled code may depend on it alike
+    fingerprint(function)  a digest of a function's text, of its code and of its default values
+    resolved(words)        the module, or the object of a library, that words stand for
+
+A function's own text does not say what the names in it are: those are described one by one. What
+has no such words, above all objects of the user's, raises `Unknown`.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from types import BuiltinMethodType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...backends.cc.fast_call import FLAGS
+from .definition_lines import lines_of
+from .function_source import MISSING
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
+_OURS = ("Letter", "Word", "ArrayType")
+"""Classes of words of the language, which are known by how they are written."""
+_PACKAGES = ("numpy", "ml_dtypes", "plusequals")
+_PYTHON = os.path.dirname(os.__file__) + os.sep
+
+Described = list[Any]
+
+
+class Unknown(Exception):
+    """There are no words for a value that mean the same in another process."""
+
+
+def described(value: Any) -> Described:
+    """Return what code may depend on of a captured value; raises Unknown."""
+    kind = type(value)
+    if value is MISSING:
+        return ["missing"]
+    if kind in _PLAIN:
+        return ["constant", kind.__name__, constant(value)]
+    if isinstance(value, np.ndarray | np.generic | np.dtype):
+        return _numeric(value)
+    if isinstance(value, tuple) and kind is tuple:
+        return ["tuple", *map(described, value)]
+    if isinstance(value, ModuleType):
+        if sys.modules.get(value.__name__) is not value:
+            raise Unknown
+        return ["module", value.__name__, is_library(value.__name__)]
+    if kind.__module__.startswith("plusequals.") and kind.__name__ in _OURS:
+        return ["word", kind.__name__, repr(value)]
+    if kind is FunctionType and not is_library(str(getattr(value, "__module__", ""))):
+        return ["function", fingerprint(value)]
+    if (kind.__module__, kind.__name__) == ("plusequals.dsl.api.cd", "CdFunction"):
+        return ["cd", value.definition.fingerprint or _none()]
+    if kind is BuiltinMethodType and type(value.__self__) is np.ufunc:
+        return ["method", *_place(value.__self__), value.__name__]
+    return ["library", *_place(value)]
+
+
+def constant(value: Any) -> str:
+    """Return a constant of Python's as text, equal for the same type and bits only.
+
+    >>> constant(-0.0) == constant(0.0), constant(float("nan")) == constant(float("-nan"))
+    (False, False)
+    """
+    match value:
+        case float():
+            return struct.pack("d", value).hex()
+        case complex():
+            return struct.pack("dd", value.real, value.imag).hex()
+        case int() if type(value) is int:
+            return hex(value)  # `repr` refuses long ones
+        case tuple():
+            return f"({', '.join(f'{type(one).__name__} {constant(one)}' for one in value)})"
+        case frozenset():
+            return str(sorted(f"{type(one).__name__} {constant(one)}" for one in value))
+        case _:
+            return repr(value)
+
+
+def words(value: object) -> Described | None:
+    """Return what `described` does, None where it raises."""
+    try:
+        return described(value)
+    except Unknown:
+        return None
+
+
+def resolved(words: Described) -> object:
+    """Return the module, or the object of a library, that was described so; raises Unknown."""
+    match words:
+        case ["module", str() as name, _] if name in sys.modules:
+            return sys.modules[name]
+        case ["library", str() as home, str() as name]:
+            return _found(home, name)
+    raise Unknown
+
+
+def asked(owner: object, name: str) -> object:
+    """Return an attribute of what the user may have put there; raises Unknown for none."""
+    try:
+        return getattr(owner, name)
+    except Exception:  # whatever a module or an object of the user's does
+        raise Unknown from None
+
+
+def is_fixed(value: object) -> bool:
+    """Whether attributes of a value are a matter of what it is, which nobody can change."""
+    return isinstance(value, (*_PLAIN, np.dtype, np.generic, np.finfo, np.iinfo))
+
+
+def fingerprint(function: object, lines: Sequence[str] | None = None) -> str:
+    """Return a digest of a Python function: its text, its code, its defaults. Raises Unknown.
+
+    `lines` are those of its file, read now where they are not given.
+    """
+    if type(function) is not FunctionType:
+        raise Unknown
+    defaults = function.__defaults__ or (), tuple(sorted((function.__kwdefaults__ or {}).items()))
+    text = text_around(function.__code__, lines_of(function) if lines is None else lines)
+    try:
+        parts = (text, *_code(function.__code__), *map(described, defaults))
+    except RecursionError:  # a function among its own default values
+        raise Unknown from None
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def text_around(code: CodeType, lines: Sequence[str]) -> str:
+    """Return the lines that hold the text of a function: all of it, maybe more; raises Unknown.
+
+    They go from its first line (that of a decorator) to the last with code, and on while lines
+    are indented further than the first, empty, or comments. What makes no code, such as a type
+    at the end, may go on further to the left: then the lines make no whole definition.
+    """
+    first = code.co_firstlineno
+    ends = {end for inner in _codes(code) for end in _last_lines(inner)}
+    last = max((end for end in ends if end is not None), default=first)
+    if not lines or last > len(lines):
+        raise Unknown
+    margin = _margin(lines[first - 1])
+    while last < len(lines) and (_is_blank(lines[last]) or _margin(lines[last]) > margin):
+        last += 1
+    text = "".join(lines[first - 1 : last]).rstrip()
+    if None in ends if code.co_name == "<lambda>" else not _is_definition(text, margin > 0):
+        raise Unknown
+    return text
+
+
+def _is_definition(text: str, indented: bool) -> bool:
+    """Whether a text is one whole definition of a function."""
+    try:
+        body = ast.parse(f"if 1:\n{text}\n" if indented else text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    if indented and isinstance(body[0], ast.If):
+        body = [*body[0].body, *body[1:]]
+    return len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def _none() -> str:
+    raise Unknown
+
+
+def _numeric(value: Any) -> Described:
+    """Describe an array by its layout, a number by its bits, a type by its name."""
+    if isinstance(value, np.generic):
+        return ["number", *_numeric(value.dtype), value.tobytes().hex()]
+    dtype = value.dtype if isinstance(value, np.ndarray) else value
+    if np.dtype(dtype.str) is not dtype or dtype.hasobject:
+        raise Unknown
+    if isinstance(value, np.dtype):
+        return ["dtype", dtype.str]
+    if type(value) is not np.ndarray:
+        raise Unknown
+    return ["array", dtype.str, list(value.shape), list(value.strides), value.flags.num & FLAGS]
+
+
+def is_library(name: str) -> bool:
+    """Whether a module of that name comes with Python, NumPy or this package.
+
+    A file of the user's may have the name of one of Python's modules, and hide it.
+    """
+    top = name.partition(".")[0]
+    if top in _PACKAGES:
+        return True
+    if top not in sys.stdlib_module_names or top == "__main__":
+        return False
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return file is None or (file.startswith(_PYTHON) and "-packages" not in file)
+
+
+def _place(value: object) -> Iterator[str]:
+    """Yield where a function or class of Python's or NumPy's is found: a module, then a name."""
+    home = "numpy" if type(value) is np.ufunc else asked(value, "__module__")
+    name = asked(value, "__name__" if type(value) is np.ufunc else "__qualname__")
+    if not isinstance(home, str) or not isinstance(name, str) or _found(home, name) is not value:
+        raise Unknown
+    yield from (home, name)
+
+
+def _found(home: str, name: str) -> object:
+    """Return what is found in a library's module; raises Unknown."""
+    found: object = sys.modules.get(home) if is_library(home) else None
+    for step in name.split("."):
+        found = asked(found, step)
+    return found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _last_lines(code: CodeType) -> Iterator[int | None]:
+    """Yield where instructions end, None where of one only the first line is known."""
+    for line, end in {(line, end) for line, end, _, _ in code.co_positions()}:
+        if line is not None:
+            yield end if end is not None else line
+            if end is None:
+                yield None
+
+
+def _code(code: CodeType) -> tuple[object, ...]:
+    """Return all of a code object but where its file is, and where it stands there."""
+    constants = tuple(
+        _code(one) if isinstance(one, CodeType)
+        else (type(one).__name__, constant(one))
+        for one in code.co_consts
+    )  # fmt: skip
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return code.co_code, constants, counts, names, code.co_linetable, code.co_name
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_blank(line: str) -> bool:
+    text = line.strip()
+    return not text or text.startswith("#")

@@ -1,0 +1,451 @@
+"""Where a function's text is, and what the names in it are bound to.
+
+`read_source` finds the text as the user wrote it, in the lines that `lines` has. Byte code is never
+read for meaning (import hooks rewrite it), only to find a lambda on its line and to notice a file
+that was edited after it was imported. The text is kept: `linecache` may forget it. `Scope` looks
+captured names up at every call, so that nothing is frozen.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from types import CellType, CodeType, FunctionType, MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import (
+    CdError,
+    CdMemoryError,
+    CdSyntaxError,
+    CdTypeError,
+    Diagnostic,
+    Label,
+    Source,
+    Span,
+)
+from ...base.lazy_import import Later
+from .definition_lines import COMMAND, lines_of, no_lines
+from .staleness import class_around, is_edited
+
+if TYPE_CHECKING:
+    from . import definition_blocks, name_mangling
+else:
+    definition_blocks, name_mangling = (
+        Later(".definition_blocks", __package__),
+        Later(".name_mangling", __package__),
+    )
+
+T = TypeVar("T")
+_TREE = 400
+"""Bytes that Python takes for the tree of a character of text, at least."""
+Tree = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSource:
+    """A function as it was written. Line numbers of `tree` are those of `source.name`."""
+
+    name: str
+    tree: Tree = field(repr=False, compare=False)
+    source: Source
+    """The function's own lines, from its first decorator to its end."""
+    lines: tuple[str, ...] = field(repr=False, compare=False)
+
+    def span(self, node: ast.AST) -> Span:
+        """Return where `node` is written, columns in characters."""
+        return _span(node, self.source, self.line)
+
+    def line(self, number: int) -> str:
+        """Return one line by its absolute number."""
+        at = number - self.source.first_line
+        return self.lines[at] if 0 <= at < len(self.lines) else ""
+
+
+def span_of(node: ast.AST, source: Source) -> Span:
+    """Return where `node` of `source` is written, columns in characters."""
+    return _span(node, source, source.line)
+
+
+def _span(node: ast.AST, source: Source, line_of: Callable[[int], str]) -> Span:
+    place: ast.expr = node  # type: ignore[assignment]  # whatever has a place, has it alike
+    line, end = place.lineno, place.end_lineno or place.lineno
+    first = _characters(line_of(line), place.col_offset)
+    return Span(source, line, first, end, _characters(line_of(end), place.end_col_offset or 0))
+
+
+def _characters(line: str, offset: int) -> int:
+    """Return the character column of a UTF-8 byte offset, which is what `ast` gives."""
+    return offset if line.isascii() else len(line.encode()[:offset].decode(errors="replace"))
+
+
+# -- finding the text ---------------------------------------------------------------------------
+
+
+def plain_function(function: object) -> FunctionType:
+    """Return the Python function under methods, class methods, caches and `@cd`.
+
+    What a decorator made of one is a function of its own, which calls the other. Raises
+    `CdTypeError` (CD0105) for anything that was not written with `def` or `lambda`.
+    """
+    current = function
+    while not isinstance(current, FunctionType):
+        # a cache, or what `@cd` made, which has a `surface`
+        is_same = type(current) is type(functools.cache(len)) or hasattr(current, "surface")
+        current = getattr(current, "__wrapped__" if is_same else "__func__", None)
+        if current is None:
+            raise _not_a_function(function)
+    return current
+
+
+class Parts(NamedTuple):
+    """What Python runs of a function, which may be replaced: its code and its default values."""
+
+    function: Any
+    code: CodeType
+    defaults: tuple[object, ...] | None
+    named: Mapping[str, object]
+    """The default values of parameters that are given by name only."""
+
+    @classmethod
+    def of(cls, function: FunctionType) -> Parts:
+        """Return what a function is now."""
+        named = dict(function.__kwdefaults__ or {})
+        return cls(function, function.__code__, function.__defaults__, named)
+
+    def are_current(self) -> bool:
+        """Whether the function still has this code and these default values."""
+        function, now = self.function, self.function.__kwdefaults__ or {}
+        return (
+            function.__code__ is self.code
+            and function.__defaults__ is self.defaults
+            and now.keys() == self.named.keys()
+            and all(now[name] is value for name, value in self.named.items())
+        )
+
+
+def read_source(function: Callable[..., object], lines: list[str] | None = None) -> FunctionSource:
+    """Return the text and tree of `function`, as the user wrote it; `lines` are those of its file.
+
+    Raises `CdSyntaxError` where there is no text (CD0101), where the text is not what was run
+    (CD0102) or where it is nested too deeply to be read (CD0103); `CdTypeError` (CD0105) where
+    `function` is no Python function.
+    """
+    plain = plain_function(function)
+    code, lines = plain.__code__, lines or lines_of(plain)
+    if not lines:
+        raise no_lines(code)
+    found = _read(lambda: _current(plain, lines), code.co_name, lines)
+    if found is None:
+        raise no_lines(code) if code.co_filename == COMMAND else _stale(code)
+    if class_around(plain.__qualname__):
+        found = replace(found, tree=name_mangling.mangled(found.tree, plain.__qualname__))
+    return found
+
+
+def _current(plain: FunctionType, lines: list[str]) -> FunctionSource | None:
+    """Return the definition of a function; None if it is no longer there, or is another one."""
+    found = _locate(plain.__code__, lines)
+    return None if found is None or is_edited(plain, found.tree) else found
+
+
+def _read(read: Callable[[], T], name: str, lines: Sequence[str]) -> T:
+    """Return what is read of a text. Raises CdSyntaxError CD0103, CdMemoryError CD0705.
+
+    Python's parser raises MemoryError, too, where a text nests deeper than it goes: each time, and
+    then there is memory for a tree.
+    """
+    try:
+        with contextlib.suppress(MemoryError):
+            return read()
+        return read()
+    except RecursionError:
+        raise _too_deep(name) from None
+    except MemoryError:
+        pass
+    try:
+        bytearray(_TREE * sum(map(len, lines)))
+    except MemoryError:
+        raise no_memory(name) from None
+    raise _too_deep(name)
+
+
+def _locate(code: CodeType, lines: list[str]) -> FunctionSource | None:
+    """Return the definition that `code` was compiled from; None if it is no longer there."""
+    if code.co_name == "<lambda>":
+        return _locate_lambda(code, lines)
+    return _locate_block(code, lines) or _locate_def(code, lines)
+
+
+def _locate_block(code: CodeType, lines: list[str]) -> FunctionSource | None:
+    """Read only the lines of the definition: cheap, and right for nearly everything."""
+    for tree in definition_blocks.found(lines, code.co_firstlineno):
+        if len(tree) == 1 and _is_definition(tree[0], code):
+            return _function_source(code, tree[0], lines)
+    return None
+
+
+def _locate_def(code: CodeType, lines: list[str]) -> FunctionSource | None:
+    """Read the whole file: for decorators that only a parser can get past."""
+    for node in ast.walk(definition_blocks.parse_file(lines)):
+        if _is_definition(node, code):
+            return _function_source(code, node, lines)
+    return None
+
+
+def _is_definition(node: ast.AST, code: CodeType) -> bool:
+    return (
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name == code.co_name
+        and _first_line(node) == code.co_firstlineno
+    )
+
+
+def _first_line(node: Tree) -> int:
+    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _locate_lambda(code: CodeType, lines: list[str]) -> FunctionSource | None:
+    """Of all lambdas on the line, return the innermost one whose body holds the code's positions.
+
+    Without column positions (`-X no_debug_ranges`) parameter names alone decide, then the order.
+    """
+    named = [
+        node
+        for node in ast.walk(definition_blocks.parse_file(lines))
+        if isinstance(node, ast.Lambda)
+        and node.lineno == code.co_firstlineno
+        and _parameter_names(node.args) == _argument_names(code)
+    ]
+    places = _code_positions(code)
+    holding = [node for node in named if all(_holds(node.body, place) for place in places)]
+    if not holding:
+        return None
+    innermost = min(holding, key=lambda node: len(ast.unparse(node))) if places else holding[0]
+    return _function_source(code, innermost, lines)
+
+
+def _function_source(code: CodeType, node: ast.AST, lines: list[str]) -> FunctionSource:
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    first, last = _first_line(node), node.end_lineno or node.lineno
+    text = "".join(lines[first - 1 : last]).rstrip("\n")
+    return _wrap(node, Source(_shown(code.co_filename), first, text))
+
+
+def _wrap(node: Tree, source: Source) -> FunctionSource:
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    return FunctionSource(name, node, source, tuple(source.text.split("\n")))
+
+
+def _shown(filename: str) -> str:
+    """Return the name to print: `<cell 3>` for a notebook's, otherwise the file as it is."""
+    cell = re.fullmatch(r"<ipython-input-(\d+)-\w+>", filename)
+    number = cell[1] if cell else _cell(filename)
+    return f"<cell {number}>" if number else filename
+
+
+def _cell(filename: str) -> str:
+    """Return the number of the cell that a notebook keeps in a temporary file, or ""."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    known = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    if known is None:
+        return ""
+    kind, name = known(filename) or ("", "")  # `Cell`, `In[3]`
+    found = re.fullmatch(r"In\s*\[(\d+)\]", name)
+    return found[1] if kind == "Cell" and found else ""
+
+
+def _parameter_names(args: ast.arguments) -> tuple[str, ...]:
+    rest = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    return tuple(arg.arg for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs, *rest])
+
+
+def _argument_names(code: CodeType) -> tuple[str, ...]:
+    args, varargs, varkw = inspect.getargs(code)
+    return (*args, *(name for name in (varargs, varkw) if name is not None))
+
+
+def _code_positions(code: CodeType) -> list[tuple[int, int, int, int]]:
+    """Return line, end line, column, end column of each instruction that has them."""
+    known = []
+    for line, end_line, column, end_column in code.co_positions():
+        if line is None or end_line is None or column is None or end_column is None:
+            continue
+        if (column, end_column) != (0, 0):  # the entry of the function has no place of its own
+            known.append((line, end_line, column, end_column))
+    return known
+
+
+def _holds(node: ast.expr, place: tuple[int, int, int, int]) -> bool:
+    line, end_line, column, end_column = place
+    starts = (node.lineno, node.col_offset) <= (line, column)
+    return starts and (end_line, end_column) <= (node.end_lineno or 0, node.end_col_offset or 0)
+
+
+# -- text given by the user ---------------------------------------------------------------------
+
+
+def source_from_text(text: str, name: str = "<text>") -> FunctionSource:
+    """Return the one function that `text` defines, or the one lambda that it is.
+
+    Raises `CdSyntaxError`: CD0100 if it is not Python, CD0106 if it is anything else.
+    """
+    text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    source = Source(name, 1, text)
+    skipped = len(text) - len(text.lstrip("\n"))
+    try:
+        body = _read(
+            lambda: definition_blocks.parse_block(text[skipped:], 1 + skipped), name, [text]
+        )
+    except SyntaxError as error:
+        if isinstance(error, CdError):
+            raise
+        raise _not_python(error, source, skipped) from None
+    except ValueError:
+        raise _too_deep(name) from None
+    node = body[0] if len(body) == 1 else None
+    if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Lambda):
+        return _wrap(node.value, source)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return _wrap(node, source)
+    labels = tuple(Label(span_of(extra, source)) for extra in body[1:2] or body[:1])
+    raise CdSyntaxError(
+        Diagnostic(
+            "CD0106",
+            "the text has to define exactly one function",
+            labels,
+            helps=("give the names that it uses as a namespace instead of importing them there",),
+        )
+    )
+
+
+# -- captured names -----------------------------------------------------------------------------
+
+
+class _Missing:
+    """The type of `MISSING`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = _Missing()
+"""What `Scope.lookup` returns for a name that is bound nowhere."""
+
+
+class Scope(NamedTuple):
+    """The names around a function. Looked up anew each time: nothing captured is frozen."""
+
+    cells: Mapping[str, CellType]
+    globals: Mapping[str, object]
+    builtins: Mapping[str, object]
+    letters: Mapping[str, object] = MappingProxyType({})
+    """What names are that are index letters for good, whatever number they are bound to now."""
+
+    def lookup(self, name: str) -> object:
+        """Return the object that `name` is bound to now, or `MISSING`."""
+        found = self._bound(name)
+        if self.letters and is_number(found):
+            return self.letters.get(name, found)
+        return found
+
+    def _bound(self, name: str) -> object:
+        if name in self.cells:
+            try:
+                return self.cells[name].cell_contents
+            except ValueError:  # declared in the enclosing function, not assigned yet
+                return MISSING
+        if name in self.globals:
+            return self.globals[name]
+        return self.builtins.get(name, MISSING)
+
+    def names(self) -> frozenset[str]:
+        """Return every name bound somewhere, to propose the nearest one in an error."""
+        return frozenset({*self.cells, *self.globals, *self.builtins})
+
+
+def is_number(value: object) -> bool:
+    """Whether a captured value is a number, which an index letter cannot be."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def scope_of(function: Callable[..., object]) -> Scope:
+    """Return the scope that captured names of `function` are resolved in."""
+    plain = plain_function(function)
+    cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
+    return Scope(cells, plain.__globals__, vars(builtins))
+
+
+def scope_of_namespace(namespace: Mapping[str, object]) -> Scope:
+    """Return the scope of a function given as text: the namespace, then Python's builtins."""
+    return Scope({}, namespace, vars(builtins))
+
+
+# -- what is said -------------------------------------------------------------------------------
+
+
+def _stale(code: CodeType) -> CdSyntaxError:
+    return CdSyntaxError(
+        Diagnostic(
+            "CD0102",
+            f"the text of `{code.co_name}` at {_shown(code.co_filename)}:{code.co_firstlineno} is "
+            "not the one that was run: the file has been edited since it was imported",
+            helps=("restart Python, or reload the module: `importlib.reload(module)`",),
+        )
+    )
+
+
+def _too_deep(name: str) -> CdSyntaxError:
+    return CdSyntaxError(
+        Diagnostic(
+            "CD0103",
+            f"`{name}` is nested too deeply to be read",
+            helps=("name parts of the long expression: `t = a + b` and then `t + c`",),
+        )
+    )
+
+
+def no_memory(name: str) -> CdMemoryError:
+    """Return the error of a function for which there is too little memory to read or compile it."""
+    message = f"there is not enough memory to read or compile `{name}`"
+    helps = ("let go of arrays that are not needed, or raise the limit (`ulimit -v`)",)
+    return CdMemoryError(Diagnostic("CD0705", message, helps=helps))
+
+
+def _not_a_function(value: object) -> CdError:
+    kind = "functools.partial" if isinstance(value, functools.partial) else type(value).__name__
+    return CdTypeError(
+        Diagnostic(
+            "CD0105",
+            f"`@cd` compiles a function written with `def` or `lambda`, not a `{kind}`",
+            helps=("write a function that calls it, and put `@cd` above that: `def f(x): ...`",),
+        )
+    )
+
+
+def _not_python(error: SyntaxError, source: Source, skipped: int) -> CdSyntaxError:
+    indented = source.text[skipped : skipped + 1] in (" ", "\t")
+    line = (error.lineno or 1) + skipped - indented
+    column = max(0, (error.offset or 1) - 1)
+    column = min(column, len(source.line(line)))
+    label = Label(Span(source, line, column, line, column + 1))
+    return CdSyntaxError(
+        Diagnostic(
+            "CD0100",
+            f"Python cannot read this: {error.msg}",
+            (label,),
+            helps=("correct the text: it has to be a function that Python itself would accept",),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Specializations of a function: signatures, guards, dynamic sizes, layouts."""

@@ -1,0 +1,160 @@
+"""What is compared on every call: inputs as specifications, and as keys that are cheap to make."""
+
+from __future__ import annotations
+
+import types
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+
+from ...backends.cc.fast_call import FLAGS
+from ...backends.gpu.device_array import DeviceArray, Placed
+from ...backends.gpu.foreign_arrays import found
+from ...backends.runtime.arrays import as_array, describe
+from ...backends.runtime.host_writes import Refusing
+from ...base.lazy_import import Later
+from ...lowering.ir import dtypes
+from ..elaborate.captures.inputs import DEEPEST, ArraySpec, Spec, spec_of
+from ..source.function_source import MISSING
+from ..values.array_types import ArrayType
+
+if TYPE_CHECKING:
+    from ...backends.runtime import tensor as tensors
+else:  # what few programs need
+    tensors = Later("...backends.runtime.tensor", __package__)
+
+_NUMBERS = frozenset(
+    [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
+) - {np.bool_}  # fmt: skip
+_LISTED = frozenset([float, int])
+_ITEMS = ("__getitem__", "__iter__", "__len__")
+"""How a tuple gives its items."""
+_NAMED = (
+    types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.ModuleType, type, np.ufunc,
+    ArrayType, type(MISSING),
+)  # fmt: skip
+
+
+def describe_input(value: object, static: bool, name: str = "the argument") -> Spec:
+    """Return what code depends on of a value; `static` numbers are constants.
+
+    Raises CdTypeError CD0701 or CD0702 for what makes no array that the language has.
+    """
+    return spec_of(value, partial(_array_spec, name=name), static, _is_tensor)
+
+
+def is_like_tuple(kind: type) -> bool:
+    """Whether a class is one of tuples, named ones too, that have their items as tuples do.
+
+    >>> is_like_tuple(tuple), is_like_tuple(list), is_like_tuple(type(np.linalg.slogdet([[1.0]])))
+    (True, False, True)
+    """
+    if not issubclass(kind, tuple):
+        return False
+    return all(getattr(kind, name) is getattr(tuple, name) for name in _ITEMS)
+
+
+def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
+    """Return a key such that values with equal keys have equal specifications, made fast.
+
+    >>> quick_key(2.5, False) == quick_key(3.5, False), quick_key(2, True) == quick_key(3, True)
+    (True, False)
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.dtype, value.shape, value.strides, value.flags.num & FLAGS
+    if kind is int:
+        return (int, value) if static or not -(2**63) <= value < 2**63 else (int,)
+    if kind in _NUMBERS and not static:
+        return (kind,)
+    if kind is bool or kind is str:
+        return kind, value
+    if kind in _NAMED:
+        return value
+    if kind is Placed:
+        aligned = value.address % value.dtype.alignment == 0
+        lies = value.ordinal, value.strides, value.writable, value.whole and aligned
+        return Placed, value.dtype, value.shape, lies
+    if issubclass(kind, Refusing) and kind is tensors.Tensor:
+        return tensors.Tensor, value.layout, value.constant, value.memory
+    if kind is tuple or is_like_tuple(kind):
+        return (kind, *[quick_key(item, True, depth - 1) for item in value])
+    if kind is list:
+        if not static and (layout := _layout_of(value)) is not None:
+            return ("list", *layout)
+        if has_arrays(value) and depth > 0:
+            return (list, *[quick_key(item, True, depth - 1) for item in value])
+    spec = None if issubclass(kind, np.ndarray) else describe_input(value, static)
+    if spec is not None and not (isinstance(spec, ArraySpec) and is_foreign(value)):
+        return spec
+    array = as_array(value)
+    return kind, array.dtype, array.shape, array.strides, array.flags.num & FLAGS
+
+
+def is_foreign(value: object) -> bool:
+    """Whether an array is of another class than NumPy's own, and memory of the host's."""
+    ours = list, Refusing, np.generic, DeviceArray, Placed
+    return type(value) is not np.ndarray and not isinstance(value, ours) and found(value) is None
+
+
+def _layout_of(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | None:
+    """Return the element type and shape of what NumPy makes of lists of Python's numbers.
+
+    None where it is something else, or not told without making it, or nests too deep.
+    """
+    kinds = set(map(type, value))
+    if kinds and kinds <= _LISTED:
+        whole = value if kinds == {int} else [one for one in value if type(one) is int]
+        if whole and not (min(whole) >= -(2**63) and max(whole) < 2**63):
+            return None
+        return float if float in kinds else int, len(value)
+    if kinds != {list} or depth <= 1:
+        return None
+    rows = {_layout_of(row, depth - 1) for row in value}
+    row = rows.pop()
+    return None if rows or row is None else (*row, len(value))
+
+
+def has_arrays(value: object) -> TypeGuard[list[Any]]:
+    """Whether a value is a list with arrays in it, which stays one of several."""
+    return type(value) is list and any(isinstance(item, np.ndarray) for item in value)
+
+
+def _is_tensor(value: object) -> TypeGuard[tensors.Tensor]:
+    return isinstance(value, Refusing) and isinstance(value, tensors.Tensor)
+
+
+def _array_spec(value: object, name: str) -> ArraySpec | None:
+    """Return the layout that code is compiled for, None for what is no array."""
+    there = found(value, name)
+    if there is not None:
+        dtype, strides = dtypes.from_numpy(there.dtype) or dtypes.float64, there.strides
+        return ArraySpec(dtype, there.shape, strides, placed=strides is not None)
+    if not looks_like_array(value):
+        return None
+    layout = describe(value, name)
+    packed = not (layout.aligned and layout.native)
+    return ArraySpec(layout.dtype, layout.shape, None if packed else layout.strides)
+
+
+def looks_like_array(value: object) -> bool:
+    """Whether a value is an array for a function, or makes one: a list, what NumPy can convert.
+
+    Buffers are arrays, too, `array.array` for example; `bytes` are constants.
+    """
+    if isinstance(value, np.ndarray | list):
+        return True
+    names = ("__array_interface__", "__array_struct__", "__dlpack__", "__array__")
+    if any(hasattr(value, name) for name in names):
+        return True
+    return not isinstance(value, bytes) and _is_buffer(value)
+
+
+def _is_buffer(value: Any) -> bool:
+    """Whether a value shares its memory by the buffer protocol of Python."""
+    try:
+        memoryview(value).release()
+    except (TypeError, BufferError):
+        return False
+    return True

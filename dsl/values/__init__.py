@@ -1,0 +1,1 @@
+"""Values while a function is elaborated: types, arrays, the builder, ranges."""

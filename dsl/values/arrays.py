@@ -1,0 +1,356 @@
+"""The primitives of array notation: broadcasting, elementwise work, reductions, contractions.
+Each takes values and gives a value; only `materialize` and run-time checks emit statements."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...base.diagnostic import CdShapeError, CdTypeError, Span
+from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Cast, Const, Domain, Expr, Position, Read, Reduce, walk
+from ...lowering.ir.indexing import Affine, Range, const, multiply, var
+from ...lowering.ir.ops import OPS, Op
+from .adapting import require_fits
+from .broadcasting import broadcast_shape, broadcast_to, shape_text
+from .builder import Context, error
+from .constant_tables import array_table
+from .masks import of_same_elements
+from .types import Kind, apply, cast, join, kind_of_number, number
+from .values import (
+    Array,
+    Bound,
+    Edge,
+    Group,
+    Handle,
+    Lazy,
+    Masked,
+    Opaque,
+    Scalar,
+    Section,
+    Static,
+    Unset,
+    Value,
+    replace_symbols,
+)
+
+
+def describe(value: Value) -> str:
+    """Return what a value is, in a user's words: `f32[512, 1024]`, `a Python float`, `a tuple`."""
+    match value:
+        case Array():
+            sizes = ", ".join(str(extent) for extent in value.shape)
+            return f"{value.kind.dtype.short}[{sizes}]"
+        case Scalar(_, kind):
+            return f"a run-time {kind}"
+        case Static(inner):
+            return _object_text(inner)
+        case Group(items, kind):
+            return f"a {kind} of {len(items)}"
+        case Masked(array):
+            return f"{array.kind.dtype.short} elements under a mask"
+        case Bound(_, method):
+            return f"the method `{method}`"
+        case Handle():
+            return "a tensor"
+        case Opaque(inner, _):
+            return f"an object of type `{type(inner).__name__}`"
+        case Lazy():
+            return "a function"
+        case Unset():
+            return f"a name that {value.reason}"
+        case Section():
+            return "a slice"
+        case Edge(mode, _, _):
+            return f"`{mode}(...)`"
+
+
+def _object_text(value: object) -> str:
+    """Return a Python object in a user's words."""
+    match value:
+        case None:
+            return "None"
+        case types.ModuleType() | type() | np.ufunc() | types.FunctionType():
+            kind = {types.ModuleType: "module", type: "type"}.get(type(value), "function")
+            return f"the {kind} `{value.__name__}`"
+        case bool() | int() | float() | complex() | str() | tuple() | list() | np.generic():
+            text = repr(value)
+            return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+        case _:
+            name = getattr(value, "__name__", None)
+            kind = type(value).__name__
+            other = f"an object of type `{kind}`"
+            return f"the function `{name}`" if isinstance(name, str) else other
+
+
+def as_scalar(value: Value, span: Span, what: str = "this", *helps: str) -> Scalar:
+    """Return a number as a run-time scalar. CdTypeError CD0401 where it is not one number."""
+    match value:
+        case Scalar():
+            return value
+        case Static(inner) if (kind := kind_of_number(inner)) is not None:
+            plain = inner.item() if hasattr(inner, "item") else inner
+            return Scalar(number(plain, kind), kind)  # type: ignore[arg-type]
+        case Array() if value.rank == 0:
+            return Scalar(value.body, value.kind)
+        case _:
+            raise error(
+                "CD0401", CdTypeError, f"{what} has to be one number, and is {describe(value)}",
+                span, helps=helps,
+            )  # fmt: skip
+
+
+def as_array(ctx: Context, value: Value, span: Span) -> Array:
+    """Return a value as an array: numbers have rank 0, sequences are stacked.
+
+    CdTypeError CD0402 where the value has no element type.
+    """
+    match value:
+        case Array():
+            return value
+        case Scalar(expr, kind):
+            return Array((), (), expr, kind)
+        case Static(inner) if kind_of_number(inner) is not None:
+            return as_array(ctx, as_scalar(value, span), span)
+        case Handle() if ctx.tensor_value is not None:
+            return ctx.tensor_value(value, span)
+        case Group(items, _) if items:
+            table = array_table(ctx, value, span)
+            if table is not None:
+                return table
+            return stack(ctx, [as_array(ctx, item, span) for item in items], 0, span)
+        case Group():
+            kind = Kind(dtypes.float64)
+            return Array(ctx.axes(1), (const(0),), number(0.0, kind), kind)
+        case Masked():
+            raise error(
+                "CD0403", CdTypeError,
+                "the length of a masked selection is known only at run time", span,
+                helps=("use `np.where(mask, x, other)`, or reduce it at once: `x[mask].sum()`",),
+            )  # fmt: skip
+        case _:
+            raise error("CD0402", CdTypeError, f"{describe(value)} is not an array", span)
+
+
+def strong(kind: Kind) -> Kind:
+    """Return the kind of an array made of such numbers."""
+    return Kind(kind.dtype)
+
+
+def elementwise(
+    ctx: Context, combine: Callable[..., tuple[Expr, Kind]], values: Sequence[Value], span: Span
+) -> Value:
+    """Return `combine` applied to the elements of broadcast values; a scalar where none has axes.
+
+    `combine` takes (expression, kind) pairs and gives one. Its TypeError becomes CD0404.
+    """
+    masked = next((value for value in values if isinstance(value, Masked)), None)
+    if masked is not None:
+        return _under_mask(ctx, combine, values, masked, span)
+    arrays = [as_array(ctx, value, span) for value in values]
+    try:
+        require_fits(ctx, combine, arrays, span)
+        if all(not isinstance(value, Array | Group | Handle) for value in values):
+            expr, kind = combine(*((array.body, array.kind) for array in arrays))
+            return Scalar(expr, kind)
+        shape = broadcast_shape(ctx, [array.shape for array in arrays], span)
+        axes = ctx.axes(len(shape))
+        at = tuple(map(var, axes))
+        spread = ((broadcast_to(ctx, one, shape, span).at(at), one.kind) for one in arrays)
+        expr, kind = combine(*spread)
+    except TypeError as problem:
+        if isinstance(problem, CdTypeError):
+            raise
+        kinds = " and ".join(describe(value) for value in values)
+        shown = " and ".join(str(array.kind) for array in arrays)
+        numbers = not any(array.rank for array in arrays)
+        way = _ways_out([array.kind.dtype.kind for array in arrays], numbers, str(problem))
+        text = f"{problem} (here: {kinds})" if len(kinds) < 200 else f"{problem} (here: {shown})"
+        raise error("CD0404", CdTypeError, text, span, helps=(way,)) from None
+    made = Array(axes, shape, expr, strong(kind), copied=True)
+    return made if shape else Scalar(expr, made.kind)
+
+
+def _ways_out(kinds: Sequence[str], numbers: bool, problem: str) -> str:
+    """Return what to type instead of an operation that operands of these kinds do not have."""
+    if "c" in kinds:
+        return "take a real part first: `.real`, `.imag` or `abs(...)`"
+    if "f" in kinds or "float" in problem:
+        how, test = ("int(v)", "v > 0") if numbers else ("x.astype(np.int64)", "x > 0")
+        return f"convert to integers first: `{how}`, or compare: `{test}`"
+    if numbers:
+        return "convert a number first: `np.int64(v)` or `np.float64(v)`"
+    return "convert the array first: `x.astype(np.int64)` or `x.astype(np.float64)`"
+
+
+def operate(ctx: Context, op: str | Op, values: Sequence[Value], span: Span) -> Value:
+    """Return an operation of the table applied elementwise."""
+    return elementwise(ctx, lambda *pairs: apply(op, *pairs), values, span)
+
+
+def astype(ctx: Context, value: Value, dtype: dtypes.DType, span: Span) -> Value:
+    """Return the value converted, a new array where it is one."""
+    return elementwise(
+        ctx, lambda pair: (cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)), [value], span
+    )
+
+
+def is_cheap(value: Array) -> bool:
+    """Whether reading an element costs a load and index arithmetic at most: no temporary pays."""
+    return all(isinstance(e, Read | Position | Const | Cast) for e in walk(value.body))
+
+
+def settled(ctx: Context, value: Array, label: str, span: Span) -> Array:
+    """Return the array itself where elements are cheap to read, else materialized."""
+    return value if is_cheap(value) else ctx.materialize(value, label, span)
+
+
+def with_sums_stored(ctx: Context, value: Array, label: str, span: Span) -> Array:
+    """Return the array itself, materialized where elements have sums: for what repeats elements, or
+    takes them one by one, while a product of matrices is computed as a whole."""
+    has_sums = any(isinstance(e, Reduce) for e in walk(value.body))
+    return ctx.materialize(value, label, span) if has_sums else value
+
+
+def reduce(
+    ctx: Context,
+    op: Op,
+    value: Array,
+    axes: Sequence[int],
+    span: Span,
+    keepdims: bool = False,
+    kind: Kind | None = None,
+) -> Value:
+    """Return the accumulation over some axes, in the kind given (default: the value's own).
+
+    A scalar where no axis is left.
+    """
+    result = kind or value.kind
+    names = ctx.axes(value.rank)
+    body = cast(value.at(tuple(var(name) for name in names)), result.dtype.compute)
+    ranges = tuple(Range(names[axis], const(0), value.shape[axis]) for axis in axes)
+    expr = Reduce(op, Domain(ranges), body, result.dtype.compute, span=span)
+    kept = [axis for axis in range(value.rank) if axis not in axes]
+    if keepdims:
+        fresh = {axis: ctx.symbol("i") for axis in axes}
+        out = tuple(fresh.get(axis, names[axis]) for axis in range(value.rank))
+        shape = tuple(
+            const(1) if axis in fresh else value.shape[axis] for axis in range(value.rank)
+        )
+        return Array(out, shape, expr, strong(result), copied=True)
+    if not kept:
+        return Scalar(expr, strong(result))
+    return Array(
+        tuple(names[axis] for axis in kept),
+        tuple(value.shape[axis] for axis in kept),
+        expr, strong(result), copied=True,
+    )  # fmt: skip
+
+
+def count(shape: Sequence[Affine], axes: Sequence[int]) -> Affine:
+    """Return the number of elements along some axes."""
+    total = const(1)
+    for axis in axes:
+        total = multiply(total, shape[axis])
+    return total
+
+
+def stack(ctx: Context, arrays: Sequence[Array], axis: int, span: Span) -> Array:
+    """Return the arrays joined along a new axis, as a new array of their joined type."""
+    kind = arrays[0].kind
+    for array in arrays[1:]:
+        kind = join(kind, array.kind)
+    shape = arrays[0].shape
+    for array in arrays[1:]:
+        if array.rank != len(shape) or any(map(ctx.known.differ, array.shape, shape)):
+            texts = " and ".join(shape_text(x) for x in dict.fromkeys(a.shape for a in arrays))
+            text = f"items of shapes {texts} make no array"
+            raise error("CD0313", CdShapeError, text, span)
+        for own, other in zip(array.shape, shape, strict=True):
+            ctx.equal_extents(own, other, "items of different shapes make no array", span)
+    at = axis % (len(shape) + 1)
+    full = (*shape[:at], const(len(arrays)), *shape[at:])
+    node = ctx.node("stacked", full, kind.dtype)
+    for position, array in enumerate(arrays):
+        spread = broadcast_to(ctx, array, shape, span)
+        axes = ctx.axes(len(shape))
+        index = tuple(var(a) for a in axes)
+        target = Array(
+            axes, shape, Read(node, (*index[:at], const(position), *index[at:]), span),
+            Kind(kind.dtype),
+        )  # fmt: skip
+        ctx.store(target, cast(spread.at(index), kind.dtype), span)
+    return ctx.whole(node, span)
+
+
+def contract(
+    ctx: Context, left: Array, right: Array, pairs: Sequence[tuple[int, int]], span: Span
+) -> Value:
+    """Return the sum over paired axes of left * right: the free axes of left, then of right."""
+    left, right = settled(ctx, left, "left", span), settled(ctx, right, "right", span)
+    for a, b in pairs:
+        ctx.equal_extents(left.shape[a], right.shape[b], "the contracted axes differ", span)
+    names_left, names_right = list(ctx.axes(left.rank)), list(ctx.axes(right.rank))
+    for a, b in pairs:
+        names_right[b] = names_left[a]
+    expr, kind = apply(
+        "mul",
+        (left.at(tuple(var(n) for n in names_left)), left.kind),
+        (right.at(tuple(var(n) for n in names_right)), right.kind),
+    )
+    ranges = tuple(Range(names_left[a], const(0), left.shape[a]) for a, _ in pairs)
+    op = OPS["or"] if kind.dtype.kind == "b" else OPS["add"]
+    total = Reduce(op, Domain(ranges), expr, kind.dtype.compute, span=span) if pairs else expr
+    free_left = [n for n in range(left.rank) if n not in {a for a, _ in pairs}]
+    free_right = [n for n in range(right.rank) if n not in {b for _, b in pairs}]
+    axes = (*(names_left[n] for n in free_left), *(names_right[n] for n in free_right))
+    shape = (*(left.shape[n] for n in free_left), *(right.shape[n] for n in free_right))
+    if not axes:
+        return Scalar(total, strong(kind))
+    return Array(axes, shape, total, strong(kind), copied=True)
+
+
+def permuted(value: Array, order: Sequence[int]) -> Array:
+    """Return the array with its axes in another order; a view of a view."""
+    return Array(
+        tuple(value.axes[n] for n in order), tuple(value.shape[n] for n in order),
+        value.body, value.kind, value.copied,
+    )  # fmt: skip
+
+
+def renamed(ctx: Context, value: Array) -> Array:
+    """Return the same array over new axis symbols, so that it can stand beside itself."""
+    axes = ctx.axes(value.rank)
+    body = replace_symbols(value.body, dict(zip(value.axes, map(var, axes), strict=True)))
+    return Array(axes, value.shape, body, value.kind, value.copied)
+
+
+def _under_mask(
+    ctx: Context,
+    combine: Callable[..., tuple[Expr, Kind]],
+    values: Sequence[Value],
+    masked: Masked,
+    span: Span,
+) -> Value:
+    """Return elementwise work on masked selections: all under one mask, or numbers."""
+    plain: list[Value] = []
+    for value in values:
+        match value:
+            case Masked() if of_same_elements(ctx, value, masked, span):
+                plain.append(value.array)
+            case Scalar() | Static():
+                plain.append(value)
+            case _:
+                raise error(
+                    "CD0403",
+                    CdTypeError,
+                    "a masked selection combines only with numbers and selections under "
+                    "the same mask",
+                    span,
+                    helps=("use `np.where(mask, ..., ...)` on whole arrays",),
+                )
+    result = elementwise(ctx, combine, plain, span)
+    assert isinstance(result, Array), "a selection of an array is an array"
+    return Masked(result, masked.mask, masked.held)

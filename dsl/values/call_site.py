@@ -1,0 +1,392 @@
+"""What a handler of the NumPy table is given, and how it reads its arguments.
+
+A handler is written as a Python function of values with NumPy's own parameter names; `takes`
+binds a call to it, so that a wrong argument is refused in NumPy's words.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdIndexError, CdTypeError, CdValueError, Span
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Domain, Position
+from ...lowering.ir.indexing import Affine, const, var
+from .arrays import as_array, as_scalar, describe
+from .builder import Context, compare, error
+from .constant_tables import require_known
+from .fix_hints import WAYS_OUT
+from .folding import fold
+from .stores import assign
+from .types import cast, kind_of_number
+from .values import Array, Group, Masked, Scalar, Static, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a call stands: what is being built, and its place in the source."""
+
+    ctx: Context
+    span: Span
+
+
+Handler = Callable[[Site, tuple[Value, ...], dict[str, Value]], Value]
+Body = Callable[..., Value]
+
+NONE = Static(None)
+NO = Static(False)
+YES = Static(True)
+ZERO = Static(0)
+ONE = Static(1)
+
+
+def is_none(value: Value) -> bool:
+    """Whether a value is None (by identity: a NumPy dtype equals None)."""
+    return isinstance(value, Static) and value.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the language for which no Python or NumPy object exists."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def takes(name: str, body: Body) -> Handler:
+    """Return a handler that binds its arguments to the parameters of `body`.
+
+    The handler raises CdTypeError CD0440 where they do not fit.
+    """
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        signature = _signature(body)
+        try:
+            bound = signature.bind(site, *args, **keywords)
+        except TypeError as problem:
+            known = [p for p in signature.parameters if p != "site"]
+            raise error(
+                "CD0440", CdTypeError, f"`{name}`: {problem}", site.span,
+                helps=(f"supported here: {name}({', '.join(known)})",),
+            ) from None  # fmt: skip
+        return body(*bound.args, **bound.kwargs)
+
+    return handle
+
+
+@cache
+def _signature(body: Body) -> inspect.Signature:
+    """Return the parameters, for which there are too many functions to ask when they are made."""
+    return inspect.signature(body)
+
+
+def with_out(handler: Handler, position: int | None = None) -> Handler:
+    """Return the handler with NumPy's `out=`, also as the positional argument of that number."""
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        keywords = dict(keywords)
+        out = keywords.pop("out", NONE)
+        if position is not None and len(args) > position:
+            out, args = args[position], args[:position] + args[position + 1 :]
+        if isinstance(out, Group) and len(out.items) == 1:
+            out = out.items[0]
+        result = handler(site, args, keywords)
+        return result if is_none(out) else stored(site, out, result)
+
+    return handle
+
+
+def stored(site: Site, out: Value, result: Value) -> Value:
+    """Assign a result into the array given as `out` and return that. CdTypeError CD0441."""
+    if not isinstance(out, Array | Masked):
+        raise error(
+            "CD0441", CdTypeError, f"`out` has to be an array, and is {describe(out)}", site.span
+        )
+    assign(site.ctx, out, result, site.span)
+    return out
+
+
+def folds(function: Callable[..., Any], handler: Handler) -> Handler:
+    """Return the handler with calls on constants computed now, by the function itself."""
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        plain = [constant(value) for value in args]
+        named = {name: constant(value) for name, value in keywords.items()}
+        if any(found is NOT_CONSTANT for found in (*plain, *named.values())):
+            return handler(site, args, keywords)
+        result = called(site, function, plain, named)
+        return handler(site, args, keywords) if result is None else result
+
+    return handle
+
+
+def called(
+    site: Site,
+    function: Callable[..., Any],
+    args: Sequence[object],
+    keywords: Mapping[str, object] | None = None,
+) -> Value | None:
+    """Return the value of a call on constants, None where it is not numbers or strings.
+
+    CdValueError CD0442 where the call raises.
+    """
+    if function in (int, float):  # of NumPy's complex numbers they take the real part, and warn
+        args = [arg.real if isinstance(arg, np.complexfloating) else arg for arg in args]
+    try:
+        with np.errstate(all="ignore"):
+            result = fold(function, args, keywords)
+    except Warning:  # under a filter that makes errors of them: the run computes it
+        return None
+    except Exception as problem:
+        name = getattr(function, "__name__", "the call")
+        shown = ", ".join(repr(arg) for arg in args)
+        raise error(
+            "CD0442", CdValueError, f"{name}({shown}) is not defined: {problem}", site.span
+        ) from None
+    return from_constant(result)
+
+
+def from_constant(result: object) -> Value | None:
+    """Return a Python result as a value, None where it is no number, string or group of them."""
+    if isinstance(result, tuple | list):
+        items = [from_constant(item) for item in result]
+        if any(item is None for item in items):
+            return None
+        return Group(tuple(item for item in items if item is not None), type(result).__name__)
+    if isinstance(result, str | np.dtype) or kind_of_number(result) is not None:
+        return Static(result)
+    return None
+
+
+NOT_CONSTANT = Word("a value not known while compiling")
+
+
+def constant(value: Value) -> object:
+    """Return the Python object of a value known while compiling, else `NOT_CONSTANT`."""
+    match value:
+        case Static(inner):
+            return inner
+        case Scalar(Position(index), kind) if kind.weak and index.constant is not None:
+            return index.constant
+        case Group(items, kind):
+            inner = [constant(item) for item in items]
+            if any(item is NOT_CONSTANT for item in inner):
+                return NOT_CONSTANT
+            return tuple(inner) if kind == "tuple" else inner
+        case _:
+            return NOT_CONSTANT
+
+
+_PLAIN = "pass it as a plain Python number, or write it in the source"
+
+
+def needs(site: Site, what: str, value: Value, fix: str = _PLAIN) -> Exception:
+    """Return CdTypeError CD0443: an argument has to be known while compiling."""
+    return error(
+        "CD0443", CdTypeError,
+        f"{what} has to be known while compiling, and is {describe(value)}", site.span,
+        helps=(fix,),
+    )  # fmt: skip
+
+
+def static_int(site: Site, value: Value, what: str) -> int:
+    """Return an integer that is known while compiling; asks for another elaboration if that helps.
+
+    CdTypeError CD0443 where it is no such integer.
+    """
+    found = constant(value)
+    if isinstance(found, int | np.integer) and not isinstance(found, bool):
+        return int(found)
+    at = position_of(value)
+    if at is not None:
+        if at.constant is not None:
+            return at.constant
+        site.ctx.require_static(at)
+    if found is not NOT_CONSTANT:
+        text = f"{what} has to be an integer, and is {describe(value)}"
+        raise error("CD0444", CdTypeError, text, site.span, helps=("write a whole number: `0`",))
+    raise needs(site, what, value)
+
+
+def static_bool(site: Site, value: Value, what: str) -> bool:
+    """Return a flag that is known while compiling, an integer parameter too.
+
+    CdTypeError CD0443 where it is not.
+    """
+    found = constant(value)
+    if found is NOT_CONSTANT:
+        if (at := position_of(value)) is not None:
+            site.ctx.require_static(at)
+        raise needs(site, what, value)
+    return bool(found)
+
+
+def static_number(site: Site, value: Value, what: str) -> float:
+    """Return a real number that is known while compiling. CdTypeError CD0443 where it is not."""
+    found = constant(value)
+    if isinstance(found, int | float | np.integer | np.floating):
+        return float(found)
+    return float(static_int(site, value, what))
+
+
+def position_of(value: Value) -> Affine | None:
+    """Return the index expression of an integer value, None where it is not one."""
+    match value:
+        case Static(int() | np.integer() as number) if not isinstance(number, bool):
+            return const(int(number))
+        case Scalar(Position(index), _):
+            return index
+        case Array(_, (), Position(index), _):
+            return index
+        case _:
+            return None
+
+
+def extent_of(site: Site, value: Value, what: str) -> Affine:
+    """Return a size: a number, or an expression of loop variables and integers read once.
+
+    Sizes that use an integer parameter make it static. CdTypeError CD0444 where it is no integer,
+    CdValueError CD0445 where it is negative.
+    """
+    at = position_of(value)
+    if at is None:
+        at = _read_once(site, value, what)
+    site.ctx.prefer_static(at)
+    if at.constant is not None and at.constant < 0:
+        raise error("CD0445", CdValueError, f"{what} is negative: {at.constant}", site.span)
+    if not site.ctx.known.nonnegative(at):
+        fault = Fault("CD0445", "CdValueError", f"{what} is negative: {{0}}", WAYS_OUT["CD0445"])
+        test = compare("le", const(0), at)
+        site.ctx.check(test, fault, (Position(at),), site.span, Domain())
+    return at
+
+
+def _read_once(site: Site, value: Value, what: str) -> Affine:
+    scalar = as_scalar(value, site.span, what)
+    if scalar.kind.dtype.kind not in "iu":
+        raise error(
+            "CD0444", CdTypeError, f"{what} has to be an integer, and is {describe(value)}",
+            site.span, helps=("convert it: `int(...)`",),
+        )  # fmt: skip
+    require_known(site.ctx, scalar.expr)  # a size of each iteration
+    return var(site.ctx.let("n", cast(scalar.expr, dtypes.int64), site.span))
+
+
+def index_in(site: Site, value: Value, what: str) -> Affine:
+    """Return an integer as an index expression, a data-dependent one read once."""
+    at = position_of(value)
+    return _read_once(site, value, what) if at is None else at
+
+
+def items_of(value: Value) -> tuple[Value, ...] | None:
+    """Return the items of a tuple or list, None for anything else."""
+    match value:
+        case Group(items, _):
+            return items
+        case Static(tuple() | list() as inner):
+            return tuple(Static(item) for item in inner)
+        case _:
+            return None
+
+
+def static_shape(site: Site, value: Value) -> tuple[Affine, ...]:
+    """Return a shape given as an integer, tuple or list; see `extent_of`."""
+    items = items_of(value)
+    if items is None:
+        items = (value,)
+    return tuple(extent_of(site, item, "a size") for item in items)
+
+
+def axis_of(site: Site, value: Value, rank: int) -> int:
+    """Return an axis counted from the front. CdIndexError CD0446 where there is no such axis."""
+    axis = static_int(site, value, "an axis")
+    if not -rank <= axis < rank:
+        raise error(
+            "CD0446", CdIndexError,
+            f"axis {axis} is out of bounds for an array of rank {rank}",
+            site.span,
+        )  # fmt: skip
+    return axis % rank
+
+
+def axes_of(site: Site, value: Value, rank: int) -> tuple[int, ...]:
+    """Return the axes named by None (all), an integer or a tuple, in order."""
+    if is_none(value):
+        return tuple(range(rank))
+    items = items_of(value)
+    found = [axis_of(site, item, rank) for item in (items if items is not None else (value,))]
+    if len(set(found)) < len(found):
+        raise error("CD0446", CdIndexError, "an axis is given twice", site.span)
+    return tuple(sorted(found))
+
+
+_BUILTIN = {
+    bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128,
+}  # fmt: skip
+
+
+def dtype_object(value: object) -> DType | None:
+    """Return the element type that an object names (`np.float32`, `"f4"`, `float`), else None."""
+    match value:
+        case DType():
+            return value
+        case Word(name) if name in dtypes.BY_SHORT:
+            return dtypes.BY_SHORT[name]
+        case str(name):  # as NumPy reads it: "i8" has eight bytes, the name i8 eight bits
+            return dtypes.from_numpy(name) if _is_known(name) else dtypes.BY_SHORT.get(name)
+        case np.dtype():
+            return dtypes.from_numpy(value)
+        case type() if value in _BUILTIN:
+            return _BUILTIN[value]
+        case type() if issubclass(value, np.generic):
+            return dtypes.from_numpy(value)
+        case _:
+            return None
+
+
+def _is_known(name: str) -> bool:
+    """Whether NumPy has an element type of that name."""
+    try:
+        np.dtype(name)
+    except (TypeError, SyntaxError):  # it reads "3,i4" as a structure
+        return False
+    return True
+
+
+def dtype_of(site: Site, value: Value) -> DType | None:
+    """Return the element type given as `dtype=`, None for None. CdTypeError CD0447."""
+    if is_none(value):
+        return None
+    found = dtype_object(value.value) if isinstance(value, Static) else None
+    if found is None:
+        raise error("CD0447", CdTypeError, f"{describe(value)} is not an element type", site.span)
+    return found
+
+
+def array_of(site: Site, value: Value) -> Array:
+    """Return a value as an array; see `arrays.as_array`. Constant sequences are stacked."""
+    items = items_of(value)
+    if isinstance(value, Static) and items is not None:
+        value = Group(items, "list")
+    return as_array(site.ctx, value, site.span)
+
+
+def text_of(site: Site, value: Value, what: str, allowed: Sequence[str]) -> str:
+    """Return a string argument that is one of those allowed. CdValueError CD0448."""
+    found = constant(value)
+    if not isinstance(found, str) or found not in allowed:
+        raise error(
+            "CD0448", CdValueError, f"{what} has to be one of {', '.join(map(repr, allowed))}",
+            site.span,
+        )  # fmt: skip
+    return found

@@ -1,0 +1,44 @@
+"""Selections under boolean masks: whether two of them are of the same elements."""
+
+from __future__ import annotations
+
+from ...base.diagnostic import Span
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Apply, Domain, Position
+from ...lowering.ir.indexing import var
+from ...lowering.ir.ops import OPS
+from .builder import Context
+from .fix_hints import WAYS_OUT
+from .values import Masked
+
+
+def of_same_elements(ctx: Context, one: Masked, other: Masked, span: Span) -> bool:
+    """Whether two selections are of the same elements.
+
+    Where a name was bound to one of them its mask is a copy of what the mask was then. That the
+    other mask is still equal to it is checked in the run: CdTypeError CD0403.
+    """
+    left, right = one.mask, other.mask
+    if left.rank != right.rank:
+        return False
+    pairs = list(zip(left.shape, right.shape, strict=True))
+    if any(ctx.known.differ(mine, theirs) for mine, theirs in pairs):
+        return False
+    theirs = right.at(tuple(var(axis) for axis in left.axes))
+    if left.shape == right.shape and left.body == theirs:
+        return True
+    if not (one.held or other.held):
+        return False
+    for axis, (size, wanted) in enumerate(pairs):
+        what = f"two masks do not have one size along axis {axis}"
+        ctx.equal_extents(size, wanted, what, span)
+    numbers = ", ".join(f"{{{n}}}" for n in range(left.rank))
+    fault = Fault(
+        "CD0403", "CdTypeError", "selections meet whose masks differ, first at position "
+        f"{numbers if left.rank == 1 else f'({numbers})'}", WAYS_OUT["two masks"],
+    )  # fmt: skip
+    equal = Apply(OPS["eq"], (left.body, theirs), dtypes.bool_)
+    at = tuple(Position(var(axis)) for axis in left.axes)
+    ctx.check(equal, fault, at, span, Domain(left.ranges))
+    return True

@@ -1,0 +1,333 @@
+"""What is known of integers, and proofs from it: `e >= 0` for affine `e`, or a counterexample.
+
+`Known` holds, for each symbol, its inclusive bounds (which may use symbols bound further out) and
+affine facts from enclosing tests. A lower bound is found by replacing the innermost symbols with
+the bound that makes the expression smallest: exact for affine bounds of nested loops.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from typing import assert_never
+
+from ...base.dataclass import dataclass
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, walk
+from ...lowering.ir.indexing import (
+    Affine,
+    Quasi,
+    Range,
+    Symbol,
+    const,
+    floordiv,
+    mod,
+    multiply,
+    substitute,
+    var,
+)
+from ...lowering.ir.indexing import maximum as index_max
+from ...lowering.ir.indexing import minimum as index_min
+from ...lowering.ir.ops import Op
+
+_FUEL = 200
+"""Replacements tried in one proof; beyond it the answer is `not proven`, which is safe."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Bounds of symbols (inclusive, None where open) and expressions known to be >= 0."""
+
+    bounds: Mapping[Symbol, tuple[Affine | None, Affine | None]] = field(default_factory=dict)
+    facts: tuple[Affine, ...] = ()
+    proven: dict[Affine, bool] = field(default_factory=dict, compare=False, repr=False)
+    """Whether each expression asked about is proven to be >= 0: most are asked about often."""
+
+    def with_ranges(self, ranges: Iterable[Range]) -> Known:
+        """Return this knowledge and that each range's symbol lies in it."""
+        added = {r.symbol: (r.lo, r.hi - 1) for r in ranges}
+        return Known({**self.bounds, **added}, self.facts)
+
+    def with_bounds(self, symbol: Symbol, lo: Affine | None, hi: Affine | None) -> Known:
+        """Return this knowledge and the inclusive bounds of one more symbol."""
+        return Known({**self.bounds, symbol: (lo, hi)}, self.facts)
+
+    def with_facts(self, *facts: Affine) -> Known:
+        """Return this knowledge and that each given expression is >= 0."""
+        return Known(self.bounds, self.facts + facts)
+
+    def assuming(self, test: Expr) -> Known:
+        """Return this knowledge and what a test says of integers, where it holds."""
+        facts = list(facts_of(test))
+        for part in _unequal(test):
+            for gap in (part, -part):
+                if self.nonnegative(gap):
+                    facts.append(gap - 1)
+        return self.with_facts(*facts)
+
+    def nonnegative(self, e: Affine) -> bool:
+        """Whether `e >= 0` is proven."""
+        found = self.proven.get(e)
+        if found is None:
+            found = self.proven[e] = self._is_nonnegative(e)
+        return found
+
+    def _is_nonnegative(self, e: Affine) -> bool:
+        if self._at_least(e, 0):
+            return True
+        if any(self._at_least(e - fact, 0) for fact in self.facts):
+            return True
+        pairs = ((f, g) for n, f in enumerate(self.facts) for g in self.facts[n + 1 :])
+        return any(self._at_least(e - f - g, 0) for f, g in pairs)
+
+    def less(self, left: Affine, right: Affine) -> bool:
+        """Whether `left < right` is proven."""
+        return self.nonnegative(right - left - 1)
+
+    def equal(self, left: Affine, right: Affine) -> bool:
+        """Whether both are proven equal."""
+        if left == right:
+            return True
+        return self.nonnegative(left - right) and self.nonnegative(right - left)
+
+    def differ(self, left: Affine, right: Affine) -> bool:
+        """Whether both are proven different."""
+        if not (left - right).terms:
+            return left != right
+        # facts of code that never runs prove anything, both of these too
+        return self.less(left, right) != self.less(right, left)
+
+    def minimum(self, left: Affine, right: Affine) -> Affine:
+        """Return min(left, right), the one that is proven smaller where there is one."""
+        if self.nonnegative(right - left):
+            return left
+        return right if self.nonnegative(left - right) else index_min(left, right)
+
+    def maximum(self, left: Affine, right: Affine) -> Affine:
+        """Return max(left, right), the one that is proven larger where there is one."""
+        if self.nonnegative(left - right):
+            return left
+        return right if self.nonnegative(right - left) else index_max(left, right)
+
+    def _at_least(self, e: Affine, bound: int) -> bool:
+        found = _lower(e, self, [_FUEL])
+        return found is not None and found >= bound
+
+
+def facts_of(test: Expr) -> tuple[Affine, ...]:
+    """Return affine expressions that are >= 0 wherever the test holds (those that can be seen)."""
+    match test:
+        case Apply(Op(name="and"), (left, right), _):
+            return facts_of(left) + facts_of(right)
+        case Select(first, second, Const(False, _)):
+            return facts_of(first) + facts_of(second)
+        case Apply(op, (Position(left), Position(right)), _):
+            gap = right - left
+            match op.name:
+                case "lt":
+                    return (gap - 1,)
+                case "le":
+                    return (gap,)
+                case "gt":
+                    return (-gap - 1,)
+                case "ge":
+                    return (-gap,)
+                case "eq":
+                    return (gap, -gap)
+                case _:
+                    return ()
+        case _:
+            return ()
+
+
+def _unequal(test: Expr) -> list[Affine]:
+    """Return the differences that a test says are not zero."""
+    match test:
+        case Apply(Op(name="and"), (left, right), _) | Select(left, right, Const(False, _)):
+            return _unequal(left) + _unequal(right)
+        case Apply(Op(name="ne"), (Position(left), Position(right)), _):
+            return [left - right]
+        case _:
+            return []
+
+
+def factors(e: Affine) -> Iterator[Affine]:
+    """Yield both sides of each product of unknowns in an expression: `n` and `i` of `n*i + 1`."""
+    for atom, _ in e.terms:
+        if isinstance(atom, Quasi) and atom.op == "mul":
+            yield from (atom.left, atom.right)
+
+
+def says_of_indices(test: Expr) -> bool:
+    """Whether a test compares index expressions anywhere, so that it may exclude points."""
+    return any(
+        isinstance(part, Apply) and all(isinstance(arg, Position) for arg in part.args)
+        for part in walk(test)
+    )
+
+
+def smallest(e: Affine, known: Known) -> int | None:
+    """Return the greatest proven lower bound of an expression, None where there is none."""
+    return _lower(e, known, [_FUEL])
+
+
+def largest(e: Affine, known: Known) -> int | None:
+    """Return the least proven upper bound of an expression as a number, None if there is none."""
+    found = _lower(-e, known, [_FUEL])
+    return None if found is None else -found
+
+
+def extreme(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> Affine:
+    """Return a bound of `e` without the symbols of `ranges`, which go innermost first.
+
+    Exact where bounds are affine; what is inside of a `min`, a quotient or the like is bounded by
+    the extremes of its parts, which `e` need not reach.
+    """
+    for r in reversed(ranges):
+        if r.symbol in e.symbols():
+            e = _bound(e, r, upwards)
+    return e
+
+
+def _bound(e: Affine, r: Range, upwards: bool) -> Affine:
+    """Return a bound of an expression over one range."""
+    total = const(e.offset)
+    for atom, factor in e.terms:
+        high = (factor > 0) == upwards
+        match atom:
+            case Quasi() if r.symbol in atom.left.symbols() | atom.right.symbols():
+                value = _bound_of_quasi(atom, r, high)
+            case Symbol() if atom == r.symbol:
+                value = r.hi - 1 if high else r.lo
+            case _:
+                value = Affine(((atom, 1),), 0)
+        total += value * factor
+    return total
+
+
+def _bound_of_quasi(quasi: Quasi, r: Range, upwards: bool) -> Affine:
+    (left, low), (right, least) = (
+        (_bound(side, r, upwards), _bound(side, r, not upwards))
+        for side in (quasi.left, quasi.right)
+    )
+    by, zero = quasi.right.constant, const(0)
+    pick = index_max if upwards else index_min
+    match quasi.op:
+        case "min":
+            return index_min(left, right)
+        case "max":
+            return index_max(left, right)
+        case "mul":
+            products = [multiply(one, other) for one in (left, low) for other in (right, least)]
+            return functools.reduce(pick, products)
+        case "floordiv" if by is not None:
+            return floordiv(left if by > 0 else low, quasi.right)
+        case "floordiv":  # a quotient is no further from zero than what is divided
+            return pick(pick(left, -low), zero)
+        case "mod" if by is not None:
+            ends = [floordiv(side, quasi.right).constant for side in (left, low)]
+            if by > 0 and ends[0] is not None and ends[0] == ends[1]:
+                return mod(left, quasi.right)  # it does not begin anew in between
+            return const(max(by - 1, 0) if upwards else min(by + 1, 0))
+        case "mod":
+            return pick(right - 1 if upwards else right + 1, zero)
+        case _:
+            assert_never(quasi.op)
+
+
+def corner(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> dict[Symbol, Affine]:
+    """Return the point of `ranges` (in order) at which an affine `e` is extreme."""
+    point: dict[Symbol, Affine] = {}
+    for r in reversed(ranges):
+        high = (e.coefficient(r.symbol) > 0) == upwards and e.coefficient(r.symbol) != 0
+        value = r.hi - 1 if high else r.lo
+        point[r.symbol] = value
+        e = substitute(e, {r.symbol: value})
+    for r in ranges:
+        point[r.symbol] = substitute(point[r.symbol], point)
+    return point
+
+
+def _lower(e: Affine, known: Known, fuel: list[int]) -> int | None:
+    """Return the greatest lower bound found for `e`; the fuel is shared by the whole search."""
+    if not e.terms:
+        return e.offset
+    if fuel[0] <= 0:
+        return None
+    fuel[0] -= 1
+    quasis = [(atom, factor) for atom, factor in e.terms if isinstance(atom, Quasi)]
+    for atom, factor in quasis:
+        most = _dealt_out(atom, known, fuel) if factor < 0 and atom.op == "mul" else None
+        if most is not None:
+            return _lower(e + (most - Affine(((atom, 1),), 0)) * factor, known, fuel)
+    if quasis:  # where one side is enough it is chosen last, for each side of the others
+        atom, factor = min(quasis, key=lambda one: _one_side_is_enough(*one))
+        rest = e - Affine(((atom, 1),), 0) * factor
+        return _lower_quasi(atom, factor, rest, known, fuel)
+    symbol = max(e.symbols(), key=lambda s: s.serial)
+    lo, hi = known.bounds.get(symbol, (None, None))
+    bound = lo if e.coefficient(symbol) > 0 else hi
+    if bound is None or symbol in bound.symbols():
+        return None
+    return _lower(e + (bound - var(symbol)) * e.coefficient(symbol), known, fuel)
+
+
+def _one_side_is_enough(quasi: Quasi, factor: int) -> bool:
+    """Whether a lower bound of either side is one of `factor * quasi`."""
+    return quasi.op in ("min", "max") and (quasi.op == "max") == (factor > 0)
+
+
+def _lower_quasi(
+    atom: Quasi, factor: int, rest: Affine, known: Known, fuel: list[int]
+) -> int | None:
+    """Return a lower bound of `factor * atom + rest`."""
+    left, right = atom.left, atom.right
+    match atom.op:
+        case "min" | "max":
+            sides = [_lower(side * factor + rest, known, fuel) for side in (left, right)]
+            found = [side for side in sides if side is not None]
+            if _one_side_is_enough(atom, factor):
+                return max(found, default=None)
+            return min(found) if len(found) == 2 else None
+        case "floordiv" if right.constant is not None and right.constant > 0:
+            by = right.constant
+            quotient = (left - (by - 1)) if factor > 0 else left
+            scaled = _lower(quotient * factor + rest * by, known, fuel)
+            return None if scaled is None else -((-scaled) // by)
+        case "mod" if right.constant is not None and right.constant > 0:
+            return _lower(rest + (0 if factor > 0 else factor * (right.constant - 1)), known, fuel)
+        case "mul":
+            least = _least_of_product(left, right, factor, known, fuel)
+            below = None if least is None else _lower(rest, known, fuel)
+            return None if below is None or least is None else below + least
+        case _:
+            return None
+
+
+def _least_of_product(
+    left: Affine, right: Affine, factor: int, known: Known, fuel: list[int]
+) -> int | None:
+    """Return a lower bound of `factor * left * right`."""
+    lows = [_lower(side, known, fuel) for side in (left, right)]
+    if lows[0] is None or lows[1] is None:
+        return None
+    if factor > 0 and min(lows[0], lows[1]) >= 0:  # neither needs to end anywhere
+        return factor * lows[0] * lows[1]
+    highs = [_lower(-side, known, fuel) for side in (left, right)]
+    if highs[0] is None or highs[1] is None:
+        return None
+    return min(a * b * factor for a in (lows[0], -highs[0]) for b in (lows[1], -highs[1]))
+
+
+def _dealt_out(product: Quasi, known: Known, fuel: list[int]) -> Affine | None:
+    """Return the most that `d * j` is where `j` is at most `e // d + c` and `d` is positive, which
+    is `e + c * d`; None for other products."""
+    for by, side in ((product.left, product.right), (product.right, product.left)):
+        _, most = known.bounds.get(side.symbol, (None, None)) if side.symbol else (None, None)
+        match most:
+            case Affine(((Quasi("floordiv", whole, right), 1),), more) if right == by:
+                least = _lower(by, known, fuel)
+                return None if least is None or least < 1 else whole + by * more
+            case _:
+                pass
+    return None

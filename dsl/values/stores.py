@@ -1,0 +1,216 @@
+"""Assignment into places: NumPy's broadcasting and casting, operators, masks."""
+
+from __future__ import annotations
+
+from ...base.diagnostic import CdShapeError, CdTypeError, CdValueError, Span
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Read
+from ...lowering.ir.indexing import Affine, const, var
+from ...lowering.ir.ops import OPS, Op
+from .arrays import as_array, describe
+from .broadcasting import broadcast_to, shape_text
+from .builder import Context, error
+from .masks import of_same_elements
+from .types import SIGNS, Kind, admit, cast, join, same_kind
+from .values import Array, Masked, Scalar, Static, Value
+
+_BITS = ("shl", "shr", "bitand", "bitor", "bitxor")
+"""Operators that floats do not have."""
+
+
+def assign(
+    ctx: Context, target: Array | Masked, value: Value, span: Span, op: Op | None = None
+) -> None:
+    """Emit `target = value`, or `target op= value`, over the whole target.
+
+    CdTypeError CD0405 where the value's type cannot be stored, CdValueError CD0451 where the target
+    cannot be written, CdShapeError where shapes do not broadcast.
+    """
+    if isinstance(target, Masked):
+        place, mask = target.array, target.mask
+        if isinstance(value, Masked):
+            if not of_same_elements(ctx, value, target, span):
+                raise error(
+                    "CD0403", CdTypeError, "both sides have to be selected by the same mask", span,
+                    helps=("name the mask, and use that name on both sides",),
+                )  # fmt: skip
+            value = value.array
+        elif as_array(ctx, value, span).rank:
+            raise error(
+                "CD0403", CdTypeError,
+                "a masked target takes a number, or a selection under the same mask", span,
+                helps=("write `x[mask] = y[mask]`, or `x[...] = np.where(mask, y, x)`",),
+            )  # fmt: skip
+        where: Expr | None = mask.body
+    else:
+        place, where = target, None
+    read = writable(place, span)
+    if op is not None and any(isinstance(i, Dynamic) for i in read.index) and not distinct(place):
+        raise error(
+            "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
+            helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
+        )  # fmt: skip
+    spread = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
+    element = spread.at(tuple(var(axis) for axis in place.axes))
+    store_element(ctx, place, (element, spread.kind), span, op, where, value)
+
+
+def writable(place: Array, span: Span) -> Read:
+    """Return the elements that a write of the place goes to.
+
+    CdValueError CD0462 where it is a copy or a view that is only read, CD0451 for new values.
+    """
+    read = place.base
+    if place.sealed:
+        raise error(
+            "CD0462", CdValueError, f"this {place.sealed}; writing it would not write the original",
+            span, helps=("take a copy to write on: `.copy()`", "or write the original array"),
+        )  # fmt: skip
+    if place.listed and read is None:
+        raise error(
+            "CD0707", CdTypeError, "a list cannot be written in place", span,
+            helps=("pass an array: `np.array([1.0, 2.0])`",),
+        )  # fmt: skip
+    if read is None:
+        raise error(
+            "CD0451", CdValueError, "this is a new value, not a place that can be assigned to", span
+        )
+    return read
+
+
+def assign_product(ctx: Context, place: Array, value: Value, product: Array, span: Span) -> None:
+    """Emit `place @= value`, whose product has to have the shape of the place as it is.
+
+    Axes of size 1 are not stretched over the place, as NumPy does not. CdShapeError CD0302.
+    """
+    found, wanted = product.shape, place.shape
+    extra = len(found) - len(wanted)
+    fits = as_array(ctx, value, span).rank > 1 and extra >= 0
+    fits = fits and all(size.constant == 1 for size in found[:extra])
+    pairs = list(zip(found[extra:], wanted, strict=True)) if fits else []
+    if not fits or any(ctx.known.differ(own, other) for own, other in pairs):
+        raise error(
+            "CD0302", CdShapeError, f"the product has shape {shape_text(found)}, and cannot be "
+            f"stored by `@=` in an array of shape {shape_text(wanted)}", span,
+            label=f"{describe(place)} @= {describe(value)}",
+            helps=("to keep the product as a new array: `z = x @ y`",),
+        )  # fmt: skip
+    for own, other in pairs:
+        ctx.equal_extents(own, other, "the product does not have the shape of the target", span)
+    inner = tuple(const(0) for _ in found[:extra])
+    axes = ctx.axes(len(wanted))
+    body = product.at((*inner, *map(var, axes)))
+    assign(ctx, place, Array(axes, wanted, body, product.kind, copied=True), span)
+
+
+def distinct(place: Array) -> bool:
+    """Whether each element of a gathered place is another one, whatever the positions hold.
+
+    `x[np.arange(n), idx]` is: its first index alone tells the elements apart.
+    """
+    read = place.base
+    assert read is not None
+    told = [i.symbols() for i in read.index if isinstance(i, Affine)]
+    return all(
+        extent.constant == 1 or frozenset({axis}) in map(frozenset, told)
+        for axis, extent in zip(place.axes, place.shape, strict=True)
+    )
+
+
+def store_element(
+    ctx: Context,
+    place: Array,
+    pair: tuple[Expr, Kind],
+    span: Span,
+    op: Op | None,
+    where: Expr | None,
+    shown: Value,
+) -> None:
+    """Emit the store of one typed element expression over the axes of a place."""
+    expr, kind = pair
+    dtype = place.kind.dtype
+    if op is not None:
+        computed = operated(op, place.kind, kind, span)
+        if computed.dtype.compute is dtype:
+            if place.part is None:
+                ctx.store(place, cast(expr, dtype), span, logical(op, dtype.kind), where)
+                return
+        expr, kind = _combined(op, place, expr, computed), computed
+    require_storable(kind, dtype, shown, span)
+    if place.part is None:
+        ctx.store(place, cast(expr, dtype), span, None, where)
+        return
+    read, number = with_part(place, cast(expr, dtype))
+    whole = Array(place.axes, place.shape, read, Kind(number.dtype))
+    ctx.store(whole, number, span, None, where)
+
+
+def part_updated(place: Array, value: Scalar, op: Op | None, span: Span) -> Expr:
+    """Return the complex number that `place op= value` stores, for one part of the place."""
+    expr, kind = value.expr, value.kind
+    if op is not None:
+        computed = operated(op, place.kind, kind, span)
+        expr, kind = _combined(op, place, expr, computed), computed
+    require_storable(kind, place.kind.dtype, value, span)
+    return with_part(place, cast(expr, place.kind.dtype))[1]
+
+
+def with_part(place: Array, value: Expr) -> tuple[Read, Expr]:
+    """Return the element that a part of complex numbers is written to, and its new number."""
+    assert place.part is not None, "a part of complex numbers"
+    name, read = place.part
+    other = Apply(OPS["imag" if name == "real" else "real"], (read,), value.dtype)
+    parts = (value, other) if name == "real" else (other, value)
+    return read, Apply(OPS["complex"], parts, read.dtype)
+
+
+def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
+    """Return the kind in which `target op= value` is computed; it must be storable in the target.
+
+    CdTypeError CD0404 where the operation has no meaning, CD0405 where the result cannot go back.
+    """
+    try:
+        kind = admit(logical(op, target.dtype.kind), join(target, value))
+    except TypeError as problem:
+        helps = ("convert to integers first: `x.astype(np.int64)`",) if op.name in _BITS else ()
+        raise error("CD0404", CdTypeError, str(problem), span, helps=helps) from None
+    if not same_kind(kind, target.dtype):
+        name = f"np.{kind.dtype}"
+        way = f"make it `{name}` before: an array by `.astype({name})`, a number by `{name}(...)`"
+        raise error(
+            "CD0405",
+            CdTypeError,
+            f"`{SIGNS.get(op.name, op.name)}` of {target} and {value} gives {kind}, which "
+            f"cannot be stored in {target}",
+            span,
+            helps=(way,),
+        )
+    return kind
+
+
+def logical(op: Op, kind: str) -> Op:
+    """Return what an operator means on bools: `+` is or, `*` is and, as in NumPy."""
+    names = {"add": "or", "mul": "and"}
+    return OPS[names[op.name]] if kind == "b" and op.name in names else op
+
+
+def require_storable(kind: Kind, dtype: DType, shown: Value, span: Span) -> None:
+    """Refuse (CdTypeError CD0405) a store that loses more than NumPy's `same_kind` permits."""
+    if same_kind(kind, dtype):
+        return
+    if isinstance(shown, Static) and isinstance(shown.value, float) and shown.value.is_integer():
+        fix = f"write `{int(shown.value)}`"
+    else:
+        name = "bool" if dtype.kind == "b" else f"np.{dtype}"
+        array = isinstance(shown, Array) and shown.rank > 0
+        fix = f"convert it: `.astype({name})`" if array else f"convert it: `{name}(...)`"
+    raise error(
+        "CD0405", CdTypeError, f"{kind} values cannot be stored in {dtype} without a cast", span,
+        label=f"this is {describe(shown)}", helps=(fix,),
+    )  # fmt: skip
+
+
+def _combined(op: Op, place: Array, expr: Expr, kind: Kind) -> Expr:
+    dtype = kind.dtype.compute
+    result = Apply(op, (cast(place.body, dtype), cast(expr, dtype)), dtype)
+    return Cast(result, place.kind.dtype)

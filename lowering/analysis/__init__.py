@@ -1,0 +1,1 @@
+"""Analyses: values about programs, which change nothing."""

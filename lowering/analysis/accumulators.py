@@ -1,0 +1,186 @@
+"""Accumulators of loops whose iterations are otherwise independent, and how they are combined.
+
+>>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100]")
+>>> [one.op.name for one in sums(program.kernels[0].body[-1], frozenset(), facts_of(program))]
+['add']
+>>> from plusequals.lowering.ir import dtypes
+>>> from plusequals.lowering.ir.ops import OPS
+>>> neutral(OPS["add"], dtypes.float32), neutral(OPS["max"], dtypes.int8)
+(Const(value=-0.0, dtype=float32), Const(value=-128, dtype=int8))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...base.dataclass import dataclass
+from ..ir.assignments import Access, Pair
+from ..ir.bounds import Bounds
+from ..ir.dtypes import DType
+from ..ir.expressions import Const, Dynamic, Index
+from ..ir.indexing import Affine, Symbol
+from ..ir.loops import For, If, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.ops import Op, neutral_of
+from ..ir.walk import binds, statements
+from .accesses import Accesses, accesses
+from .parallel_band import Facts, nest_of, rounds_of
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Where a loop accumulates: always this element, by this operation."""
+
+    access: Access
+    op: Op
+    pair: Pair | None
+
+    @property
+    def dtype(self) -> DType:
+        """The type of what is accumulated."""
+        return self.access.node.dtype
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """The places that it writes."""
+        return (self.access,) if self.pair is None else (self.access, self.pair.access)
+
+
+def sums(loop: For, own: frozenset[int], facts: Facts) -> tuple[Sum, ...]:
+    """Return the accumulators of a loop whose rounds are independent but for those; none else.
+
+    `own` are the temporaries of which each round has its own.
+    """
+    inside = statements(_tuple(loop))
+    bound = {symbol for stmt in inside for symbol in binds(stmt)}
+    updates = [stmt for stmt in inside if isinstance(stmt, Update)]
+    found: dict[int, Sum] = {}
+    for stmt in updates:
+        one = Sum(stmt.access, stmt.op, stmt.pair)
+        places = [i for access in one.accesses for i in access.index]
+        if stmt.access.node.id not in own and all(_is_fixed(i, bound) for i in places):
+            found.setdefault(stmt.access.node.id, one)
+    sites = accesses((loop,))
+    letters = frozenset(one.symbol for one in nest_of(loop)[0])
+    for one in found.values():
+        counted = all(is_counted(s, letters) for s in updates if s.access.node == one.access.node)
+        apart = is_apart(one.op, one.dtype, facts.exact or not counted)
+        if not apart or not _is_only_updated(one, updates, sites):
+            return ()
+        if one.pair is not None and not _ascends(loop, updates):
+            return ()
+    taken = frozenset(access.node.id for one in found.values() for access in one.accesses)
+    return tuple(found.values()) if found and facts.is_free(loop, own | taken) else ()
+
+
+def is_apart(op: Op, dtype: DType, exact: bool) -> bool:
+    """Whether a sum may be taken apart: floats only where its order is left open."""
+    if op.name in ("argmin", "argmax"):
+        return True
+    rounds = dtype.kind in "fc" and op.name not in ("max", "min")
+    return op.side == "both" and op.neutral is not None and not (exact and rounds)
+
+
+def is_counted(update: Update, letters: frozenset[Symbol]) -> bool:
+    """Whether rounds over these only count the terms of a sum; those that were written do more."""
+    return letters <= {symbol for at in update.over for symbol in at.symbols()}
+
+
+def _is_fixed(index: Index, bound: set[Symbol]) -> bool:
+    return not isinstance(index, Dynamic) and not index.symbols() & bound
+
+
+def _is_only_updated(one: Sum, updates: Sequence[Update], sites: Accesses) -> bool:
+    """Whether a loop uses an accumulator in no other way than that."""
+    for access in one.accesses:
+        for site in sites.of(access.node):
+            if site.kind != "update" or site.index != access.index:
+                return False
+    theirs = [stmt for stmt in updates if stmt.access.node == one.access.node]
+    return all(
+        stmt.op == one.op
+        and (stmt.pair is None) == (one.pair is None)
+        and (stmt.pair is None or one.pair is None or stmt.pair.access == one.pair.access)
+        for stmt in theirs
+    )
+
+
+def _ascends(loop: For, updates: Sequence[Update]) -> bool:
+    """Whether positions grow in the order of the program, so that the least is the first found."""
+    loops, body = nest_of(loop)
+    pairs = [(stmt, stmt.pair) for stmt in updates if stmt.pair is not None]
+    once = {id(stmt) for stmt in _straight(body)}
+    if len({pair.access for _, pair in pairs}) < len(pairs) or any(
+        id(stmt) not in once for stmt, _ in pairs
+    ):
+        return False
+    known, counts = Bounds(), list[int | None]()
+    for one in loops:
+        counts.append(known.most(rounds_of(one)))
+        known = known.inside(one)
+    bound = {symbol for stmt in statements(body) for symbol in binds(stmt)}
+    sized = list(zip(loops, counts, strict=True))
+    return all(_grows(pair.position, sized, bound) for _, pair in pairs)
+
+
+def _grows(position: Affine, loops: Sequence[tuple[For, int | None]], bound: set[Symbol]) -> bool:
+    """Whether a position grows from round to round of loops, of which each has at most so many;
+    nothing that is `bound` in them counts."""
+    below = 0
+    for one, count in reversed(loops):
+        step = position.coefficient(one.symbol) * one.step
+        if step <= below or (count is None and one is not loops[0][0]):
+            return False
+        below += step * max((count or 1) - 1, 0)
+    return not (position.symbols() - {one.symbol for one, _ in loops}) & bound
+
+
+def _straight(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """Return the statements that run at most once in each round."""
+    out = [*body]
+    for stmt in body:
+        if isinstance(stmt, If):
+            out += _straight(stmt.then) + _straight(stmt.other)
+    return out
+
+
+def neutral(op: Op, dtype: DType) -> Const:
+    """Return what changes nothing that it is added to, not even the sign of a zero."""
+    if op.name == "add" and dtype.kind == "f":
+        return Const(-0.0, dtype)
+    if op.name == "add" and dtype.kind == "c":
+        return Const(complex(-0.0, -0.0), dtype)
+    return Const(neutral_of(op, dtype.kind, dtype.bits), dtype)
+
+
+def zero_of(dtype: DType) -> bool | int | float:
+    """Return the zero of a type."""
+    return False if dtype.kind == "b" else 0 if dtype.kind in "iu" else 0.0
+
+
+def _tuple(loop: For) -> tuple[Stmt, ...]:
+    return (loop,)
+
+
+def accumulates(loop: For, node: Node) -> Op | None:
+    """Return by what a loop accumulates into an array, None where the order matters."""
+    ops = {
+        stmt.op if isinstance(stmt, Update) else None for stmt in statements(loop.body)
+        if isinstance(stmt, Store | Update) and stmt.access.node == node
+    }  # fmt: skip
+    op = ops.pop() if len(ops) == 1 else None
+    return op if op is not None and is_apart(op, node.dtype, exact=True) else None
+
+
+def only_written(loop: For, own: frozenset[int]) -> list[Node]:
+    """Return the arrays that a loop writes and does not read; none where it reads one of them."""
+    found: list[Node] = []
+    for sites in accesses((loop,)).sites.values():
+        node = sites[0].node
+        if node.id in own or not any(site.writes for site in sites):
+            continue
+        if not node.rank or any(site.kind == "read" or site.index is None for site in sites):
+            return []
+        found.append(node)
+    paired = any(isinstance(s, Update) and s.pair is not None for s in statements(loop.body))
+    return [] if paired else found

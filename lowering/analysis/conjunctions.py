@@ -1,0 +1,41 @@
+"""Tests that hold where all of several tests do, and branches that ask one after the other.
+
+    if a and b: body    becomes    if a: if b: body
+
+>>> from plusequals.lowering.ir.expressions import Const
+>>> from plusequals.lowering.ir import dtypes
+>>> a, b = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
+>>> len(parts_of(Select(a, b, FALSE)))
+2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from ..ir import dtypes
+from ..ir.algebra import FALSE
+from ..ir.expressions import Apply, Expr, Select
+from .guarded_reads import negated
+
+
+def parts_of(test: Expr) -> tuple[Expr, ...]:
+    """Return the tests that all have to hold for one to hold, in the order in which they are
+    asked."""
+    match test:
+        case Select(first, second, no) if no == FALSE:
+            return (*parts_of(first), *parts_of(second))
+        case Select(first, no, second) if no == FALSE:
+            return (negated(first), *parts_of(second))
+        case Apply(op, (first, second), dtype) if op.name in ("and", "bitand") and (
+            dtype is dtypes.bool_
+        ):
+            return (*parts_of(first), *parts_of(second))
+        case _:
+            return (test,)
+
+
+def every(tests: Sequence[Expr]) -> Expr:
+    """Return whether tests hold, none of which is asked where one before it does not hold."""
+    return reduce(lambda last, first: Select(first, last, FALSE), tests[-2::-1], tests[-1])

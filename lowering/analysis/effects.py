@@ -1,0 +1,120 @@
+"""What a statement touches: what the passes ask again and again.
+
+A summary counts everything inside of a statement. It is found from the summaries of the statements
+inside, and kept with the statement, so that a whole program takes one walk, however deep its loops
+are, and the next pass looks only at what has changed.
+
+>>> from plusequals.lowering.ir import dtypes, expressions, loops, node
+>>> from plusequals.lowering.ir.assignments import Access
+>>> x, y = (node.Node(n, "xy"[n], (), dtypes.float32) for n in (0, 1))
+>>> store = loops.Store(Access(y, ()), expressions.Read(x, ()))
+>>> found = summary(store)
+>>> sorted(found.reads), sorted(found.writes), [kind.__name__ for kind in found.kinds]
+([0], [1], ['Store'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..ir.assignments import Alloc
+from ..ir.indexing import Symbol
+from ..ir.loops import Program, Stmt
+from ..ir.memo import keep
+from ..ir.walk import binds, bodies, own, statements
+
+
+class Summary(NamedTuple):
+    """What a statement touches and binds, with all that is inside of it."""
+
+    reads: frozenset[int]
+    """Targets that take part are read."""
+    writes: frozenset[int]
+    """Written, given storage or permuted."""
+    kinds: frozenset[type]
+    bound: frozenset[Symbol]
+    """What the loops in it run, and what else is bound."""
+
+    @property
+    def touches(self) -> frozenset[int]:
+        """The ids of the nodes that are read or written."""
+        return self.reads | self.writes
+
+
+def summary(stmt: Stmt) -> Summary:
+    """Return the summary of one statement."""
+    try:
+        known: Summary = stmt.summary
+    except AttributeError:
+        known = keep(stmt, "summary", _summary(stmt))
+    return known
+
+
+def _summary(stmt: Stmt) -> Summary:
+    mine = own(stmt)
+    written = {node.id for node in mine.writes}
+    read = {node.id for node in mine.reads}
+    kinds: set[type] = {type(stmt)}
+    bound = set(binds(stmt))
+    for body in bodies(stmt):
+        for one in body:
+            inner = summary(one)
+            read |= inner.reads
+            written |= inner.writes
+            kinds |= inner.kinds
+            bound |= inner.bound
+    return Summary(frozenset(read), frozenset(written), frozenset(kinds), frozenset(bound))
+
+
+def both(stmt: Stmt, first: Stmt, second: Stmt) -> Summary:
+    """Return the summary of a statement that does what two statements of its kind do."""
+    one, other = summary(first), summary(second)
+    joined = Summary(
+        one.reads | other.reads, one.writes | other.writes, one.kinds | other.kinds,
+        one.bound | other.bound,
+    )  # fmt: skip
+    return keep(stmt, "summary", joined)
+
+
+def bound_in(body: Iterable[Stmt]) -> frozenset[Symbol]:
+    """Return the symbols that some statements bind."""
+    return frozenset[Symbol]().union(*(summary(stmt).bound for stmt in body))
+
+
+def sizes_use(body: Iterable[Stmt], symbols: frozenset[Symbol]) -> bool:
+    """Whether some statements make an array whose size uses one of these symbols.
+
+    Sizes belong to arrays, not to statements: nothing can stand for such a symbol there.
+    """
+    return any(
+        isinstance(stmt, Alloc) and any(symbols & extent.symbols() for extent in stmt.node.shape)
+        for outer in body if Alloc in summary(outer).kinds
+        for stmt in statements((outer,))
+    )  # fmt: skip
+
+
+def changed_where(
+    nodes: Collection[int], body: tuple[Stmt, ...],
+    change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]],
+) -> tuple[Stmt, ...]:  # fmt: skip
+    """Return a list in which the statements that touch any of these nodes are changed."""
+    out: list[Stmt] = []
+    for stmt in body:
+        known = summary(stmt)
+        apart = known.reads.isdisjoint(nodes) and known.writes.isdisjoint(nodes)
+        out += (stmt,) if apart else change((stmt,))
+    return tuple(out)
+
+
+def touched(body: Iterable[Stmt]) -> frozenset[int]:
+    """Return the ids of the nodes that some statements read or write."""
+    return frozenset[int]().union(*(summary(stmt).touches for stmt in body))
+
+
+def without_unused(program: Program) -> Program:
+    """Return the program without the scalars that no statement touches any more."""
+    used = frozenset[int]().union(*(touched(kernel.body) for kernel in program.kernels))
+    kept = tuple(node for node in program.locals if node.rank or node.id in used)
+    return program if len(kept) == len(program.locals) else replace(program, locals=kept)

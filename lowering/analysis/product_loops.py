@@ -1,0 +1,123 @@
+"""Which loops a product of matrices is tiled over: what fusing must leave together.
+
+In `c[M.., N..] += a[M.., K..] * b[N.., K..]` the symbols M and N each index the target and just one
+of the factors; both sides are read again for every symbol of the other, which is why a large
+product is computed in tiles. A symbol of both factors and the target only counts products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from ..ir.expressions import Apply, Cast, Expr
+from ..ir.indexing import Affine, Symbol
+from ..ir.loops import For, Stmt, Update
+from ..ir.walk import bodies
+from .effects import summary
+from .self_dependence import symbols_of
+
+PRODUCTS = frozenset(("mul", "product"))
+TILED = 4096
+"""From how many points on a product of matrices is worth tiling over both of its outer axes."""
+LEFT = 32
+"""With so many rows and so many columns inside of a loop, that need not be one of a tile."""
+
+
+def tiled(nest: For) -> frozenset[Symbol]:
+    """Return the symbols over which a large product of matrices in the nest is tiled.
+
+    That is what indexes its target and just one of its factors.
+    """
+    return frozenset[Symbol]().union(*(one.rows | one.columns for one in _products(nest)))
+
+
+class Depth(NamedTuple):
+    """How many loops others need to be in to leave tiles whole."""
+
+    loops: int
+    """0 where there are no tiles."""
+    is_enough: bool
+    """Whether what is left inside of them is tiled by itself: else that is one element."""
+
+
+def tiled_depth(nest: For) -> Depth:
+    """Return how many loops, from this one on, others need to be in to leave tiles whole.
+
+    It is none where no large product of matrices in the nest is tiled over this loop.
+    """
+    return max(map(_depth, _products(nest)), default=Depth(0, False))
+
+
+def _depth(product: _Product) -> Depth:
+    rows, columns, target, loops = product
+    depths = [at for at, loop in enumerate(loops, 1) if loop.symbol in rows | columns]
+    if not depths or depths[0] != 1:
+        return Depth(0, False)
+    enough = next((at for at in depths if _is_enough(rows, columns, loops[at:])), None)
+    if enough is not None:
+        return Depth(enough, True)
+    return Depth(max(at for at, loop in enumerate(loops, 1) if loop.symbol in target), False)
+
+
+def _is_enough(rows: frozenset[Symbol], columns: frozenset[Symbol], loops: tuple[For, ...]) -> bool:
+    """Whether loops have enough rows and columns for tiles."""
+    one, other = (_rounds(some, loops) for some in (rows, columns))
+    return min(one, other) >= LEFT and one * other >= TILED
+
+
+def _rounds(symbols: frozenset[Symbol], loops: tuple[For, ...]) -> int:
+    """Return how many rounds loops with these symbols have; 0 where there is none, or unknown."""
+    sizes = [(loop.hi - loop.lo).constant or 0 for loop in loops if loop.symbol in symbols]
+    return prod(sizes) if sizes else 0
+
+
+class _Product(NamedTuple):
+    """A product of matrices: the symbols of its rows, columns and target, and all loops.
+
+    It has neither rows nor columns where it is not large.
+    """
+
+    rows: frozenset[Symbol]
+    columns: frozenset[Symbol]
+    target: frozenset[Symbol]
+    loops: tuple[For, ...]
+
+
+def _products(nest: For) -> Iterator[_Product]:
+    """Yield the products of matrices in a nest."""
+    for update, loops in _updates((nest,), ()):
+        match update.value:
+            case Apply(op, (left, right), _) if update.op.name == "add" and op.name in PRODUCTS:
+                yield _product(update, _under(left), _under(right), loops)
+            case _:
+                pass
+
+
+def _product(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> _Product:
+    bound = {loop.symbol for loop in loops}
+    target = {s for i in update.access.index if isinstance(i, Affine) for s in i.symbols()} & bound
+    one, other = symbols_of(left), symbols_of(right)
+    rows, columns = target & (one - other), target & (other - one)
+    sizes = ((loop.hi - loop.lo).constant for loop in loops)
+    points = prod(64 if size is None else size for size in sizes)
+    if rows and columns and bound - target and points >= TILED:
+        return _Product(frozenset(rows), frozenset(columns), frozenset(target), loops)
+    return _Product(frozenset(), frozenset(), frozenset(target), loops)
+
+
+def _under(expr: Expr) -> Expr:
+    return _under(expr.value) if isinstance(expr, Cast) else expr
+
+
+def _updates(
+    body: tuple[Stmt, ...], loops: tuple[For, ...]
+) -> Iterator[tuple[Update, tuple[For, ...]]]:
+    for stmt in body:
+        if isinstance(stmt, Update):
+            yield stmt, loops
+        elif Update in summary(stmt).kinds:
+            inner = (*loops, stmt) if isinstance(stmt, For) else loops
+            for one in bodies(stmt):
+                yield from _updates(one, inner)

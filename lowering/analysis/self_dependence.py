@@ -1,0 +1,190 @@
+"""Whether a statement reads what it writes, in a way that loops on the current state would see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from math import gcd
+from typing import Literal
+
+from ..ir import walk
+from ..ir.assignments import Access, Assign
+from ..ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, children
+from ..ir.indexing import Affine, Atom, Quasi, Range, Symbol, collected, var
+
+Clash = Literal["value at the cell", "value elsewhere", "place"]
+"""The value reads the cell itself too late; the value reads cells that other points write; or the
+predicate or the place of a point does."""
+OnExpr = Callable[[Expr], Expr]
+OnIndex = Callable[[Affine], Affine]
+
+
+def of(
+    stmt: Assign, access: Access, positive: Collection[Symbol] = (), around: Sequence[Range] = ()
+) -> frozenset[Clash]:
+    """Return how reads of the node of one written access clash with the statement's own writes.
+
+    `positive` are symbols of loops around it that are above zero, `around` what these run through.
+    """
+    if access.node not in [read.node for read in walk.own(stmt).found]:
+        return frozenset()
+    ranges = stmt.free.ranges + stmt.reduced.ranges
+    own = is_injective(access.index, stmt.free.ranges, positive)
+    own = own and not uses(access, stmt.reduced)
+    once = not stmt.reduced.ranges and not stmt.initialize
+    found: set[Clash] = set()
+    for place, late, expr in _parts(stmt):
+        for read in _reads(expr, access):
+            if apart(read.index, access.index, ranges, around):
+                continue
+            if own and read.index == access.index:
+                if late and not once:
+                    found.add("place" if place else "value at the cell")
+            else:
+                found.add("place" if place else "value elsewhere")
+    return frozenset(found)
+
+
+def _parts(stmt: Assign) -> Iterator[tuple[bool, bool, Expr]]:
+    """Yield each expression; whether it decides where to write; whether it runs after a write."""
+    yield False, True, stmt.value
+    if stmt.reduced.where is not None:
+        yield False, True, stmt.reduced.where
+    if stmt.free.where is not None:
+        yield True, False, stmt.free.where
+    accesses = (stmt.target,) if stmt.pair is None else (stmt.target, stmt.pair.access)
+    for access in accesses:
+        yield from ((True, True, at.value) for at in access.index if isinstance(at, Dynamic))
+
+
+def _reads(expr: Expr, access: Access) -> Iterator[Read]:
+    if isinstance(expr, Read) and expr.node == access.node:
+        yield expr
+    for child in children(expr):
+        yield from _reads(child, access)
+
+
+def is_injective(
+    index: tuple[Index, ...], ranges: tuple[Range, ...], positive: Collection[Symbol] = ()
+) -> bool:
+    """Whether different points surely have different cells: each symbol alone on some axis, once or
+    by a constant, or by symbols that are known to be positive."""
+    bound = {r.symbol for r in ranges}
+    if not bound:
+        return True
+    alone: set[Symbol] = set()
+    for at in index:
+        if isinstance(at, Dynamic):
+            return False
+        used = at.symbols() & bound
+        if len(used) == 1:
+            (symbol,) = used
+            quasis = [(q, k) for q, k in at.terms if isinstance(q, Quasi) and symbol in _inside(q)]
+            if at.coefficient(symbol) and not quasis or _grows(at, symbol, quasis, positive):
+                alone.add(symbol)
+    return alone == bound
+
+
+def _grows(
+    at: Affine, symbol: Symbol, quasis: list[tuple[Quasi, int]], positive: Collection[Symbol]
+) -> bool:
+    """Whether an index grows with a symbol, each step of which is made of positive symbols."""
+    steps = []
+    for atom, factor in quasis:
+        sides = [atom.left, atom.right]
+        if atom.op != "mul" or factor < 0 or var(symbol) not in sides:
+            return False
+        sides.remove(var(symbol))
+        steps.append(sides[0])
+    good = [var(one) for one in positive]
+    return bool(steps) and at.coefficient(symbol) >= 0 and all(step in good for step in steps)
+
+
+def _inside(atom: Quasi) -> frozenset[Symbol]:
+    return atom.left.symbols() | atom.right.symbols()
+
+
+def apart(
+    read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...],
+    around: Sequence[Range] = (),
+) -> bool:  # fmt: skip
+    """Whether no two points read and write the same cell, for a reason that one axis gives: a range
+    of it, or a greatest common divisor.
+
+    >>> i, j, k = (Symbol(name, n) for n, name in enumerate("ijk"))
+    >>> rows, columns = Range(i, var(k) + 1, var(k) + 9), Range(j, var(k), var(k) + 9)
+    >>> apart((var(k), var(j)), (var(i), var(j)), (columns,), (rows,))
+    True
+    """
+    for left, right in zip(read, write, strict=True):
+        if isinstance(left, Dynamic) or isinstance(right, Dynamic):
+            continue
+        for below, above in ((left, right), (right, left)):
+            most, least = extreme(below, ranges, 1), extreme(above, ranges, -1)
+            if most is not None and least is not None:
+                gap = extreme(least - most, tuple(around), -1)
+                if gap is not None and (gap.constant or 0) > 0:
+                    return True
+        if _is_elsewhere(left, right, ranges):
+            return True
+    return False
+
+
+def _is_elsewhere(read: Affine, write: Affine, ranges: tuple[Range, ...]) -> bool:
+    """Whether two subscripts are never equal as their difference is no multiple of the greatest
+    common divisor of all coefficients of symbols of the ranges: `4 * i` and `4 * j + 1`."""
+    symbols = {r.symbol for r in ranges}
+
+    def is_bound(atom: Atom) -> bool:
+        return bool(symbols & (_inside(atom) if isinstance(atom, Quasi) else {atom}))
+
+    coefficients = [k for side in (read, write) for atom, k in side.terms if is_bound(atom)]
+    rest = [
+        collected({atom: k for atom, k in side.terms if not is_bound(atom)}, side.offset)
+        for side in (read, write)
+    ]
+    gap, step = (rest[0] - rest[1]).constant, gcd(*coefficients)
+    return gap is not None and step > 1 and gap % step != 0
+
+
+def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | None:
+    """Return the greatest (sign 1) or least value over the ranges, None where it is not affine."""
+    terms, offset = dict(index.terms), index.offset
+    others = [atom for atom in terms if isinstance(atom, Quasi)]
+    for r in reversed(ranges):
+        k = terms.pop(r.symbol, 0)
+        if others and _is_hidden(r.symbol, terms):
+            return None
+        if k:
+            last = (k > 0) == (sign > 0)
+            end = r.hi if last else r.lo
+            offset += (end.offset - last) * k
+            for atom, factor in end.terms:
+                terms[atom] = terms.get(atom, 0) + factor * k
+                others += [atom] if isinstance(atom, Quasi) else []
+    return collected(terms, offset)
+
+
+def _is_hidden(symbol: Symbol, terms: Mapping[Atom, int]) -> bool:
+    """Whether a symbol appears in a term that is not affine."""
+    return any(
+        k and isinstance(atom, Quasi) and symbol in _inside(atom) for atom, k in terms.items()
+    )
+
+
+def uses(access: Access, domain: Domain) -> bool:
+    """Whether the place of an access depends on a symbol of the domain."""
+    bound = set(domain.symbols)
+    return any(
+        bound & (symbols_of(at.value) if isinstance(at, Dynamic) else at.symbols())
+        for at in access.index
+    )
+
+
+def symbols_of(expr: Expr) -> frozenset[Symbol]:
+    """Return every symbol in an expression."""
+    out: frozenset[Symbol] = frozenset()
+    if isinstance(expr, Position):
+        out = expr.index.symbols()
+    if isinstance(expr, Read):
+        out = out.union(*(at.symbols() for at in expr.index if isinstance(at, Affine)))
+    return out.union(*(symbols_of(child) for child in children(expr)))

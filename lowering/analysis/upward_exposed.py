@@ -1,0 +1,130 @@
+"""Which elements a call needs from before: those that it reads before it surely wrote them.
+
+Every access is put on a line of time: the place of its statement in the text, and the round of each
+loop around it. Reads that may happen stand for reads, only writes that surely happen for writes, so
+an answer "not needed" is sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ir.expressions import Dynamic
+from ..ir.indexing import Affine, Symbol
+from ..ir.loops import For, While
+from .accesses import Accesses, Site
+from .iteration_domains import Known, Points, number_at, points
+
+EVENTS = 1 << 20
+"""With more accesses than that they are not put in order one by one."""
+_Numbers = NDArray[np.int64]
+_Event = tuple[_Numbers, _Numbers]
+"""The times of accesses, a row each, and the flat numbers of the elements that they touch."""
+
+
+def needed(
+    readers: Iterable[Site],
+    writers: Iterable[Site],
+    shape: tuple[int, ...],
+    known: Known,
+    noted: Callable[[Points], Points],
+) -> NDArray[np.bool_] | None:
+    """Return which elements are read before they are surely written; None where that is unclear.
+
+    `writers` surely write at each of their points; `noted` is told what was assumed of others.
+    """
+    reads, writes = list[_Event](), list[_Event]()
+    for sites, events in ((readers, reads), (writers, writes)):
+        for site in sites:
+            event = _events(site, shape, known, noted)
+            if event is None:
+                return None
+            events.append(event)
+    if sum(len(flat) for _, flat in (*reads, *writes)) > EVENTS:
+        return None
+    ranks = _ranks([times for times, _ in (*reads, *writes)])
+    never = np.iinfo(np.int64).max
+    first_read, first_write = (np.full(int(np.prod(shape)), never) for _ in range(2))
+    for number, (_, flat) in enumerate((*reads, *writes)):
+        np.minimum.at(first_read if number < len(reads) else first_write, flat, ranks[number])
+    # a statement reads before it writes
+    return ((first_read < never) & (first_read <= first_write)).reshape(shape)
+
+
+def _events(
+    site: Site, shape: tuple[int, ...], known: Known, noted: Callable[[Points], Points]
+) -> _Event | None:
+    """Return when a site touches which elements; None where that is not known."""
+    if any(isinstance(stmt, While) for stmt in site.inside):
+        return None
+    if any(isinstance(one, Dynamic) for one in site.index or ()):
+        return None
+    symbols = frozenset[Symbol]().union(
+        *(one.symbols() for one in site.index or () if isinstance(one, Affine)),
+        (stmt.symbol for stmt in site.inside if isinstance(stmt, For)),
+    )
+    at = noted(points(site.inside, site.tests, symbols, known))
+    count = len(at.weight)
+    size = int(np.prod(shape))
+    if at.is_sampled or count * (size if site.index is None else 1) > EVENTS:
+        return None
+    if site.index is None:
+        return _times(site, at).repeat(size, axis=0), np.tile(np.arange(size), count)
+    flat, inside = np.zeros(count, np.int64), np.ones(count, bool)
+    for one, extent in zip(site.index, shape, strict=True):
+        number = number_at(one, at.columns, known) if isinstance(one, Affine) else None
+        if number is None:
+            return None
+        inside &= (number >= 0) & (number < extent)
+        flat = flat * extent + number
+    return _times(site, at)[inside], flat[inside]
+
+
+def _times(site: Site, at: Points) -> _Numbers:
+    """Return a row for each point: for each list its place in the text and the round of a loop."""
+    count = len(at.weight)
+    columns: list[_Numbers] = []
+    for stmt, (place, number) in zip(site.inside, site.route, strict=False):
+        rounds = np.zeros(count, np.int64)
+        if isinstance(stmt, For):
+            rounds = at.columns[stmt.symbol] * (1 if stmt.step > 0 else -1)
+        columns += [np.full(count, place), np.full(count, number), rounds]
+    last, _ = site.route[-1]
+    columns += [np.full(count, last), np.full(count, -1)]  # a test comes before what it guards
+    return np.stack(columns, axis=1)
+
+
+def _ranks(times: list[_Numbers]) -> list[_Numbers]:
+    """Return the times of each list as numbers that compare as they do, equal for equal ones."""
+    width = max(rows.shape[1] for rows in times)
+    padded = [np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) for rows in times]
+    whole = np.concatenate(padded)
+    order = np.lexsort(whole.T[::-1])
+    steps = np.any(np.diff(whole[order], axis=0) != 0, axis=1)
+    ranks = np.empty(len(whole), np.int64)
+    ranks[order] = np.concatenate(([0], np.cumsum(steps)))[: len(whole)]
+    return np.split(ranks, np.cumsum([len(rows) for rows in times])[:-1])
+
+
+def is_from_before(found: Accesses, site: Site) -> bool:
+    """Whether a site may read what the caller put there."""
+    return site.reads and site.index is not None and not found.is_covered(site)
+
+
+def is_box(site: Site) -> bool:
+    """Whether each index of a site takes its values whatever the others are."""
+    if site.index is None:
+        return False
+    used = [i.symbols() if isinstance(i, Affine) else frozenset[Symbol]() for i in site.index]
+    apart = sum(map(len, used)) == len(frozenset[Symbol]().union(*used))
+    loops = (stmt for stmt in site.inside if isinstance(stmt, For))
+    return apart and not site.tests and not any(x.lo.symbols() | x.hi.symbols() for x in loops)
+
+
+def is_plain(readers: Iterable[Site], writers: Iterable[Site]) -> bool:
+    """Whether each write has the old value of its own element read by the same statement."""
+    read = {(site.route, site.index, site.tests) for site in readers}
+    return all((site.route, site.index, site.tests) in read for site in writers)

@@ -1,0 +1,1 @@
+"""Schedules for processors: which transformation, where, and why."""

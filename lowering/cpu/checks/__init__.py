@@ -1,0 +1,1 @@
+"""Bounds checks that are done for many iterations at once."""

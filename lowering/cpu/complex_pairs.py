@@ -1,0 +1,236 @@
+r"""Complex numbers as pairs of real ones, of which vectors and lanes can be made.
+
+Changes: where a nest branches, leaves early, chooses, divides or adds up, each complex scalar
+becomes two real ones, and what is computed of complex numbers is computed of their parts, by the
+formulae of the generated C.
+
+    while abs(z) <= 2:                     while hypot(re, im) <= 2:
+        z = z * z + c                          re_2 = re * re - im * im + re_c
+                                               im = re * im + im * re + im_c
+                                               re = re_2
+    y[i] = z                               y[i] = complex(re, im)
+
+Needs: operations that have such a formula. Guarantees: not a bit changes: products and what they
+are added to are rounded one by one, as they are in those formulae.
+
+>>> show(pairs, "for i in range(8):\n    u = x[i]\n    while abs(u) < 9:\n        u = u * u\n"
+...      "    y[i] = u", y="c128[8]", x="c128[8]")
+for i in 0..8:
+    u_re = real(x[i])
+    u_im = imag(x[i])
+    u_re_2 = u_re
+    u_im_2 = u_im
+    while hypot(u_re_2, u_im_2) < 9.0:
+        u_re_3 = u_re_2 * u_re_2 - u_im_2 * u_im_2
+        u_im_2 = u_re_2 * u_im_2 + u_im_2 * u_re_2
+        u_re_2 = u_re_3
+    y[i] = complex(u_re_2, u_im_2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...base.diagnostic import Span
+from ..analysis.complex_parts import (
+    Pair,
+    Parts,
+    added,
+    computes_place,
+    has_formula,
+    is_complex,
+    is_plain,
+)
+from ..analysis.effects import summary, without_unused
+from ..ir.assignments import Access, Alloc, Break, Continue
+from ..ir.expressions import Apply, Dynamic, Expr, Read, Select, reads, walk
+from ..ir.fresh import fresh_for
+from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update, While
+from ..ir.node import Node
+from ..ir.ops import OPS
+from ..ir.walk import expressions_of, statements, writes
+from ..ir.walk import reads as reads_of
+from .complex_planes import with_planes
+
+Body = tuple[Stmt, ...]
+_BRANCHING = frozenset(("div", "recip"))
+"""Operations whose formula has branches."""
+_KNOWN = Store | Update | If | While | For | Comment | Break | Continue | Alloc
+
+
+def pairs(program: Program) -> Program:
+    """Return the program with the parts of complex numbers, where that is of use."""
+    every = [stmt for kernel in program.kernels for stmt in kernel.body]
+    own = frozenset(n.id for n in program.locals if not n.rank and n.request is None)
+    nests = [_Nest(stmt, _scalars(stmt) & own, _can_be_pairs(stmt)) for stmt in every]
+    nests = _able(nests)
+    chosen = _with_those_of(nests, [nest for nest in nests if _is_worth(nest.stmt)])
+    if not chosen:
+        return program
+    split = frozenset[int]().union(*(nest.scalars for nest in chosen))
+    mine, parts = {id(nest.stmt) for nest in chosen}, Parts(fresh_for(program), split)
+    kernels = tuple(
+        replace(kernel, body=tuple(
+            new for stmt in kernel.body
+            for new in (_made(stmt, parts) if id(stmt) in mine else (stmt,))
+        ))
+        for kernel in program.kernels
+    )  # fmt: skip
+    return without_unused(parts.fresh.declared(replace(program, kernels=kernels)))
+
+
+class _Nest(NamedTuple):
+    """An outermost statement."""
+
+    stmt: Stmt
+    scalars: frozenset[int]
+    """The complex scalars that it touches."""
+    can: bool
+    """Whether all it computes of complex numbers has a formula of parts."""
+
+
+def _able(nests: list[_Nest]) -> list[_Nest]:
+    """Return those that can compute with parts, and share no scalar with another that cannot."""
+    while True:
+        bound = frozenset[int]().union(*(nest.scalars for nest in nests if not nest.can))
+        if all(nest.scalars.isdisjoint(bound) for nest in nests if nest.can):
+            return [nest for nest in nests if nest.can]
+        nests = [nest._replace(can=nest.can and not nest.scalars & bound) for nest in nests]
+
+
+def _with_those_of(nests: list[_Nest], chosen: list[_Nest]) -> list[_Nest]:
+    """Return nests, and those that share a scalar with one of them."""
+    while True:
+        split = frozenset[int]().union(*(nest.scalars for nest in chosen))
+        more = [nest for nest in nests if nest in chosen or nest.scalars & split]
+        if len(more) == len(chosen):
+            return chosen
+        chosen = more
+
+
+def _scalars(stmt: Stmt) -> frozenset[int]:
+    """Return the complex scalars that a statement touches."""
+    touched = (*reads_of((stmt,)), *writes((stmt,)))
+    return frozenset(node.id for node in touched if is_complex(node.dtype) and not node.rank)
+
+
+def _can_be_pairs(stmt: Stmt) -> bool:
+    """Whether each step of a nest has a formula of parts, and it is the nest's to choose."""
+    return all(
+        isinstance(inner, _KNOWN)
+        and all(map(has_formula, expressions_of(inner)))
+        and (not isinstance(inner, While) or is_plain(inner.test))
+        and (not isinstance(inner, Store | Update) or _has_plain_target(inner))
+        for inner in statements((stmt,))
+    )
+
+
+def _has_plain_target(stmt: Store | Update) -> bool:
+    """Whether no complex number says where a statement stores, and what it stores has a formula."""
+    if computes_place(stmt.access.index):
+        return False
+    return isinstance(stmt, Store) or has_formula(_updated(stmt))
+
+
+def _is_worth(stmt: Stmt) -> bool:
+    """Whether compilers make nothing good of the complex numbers in a nest."""
+    inside = statements((stmt,))
+    values = [part for one in inside for value in expressions_of(one) for part in walk(value)]
+    return any(
+        isinstance(one, Update) and not one.access.node.rank and is_complex(one.access.node.dtype)
+        for one in inside
+    ) or any(
+        is_complex(part.dtype)
+        and (
+            isinstance(part, Select)
+            or (isinstance(part, Apply) and part.op.name in _BRANCHING)
+            or not summary(stmt).kinds.isdisjoint((If, While))
+        )
+        for part in values
+    )
+
+
+def _made(nest: Stmt, parts: Parts) -> Body:
+    """Return what takes the place of an outermost statement."""
+    made = _body((nest,), parts)
+    return tuple(new for stmt in made for new in with_planes(stmt, parts.fresh))
+
+
+def _body(stmts: Body, parts: Parts) -> Body:
+    """Return a list of statements that compute with parts."""
+    out: list[Stmt] = []
+    for stmt in stmts:
+        made = _statement(stmt, parts)
+        out += (*parts.before, *made)
+        parts.before.clear()
+    return tuple(out)
+
+
+def _statement(stmt: Stmt, parts: Parts) -> Body:
+    """Return a statement that computes with parts; what comes before it is in `parts`."""
+    match stmt:
+        case Store(Access(node, ()), value, span) if node.id in parts.split:
+            return _kept(node, parts.pair(value, span), parts, span)
+        case Update(access, _, Apply(op, (one, two)), _, span) if is_complex(
+            access.node.dtype
+        ) and (op.name == "product"):
+            return _added(stmt, parts.parts(one, span), parts.parts(two, span), parts)
+        case Update(Access(node, ()), op, value, _, span) if node.id in parts.split:
+            if op.name == "add" and all(read.node != node for read in reads(value)):
+                both = zip(parts.halves(node), parts.pair(value, span))
+                return tuple(replace(stmt, access=Access(n, ()), value=v) for n, v in both)
+            return _kept(node, parts.pair(_updated(stmt), span), parts, span)
+        case Store(access, value, span) if is_complex(access.node.dtype):
+            return (Store(access, parts.pair(value, span).joined(), span),)
+        case Update(access, op, value, _, span) if is_complex(access.node.dtype):
+            if op.name == "add" and any(isinstance(at, Dynamic) for at in access.index):
+                return (replace(stmt, value=parts.pair(value, span).joined()),)
+            return (Store(access, parts.pair(_updated(stmt), span).joined(), span),)
+        case Store(_, value, span) | Update(_, _, value, _, span):
+            return (replace(stmt, value=parts.real(value, span)),)
+        case If(test, then, other, span):
+            test, before = parts.real(test, span), tuple(parts.before)
+            parts.before.clear()
+            return (*before, If(test, _body(then, parts), _body(other, parts), span))
+        case While(prelude, test, body, span):
+            test = parts.real(test, span)
+            return (While(_body(prelude, parts), test, _body(body, parts), span),)
+        case For():
+            return (replace(stmt, body=_body(stmt.body, parts)),)
+        case _:
+            return (stmt,)
+
+
+def _added(stmt: Update, one: Pair, two: Pair, parts: Parts) -> Body:
+    """Return what adds a product of matrices to both parts of a sum, as the generated C would."""
+    access, span = stmt.access, stmt.span
+    if access.node.id not in parts.split or any(r.node == access.node for r in reads(stmt.value)):
+        old = parts.pair(Read(access.node, access.index, span), span)
+        made = added(old, one, two)
+        if access.node.id in parts.split:
+            return _kept(access.node, made, parts, span)
+        return (Store(access, made.joined(), span),)
+    re, im = parts.halves(access.node)
+    minus = Apply(OPS["neg"], (two.im,), two.im.dtype)
+    terms = (re, one.re, two.re), (re, one.im, minus), (im, one.re, two.im), (im, one.im, two.re)
+    return tuple(
+        replace(stmt, access=Access(n, ()), value=Apply(OPS["product"], (a, b), n.dtype))
+        for n, a, b in terms
+    )
+
+
+def _updated(stmt: Update) -> Expr:
+    """Return what an element becomes."""
+    old = Read(stmt.access.node, stmt.access.index, stmt.span)
+    return Apply(stmt.op, (old, stmt.value), stmt.access.node.dtype)
+
+
+def _kept(node: Node, pair: Pair, parts: Parts, span: Span) -> Body:
+    """Return what makes a pair the parts of a scalar, both at once."""
+    re, im = parts.halves(node)
+    first, last = (Store(Access(n, ()), v, span) for n, v in zip((re, im), pair))
+    if any(read.node == re for read in reads(pair.im)):
+        kept = parts.stored(pair.re, re.label, span)
+        first, last = last, Store(first.access, kept, span)
+    return (first, last)

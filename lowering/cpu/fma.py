@@ -1,0 +1,44 @@
+"""Round a product together with the sum that it is added to, where the processor does both at once.
+
+Changes: `x += product(a, b)` becomes `x = fma(a, b, x)`; which products those are `order` said, and
+`real_form` of complex numbers, whose parts are added one by one.
+
+Needs: nothing. Guarantees: of every sum either all terms are rounded so or none: `product` is an
+operation of its own, which no pass moves away from its sum, so that sizes, traces and the shape of
+loops change no bit.
+
+>>> from plusequals.lowering.passes.reduction_order import order
+>>> show(lambda program: fused_products(order(program, True)), "y[i] = sum(x[i, j] * w[j])",
+...      y="f32[8]", x="f32[8, 9]", w="f32[9]")
+for i in 0..8:
+    y[i] = 0.0
+    for j in 0..9:
+        y[i] = fma(x[i, j], w[j], y[i])
+"""
+
+from __future__ import annotations
+
+from ..analysis.complex_parts import added, is_complex, parts_of
+from ..ir.expressions import Apply, Read
+from ..ir.loops import Program, Stmt, Store, Update
+from ..ir.ops import OPS
+from ..ir.rewrite import map_statements, over_kernels
+
+
+def fused_products(program: Program) -> Program:
+    """Return the program in which products and the sums they are added to are rounded once."""
+    return over_kernels(program, lambda body: map_statements(body, _fused))
+
+
+def _fused(stmt: Stmt) -> tuple[Stmt, ...]:
+    match stmt:
+        case Update(access, op, Apply(product, args, dtype), None, span) if (
+            op.name == "add" and product.name == "product"
+        ):
+            before = Read(access.node, access.index, span)
+            if is_complex(dtype):
+                one, two = args
+                return (Store(access, added(*map(parts_of, (before, one, two))).joined(), span),)
+            return (Store(access, Apply(OPS["fma"], (*args, before), dtype), span),)
+        case _:
+            return (stmt,)

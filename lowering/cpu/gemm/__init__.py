@@ -1,0 +1,1 @@
+"""Products of matrices on processors: tiles, packing, blocking."""

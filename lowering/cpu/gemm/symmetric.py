@@ -1,0 +1,170 @@
+"""Symmetric contractions: one triangle is computed, the other one is copied from it.
+
+Changes: a nest whose elements are the same with rows and columns exchanged, as in a product of a
+matrix with itself transposed, computes those up to the diagonal. What `tiles` makes of it leaves
+out the tiles above the diagonal, which is half of the work.
+
+    for i in 0..n, j in 0..n:      c[i, j] = sum over k of a[i, k] * a[j, k]
+    becomes
+    for i in 0..n, j in 0..i + 1:  c[i, j] = sum over k of a[i, k] * a[j, k]
+    for i in 0..n, j in i + 1..n:  c[i, j] = c[j, i]
+
+Precondition: long sums of many rows, in a nest that only stores elements of an array that it does
+not read. Postcondition: bit-identical, as products and sums of two numbers are with the two
+exchanged; the terms of each element are added in their order.
+
+>>> show(lambda program: symmetric(program, Target(schedule=True)),
+...      "c[i, j] = sum(a[i, k] * a[j, k])", c="f32[90, 90]", a="f32[90, 70]")
+for i in 0..90:
+    for j in 0..i + 1:
+        c[i, j] = 0.0
+        for k in 0..70:
+            c[i, j] += a[i, k] * a[j, k]
+for i in 0..90:
+    for j in i + 1..90:
+        c[i, j] = c[j, i]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from ...ir.assignments import Access
+from ...ir.decision import Decided, Decision, Reason
+from ...ir.expressions import Apply, Cast, Const, Dynamic, Expr, Position, Read, Select, reads
+from ...ir.indexing import Affine, Symbol, substitute, var
+from ...ir.loops import Comment, For, Program, Stmt, Store, Update
+from ...ir.rewrite import substitute as substituted
+from ...ir.walk import expressions_of, statements
+from ...target import Target
+from ...transform.outermost import Body, Outermost
+
+ROWS, TERMS = 48, 64
+"""A nest of fewer rows, or with fewer terms for each element, stays whole."""
+_COMMUTES = frozenset(("add", "mul", "product", "eq", "ne", "and", "or"))
+"""Operations whose two operands may change places."""
+
+
+class Mirrored(Reason):
+    """Why one triangle is copied from the other."""
+
+    SAME = "with rows and columns exchanged it is the same"
+
+
+def symmetric(program: Program, target: Target) -> Program:
+    """Return the program with one triangle of symmetric contractions copied from the other."""
+    return mirrored(program, target).program
+
+
+def mirrored(program: Program, target: Target) -> Decided:
+    """Return the program with triangles copied, and which these are."""
+    return _Work.on(program, target)
+
+
+class _Work(Outermost):
+    """The work on one program."""
+
+    __slots__ = ()
+
+    def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
+        """Return a triangle and its mirror image, None where a nest is no such contraction."""
+        store = _stored(loop)
+        if store is None:
+            return None
+        (inner,) = (stmt for stmt in loop.body if isinstance(stmt, For))
+        i, j = loop.symbol, inner.symbol
+        exchanged = {i: var(j), j: var(i)}
+        if _key(inner.body, {}) != _key(inner.body, exchanged):
+            return None
+        node, index, span = store.access.node, store.access.index, store.span
+        names = {i: self.fresh.symbol(i.name), j: self.fresh.symbol(j.name)}
+        here = {old: var(new) for old, new in names.items()}
+        there = {i: here[j], j: here[i]}
+        copied = Store(Access(node, _at(index, here)), Read(node, _at(index, there)), span)
+        half = replace(inner, hi=var(i) + 1)
+        whole = tuple(half if stmt is inner else stmt for stmt in loop.body)
+        rest = replace(inner, symbol=names[j], lo=here[i] + 1, body=(copied,))
+        self.decisions.append(Decision("mirrored", Mirrored.SAME, node, span=span))
+        return replace(loop, body=whole), replace(loop, symbol=names[i], body=(rest,))
+
+
+def _stored(loop: For) -> Store | None:
+    """Return what stores the elements of a nest of as many rows as columns that only accumulates,
+    None where it is none."""
+    inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
+    if len(inner) != 1 or not isinstance(inner[0], For) or not _are_alike(loop, inner[0]):
+        return None
+    inside = statements(inner[0].body)
+    if not all(isinstance(stmt, Store | Update | For | Comment) for stmt in inside):
+        return None
+    own = {loop.symbol, inner[0].symbol}
+    depth = [stmt for stmt in inside if isinstance(stmt, For)]
+    counts = [(one.hi - one.lo).constant for one in depth]
+    if None in counts or not depth or prod(count or 0 for count in counts) < TERMS:
+        return None
+    if any((one.lo.symbols() | one.hi.symbols()) & own for one in depth):
+        return None
+    changes = [stmt for stmt in inside if isinstance(stmt, Store | Update)]
+    ranked = [stmt for stmt in changes if stmt.access.node.rank]
+    if len({stmt.access for stmt in ranked}) != 1 or not isinstance(ranked[0], Store):
+        return None
+    store, node = ranked[0], ranked[0].access.node
+    found = (read.node for stmt in changes for one in expressions_of(stmt) for read in reads(one))
+    if not any(store is stmt for stmt in inner[0].body) or node in found:
+        return None
+    places = [at for at in store.access.index if not isinstance(at, Affine) or at.symbols() & own]
+    rows = [at.symbol for at in places if isinstance(at, Affine)]
+    return store if len(rows) == len(places) == 2 and set(rows) == own else None
+
+
+def _are_alike(loop: For, inner: For) -> bool:
+    """Whether two loops run through the same values, which are many."""
+    rounds = (loop.hi - loop.lo).constant
+    same = (loop.lo, loop.hi, loop.step, loop.kind) == (inner.lo, inner.hi, 1, "serial")
+    return same and rounds is not None and rounds >= ROWS
+
+
+def _key(body: tuple[Stmt, ...], values: dict[Symbol, Affine]) -> object:
+    """Return what is equal for statements that compute the same bits, but for where they store
+    elements, where symbols have other values."""
+    out: list[object] = []
+    for stmt in substituted(body, values):
+        match stmt:
+            case For(symbol, lo, hi, step, inner):
+                out.append((symbol, lo, hi, step, _key(inner, {})))
+            case Store(access) | Update(access):
+                op = stmt.op.name if isinstance(stmt, Update) else ""
+                pair = stmt.pair if isinstance(stmt, Update) else None
+                out.append((op, access.node, pair, *map(_expr_key, expressions_of(stmt))))
+            case _:
+                pass
+    return tuple(out)
+
+
+def _expr_key(expr: Expr) -> tuple[object, ...]:
+    """Return what is equal for expressions that have the same bits."""
+    match expr:
+        case Const(value, dtype):
+            return ("const", repr(value), dtype)
+        case Position(index):
+            return ("position", repr(index))
+        case Read(node, index):
+            found = (_expr_key(at.value) if isinstance(at, Dynamic) else repr(at) for at in index)
+            return ("read", node.id, *found)
+        case Cast(value, dtype):
+            return ("cast", dtype, _expr_key(value))
+        case Apply(op, (Position(index), Const(0)), dtype) if op.name in ("eq", "ne"):
+            return (op.name, dtype, *sorted((repr(index), repr(index * -1))))
+        case Apply(op, args, dtype):
+            keys = [*map(_expr_key, args)]
+            return (op.name, dtype, *(sorted(keys, key=repr) if op.name in _COMMUTES else keys))
+        case Select(test, yes, no):
+            return ("select", *map(_expr_key, (test, yes, no)))
+        case _:
+            return ("other", id(expr))
+
+
+def _at(index: tuple[Affine | Dynamic, ...], values: dict[Symbol, Affine]) -> tuple[Affine, ...]:
+    plain = (at for at in index if isinstance(at, Affine))
+    return tuple(substitute(at, values) for at in plain)

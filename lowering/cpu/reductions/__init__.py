@@ -1,0 +1,1 @@
+"""Reductions on processors: in vector lanes, in strips, by blocks."""

@@ -1,0 +1,398 @@
+"""The first best value by blocks: which block holds it is found in lanes, where in it by a search.
+
+Changes: nests that do nothing but argmin or argmax, of terms that lie side by side. Of each block
+the greatest term is found, without its position; of the blocks the first that is greatest; in that
+block alone the first term that is equal to it is looked for, and offered to the cell:
+
+    greatest[b] = max over the block b;  number = argmax[b](greatest[b])
+    best, place argmax= term(i) at i         for the first i of block `number` that has the greatest
+
+Needs: terms whose loops are as long in every round, each of one step; short rows stay as they are,
+and where sizes are known in the run, both are there. Guarantees: not a bit changes, whatever the
+cell had before: the first of equal terms is in the first block that has one, zeros are equal, and a
+block has a NaN as its greatest term where it has one. So blocks may overlap: their last step starts
+earlier where terms are missing, on terms of blocks that were looked at.
+
+>>> show(lambda program: best(program), "y[0] = argmax(x[i, j])", y="i64[1]", x="i32[8, 99]")
+argmax = -1
+number = -1
+greatest = -2147483648
+for i in 0..8:
+    of_block = -2147483648
+    for j in 0..99:
+        of_block max= x[i, j]
+    greatest, number argmax= of_block at i
+let at = number
+let i = at
+for some in 0..99 step 32:
+    is_here = False
+    for lane in 0..32:
+        is_here or= x[i, lane + min(67, some)] == greatest
+    if is_here:
+        for j in min(67, some)..min(67, some) + 32:
+            if x[i, j] == greatest:
+                best = x[i, j]
+                argmax = 99*i + j
+                break
+        break
+y[0] = argmax
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from typing import NamedTuple
+
+from ....base.dataclass import dataclass
+from ...analysis.parallel_band import around, nest_of
+from ...analysis.reductions import upper_half
+from ...analysis.subscripts import stride
+from ...ir import dtypes
+from ...ir.assignments import Access, Break, Let, Pair
+from ...ir.bounds import Bounds, bounds_of
+from ...ir.decision import Decided, Decision, Reason
+from ...ir.expressions import Apply, Cast, Const, Expr, Position, Read, reads
+from ...ir.fresh import Fresh, fresh_for
+from ...ir.indexing import Affine, Symbol, const, floordiv, minimum, mod, multiply, var
+from ...ir.loops import Comment, For, If, Program, Stmt, Store, Update
+from ...ir.node import Node
+from ...ir.ops import OPS, Op, neutral_of
+from ...ir.rewrite import substitute, substitute_expr, with_bodies
+from ...ir.walk import bodies
+from .vector_terms import REALS, is_term
+
+Body = tuple[Stmt, ...]
+Loops = tuple[For, ...]
+LANES = 32
+"""How many terms of a block are compared at once."""
+BLOCK = 32 * LANES
+"""How many terms a block has: enough that little is left to do between blocks."""
+FEW = 2 * LANES
+"""Of so few terms the first best is found one by one."""
+
+
+class Blocks(Reason):
+    """Why the first best value is found by blocks."""
+
+    REST = "a block whose best term is not better holds no place that counts"
+
+
+def best(program: Program) -> Program:
+    """Return the program with argmin and argmax by blocks."""
+    return by_blocks(program).program
+
+
+def by_blocks(program: Program) -> Decided:
+    """Return the program with argmin and argmax by blocks, and which these are."""
+    own = frozenset(node.id for node in program.locals)
+    known = bounds_of(parameter.node for parameter in program.parameters)
+    work = _Work(fresh_for(program), own, [])
+    kernels = tuple(replace(k, body=work.body(k.body, known)) for k in program.kernels)
+    return Decided(work.fresh.declared(replace(program, kernels=kernels)), tuple(work.decisions))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The work on one program."""
+
+    fresh: Fresh
+    own: frozenset[int]
+    decisions: list[Decision]
+
+    def body(self, body: Body, known: Bounds) -> Body:
+        """Return statements with the nests among and inside them by blocks."""
+        out: list[Stmt] = []
+        for at, stmt in enumerate(body):
+            out += self.statement(stmt, known, body[:at])
+        return tuple(out)
+
+    def statement(self, stmt: Stmt, known: Bounds, before: Body) -> Body:
+        """Return what takes the place of a statement behind others."""
+        inner = known
+        if isinstance(stmt, For):
+            inner = known.inside(stmt)
+            loops, body = nest_of(stmt)
+            updates = [one for one in body if isinstance(one, Update)]
+            others = [one for one in body if not isinstance(one, Update | Comment)]
+            letters = () if others else self.letters(loops, updates, known)
+            if letters:
+                rest = loops[: -len(letters)]
+                started = frozenset[int]() if rest else _started(before)
+                known = reduce(Bounds.inside, rest, known)
+                return around(rest, self.nest(letters, updates, known, started))
+        lists = tuple(self.body(one, inner) for one in bodies(stmt))
+        return (with_bodies(stmt, lists),)
+
+    def letters(self, loops: Loops, updates: list[Update], known: Bounds) -> Loops:
+        """Return the innermost loops that count the terms of blocks; none where they stay."""
+        nodes = [n for one in updates if one.pair for n in (one.access.node, one.pair.access.node)]
+        ids, inner = {node.id for node in nodes}, loops[-1].symbol
+        if not updates or len(ids) < 2 * len(updates) or not ids <= self.own:
+            return ()
+        values = [one.value for one in updates]
+        if any(read.node.id in ids for value in values for read in reads(value)):
+            return ()
+        most = reduce(Bounds.inside, loops[:-1], known).most(_rounds(loops[-1]))
+        long = most is None or most >= FEW
+        moves = ([stride(r.node, r.index, inner) for r in reads(one)] for one in values)
+        fits = long and all(is_term(one, inner) for one in values) and all(1 in m for m in moves)
+        even = (loops[at:] for at in range(len(loops)) if _is_even(loops[at:], updates))
+        return next(even, ()) if fits else ()
+
+    def nest(
+        self, letters: Loops, updates: list[Update], known: Bounds, started: frozenset[int]
+    ) -> Body:
+        """Return the nest with the updates one after the other, each by blocks."""
+        out, blocks = list[Stmt](), _blocks(letters[-1])
+        for one in updates:
+            assert one.pair is not None, "only argmin and argmax were taken"
+            node = one.pair.access.node
+            self.decisions.append(Decision("lanes", Blocks.REST, node, span=one.span))
+            is_first = node.id in started
+            out += _Search(self.fresh, letters, one, one.pair, blocks, is_first).statements()
+        tests = [
+            _test("ge", Position(_rounds(loop)), Const(least, dtypes.int64))
+            for loop, least in zip(letters, _least(letters), strict=True)
+            if (known.least(_rounds(loop)) or 0) < least
+        ]
+        if not tests:
+            return tuple(out)
+        test = reduce(lambda one, two: Apply(OPS["and"], (one, two), dtypes.bool_), tests)
+        return (If(test, tuple(out), (letters[0],), updates[0].span),)
+
+
+def _started(before: Body) -> frozenset[int]:
+    """Return the scalars that are -1 behind some statements: the positions of nothing."""
+    last: dict[int, bool] = {}
+    for stmt in before:
+        if isinstance(stmt, Store) and not stmt.access.index:
+            last[stmt.access.node.id] = stmt.value == Const(-1, dtypes.int64)
+        elif not isinstance(stmt, Store | Comment):
+            last.clear()
+    return frozenset(number for number, is_nothing in last.items() if is_nothing)
+
+
+def _is_even(letters: Loops, updates: list[Update]) -> bool:
+    """Whether loops count terms of the same cells, are as long in every round, and not short."""
+    symbols = frozenset(loop.symbol for loop in letters)
+    plain = all(loop.step == 1 and loop.kind == "serial" for loop in letters)
+    bounds = [index for loop in letters for index in (loop.lo, loop.hi)]
+    places = [i for u in updates if u.pair for a in (u.access, u.pair.access) for i in a.index]
+    counts = [_rounds(loop).constant for loop in letters]
+    pairs = zip(counts, _least(letters), strict=True)
+    long = all(count is None or count >= least for count, least in pairs)
+    return plain and long and all(
+        isinstance(index, Affine) and not index.symbols() & symbols for index in (*bounds, *places)
+    )  # fmt: skip
+
+
+def _least(letters: Loops) -> list[int]:
+    """Return how many rounds each loop has at least where there are blocks."""
+    return [1] * (len(letters) - 1) + [FEW]
+
+
+def _rounds(loop: For) -> Affine:
+    return loop.hi - loop.lo
+
+
+def _test(name: str, one: Expr, other: Expr) -> Expr:
+    return Apply(OPS[name], (one, other), dtypes.bool_)
+
+
+class _Blocks(NamedTuple):
+    """The blocks of a row: `many` of them, of `size` terms, of which `step` are their own."""
+
+    many: Affine
+    size: Affine
+    step: int
+    loop: For
+
+    def start(self, number: Affine) -> Affine:
+        """Return where a block begins: the last one where it still has all its terms."""
+        loop = self.loop
+        if self.many == const(1):
+            return loop.lo
+        return minimum(loop.lo + number * self.step, loop.hi - self.size)
+
+
+def _blocks(loop: For) -> _Blocks:
+    """Return blocks of one size: a row has it, so that no block is short."""
+    rounds = _rounds(loop)
+    if rounds.constant is None:
+        count = floordiv(rounds + (BLOCK - 1), const(BLOCK))
+        return _Blocks(count, minimum(rounds, const(BLOCK)), BLOCK, loop)
+    number = -(-rounds.constant // BLOCK)
+    if number == 1:
+        return _Blocks(const(1), rounds, BLOCK, loop)
+    size = -(-rounds.constant // (number * LANES)) * LANES
+    return _Blocks(const(number), const(size), size, loop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One argmin or argmax, and the loops that count its terms."""
+
+    fresh: Fresh
+    letters: Loops
+    update: Update
+    pair: Pair
+    blocks: _Blocks
+    is_first: bool
+    """Whether nothing was found before, so that what is found here need not be compared."""
+
+    @property
+    def op(self) -> Op:
+        """What finds the best term of a block."""
+        return OPS["max" if self.update.op.name == "argmax" else "min"]
+
+    @property
+    def value(self) -> Expr:
+        """The term; truths are compared as numbers."""
+        value = self.update.value
+        return Cast(value, dtypes.uint8) if value.dtype is dtypes.bool_ else value
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether as many terms of a block as there are lanes are compared in every step."""
+        size = self.blocks.size.constant
+        return size is not None and size % LANES == 0
+
+    def statements(self) -> Body:
+        """Return the search for the block, and that in it."""
+        dtype, span = self.value.dtype, self.update.span
+        top = self.fresh.scalar("greatest" if self.op.name == "max" else "least", dtype)
+        if len(self.letters) == 1 and self.blocks.many == const(1):
+            inner = self.letters[0]
+            symbol = self.fresh.symbol(inner.symbol.name)
+            body, value = self.greatest(const(0), {inner.symbol: var(symbol)})
+            return (*body, Store(Access(top, ()), value, span), self.look(top, const(0), {}))
+        number = self.fresh.scalar("number", dtypes.int64)
+        first = Store(Access(number, ()), Const(-1, dtypes.int64), span)
+        start = self.start(Access(top, ()))
+        lets, block, values = self.place(number)
+        return (first, start, *self.found(top, number), *lets, self.look(top, block, values))
+
+    def start(self, access: Access) -> Stmt:
+        """Return what starts a best value."""
+        dtype = access.node.dtype
+        start = neutral_of(self.op, dtype.kind, dtype.bits)
+        return Store(access, Const(start, dtype), self.update.span)
+
+    def found(self, top: Node, number: Node) -> Body:
+        """Return the loops over all blocks, which leave the first best one and its number."""
+        symbols = [self.fresh.symbol(loop.symbol.name) for loop in self.letters]
+        values = {loop.symbol: var(s) for loop, s in zip(self.letters, symbols, strict=True)}
+        at = const(0)
+        for loop in self.letters[:-1]:
+            at = multiply(at, _rounds(loop)) + values[loop.symbol] - loop.lo
+        block, one = self.fresh.symbol("block"), self.blocks.many == const(1)
+        at = at if one else multiply(at, self.blocks.many) + var(block)
+        body, value = self.greatest(var(block), values)
+        pair, op = Pair(Access(number, ()), at), self.update.op
+        body = (*body, Update(Access(top, ()), op, value, pair, self.update.span))
+        if not one:
+            span = self.letters[-1].span
+            body = (For(block, const(0), self.blocks.many, 1, body, span=span),)
+        renamed = zip(self.letters[:-1], symbols[:-1], strict=True)
+        return around([replace(loop, symbol=symbol) for loop, symbol in renamed], body)
+
+    def greatest(self, block: Affine, values: dict[Symbol, Affine]) -> tuple[Body, Expr]:
+        """Return what finds the best term of a block, and that term."""
+        loop, span, dtype = self.letters[-1], self.update.span, self.value.dtype
+        (at,) = values[loop.symbol].symbols()
+        start, size = self.blocks.start(block), self.blocks.size
+        if dtype not in REALS:  # compilers make vectors of that themselves
+            one = Access(self.fresh.scalar("of_block", dtype), ())
+            term = substitute_expr(self.value, values)
+            body: Body = (Update(one, self.op, term, span=span),)
+            body = (self.start(one), For(at, start, start + size, 1, body, span=loop.span))
+            return body, Read(one.node, ())
+        node = self.fresh.array("of_block", (LANES,), dtype, "lanes")
+        first = var(at) if self.is_whole else minimum(var(at), loop.hi - LANES)
+
+        def step(lane: Affine) -> Stmt:
+            term = substitute_expr(self.value, {**values, loop.symbol: first + lane})
+            return Update(Access(node, (lane,)), self.op, term, span=span)
+
+        steps = For(at, start, start + size, LANES, (self.each(LANES, step),), span=loop.span)
+        cleared = self.each(LANES, lambda lane: self.start(Access(node, (lane,))))
+        return (cleared, steps, *self.folded(node)), Read(node, (const(0),))
+
+    def folded(self, node: Node) -> Body:
+        """Return what leaves the best of all lanes in the first."""
+        out: list[Stmt] = []
+        width = LANES
+        while width > 1:
+            half = upper_half(width)
+
+            def fold(lane: Affine, half: int = half) -> Stmt:
+                value = Read(node, (lane + half,))
+                return Update(Access(node, (lane,)), self.op, value, span=self.update.span)
+
+            out.append(self.each(half, fold))
+            width = half
+        return tuple(out)
+
+    def each(self, width: int, made: Callable[[Affine], Stmt]) -> Stmt:
+        """Return a loop over so many lanes; of one lane, what is done to it."""
+        if width == 1:
+            return made(const(0))
+        lane = self.fresh.symbol("lane")
+        body = (made(var(lane)),)
+        return For(lane, const(0), const(width), 1, body, "vector", self.update.span)
+
+    def place(self, number: Node) -> tuple[Body, Affine, dict[Symbol, Affine]]:
+        """Return what finds out where the best block is: its number in the row, and the row."""
+        at, span = self.fresh.symbol("at"), self.update.span
+        out: list[Stmt] = [Let(at, Read(number, ()), span)]
+        left = var(at)
+        sizes = [*map(_rounds, self.letters[:-1]), self.blocks.many]
+        places: list[Affine] = []
+        for size in reversed(sizes[1:]):
+            places.append(mod(left, size))
+            left = floordiv(left, size)
+        block, *rows = [*places, left]
+        values: dict[Symbol, Affine] = {}
+        for loop, row in zip(self.letters[:-1], reversed(rows), strict=True):
+            symbol = self.fresh.symbol(loop.symbol.name)
+            out.append(Let(symbol, Position(loop.lo + row), span))
+            values[loop.symbol] = var(symbol)
+        return tuple(out), block, values
+
+    def look(self, top: Node, block: Affine, values: dict[Symbol, Affine]) -> Stmt:
+        """Return the search for the first best term of the block: some of them at once, and one
+        by one where it is among these."""
+        inner, span = self.letters[-1], self.update.span
+        some, symbol = self.fresh.symbol("some"), self.fresh.symbol(inner.symbol.name)
+        first = var(some) if self.is_whole else minimum(var(some), inner.hi - LANES)
+        here = Access(self.fresh.scalar("is_here", dtypes.bool_), ())
+
+        def is_best(at: Affine) -> Expr:
+            term = substitute_expr(self.value, {**values, inner.symbol: at})
+            test = _test("eq", term, Read(top, ()))
+            if term.dtype not in REALS:
+                return test
+            return Apply(OPS["or"], (test, _test("ne", term, term)), dtypes.bool_)
+
+        lane = self.fresh.symbol("lane")
+        one = Update(here, OPS["or"], is_best(first + var(lane)), span=span)
+        all_ = For(lane, const(0), const(LANES), 1, (one,), span=inner.span)
+        offered = substitute(self.offered(), {**values, inner.symbol: var(symbol)})
+        taken = If(is_best(var(symbol)), (*offered, Break()), (), span)
+        found = For(symbol, first, first + LANES, 1, (taken,), span=inner.span)
+        body: Body = (
+            Store(here, Const(False, dtypes.bool_), span), all_,
+            If(Read(here.node, ()), (found, Break()), (), span),
+        )  # fmt: skip
+        start = self.blocks.start(block)
+        return For(some, start, start + self.blocks.size, LANES, body, span=inner.span)
+
+    def offered(self) -> Body:
+        """Return what offers a term to the cell: so that others need no cell, it is not read."""
+        if not self.is_first:
+            return (self.update,)
+        pair, span = self.pair, self.update.span
+        best = Store(self.update.access, self.update.value, span)
+        return best, Store(pair.access, Position(pair.position), span)

@@ -1,0 +1,160 @@
+"""What a loop does in lanes: its statements, and what is done to lanes.
+
+Counts of whole numbers beside sums have lanes as well, for they are the same in any order, and a
+number that every lane adds to keeps a loop from being vectors. It changes nothing.
+
+>>> from plusequals.lowering.pipeline import optimize
+>>> program = lowered("y[0] = x[x > 0.5].mean()", y="f32[1]", x="f32[9]")
+>>> program, _ = optimize(program, Target(schedule=True), stop_after="masks")
+>>> (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+>>> [update.access.node.dtype.name for update in counts(loop)]
+['int64']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ...analysis.expression_cost import cost
+from ...analysis.reductions import chosen
+from ...analysis.subscripts import stride
+from ...ir import dtypes
+from ...ir.assignments import Access
+from ...ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, reads, walk
+from ...ir.indexing import Affine, Symbol
+from ...ir.loops import Comment, For, If, LoopKind, Stmt, Store, Update
+from ...ir.node import Node
+from ...ir.ops import OPS
+from ...ir.rewrite import map_statements
+from ...ir.walk import expressions_of, own_writes, statements
+
+Body = tuple[Stmt, ...]
+LARGEST = 96
+"""How many parts the expression of a sum may have that is written out."""
+WIDEST = 512
+"""The bits of the widest vectors."""
+_PLAIN = frozenset(("add", "sub", "mul", "neg", "product"))
+"""What may be done to lanes behind the last term as well."""
+
+
+def counts(loop: For) -> list[Update]:
+    """Return what only counts how often tests hold, in numbers that the loop needs for nothing
+    else; nothing where a loop does more than that and add up."""
+    inside = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
+    found = [stmt for stmt in inside if isinstance(stmt, Update) and _is_count(stmt)]
+    others = [stmt for stmt in inside if not any(stmt is one for one in found)]
+    used = {node.id for stmt in statements(tuple(others)) for node in own_writes(stmt)}
+    used |= {
+        r.node.id for stmt in statements(loop.body) for e in expressions_of(stmt) for r in reads(e)
+    }
+    nodes = [stmt.access.node.id for stmt in found]
+    return [] if used & {*nodes} or len({*nodes}) < len(nodes) else found
+
+
+def _is_count(stmt: Update) -> bool:
+    """Whether a number becomes larger by one where a test holds."""
+    return (
+        not stmt.access.index
+        and stmt.op.name == "add"
+        and stmt.access.node.dtype.kind in "iu"
+        and isinstance(stmt.value, Cast)
+        and stmt.value.value.dtype is dtypes.bool_
+    )
+
+
+def is_light(loop: For, count: int) -> bool:
+    """Whether the text of the terms that are left may be there once for each power of two."""
+    only = all(isinstance(stmt, Comment | Store | Update) for stmt in loop.body)
+    values = [stmt.value for stmt in loop.body if isinstance(stmt, Store | Update)]
+    return only and sum(map(cost, values)) * count.bit_count() <= LARGEST
+
+
+def is_padded(loop: For, own: Iterable[Update]) -> bool:
+    """Whether lanes behind the last term may be added to as well, what changes nothing: a vector of
+    terms has them, or none of the others."""
+    mine, real = {id(update) for update in own}, (dtypes.float32, dtypes.float64)
+    for stmt in loop.body:
+        match stmt:
+            case Comment():
+                continue
+            case Store(Access(node, ()), value) if node.dtype in real:
+                pass
+            case Update(_, _, value) if id(stmt) in mine:
+                pass
+            case _:
+                return False
+        if not all(_is_plain(part, loop.symbol) for part in walk(value)):
+            return False
+    return True
+
+
+def _is_plain(part: Expr, symbol: Symbol) -> bool:
+    """Whether vectors have a part of a term, where they read the lanes before the last term."""
+    real = part.dtype in (dtypes.float32, dtypes.float64)
+    match part:
+        case Const() | Cast():
+            return real
+        case Read(_, ()):
+            return real
+        case Read(node, index):
+            affine = all(isinstance(at, Affine) for at in index)
+            return real and affine and stride(node, index, symbol) in (0, 1)
+        case Apply(op):
+            return real and op.name in _PLAIN
+        case _:
+            return False
+
+
+def kept(body: Body, lane: Affine, terms: Expr) -> Body:
+    """Return what is done to a lane, where only the lanes before that number have terms."""
+    test = Apply(OPS["lt"], (Position(lane), terms), dtypes.bool_)
+    out: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Update):
+            stmt = chosen(stmt, test)
+        elif isinstance(stmt, Store):
+            stmt = replace(stmt, value=Select(test, stmt.value, Const(0.0, stmt.value.dtype)))
+        out.append(stmt)
+    return tuple(out)
+
+
+def add(update: Update, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:
+    """Return the addition of one lane to another one."""
+    value = Read(other, (behind,))
+    return Update(Access(node, (lane,)), update.op, value, span=update.span)
+
+
+def folding(update: Update, node: Node, half: int, lane: Affine) -> Stmt:
+    """Return the addition of a lane of the upper half to one of the lower half."""
+    return add(update, node, lane, node, lane + half)
+
+
+def on_lanes(body: Body, own: dict[int, Node], lane: Callable[[Update], Affine]) -> Body:
+    """Return a body whose sums add to a lane instead of the cell."""
+
+    def change(stmt: Stmt) -> Body:
+        if isinstance(stmt, Update) and id(stmt) in own:
+            return (replace(stmt, access=Access(own[id(stmt)], (lane(stmt),)), over=()),)
+        return (stmt,)
+
+    return map_statements(body, change)
+
+
+def kind(body: Body, own: dict[int, Node]) -> LoopKind:
+    """Return `vector` where lanes do nothing but add up and name values."""
+    lanes = {node.id for node in own.values()}
+    alone = all(
+        isinstance(stmt, Comment | If)
+        or (isinstance(stmt, Store) and not stmt.access.index)
+        or (isinstance(stmt, Update) and stmt.access.node.id in lanes)
+        for stmt in statements(body)
+    )
+    return "vector" if alone else "serial"
+
+
+def lanes_of(node: Node) -> int:
+    """Return how many lanes there are."""
+    shape = node.static_shape
+    assert shape is not None, "lanes have a fixed number"
+    return shape[0]

@@ -1,0 +1,82 @@
+"""Partial sums side by side: their arrays, and the loops that start them and put them together.
+
+It changes nothing.
+
+>>> from plusequals.lowering.ir.printer import print_statement
+>>> program = lowered("y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 9]")
+>>> (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+>>> update = loop.body[1].body[0]
+>>> lanes = Partials(fresh_for(program))
+>>> (node,) = lanes.arrays(update, 1, 4)
+>>> for stmt in (lanes.cleared(update, node), *lanes.folded(update, node)):
+...     print(print_statement(stmt))
+for lane in 0..4 vector:
+    y_lanes[lane] = -0.0
+for lane in 0..2 vector:
+    y_lanes[lane] += y_lanes[lane + 2]
+y_lanes[0] += y_lanes[1]
+y[i] += y_lanes[0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from ....base.dataclass import dataclass
+from ...analysis.reductions import start_of, upper_half
+from ...ir.assignments import Access
+from ...ir.expressions import Const, Read
+from ...ir.fresh import Fresh
+from ...ir.indexing import Affine, const, var
+from ...ir.loops import For, Stmt, Store, Update
+from ...ir.node import Node
+from .lane_statements import add, folding, lanes_of
+
+Body = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """Makes arrays of partial sums of an accumulation, and what is done to them."""
+
+    fresh: Fresh
+
+    def arrays(self, update: Update, count: int, width: int) -> list[Node]:
+        """Return arrays of partial sums: of a block, of blocks of blocks, of all terms."""
+        node = update.access.node
+        names = ("lanes", "blocks", "total")[:count]
+        return [self.fresh.array(f"{node.label}_{n}", (width,), node.dtype, "lanes") for n in names]
+
+    def each(self, width: int, update: Update, made: Callable[[Affine], Stmt]) -> Stmt:
+        """Return a loop over so many lanes; of one lane, what is done to it."""
+        if width == 1:
+            return made(const(0))
+        lane = self.fresh.symbol("lane")
+        body = (made(var(lane)),)
+        return For(lane, const(0), const(width), 1, body, "vector", update.span)
+
+    def cleared(self, update: Update, node: Node) -> Stmt:
+        """Return the loop that starts the lanes."""
+        start = Const(start_of(update.op, node), node.dtype)
+
+        def store(lane: Affine) -> Stmt:
+            return Store(Access(node, (lane,)), start, update.span)
+
+        return self.each(lanes_of(node), update, store)
+
+    def joined(self, update: Update, node: Node, other: Node) -> Stmt:
+        """Return the loop that adds other lanes to the lanes."""
+        return self.each(lanes_of(node), update, lambda lane: add(update, node, lane, other, lane))
+
+    def folded(self, update: Update, node: Node) -> Body:
+        """Return the loops that put the lanes together, and the addition to the cell."""
+        out: list[Stmt] = []
+        width = lanes_of(node)
+        while width > 1:
+            half = upper_half(width)
+            fold = partial(folding, update, node, half)
+            out.append(self.each(width - half, update, fold))
+            width = half
+        return (*out, replace(update, value=Read(node, (const(0),)), over=()))

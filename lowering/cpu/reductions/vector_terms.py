@@ -1,0 +1,48 @@
+"""Which terms of neighbouring rounds are found at once: they are made of neighbours, by vectors.
+
+>>> i = Symbol("i", 0)
+>>> from plusequals.lowering.ir.indexing import const, var
+>>> from plusequals.lowering.ir.node import Node
+>>> from plusequals.lowering.ir.ops import OPS
+>>> x = Node(0, "x", (const(9),), dtypes.float32)
+>>> near, far = Read(x, (var(i) + 1,)), Read(x, (var(i) * 2,))
+>>> is_term(Apply(OPS["mul"], (near, near), near.dtype), i), is_term(far, i)
+(True, False)
+"""
+
+from __future__ import annotations
+
+from ...analysis.contraction import ON_VECTORS
+from ...analysis.subscripts import stride
+from ...ir import dtypes
+from ...ir.expressions import Apply, Cast, Const, Expr, Position, Read
+from ...ir.indexing import Affine, Symbol
+
+REALS = (dtypes.float32, dtypes.float64)
+_WHOLE = frozenset(("add", "sub", "mul", "neg", "bitand", "bitor", "bitxor", "invert"))
+_TESTS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def is_term(value: Expr, symbol: Symbol) -> bool:
+    """Whether neighbouring terms are made of neighbours, by what is done to many at once."""
+    if value.dtype is dtypes.bool_ and isinstance(value, Apply):
+        return value.op.name in _TESTS and all(is_term(arg, symbol) for arg in value.args)
+    real = value.dtype in REALS
+    if not real and value.dtype.kind not in "biu":
+        return False
+    match value:
+        case Const():
+            return True
+        case Position(at):
+            return symbol not in at.symbols()
+        case Read(node, index):
+            plain = all(isinstance(at, Affine) for at in index)
+            return plain and stride(node, index, symbol) in (0, 1)
+        case Apply(op, args):
+            known = op.name in (ON_VECTORS if real else _WHOLE)
+            return known and all(is_term(arg, symbol) for arg in args)
+        case Cast(inner, dtype):
+            wider = inner.dtype is dtypes.float32 or not real
+            return wider and inner.dtype.kind == dtype.kind and is_term(inner, symbol)
+        case _:
+            return False

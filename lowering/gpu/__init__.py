@@ -1,0 +1,1 @@
+"""Mappings of loops to blocks and threads: which, where, and why."""

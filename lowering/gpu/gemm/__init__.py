@@ -1,0 +1,1 @@
+"""Contractions on devices: tiles in shared memory, tensor cores."""

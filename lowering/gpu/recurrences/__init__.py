@@ -1,0 +1,1 @@
+"""Recurrences rewritten as reductions, scans and scatters."""

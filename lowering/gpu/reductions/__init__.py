@@ -1,0 +1,1 @@
+"""Reductions and scans on devices: by blocks of threads, by many blocks."""

@@ -1,0 +1,142 @@
+"""What a pass decided and why: values that travel beside the program, for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from enum import Enum
+from typing import Literal, NamedTuple, assert_never
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, Span
+from .loops import Program
+from .node import Node
+
+Outcome = Literal[
+    "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
+    "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
+    "deferred", "checked", "skewed", "masked", "staged", "answered", "of reals",
+    "mirrored", "split",
+]  # fmt: skip
+
+
+class Reason(Enum):
+    """Base of the reasons of a pass: each member's value is its sentence."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision, about a node or (fused, apart, looked up) about loops."""
+
+    outcome: Outcome
+    reason: Reason
+    node: Node | None = None
+    detail: str = ""
+    """What the sentence leaves open: names and numbers."""
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    """The statement that it is about; of two loops, the second."""
+    other: Span = field(default=NOWHERE, compare=False, repr=False)
+    """Of two loops, the first."""
+    variable: str = field(default="", compare=False)
+    """Of two loops, the variable of the second."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}{': ' if self.detail else ''}{self.detail}"
+
+    def told(self, name: Callable[[Node], str] = lambda node: node.label) -> str:
+        """Return the decision as a sentence for who wrote the statement; `name` names nodes."""
+        return f"{self._claim(name)}: {self._because()}"
+
+    def _claim(self, name: Callable[[Node], str]) -> str:
+        array = "" if self.node is None else f"`{name(self.node)}`"
+        match self.outcome:
+            case "virtual":
+                return f"{array} is never stored"
+            case "stored":
+                return f"{array} is computed once and stored"
+            case "shrunk":
+                return f"of {array} only {_extent(self.node)} is kept at a time"
+            case "whole":
+                return f"{array} is kept whole"
+            case "register":
+                return f"a loop keeps an element of {array} in a register"
+            case "fused":
+                return f"the loop over `{self.variable}` is joined with {self._first()}"
+            case "apart":
+                return f"the loop over `{self.variable}` is kept apart from {self._first()}"
+            case "removed":
+                return f"{array} is not computed"
+            case "reused":
+                return f"{array} has no memory of its own"
+            case "skipped":
+                return f"this value of {array} is not stored"
+            case "shared":
+                return f"`{self.detail}` is computed once, as {array}"
+            case "hoisted":
+                return f"`{self.detail}` is computed before the loop, as {array}"
+            case "looked up":
+                return "the loop does not run"
+            case "tiles":
+                return f"the nest of the loop over `{self.variable}` is computed in tiles"
+            case "parallel":
+                return f"the rounds of the loop over `{self.variable}` are shared among threads"
+            case "lanes":
+                return f"the terms of {array} are combined in lanes"
+            case "deferred":
+                return f"what rounds over `{self.variable}` add to {array} is added behind them"
+            case "checked":
+                return f"what is looked up by {array} is checked for many rounds at once"
+            case "answered":
+                return f"the loops that {array} asks for are left once it has its answer"
+            case "skewed":
+                return f"the loop over `{self.variable}` does several rounds for a piece of rows"
+            case "staged":
+                return f"the loop over `{self.variable}` computes its functions one after the other"
+            case "masked":
+                return f"the rounds of the loop over `{self.variable}` are done side by side"
+            case "of reals":
+                return f"the nest of the loop over `{self.variable}` computes with real numbers"
+            case "mirrored":
+                return f"half of {array} is copied from its other half"
+            case "split":
+                return f"the loop over `{self.variable}` is split in two"
+            case "abreast":
+                return f"neighbouring elements of {array} are computed side by side"
+            case _:
+                assert_never(self.outcome)
+
+    def _because(self) -> str:
+        if self.outcome in ("shared", "hoisted") or not self.detail:
+            return str(self.reason)
+        return f"{self.reason}: {self.detail if '`' in self.detail else f'`{self.detail}`'}"
+
+    def _first(self) -> str:
+        """Return which loop the first of two is."""
+        if self.other.line == self.span.line and self.other.source == self.span.source:
+            return "another one of the same line"
+        return f"the one of {line_of(self.other, self.span)}"
+
+
+class Decided(NamedTuple):
+    """A program after a pass, and what the pass decided on the way."""
+
+    program: Program
+    decisions: tuple[Decision, ...]
+
+
+def line_of(span: Span, near: Span) -> str:
+    """Return where a span is: `line 3`, or `file.py:3` if `near` is not in the same source."""
+    if span is NOWHERE:
+        return "another statement"
+    if span.source == near.source:
+        return f"line {span.line}"
+    return f"{span.source.short_name}:{span.line}"
+
+
+def _extent(node: Node | None) -> str:
+    if node is None or not node.rank:
+        return "one element"
+    return f"{node.dtype.short}[{', '.join(map(str, node.shape))}]"

@@ -1,0 +1,175 @@
+"""Requests of memory met or refused: what was asked of each node against what became of it.
+
+A request stands on the node, the outcome in the routine's placement; both are places of the
+lattice in `ir.memory_mode`, and the outcome is the request joined with what the passes did: a node
+that was inlined is virtual, one that has an array of the routine is local, an argument or a result
+has an array outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+
+from ..base.diagnostic import NOWHERE, CdTypeError, Diagnostic, Label, Span
+from .ir import decision as made
+from .ir.assignments import Permute, Print
+from .ir.loops import Program, Stmt, Update
+from .ir.memory_mode import (
+    HOSTED_CHANGED,
+    HOSTED_CONSTANT,
+    LOCAL,
+    MATERIALIZED,
+    ON_DEVICE,
+    VIRTUAL,
+    Decision,
+    Mode,
+    Request,
+    admits_virtual,
+    join,
+    joined,
+)
+from .ir.node import Node
+from .ir.walk import reads, statements, writes
+from .passes.inline import Stored
+
+
+def settle(
+    before: Program, after: Program, decisions: Iterable[made.Decision]
+) -> dict[int, Decision]:
+    """Return the memory mode, by node id, of each node that something was asked of.
+
+    Raises CdTypeError CD0572, with all requests that were not met, where the program cannot do
+    as asked.
+    """
+    outside = {p.node.id: (p.written, _GIVEN) for p in before.parameters}
+    outside |= {node.id: (False, _RETURNED) for node in before.results}
+    why = {one.node.id: one for one in decisions if one.node is not None and one.outcome in _FATES}
+    left = {node.id: node for node in after.locals}
+    nodes = (*(p.node for p in before.parameters), *before.results, *before.locals)
+    settled: dict[int, Decision] = {}
+    refused: list[Diagnostic] = []
+    for node in nodes:
+        if node.request is None:
+            continue
+        if node.id in outside:
+            fates = _outside(node.request.mode, *outside[node.id])
+        else:
+            fates = _inside(before, node, left.get(node.id), why.get(node.id))
+        try:
+            settled[node.id] = reduce(join, fates, node.request)
+        except CdTypeError:
+            if node.request.mode == HOSTED_CONSTANT and fates[-1].mode == HOSTED_CHANGED:
+                refused.append(_written(before, node))
+                continue
+            conflict = _conflict(before, node, node.id in outside)
+            refused.append(_refusal(node, node.request, fates[-1], conflict, node.id in outside))
+    if refused:
+        raise CdTypeError(*refused)
+    return settled
+
+
+_FATES = ("virtual", "stored", "shrunk")
+_GIVEN = "it is an array of the caller"
+_RETURNED = "it is handed to the caller"
+_OWN = "only this function knows it, for as long as one call"
+
+
+def _outside(asked: Mode, written: bool, because: str) -> tuple[Request, ...]:
+    """Return what an array of the caller is: it has memory, which a call may change."""
+    known = Request(MATERIALIZED, because)
+    if not written or asked.kind in ("on device", "hosted changed on devices"):
+        return (known,)
+    changed = HOSTED_CHANGED if asked.kind.startswith("hosted") else ON_DEVICE
+    return known, Request(changed, f"{because}, and written")
+
+
+def _inside(
+    before: Program, node: Node, now: Node | None, cause: made.Decision | None
+) -> tuple[Request, ...]:
+    """Return what became of a temporary; nothing where it vanished because nobody reads it."""
+    is_stored = cause is not None and cause.outcome == "stored"
+    if is_stored or (now is not None and bool(now.rank) == bool(node.rank)):
+        because = _OWN
+        if node.request is not None and admits_virtual(node.request.mode):
+            because = str(cause) if is_stored else _not_one_store(before, node)
+        return (Request(LOCAL, because),)
+    if cause is not None:
+        return (Request(VIRTUAL, str(cause)),)
+    asked = None if node.request is None else node.request.mode
+    if asked is None or admits_virtual(asked) or joined(asked, LOCAL) in (LOCAL, "stays"):
+        return ()
+    return (Request(LOCAL, _OWN),)
+
+
+def _not_one_store(program: Program, node: Node) -> str:
+    """Return why no pass even tried to compute a node where it is used."""
+    roles = [role for _, role in _uses(program, node) if role in ("update", "write")]
+    if "update" in roles:
+        return str(Stored.REDUCED)
+    if len(roles) > 1:
+        return str(Stored.SEVERAL)
+    return "no statement of its own computes each element once"
+
+
+def _refusal(
+    node: Node, current: Decision, fate: Request, conflict: Span, is_outside: bool
+) -> Diagnostic:
+    """Return the diagnostic of requests that cannot be met, with all lines that have a say."""
+    places = [one for one in current.requests if one.span is not NOWHERE]
+    labels = [Label(one.span, f"asks for {one.mode}") for one in places]
+    if conflict is not NOWHERE:
+        labels.append(Label(conflict, fate.why))
+    if current.mode == VIRTUAL and fate.mode == LOCAL:
+        message = f"`{node.label}` was to be virtual, but needs an array: {fate.why}"
+        help_ = "drop the request, or write it so that each element is computed by one statement"
+    else:
+        asked = " and ".join(str(one.mode) for one in current.requests)
+        # what the caller holds is in its memory, wherever else a request would have it
+        now = "hosted" if is_outside and fate.mode in (MATERIALIZED, ON_DEVICE) else fate.mode
+        message = f"`{node.label}` was to be {asked}, but is {now}: {fate.why}"
+        help_ = "drop the request, or ask for a mode that admits that"
+    notes = [f"it was asked for: {one.why}" for one in current.requests]
+    if len(notes) > 1:
+        notes.append(f"together they ask for {current.mode}")
+    return Diagnostic("CD0572", message, tuple(labels), tuple(notes), (help_,))
+
+
+def _written(program: Program, node: Node) -> Diagnostic:
+    """Return the diagnostic of an array of the caller that is constant, and is written."""
+    place = _conflict(program, node, True)
+    message = f"tensor `{node.label}` is constant, and the function writes it"
+    labels = () if place is NOWHERE else (Label(place),)
+    return Diagnostic("CD0804", message, labels, (), ("make it without `constant=True`",))
+
+
+def _conflict(program: Program, node: Node, is_outside: bool) -> Span:
+    """Return the place of the statement that decided against a request, as well as can be told."""
+    uses = list(_uses(program, node))
+    wanted = [stmt for stmt, role in uses if role == "special"]
+    wanted += [stmt for stmt, role in uses if role == "update"]
+    stores = [stmt for stmt, role in uses if role == "write"]
+    readers = [stmt for stmt, role in uses if role == "read"]
+    wanted += stores + readers if is_outside else stores[1:] + readers + stores[:1]
+    spans = (getattr(stmt, "span", NOWHERE) for stmt in wanted)
+    return next((span for span in spans if span is not NOWHERE), NOWHERE)
+
+
+def _uses(program: Program, node: Node) -> Iterator[tuple[Stmt, str]]:
+    """Yield the statements that use a node themselves, each with what it does with it."""
+    for stmt in (stmt for kernel in program.kernels for stmt in statements(kernel.body)):
+        bare = (stmt,)
+        match stmt:
+            case Permute(nodes, sources) if node in (*nodes, *sources):
+                yield stmt, "special"
+            case Print() if node in reads(bare):
+                yield stmt, "special"
+            case Update(access) if access.node == node:
+                yield stmt, "update"
+            case _ if not hasattr(stmt, "body") and not hasattr(stmt, "then"):
+                if node in writes(bare):
+                    yield stmt, "write"
+                elif node in reads(bare):
+                    yield stmt, "read"
+            case _:
+                pass

@@ -1,0 +1,127 @@
+"""Dead: what nobody would miss goes.
+
+Removes stores to locals that nothing reads, then what only they needed, integers that nobody uses,
+loops and branches that are left empty, and locals without a use. Stores to parameters and results,
+checks and prints stay, each in its place.
+
+>>> show(dead, '''
+... t[i] = x[i] * 2
+... y[i] = x[i] + 1
+... ''', y="f32[8]", x="f32[8]")
+for i in 0..8:
+    y[i] = x[i] + 1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import cast
+
+from ..ir.assignments import Alloc, Let, Permute
+from ..ir.comments import headed
+from ..ir.dtypes import bool_
+from ..ir.expressions import Apply
+from ..ir.indexing import Symbol
+from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.ops import OPS
+from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.walk import bodies, own, own_writes, statements, uses
+
+
+def dead(program: Program) -> Program:
+    """Return the program without what no result, fault or print depends on."""
+    while True:
+        body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
+        read = [_read(stmt) for stmt in body]
+        smaller = _round(program, body, read)
+        if smaller == program:
+            used = {node.id for stmt in body for node in own_writes(stmt)}.union(*read)
+            kept = tuple([node for node in program.locals if node.id in used])
+            return program if len(kept) == len(program.locals) else replace(program, locals=kept)
+        program = smaller
+
+
+def _round(program: Program, body: list[Stmt], read: list[list[int]]) -> Program:
+    """Return the program without what no statement of it needs; `read` says what each reads."""
+    visible = (*(p.node for p in program.parameters), *program.results)
+    needed = _needed(zip(body, read, strict=True), visible)
+    lets = any(isinstance(stmt, Let) for stmt in body)
+    symbols = frozenset(symbol for stmt in body if lets for symbol in uses(stmt))
+    return over_kernels(program, lambda body: _live(body, needed, symbols))
+
+
+def _needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> frozenset[int]:
+    """Return the ids of the nodes that something visible depends on.
+
+    What a store reads is needed only where its own node is: a sum that nobody reads is no use.
+    """
+    feeds: dict[int, set[int]] = {}
+    open_: list[int] = [node.id for node in visible]
+    for stmt, read in body:
+        if isinstance(stmt, Store | Update):
+            targets = [node.id for node in own_writes(stmt)]
+            for target in targets:  # the best value and its position are kept by each other
+                feeds.setdefault(target, set()).update(read, targets)
+        else:
+            open_ += read
+    found: set[int] = set()
+    while open_:
+        one = open_.pop()
+        if one not in found:
+            found.add(one)
+            open_ += feeds.get(one, ())
+    return frozenset(found)
+
+
+def _read(stmt: Stmt) -> list[int]:
+    if isinstance(stmt, Permute):
+        return [node.id for node in stmt.sources]
+    return [one.node.id for one in own(stmt).found]
+
+
+def _live(
+    body: tuple[Stmt, ...], needed: frozenset[int], symbols: frozenset[Symbol]
+) -> tuple[Stmt, ...]:
+    """Return the statements that are still of use."""
+    return headed([
+        stmt if isinstance(stmt, Comment) else _kept(stmt, needed, symbols) for stmt in body
+    ])  # fmt: skip
+
+
+def _kept(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stmt | None:
+    match stmt:
+        case Store() | Update():
+            return stmt if any(node.id in needed for node in own_writes(stmt)) else None
+        case Fill(node) | Alloc(node):
+            return stmt if node.id in needed else None
+        case Let(symbol):
+            return stmt if symbol in symbols else None
+        case _:
+            pass
+    lists = cast(tuple[tuple[Stmt, ...], ...], bodies(stmt))
+    inner = tuple([_live(one, needed, symbols) for one in lists])
+    if isinstance(stmt, For) and not _acts(inner[0]):
+        return None
+    if isinstance(stmt, If):
+        return _branch(stmt, inner[0], inner[1])
+    return with_bodies(stmt, inner) if inner else stmt
+
+
+def _branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> If | None:
+    if _acts(then):
+        return with_bodies(branch, (then, other if _acts(other) else ()))
+    if not _acts(other):
+        return None
+    test = branch.test
+    match test:
+        case Apply(op, (inner,), _) if op.name == "logical_not":
+            test = inner
+        case _:
+            test = Apply(OPS["logical_not"], (test,), bool_)
+    return replace(branch, test=test, then=other, other=())
+
+
+def _acts(body: tuple[Stmt, ...]) -> bool:
+    return any(not isinstance(stmt, Comment) for stmt in body)

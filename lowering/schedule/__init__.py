@@ -1,1 +1,0 @@
-"""Shapes of loops that run faster and mean the same: what is legal, and what is chosen."""

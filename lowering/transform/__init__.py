@@ -1,0 +1,1 @@
+"""Transformations of loops, each legal by itself; who calls them chooses where."""

@@ -1,0 +1,163 @@
+"""Stores that accumulate become updates, so that what is exact in any order may be shared out.
+
+    m = max(m, x[i])                  becomes   m max= x[i]
+    n = n - x[i]                                n += -x[i]          whole numbers
+    if x[i] > m: m = x[i]                       m max= x[i]         whole numbers
+
+A subscript that was looked up and checked in a round before is not looked up again there, so that
+`y[k[i]] = max(y[k[i]], x[i])` reads and writes one element. Sums of real numbers stay as they are:
+they are added in the order of the program.
+
+>>> program, _ = optimize(lowered('''
+... for i in range(len(k)):
+...     y[k[i]] = max(y[k[i]], x[i])
+... ''', y="f32[9]", x="f32[8]", k="i64[8]"), Target("cuda"))
+>>> print_loops(as_updates(program.kernels[0].body))
+for i in 0..8:
+    let at = k[i]
+    check 0 <= at and at < 9 else CdIndexError('CD0601',
+            'index {0} is out of range for axis 0 of `y` with size {1}', at, 9)
+    # y[k[i]] = max(y[k[i]], x[i])
+    y[at] max= x[i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field, replace
+
+from ...base.dataclass import dataclass
+from ..analysis.accumulators import is_apart
+from ..ir.assignments import Access, Alloc, Let
+from ..ir.expressions import Apply, Expr, Read, reads
+from ..ir.indexing import Affine, Symbol, var
+from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
+from ..ir.ops import OPS, Op
+from ..ir.rewrite import substitute, with_bodies
+from ..ir.walk import bodies, statements, writes
+
+EXTREMES = {"gt": "max", "ge": "max", "lt": "min", "le": "min"}
+MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
+
+
+def as_updates(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return statements in which stores that accumulate inside of loops are updates."""
+    sizes = {
+        symbol for stmt in statements(body) if isinstance(stmt, Alloc)
+        for extent in stmt.node.shape for symbol in extent.symbols()
+    }  # fmt: skip
+    return tuple(_in_loops(stmt, frozenset(sizes)) for stmt in body)
+
+
+def _in_loops(stmt: Stmt, sizes: frozenset[Symbol]) -> Stmt:
+    """Return a statement of which the loops have updates."""
+    if isinstance(stmt, For):
+        return with_bodies(stmt, (_Known(sizes).body(stmt.body),))
+    lists = tuple(tuple(_in_loops(one, sizes) for one in part) for part in bodies(stmt))
+    return with_bodies(stmt, lists)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What has been looked up and checked where a statement runs."""
+
+    sizes: frozenset[Symbol]
+    """Symbols that shapes are made of: they stay."""
+    values: list[tuple[Expr, Symbol]] = field(default_factory=list)
+    tests: list[Expr] = field(default_factory=list)
+
+    def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """Return statements without what is known already, those that accumulate as updates."""
+        out: list[Stmt] = []
+        same: dict[Symbol, Affine] = {}
+        for stmt in body:
+            (one,) = substitute((stmt,), same) if same else (stmt,)
+            if isinstance(one, Let) and one.symbol not in self.sizes:
+                old = next((s for value, s in self.values if value == one.value), None)
+                if old is not None:
+                    same[one.symbol] = var(old)
+                    continue
+                self.values.append((one.value, one.symbol))
+            elif isinstance(one, Check):
+                if one.test in self.tests:
+                    continue
+                if not any(reads(one.test)):
+                    self.tests.append(one.test)
+            out.append(self.inside(one))
+            self.forget(one)
+        return tuple(out)
+
+    def inside(self, stmt: Stmt) -> Stmt:
+        """Return a statement, and those inside of it, as updates."""
+        if isinstance(stmt, Store):
+            return update_of(stmt) or stmt
+        if isinstance(stmt, Update):
+            return added(stmt)
+        if isinstance(stmt, For | While):
+            self.forget(stmt)
+        lists = tuple(_Known(self.sizes, [*self.values], [*self.tests]).body(one)
+                      for one in bodies(stmt))  # fmt: skip
+        made = with_bodies(stmt, lists)
+        return extreme_of(made) or made if isinstance(made, If) else made
+
+    def forget(self, stmt: Stmt) -> None:
+        """Forget what a statement changes."""
+        changed = {node.id for node in writes((stmt,))}
+        if changed:
+            self.values = [
+                one for one in self.values
+                if not any(read.node.id in changed for read in reads(one[0]))
+            ]  # fmt: skip
+
+
+def update_of(stmt: Store) -> Update | None:
+    """Return a store that accumulates as an update, None where it does not, or in its order."""
+    access, value = stmt.access, stmt.value
+    if not isinstance(value, Apply) or len(value.args) != 2 or value.dtype is not access.node.dtype:
+        return None
+    one, other = value.args
+    op, term = value.op, other
+    if op.name == "sub" and value.dtype.kind in "iu" and _is_of(one, access):
+        op, term = OPS["add"], Apply(OPS["neg"], (other,), value.dtype)
+    elif op.side == "both" and value.dtype.kind != "f" and not _is_of(one, access):
+        one, term = other, one
+    if not _is_of(one, access) or not is_apart(op, value.dtype, exact=True):
+        return None
+    return _made(access, op, term, stmt)
+
+
+def added(stmt: Update) -> Update:
+    """Return what is taken away of whole numbers as what is added."""
+    dtype = stmt.access.node.dtype
+    if stmt.op.name != "sub" or dtype.kind not in "iu" or stmt.value.dtype is not dtype:
+        return stmt
+    return replace(stmt, op=OPS["add"], value=Apply(OPS["neg"], (stmt.value,), dtype))
+
+
+def extreme_of(stmt: If) -> Update | None:
+    """Return a branch that keeps the greater or the lesser of whole numbers as an update."""
+    test, then = stmt.test, [one for one in stmt.then if not isinstance(one, Comment)]
+    if len(then) != 1 or stmt.other or not isinstance(then[0], Store):
+        return None
+    store = then[0]
+    if not isinstance(test, Apply) or test.op.name not in EXTREMES:
+        return None
+    (one, other), name = test.args, test.op.name
+    if _is_of(one, store.access):
+        one, other, name = other, one, MIRRORED[name]
+    whole = store.access.node.dtype.kind in "iu" and one.dtype is store.value.dtype
+    if not whole or one != store.value or not _is_of(other, store.access):
+        return None
+    return _made(store.access, OPS[EXTREMES[name]], one, store)
+
+
+def _is_of(value: Expr, access: Access) -> bool:
+    """Whether a value is what an element holds."""
+    return isinstance(value, Read) and value.node == access.node and value.index == access.index
+
+
+def _made(access: Access, op: Op, term: Expr, stmt: Store) -> Update | None:
+    """Return an update by a term that does not use the array."""
+    if any(read.node == access.node for read in reads(term)):
+        return None
+    return Update(access, op, term, span=stmt.span)

@@ -1,0 +1,40 @@
+"""Strip-mining: a loop as chunks of iterations, one chunk for each value of an outer variable.
+
+    for i in 0..n: f(i)    is, for all g in 0..G,    for i in g*C..min(n, (g+1)*C): f(i)
+
+where C = ceil(n / G): the iterations of all chunks are those of the loop, in its order.
+
+>>> program = lowered("y[i] = x[i]", y="f32[10]", x="f32[10]")
+>>> loop, fresh = program.kernels[0].body[-1], fresh_for(program)
+>>> part, body = chunk(loop, fresh.symbol("g"), 4, loop.body, fresh)
+>>> print_loops((replace(part, body=body),))
+for i in 3*g..min(10, 3*g + 3):
+    y[i] = x[i]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..analysis.parallel_band import normal, trips, with_value
+from ..ir.fresh import Fresh
+from ..ir.indexing import Symbol, const, floordiv, minimum, multiply, var
+from ..ir.loops import For, Stmt
+
+
+def chunk(
+    loop: For, group: Symbol, count: int, body: tuple[Stmt, ...], fresh: Fresh
+) -> tuple[For, tuple[Stmt, ...]]:
+    """Return the rounds of one part of a loop, and the body with its variable."""
+    plain, value = normal(loop, fresh.symbol(loop.symbol.name))
+    size = floordiv(plain.hi + (count - 1), const(count))
+    start = multiply(var(group), size)
+    chunk = replace(plain, lo=start, hi=minimum(plain.hi, start + size))
+    return chunk, with_value(body, loop.symbol, value)
+
+
+def evened(part: For, loop: For, count: int) -> For:
+    """Return one of so many parts of a loop with an end of its own where all are of one size:
+    compilers then see how many rounds it has."""
+    rounds = trips(loop)
+    return part if rounds is None or rounds % count else replace(part, hi=part.lo + rounds // count)

@@ -1,0 +1,262 @@
+"""What a person reads when something is wrong: spans, labels, diagnostics, the `CdError` family.
+
+A `Diagnostic` is one problem: a stable code, one sentence, every source place that conspires, the
+values, and a fix that can be typed. A `CdError` carries one or more of them and renders them with
+the user's own lines and carets. Imports nothing of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from .dataclass import dataclass
+from .lazy_import import Later
+
+if TYPE_CHECKING:
+    import difflib
+    import unicodedata
+else:
+    difflib, unicodedata = Later("difflib", None), Later("unicodedata", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text that spans point into: a file, a notebook cell or a string given by the user."""
+
+    name: str
+    """What to print before the line number: a path, or `<cell 3>`."""
+    first_line: int
+    """The line number, in `name`, of the first line of `text`."""
+    text: str = field(repr=False)
+    _lines: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_lines", tuple(self.text.split("\n")))
+
+    @property
+    def short_name(self) -> str:
+        """The name without the folders before it."""
+        return self.name.replace("\\", "/").rpartition("/")[2]
+
+    def line(self, number: int) -> str:
+        """Return one line of the text by its absolute number, without its line end."""
+        at = number - self.first_line
+        return self._lines[at] if 0 <= at < len(self._lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of source: lines absolute and 1-based, columns in characters and 0-based."""
+
+    source: Source
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def text(self) -> str:
+        """The source under the span on one line, inner line ends and indents become one space."""
+        numbers = range(self.line, self.end_line + 1)
+        lines = [self.source.line(number) for number in numbers]
+        lines[-1] = lines[-1][: self.end_column]
+        lines[0] = lines[0][self.column :]
+        return " ".join(line.strip() for line in lines)
+
+    @property
+    def place(self) -> str:
+        """`file:line:column`, the column 1-based as editors count."""
+        return f"{self.source.name}:{self.line}:{self.column + 1}"
+
+
+_LONG = 110
+"""Of lines with more columns a part is shown, which begins so many columns before what is meant:"""
+_AHEAD = 30
+
+NOWHERE = Span(Source("<no source>", 1, ""), 1, 0, 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place and what it has to do with the problem; the text may be empty."""
+
+    span: Span
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem. `labels[0]` is where it is; further labels are the places that conspire."""
+
+    code: str
+    message: str
+    labels: tuple[Label, ...] = ()
+    notes: tuple[str, ...] = ()
+    helps: tuple[str, ...] = ()
+    stack: tuple[Span, ...] = ()
+    """The calls that were inlined to get here, outermost first."""
+
+
+class CdError(Exception):
+    """Every error a user meets. `diagnostics` holds each problem; `str()` is the rendered text."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        Exception.__init__(self, *diagnostics)
+        self.diagnostics = diagnostics
+
+    @property
+    def code(self) -> str:
+        """The stable code of the first problem, for example `CD0301`."""
+        return self.diagnostics[0].code
+
+    def placed(self, span: Span) -> CdError:
+        """Return the same error, with a place where it has none."""
+        return type(self)(
+            *(d if d.labels else replace(d, labels=(Label(span),)) for d in self.diagnostics)
+        )
+
+    def __str__(self) -> str:
+        return "\n\n".join(render(diagnostic) for diagnostic in self.diagnostics)
+
+    def __reduce__(self) -> tuple[type[CdError], tuple[Diagnostic, ...]]:
+        return type(self), self.diagnostics
+
+
+class CdSyntaxError(CdError, SyntaxError):
+    """The function uses Python in a way that the language does not admit."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__(*diagnostics)
+        self.msg = str(self)  # what Python prints for an uncaught SyntaxError
+
+    __str__ = CdError.__str__
+
+
+class CdNameError(CdError, NameError):
+    """A name is nothing, or plays two roles."""
+
+
+class CdTypeError(CdError, TypeError):
+    """A dtype, rank or kind of value does not fit."""
+
+
+class CdShapeError(CdError, ValueError):
+    """Sizes that have to agree do not."""
+
+
+class CdIndexError(CdError, IndexError):
+    """An index leaves its axis, or could."""
+
+
+class CdValueError(CdError, ValueError):
+    """A value is outside what an operation admits; also a user's own `raise` and `assert`."""
+
+
+class CdAssertionError(CdError, AssertionError):
+    """An `assert` of the user's function did not hold."""
+
+
+class CdOverflowError(CdError, OverflowError):
+    """A number of the run does not fit the type that it takes on."""
+
+
+class CdZeroDivisionError(CdError, ZeroDivisionError):
+    """A division by zero, in checked mode."""
+
+
+class CdMemoryError(CdError, MemoryError):
+    """There is not enough memory for what a function needs."""
+
+
+class CdRuntimeError(CdError, RuntimeError):
+    """A `raise RuntimeError(...)` of the user's function."""
+
+
+class CdKeyboardInterrupt(CdError, KeyboardInterrupt):
+    """A `raise KeyboardInterrupt(...)` of the user's function."""
+
+
+class CdBackendError(CdError, RuntimeError):
+    """A backend, compiler or device is missing or failed."""
+
+
+class CdInternalError(CdError, RuntimeError):
+    """The project is wrong, not the user; the message says what to send."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that `name` is most likely a slip of, None where nothing is near."""
+    return next(iter(difflib.get_close_matches(name, list(known), 1)), None)
+
+
+def render(diagnostic: Diagnostic) -> str:
+    """Return the diagnostic as text: header, place, excerpt with carets, notes, helps."""
+    lines = [f"error[{diagnostic.code}]: {diagnostic.message}"]
+    placed = [label for label in diagnostic.labels if label.span is not NOWHERE]
+    if placed:
+        lines.append(f" --> {placed[0].span.place}")
+        lines += _excerpt(placed)
+    for span in diagnostic.stack:
+        lines.append(f"  = called from {span.place}: `{span.text}`")
+    lines += [f"  = note: {note}" for note in diagnostic.notes]
+    lines += [f"  = help: {text}" for text in diagnostic.helps]
+    return "\n".join(lines)
+
+
+def _excerpt(labels: list[Label]) -> list[str]:
+    """Return the labelled source lines in order, one caret line under each label."""
+    width = max(len(str(label.span.line)) for label in labels)
+    out: list[str] = []
+    previous: tuple[str, int] | None = None
+    primary = labels[0]
+    for label in sorted(labels, key=_place):
+        span = label.span
+        here = (span.source.name, span.line)
+        if previous is not None and previous[0] != here[0]:
+            out.append(f" ::: {span.place}")
+        elif previous is not None and span.line > previous[1] + 1:
+            out.append(" " * width + " ...")
+        line = span.source.line(span.line)
+        if here != previous:
+            start, stop = _shown(line, [x.span for x in labels if _place(x)[:2] == here], primary)
+            before, after = "... " if start else "", " ..." if stop < len(line) else ""
+            out.append(f"{span.line:>{width}} | {before}{line[start:stop]}{after}")
+        previous = here
+        carets = _carets(label, "^" if label is primary else "-", start, stop)
+        out.append(f"{' ' * width} | {' ' * len(before)}{carets}")
+    return out
+
+
+def _place(label: Label) -> tuple[str, int, int]:
+    return label.span.source.name, label.span.line, label.span.column
+
+
+def _shown(line: str, spans: list[Span], primary: Label) -> tuple[int, int]:
+    """Return the columns of a line that are shown: where it is long, those around its labels."""
+    if len(line) <= _LONG:
+        return 0, len(line)
+    first = min(span.column for span in spans)
+    if primary.span in spans and primary.span.end_column > first + _LONG - _AHEAD:
+        first = primary.span.column
+    start = max(0, min(first - _AHEAD, len(line) - _LONG))
+    return start, start + _LONG
+
+
+def _carets(label: Label, mark: str, start: int, stop: int) -> str:
+    """Return the marks under a label, as far as it is in the columns that are shown."""
+    span = label.span
+    line = span.source.line(span.line)
+    end = min(span.end_column if span.end_line == span.line else len(line), stop)
+    at = min(max(span.column, start), stop)
+    lead = "".join("\t" if c == "\t" else " " * _cells(c) for c in line[start:at])
+    marks = mark * max(1, sum(map(_cells, line[at:end])))
+    return f"{lead}{marks}{' ' if label.text else ''}{label.text}"
+
+
+def _cells(character: str) -> int:
+    """How many places of a terminal a character takes."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,114 @@
+"""Loops that are one call: what the calls are given."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.backends.codegen import intrinsic_loops
+from plusequals.backends.codegen.c_expression import Scope
+from plusequals.backends.cuda.dialect import CUDA
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.assignments import Access
+from plusequals.lowering.ir.expressions import Cast, Expr, Read
+from plusequals.lowering.ir.indexing import Affine, const, floordiv, mod, var
+from plusequals.lowering.ir.loops import For, LoopKind, Store, Update
+from plusequals.lowering.ir.ops import OPS
+
+from .programs import apply, node, symbols
+
+E, K, R, S, N = symbols("e k r s n")
+A, B = node(1, "a", (64, 40), dtypes.float16), node(2, "b", (32, 72), dtypes.float16)
+TOTAL = node(3, "total", (4, 4))
+SCOPE = Scope(CUDA, {1: "a", 2: "b", 3: "total"}, frozenset())
+SCOPE.symbols[N] = "n"
+
+
+def packed(kind: LoopKind = "packed", step: int = 1, rounds: int = 8, first: int = 8) -> For:
+    read = Read(A, (var(N), var(E) * step + first))
+    return For(E, const(0), const(rounds), 1, (Store(Access(B, (var(N), var(E))), read),), kind)
+
+
+def element(of: Read) -> Expr:
+    return Cast(of, dtypes.float32)
+
+
+def tensor(row: Affine) -> For:
+    column = floordiv(var(S), const(2)) * 8 + mod(var(S), const(2)) + var(N) * 16
+    first, second = Read(A, (row, var(K))), Read(B, (var(K), column))
+    place = Access(TOTAL, (var(R), var(S)))
+    value = apply("fma", element(first), element(second), Read(TOTAL, place.index))
+    inner = For(S, const(0), const(4), 1, (Store(place, value),), "unrolled")
+    return For(
+        K, const(0), const(32), 1, (For(R, const(0), const(4), 1, (inner,), "unrolled"),), "tensor"
+    )
+
+
+def test_other_loops_are_no_calls() -> None:
+    assert intrinsic_loops.call(packed("unrolled"), SCOPE) is None
+
+
+def test_a_copy_is_given_where_its_first_elements_are() -> None:
+    assert intrinsic_loops.call(packed(), SCOPE) == "at_once(&b[n*72], &a[n*40 + 8]);"
+    assert intrinsic_loops.aligned(packed()) == A
+    assert intrinsic_loops.call(packed(first=4), SCOPE) == "copied(&b[n*72], &a[n*40 + 4]);"
+    assert (
+        intrinsic_loops.aligned(packed(first=4)) is None
+        and intrinsic_loops.aligned(packed("unrolled")) is None
+    )
+
+
+@pytest.mark.parametrize("loop", [packed(step=2), packed(rounds=4), packed(rounds=16)])
+def test_what_are_no_neighbours_or_not_16_bytes_is_not_copied(loop: For) -> None:
+    with pytest.raises(AssertionError):
+        intrinsic_loops.call(loop, SCOPE)
+
+
+def test_a_product_is_given_the_tiles_and_how_far_it_is_to_what_comes_next() -> None:
+    text = intrinsic_loops.call(tensor(var(R) * 8 + var(N)), SCOPE)
+    assert text == "multiplied<product_f16, 4, 4, 32, 40, 1, 1, 72>(total, &a[n*40], &b[n*16]);"
+
+
+def test_a_product_of_four_warps_is_given_whole_tiles() -> None:
+    rows, columns = (
+        node(4, "rows", (4, 1, 128, 64), dtypes.float16),
+        node(5, "columns", (4, 4, 64, 64), dtypes.float16),
+    )
+    held, row, column = mod(var(N), const(4)), var(R) * 8, var(S)
+    first = Read(rows, (held, const(0), row, var(K)))
+    second = Read(columns, (held, floordiv(column, const(64)), var(K), mod(column, const(64))))
+    place = Access(TOTAL, (var(R), var(S)))
+    value = apply("fma", element(first), element(second), Read(TOTAL, place.index))
+    inner = For(S, const(0), const(4), 1, (Store(place, value),), "unrolled")
+    each = (For(R, const(0), const(4), 1, (inner,), "unrolled"),)
+    scope = Scope(CUDA, {3: "total", 4: "rows", 5: "columns"}, frozenset())
+    scope.symbols[N], scope.swizzled = "n", frozenset({4, 5})
+    text = intrinsic_loops.call(For(K, const(0), const(64), 1, each, "warpgroup"), scope)
+    assert text == (
+        "multiplied_wide<wide_f16, 4, 64, 128, false, 64, true>(total, "
+        "&rows[swizzled(mod_i64(n, 4)*8192)], &columns[swizzled(mod_i64(n, 4)*16384)]);"
+    )
+    same = Store(place, Read(TOTAL, place.index))
+    loop = For(R, const(0), const(4), 1, (For(S, const(0), const(4), 1, (same,)),), "settled")
+    assert intrinsic_loops.call(loop, scope) == "settled<16>(total);"
+
+
+def test_neighbours_are_stored_together() -> None:
+    store = Store(Access(B, (var(N), var(E) + 2)), Read(A, (var(E), var(N))))
+    loop = For(E, const(0), const(2), 1, (store,), "paired")
+    assert intrinsic_loops.call(loop, SCOPE) == "stored<uint16_t>(&b[n*72 + 2], a[n], a[n + 40]);"
+    assert intrinsic_loops.aligned(loop) == B
+    place = Access(TOTAL, (var(N), var(E)))
+    total = Read(TOTAL, place.index)
+    twice = apply("add", total, total)
+    for value, said in ((total, "computed({0})"), (twice, "{0} + {0}")):
+        loop = For(E, const(0), const(2), 1, (Store(place, value),), "paired")
+        texts = (said.format(f"total[n*4{more}]") for more in ("", " + 1"))
+        assert (
+            intrinsic_loops.call(loop, SCOPE) == f"stored<float>(&total[n*4], {', '.join(texts)});"
+        )
+
+
+def test_an_atomic_update_is_given_the_element_and_what_is_added() -> None:
+    update = Update(Access(TOTAL, (var(N), const(1))), OPS["add"], Read(TOTAL, (const(0), var(N))))
+    text = intrinsic_loops.call(For(E, const(0), const(1), 1, (update,), "atomic"), SCOPE)
+    assert text == "atomic_add_f32(&total[n*4 + 1], total[n]);"

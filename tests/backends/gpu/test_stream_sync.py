@@ -1,0 +1,68 @@
+"""Streams of other packages and ours wait for each other; the host only where none is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.backends.gpu.device_array import Order, Placed
+from plusequals.backends.gpu.stream_sync import after, before
+from plusequals.base.diagnostic import CdTypeError
+
+from ..cuda.on_cpu import CpuDriver
+
+
+def placed(order: Order, ordinal: int | None = 0) -> Placed:
+    return Placed(4096, (3,), np.dtype("f4"), ordinal, None, True, order, None)
+
+
+@pytest.mark.parametrize(
+    ("orders", "first", "then", "waits"),
+    [
+        ([77, 77], [("follow", 77)], [("lead", 77)], False),
+        ([77, 2], [("follow", 77), ("follow", 2)], [("lead", 77), ("lead", 2)], False),
+        (["done"], [], [], True),
+        (["legacy", 77], [("follow", 1), ("follow", 77)], [], True),
+        (["unknown", "legacy"], [("finish",)], [], True),
+        ([], [], [], False),
+    ],
+)
+def test_who_waits(orders: list[Any], first: Any, then: Any, waits: bool) -> None:
+    driver = CpuDriver()
+    device = driver.opened(0)
+    arrays, stream = [placed(order) for order in orders], device.plain
+    before(device, arrays, stream)
+    assert _asked(driver) == first
+    driver.log.clear()
+    assert after(device, arrays, stream, "f") is waits
+    assert _asked(driver) == then
+
+
+def _asked(driver: CpuDriver) -> list[tuple[Any, ...]]:
+    """What was asked, without our stream."""
+    return [(verb, *(one for one in rest if isinstance(one, int)))
+            for _, verb, *rest in driver.log]  # fmt: skip
+
+
+def test_our_own_stream_is_in_order_by_itself() -> None:
+    driver = CpuDriver()
+    device = driver.opened(0)
+    ours = placed(device.context.number(device.plain))
+    before(device, [ours], device.plain)
+    assert after(device, [ours], device.plain, "f") is False
+    assert not driver.log
+
+
+def test_an_array_elsewhere_is_refused_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = CpuDriver()
+    device = driver.opened(0)
+    for array in (placed(77, 1), placed(77, None)):
+        monkeypatch.setattr(device.context, "where", lambda address: 1)
+        with pytest.raises(CdTypeError) as caught:
+            before(device, [placed(77), array], device.plain)
+        assert caught.value.code == "CD0886"
+        assert not driver.log

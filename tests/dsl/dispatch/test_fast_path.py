@@ -1,0 +1,573 @@
+"""Calls that go the short way: they do what the long way does, whatever changed in between."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import functools
+import gc
+import textwrap
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.dsl.api.cd import CdFunction
+
+
+def made(text: str, **names: Any) -> Any:
+    """The function that a text defines, among these names."""
+    return pe.cd_from_source(textwrap.dedent(text), {"np": np, **names})
+
+
+pytestmark = pytest.mark.usefixtures("short_way")
+
+
+def repeated(seen: list[str], call: Callable[[], Any], times: int = 5) -> list[Any]:
+    """What several calls return, of which only the first ones went the long way."""
+    call(), call(), call()
+    seen.clear()
+    results = [call() for _ in range(times)]
+    assert seen == [], f"a call went the long way: {call}"
+    return results
+
+
+# ---------------------------------------------------------------- what goes the short way
+
+
+def test_what_comes_back_is_what_the_long_way_returns(long_ways: list[str]) -> None:
+    x, n = np.arange(6.0).reshape(2, 3), np.arange(3)
+    for text, args, expected in (
+        ("def f(x):\n    return x + 1", (x,), x + 1),
+        ("def f(x):\n    return np.sum(x)", (x,), np.float64(15)),
+        ("def f(n):\n    return np.sum(n)", (n,), np.int64(3)),
+        ("def f(x):\n    return np.any(x > 4)", (x,), np.True_),
+        ("def f(x):\n    return x * 1j", (x,), x * 1j),
+        ("def f(a, b):\n    return a + b", (2, 3), 5),
+        ("def f(a, b):\n    return a / b", (2.0, 4.0), 0.5),
+        ("def f(a):\n    return a < 2.0", (1.0,), True),
+        ("def f(a):\n    return a * 1j", (2.0,), 2j),
+        ("def f(a):\n    return a * a", (np.float32(3),), np.float32(9)),
+        ("def f(a):\n    return a + 1", (np.complex64(2j),), np.complex64(1 + 2j)),
+        ("def f(a):\n    return a - 1", (3 + 1j,), 2 + 1j),
+        ("def f(x):\n    return x, 7, None, x", (x,), (x, 7, None, x)),
+        ("def f(x):\n    return [x[0] * 2, np.max(x)]", (x,), [x[0] * 2, np.float64(5)]),
+        ("def f(x):\n    x[0] = 5.0", (x.copy(),), None),
+        ("def f(x, p):\n    return x * p[0] + p[1]", (n, (n, 2)), n * n + 2),
+        ("def f(x, p):\n    return x * p[0] + p[1]", (n, [n, n]), n * n + n),
+        ("def f(x, p):\n    return x * p, p", (n, [1, 2.0, 3]), (n * [1, 2.0, 3], [1, 2.0, 3])),
+        ("def f(x, mode):\n    return x + 1 if mode == 'up' else x", (n, "up"), n + 1),
+    ):
+        f = made(text)
+        for got in repeated(long_ways, lambda f=f, args=args: f(*args)):
+            assert type(got) is type(expected)
+            parts = zip(got, expected) if isinstance(got, tuple | list) else [(got, expected)]
+            for one, other in parts:
+                assert type(one) is type(other)
+                np.testing.assert_array_equal(one, other)
+                if isinstance(one, np.ndarray | np.generic):
+                    assert one.dtype == other.dtype
+
+
+def test_a_returned_argument_is_that_object_and_a_result_is_a_new_one(
+    long_ways: list[str],
+) -> None:
+    f, x = made("def f(x):\n    x[0] = 5\n    return x, x + 1"), np.zeros(3)
+    results = repeated(long_ways, lambda: f(x))
+    assert all(first is x for first, _ in results)
+    assert len({id(second) for _, second in results}) == len(results)
+    for _, second in results:
+        assert second.flags.owndata and second.flags.writeable and second.base is None
+
+
+def test_arguments_by_name_and_by_default(long_ways: list[str]) -> None:
+    f = made("def f(x, a=2.0, *, shift=0.0):\n    return a * x + shift")
+    x = np.arange(3.0)
+    for call, expected in (
+        (lambda: f(x), 2 * x),
+        (lambda: f(x, 3.0), 3 * x),
+        (lambda: f(shift=1.0, x=x), 2 * x + 1),
+        (lambda: f(x, shift=-1.0, a=5.0), 5 * x - 1),
+    ):
+        for got in repeated(long_ways, call):
+            np.testing.assert_array_equal(got, expected)
+    with pytest.raises(TypeError, match="multiple values"):
+        f(x, x=x)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        f(x, b=2.0)
+
+
+def test_methods_and_what_objects_hold(long_ways: list[str]) -> None:
+    class Model:
+        def __init__(self, scale: float) -> None:
+            self.scale, self.weights = scale, np.arange(3.0)
+
+        @pe.cd
+        def run(self, x):
+            return self.scale * x + self.weights
+
+        def double(self, x):
+            return x + x
+
+        @pe.cd
+        def twice(self, x):
+            return self.double(x) * self.scale
+
+    one, other, x = Model(2.0), Model(3.0), np.ones(3)
+    for model in (one, other, one):
+        for got in repeated(long_ways, lambda model=model: model.run(x)):
+            np.testing.assert_array_equal(got, model.scale + model.weights)
+        for got in repeated(long_ways, lambda model=model: model.twice(x)):
+            np.testing.assert_array_equal(got, 2 * model.scale * x)
+    one.scale = 5.0
+    np.testing.assert_array_equal(one.run(x), 5.0 + one.weights)
+    one.weights = np.full(3, 7.0)
+    np.testing.assert_array_equal(one.run(x), 12.0 * x)
+    one.weights[:] = 1
+    np.testing.assert_array_equal(one.run(x), 6.0 * x)
+    more = iter([Model(float(text)) for text in ["6.0"] * 8])
+    assert [got[0] for got in repeated(long_ways, lambda: next(more).run(x))] == [6.0] * 5
+    one.weights = np.arange(6.0)[::2]
+    np.testing.assert_array_equal(one.run(x), 5.0 + one.weights)
+    one.double = lambda x: x * 10
+    np.testing.assert_array_equal(one.twice(x), 50.0 * x)
+    del one.scale
+    with pytest.raises(pe.CdError):
+        one.run(x)
+
+
+def test_captured_values_are_looked_up_in_each_call(long_ways: list[str]) -> None:
+    names: dict[str, Any] = {"np": np, "K": 2.0, "A": np.arange(3.0)}
+    f = pe.cd_from_source("def f(x):\n    return K * x + A", names)
+    x = np.ones(3)
+    np.testing.assert_array_equal(repeated(long_ways, lambda: f(x))[0], 2 + np.arange(3.0))
+    names["K"] = 3.0
+    np.testing.assert_array_equal(f(x), 3 + np.arange(3.0))
+    names["K"] = np.float32(0.5)
+    np.testing.assert_array_equal(f(x), 0.5 + np.arange(3.0))
+    names["A"][:] = 7
+    np.testing.assert_array_equal(f(x), [7.5, 7.5, 7.5])
+    names["A"] = 1
+    np.testing.assert_array_equal(f(x), [1.5, 1.5, 1.5])
+    del names["K"]
+    with pytest.raises(pe.CdError, match="K"):
+        f(x)
+    scale = 2
+
+    @pe.cd
+    def g(x):
+        return scale * x
+
+    repeated(long_ways, lambda: g(x))
+    scale = 5
+    np.testing.assert_array_equal(g(x), 5 * x)
+
+
+def test_a_name_that_comes_to_be_hides_the_one_further_out(long_ways: list[str]) -> None:
+    names: dict[str, Any] = {}
+    f = pe.cd_from_source("def f(y, x):\n    y[i] = abs(x[i])", names)
+    x, y = -np.ones(3), np.zeros(3)
+    repeated(long_ways, lambda: f(y, x))
+    names["abs"] = made("def double(x):\n    return x * 2")
+    f(y, x)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_errors_of_a_run_are_the_same(long_ways: list[str]) -> None:
+    f = made("def f(y, x, n):\n    for k in range(3):\n        y[k] = x[n[k]]")
+    y, x, n = np.zeros(3), np.arange(3.0), np.array([0, 2, 1])
+    repeated(long_ways, lambda: f(y, x, n))
+    n[1] = 7
+    texts = []
+    for call in (f, f, functools.partial(CdFunction._call, f)):
+        with pytest.raises(pe.CdError) as caught:
+            call(y, x, n)
+        texts.append(str(caught.value))
+        assert isinstance(caught.value, IndexError)
+        assert call is not f or len(caught.traceback) == 1
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_tensors_are_read_and_written_in_their_newest_version(long_ways: list[str]) -> None:
+    t = pe.tensor("t", (4,), "float64", init=1.0)
+    u = pe.tensor("u", (4,), "float64", fields=("speed",))
+    given = made("def f(x, y):\n    y.speed += 2 * x\n    return y")
+    captured = made("def f():\n    t[...] = t + 1\n    return np.sum(t)", t=t)
+    assert all(got is u for got in repeated(long_ways, lambda: given(t, u)))
+    np.testing.assert_array_equal(u.speed.numpy(), np.full(4, 16.0))
+    assert repeated(long_ways, captured) == [20.0, 24.0, 28.0, 32.0, 36.0]
+    np.testing.assert_array_equal(t.numpy(), np.full(4, 9.0))
+    t[1] = 0.0
+    assert captured() == 31.0
+
+
+def test_a_routine_and_a_call_see_what_the_other_has_written_of_a_tensor(
+    long_ways: list[str],
+) -> None:
+    t = pe.tensor("t", (3,), "float64", init=1.0)
+    f = made("def f(t):\n    t[...] = 2 * t")
+    routine = f.compile(t).link(pe.device("cc:1").stream().context())
+    repeated(long_ways, lambda: f(t), 1)
+    value = 16.0
+    for _ in range(3):
+        routine()
+        f(t)
+        value *= 4
+    np.testing.assert_array_equal(t.numpy(), np.full(3, value))
+
+
+def test_what_a_failed_run_has_written_of_a_tensor_is_its_newest_version(
+    long_ways: list[str],
+) -> None:
+    t = pe.tensor("t", (3,), "float64")
+    n = np.arange(3)
+    f = made("def f(t, n):\n    for k in range(3):\n        t[n[k]] += 1.0")
+    g = made("def g(t):\n    t[...] = t + 10")
+    routine = g.compile(t).link(pe.device("cc:1").stream().context())
+    routine()
+    repeated(long_ways, lambda: f(t, n))
+    routine()
+    n[2] = 9
+    with pytest.raises(pe.CdError):
+        f(t, n)
+    routine()
+    np.testing.assert_array_equal(t.numpy(), [39.0, 39.0, 38.0])
+
+
+def test_what_failed_before_is_told_to_who_needs_its_tensor(long_ways: list[str]) -> None:
+    t = pe.tensor("t", (3,), "float64", init=1.0)
+    n = pe.tensor("n", (3,), "int64")
+    n[...] = np.arange(3)
+    bad = made("def bad(t, n):\n    for k in range(3):\n        t[n[k]] += 1.0")
+    routine = bad.compile(t, n).link(pe.device("cc:1").stream().context())
+    for text in ("def f(t):\n    return np.sum(t)", "def f(t):\n    t[...] = t + 1"):
+        f = made(text)
+        repeated(long_ways, lambda f=f: f(t))
+        n[2] = 9
+        routine()
+        with pytest.raises(pe.CdError, match="CD0601"):
+            f(t)
+        n[2] = 2
+
+
+def test_no_plans_pile_up_where_a_device_has_the_newest_version(long_ways: list[str]) -> None:
+    t = pe.tensor("t", (3,), "float64", init=1.0)
+    routine = made("def g(t):\n    t[...] = t + 1").compile(t)
+    linked = routine.link(pe.device("cc:1").stream().context())
+    f = made("def f(t):\n    return np.sum(t)")
+    repeated(long_ways, lambda: f(t))
+    plans = len(f._plans)
+    for n in range(4):
+        linked()
+        assert f(t) == 3 * (n + 2)
+    assert len(f._plans) == plans
+
+
+def test_tensors_that_are_not_alike_go_their_own_ways(long_ways: list[str]) -> None:
+    f = made("def f(t):\n    return np.sum(t)")
+    t, v = pe.tensor("t", (3,), "float64", init=2.0), pe.tensor("v", (4,), init=1.0)
+    whole = repeated(long_ways, lambda: (f(t), f(v)))
+    assert whole[0] == (6.0, 4.0) and whole[0][1].dtype == np.float32
+    assert f(np.ones(3)) == 3.0
+    g = made("def g(t):\n    t[...] = 1.0")
+    repeated(long_ways, lambda: g(t))
+    with pytest.raises(pe.CdError, match="constant"):
+        g(pe.tensor("c", (3,), "float64", init=2.0, constant=True))
+
+
+def test_run_time_sizes(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[:] = np.cumsum(x[::-1]) * 2")
+    for size in (5, 6, 7, 8, 9, 10):
+        x, y = -np.arange(size), np.zeros(size, int)
+        repeated(long_ways, lambda x=x, y=y: f(y, x))
+        np.testing.assert_array_equal(y, np.cumsum(x[::-1]) * 2)
+    g = made("def g(x):\n    return np.cumsum(x[::-1])[1:] * 2")
+    for size in (1, 5, 6, 7, 8, 9, 10):
+        x = -np.arange(size)
+        for result in repeated(long_ways, lambda x=x: g(x)):
+            np.testing.assert_array_equal(result, np.cumsum(x[::-1])[1:] * 2)
+
+
+def test_large_results_have_the_memory_of_those_that_are_gone(long_ways: list[str]) -> None:
+    f = made("def f(x):\n    return x + 1, np.zeros(len(x))")
+    x = np.arange(30000.0)
+    places = set()
+    for _ in range(4):
+        ((y, zeros),) = repeated(long_ways, lambda: f(x), 1)
+        np.testing.assert_array_equal(y, x + 1)
+        assert y.flags.owndata and not zeros.any()
+        zeros += 1
+        places.add(y.ctypes.data)
+        del y
+    assert len(places) <= 2
+
+
+def test_integers_that_become_constants() -> None:
+    f = made("def f(x, n):\n    return x.reshape(n, -1) if x.ndim == 1 else x * n")
+    x = np.ones((2, 3))
+    for n in (2, 3, 2, 3):
+        np.testing.assert_array_equal(f(x, n), x * n)
+    assert f(np.ones(6), 2).shape == (2, 3)
+    for n in (2, 3, 2, 3, 2, 3):
+        np.testing.assert_array_equal(f(x, n), x * n)
+        assert f(np.ones(6), n).shape == (n, 6 // n)
+    big = 2**70
+    assert f(x, 2)[0, 0] == 2 and f(x, float(big))[0, 0] == big
+
+
+# ---------------------------------------------------------------- what does not
+
+
+def test_profiles_traces_and_logs_see_every_call(long_ways: list[str], tmp_path: Path) -> None:
+    f, x = made("def f(x):\n    return x + 1"), np.zeros(3)
+    repeated(long_ways, lambda: f(x))
+    with pe.trace() as trace:
+        f(x)
+        f(x)
+    assert len(long_ways) == 2 and len(str(trace).splitlines()) > 2
+    with pe.profile() as timeline:
+        f(x)
+    assert "f" in str(timeline) and len(long_ways) == 3
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path)):
+        f(x)
+    assert len(long_ways) == 4 and list(tmp_path.iterdir())
+    repeated(long_ways, lambda: f(x))
+
+
+def test_settings_decide_which_code_runs(long_ways: list[str]) -> None:
+    f, x = made("def f(x):\n    return 1 / x"), np.zeros(3)
+    repeated(long_ways, lambda: f(x))
+    with pe.override(checked=True):
+        for _ in range(5):
+            with pytest.raises(pe.CdError):
+                f(x)
+    assert np.isinf(f(x)).all()
+    with pe.override("numpy"):
+        for _ in range(5):
+            assert np.isinf(f(x)).all()
+    on = f.on("numpy")
+    for _ in range(5):
+        assert np.isinf(on(x)).all()
+
+
+def test_arrays_that_overlap(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[1:] = x[:-1]\n    y[0] = x[-1]")
+    x, y = np.arange(8.0), np.zeros(8)
+    repeated(long_ways, lambda: f(y, x))
+    whole = np.arange(12.0)
+    with pytest.raises(pe.CdError, match="share memory"):
+        f(whole[:8], whole[4:])
+    g = made("def g(y, x):\n    y[:] = x[::-1]")
+    repeated(long_ways, lambda: g(y, x))
+    g(whole[:8], whole[4:])
+    np.testing.assert_array_equal(whole[:8], np.arange(12.0)[4:][::-1])
+    g(y, y)
+    np.testing.assert_array_equal(y, y)
+    h = made("def h(y, x):\n    y[:] = y + x")
+    z = np.ones(4)
+    repeated(long_ways, lambda: h(z, z))
+    before, w = z.copy(), np.ones(4)
+    h(z, w)
+    np.testing.assert_array_equal(z, before + 1)
+
+
+def test_other_classes_and_odd_arrays_are_met_the_long_way(long_ways: list[str]) -> None:
+    f = made("def f(x):\n    return x + 1")
+    x = np.zeros(4)
+    repeated(long_ways, lambda: f(x))
+    odd = np.zeros(33, np.uint8)[1:].view("float64")
+    for other in (x.view(np.recarray), list(x), odd, x.astype(">f8"), memoryview(x), x[::-1]):
+        long_ways.clear()
+        np.testing.assert_array_equal(f(other), np.ones(4))
+        assert long_ways == ["f"]
+
+
+class Shared:
+    """An array by one protocol of NumPy's, or a copy of it."""
+
+    def __init__(self, array: np.ndarray, copies: bool = False) -> None:
+        self.array, self.copies = array, copies
+
+
+class Interface(Shared):
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.array.__array_interface__
+
+
+class Capsule(Shared):
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+class Converted(Shared):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.array.copy() if self.copies else self.array
+
+
+def subclassed(array: np.ndarray) -> np.ndarray:
+    return array.view(np.recarray)
+
+
+FOREIGN = [subclassed, memoryview, Interface, Capsule, Converted]
+
+
+@pytest.mark.parametrize("wrap", FOREIGN)
+def test_arrays_of_other_classes_go_the_short_way(
+    long_ways: list[str], wrap: Callable[[Any], Any]
+) -> None:
+    f = made("def f(y, x):\n    y += x\n    return y, y[1:], np.sum(x)")
+    x, y = np.arange(4.0), np.zeros(4)
+    for given in ((wrap(y), x), (wrap(y), wrap(x)), (y, wrap(x))):
+        y[:] = 0
+        for same, view, total in repeated(long_ways, lambda given=given: f(*given)):
+            assert same is given[0] and type(view) is np.ndarray and np.shares_memory(view, y)
+            assert total == 6.0
+        np.testing.assert_array_equal(y, 8 * x)
+    short, counts = np.ones(2), np.zeros(4, int)
+    f(wrap(short), wrap(short + 1))
+    np.testing.assert_array_equal(short, [3.0, 3.0])
+    f(y, wrap(counts))
+    np.testing.assert_array_equal(y, 8 * x)
+    with pytest.raises(pe.CdError, match="share memory"):
+        f(wrap(y[1:]), wrap(y[:-1]))
+    y.flags.writeable = False
+    if wrap is not memoryview and wrap is not Capsule:  # those are not written at all then
+        with pytest.raises(pe.CdError, match="read-only"):
+            f(wrap(y), wrap(x))
+    np.testing.assert_array_equal(y, 8 * x)
+
+
+def test_reading_foreign_arrays_that_overlap_the_one_that_is_written(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[:] = x[::-1]")
+    for wrap in FOREIGN:
+        x, y = np.arange(4.0), np.zeros(4)
+        repeated(long_ways, lambda wrap=wrap, x=x, y=y: f(y, wrap(x)))
+        f(x, wrap(x))
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_copy_is_read_and_never_written_in_silence(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[:] = x")
+    x, one, other = np.arange(4.0), Converted(np.zeros(4)), Converted(np.zeros(4), copies=True)
+    repeated(long_ways, lambda: f(one, Converted(x, copies=True)))
+    np.testing.assert_array_equal(one.array, x)
+    with pytest.raises(pe.CdError, match="cannot be written in place"):
+        f(other, x)
+    with pytest.raises(pe.CdError, match="cannot be written in place"):
+        CdFunction._call(f, other, x)
+
+
+def test_buffers_of_python_are_arrays(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[:] = y + x\n    return y")
+    for buffer in (array.array("i", [1, 2]), (ctypes.c_int * 2)(1, 2)):
+        assert all(y is buffer for y in repeated(long_ways, lambda buffer=buffer: f(buffer, 0)))
+        f(buffer, memoryview(buffer))
+        assert list(buffer) == [2, 4]
+    with pytest.raises(pe.CdError, match="read-only"):
+        f(memoryview(b"abc"), 1)
+
+
+def test_an_array_that_became_read_only_or_another(long_ways: list[str]) -> None:
+    f = made("def f(y):\n    y[:] = y + 1")
+    y = np.zeros(4)
+    repeated(long_ways, lambda: f(y))
+    y.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        f(y)
+    y.setflags(write=True)
+    y[:] = 0
+    f(y)
+    y.shape = (2, 2)
+    f(y)
+    np.testing.assert_array_equal(y, np.full((2, 2), 2.0))
+    y.dtype = np.int64
+    f(y)
+    assert (y == np.full(1, 2.0).view(np.int64)[0] + 1).all()
+
+
+# ---------------------------------------------------------------- around it
+
+
+def test_a_function_and_its_plans_are_collected(long_ways: list[str]) -> None:
+    class Held:
+        a = 2.0
+
+    names: dict[str, Any] = {"np": np, "held": Held()}
+    names["f"] = pe.cd_from_source("def f(x):\n    return held.a * x", names)
+    repeated(long_ways, lambda: names["f"](np.ones(3)))
+    gone = weakref.ref(names["held"])
+    del names
+    gc.collect()
+    assert gone() is None
+
+
+def test_memory_that_is_not_there_is_told_at_the_function(long_ways: list[str]) -> None:
+    f = made("def f(x):\n    return x + 1")
+    repeated(long_ways, lambda: f(np.ones(3)))
+    error = f._plans[0][2]
+    problem = error(2, 1 << 40, *[0] * 15)
+    assert isinstance(problem, MemoryError)
+    assert "CD0705" in str(problem) and "<text>:1:1" in str(problem)
+
+
+def test_threads(long_ways: list[str]) -> None:
+    f = made("def f(x, a):\n    return a * x + 1")
+    wrong: list[object] = []
+
+    def work(size: int) -> None:
+        x = np.arange(float(size))
+        for n in range(300):
+            if not np.array_equal(f(x, float(n)), n * x + 1):
+                wrong.append((size, n))
+
+    threads = [threading.Thread(target=work, args=(size,)) for size in (2, 3, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_what_a_getter_changes_is_seen(long_ways: list[str]) -> None:
+    class Odd:
+        array, harm = np.zeros(4), False
+
+        @property
+        def a(self) -> float:
+            if self.harm:
+                self.array.resize(2, refcheck=False)
+            return 2.0
+
+    odd = Odd()
+    f = made("def f(x, odd):\n    return odd.a * x")
+    repeated(long_ways, lambda: f(odd.array, odd))
+    odd.harm = True
+    assert f(odd.array, odd).shape == (2,)
+
+
+def test_an_interrupt_in_a_getter_is_not_lost(long_ways: list[str]) -> None:
+    class Odd:
+        problem: BaseException | None = None
+
+        @property
+        def a(self) -> float:
+            if self.problem is not None:
+                raise self.problem
+            return 2.0
+
+    odd, x = Odd(), np.ones(3)
+    f = made("def f(x, odd):\n    return odd.a * x")
+    repeated(long_ways, lambda: f(x, odd))
+    for problem in (KeyboardInterrupt(), ZeroDivisionError()):
+        odd.problem = problem
+        with pytest.raises(type(problem)):
+            f(x, odd)

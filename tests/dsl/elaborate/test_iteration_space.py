@@ -1,0 +1,93 @@
+"""What loops go over is what Python's iterators give, run or unrolled."""
+
+from __future__ import annotations
+
+from itertools import islice, product
+
+import numpy as np
+import pytest
+
+from plusequals.base.diagnostic import CdError
+from plusequals.lowering.ir.assignments import For
+from tests.compare import assert_same
+from tests.language.ask import compiled, plain, run
+
+from .scenes import found, typed
+
+X = np.arange(12.0).reshape(3, 4)
+LOOPS = (
+    "range(5)", "range(2, 5)", "range(5, 1, -1)", "range(0, 7, 3)", "range(4, 4)",
+    "reversed(range(5))", "reversed(range(1, 8, 3))", "range(n)", "range(n, -1, -2)",
+    "[3, 1, 2]", "(3, 1)", "x[:, 0]", "reversed([3, 1])", "range(len(x))",
+)  # fmt: skip
+PAIRS = (
+    "enumerate(range(4))", "enumerate(x[0])", "enumerate([7, 8], 5)", "enumerate(x[1], 2)",
+    "zip(range(4), x[0])", "zip(range(2, 9), range(3))", "zip(x[0], x[1])",
+    "zip([1, 2, 3], x[0])", "[(1, 2), (3, 4)]", "enumerate(reversed([5, 6]))",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("over", LOOPS)
+def test_single_targets_take_pythons_values(over: str) -> None:
+    body = f"k = 0\ny = np.zeros(9)\nfor i in {over}:\n    y[k] = i\n    k += 1\nreturn y, k"
+    assert_same(run("numpy", "x, n", body, X, 5), plain("x, n", body, X, 5))
+
+
+@pytest.mark.parametrize("over", PAIRS)
+def test_pairs_take_pythons_values(over: str) -> None:
+    body = (
+        f"k = 0\ny = np.zeros((9, 2))\nfor i, j in {over}:\n    y[k] = (i, j)\n    k += 1\nreturn y"
+    )
+    assert_same(run("numpy", "x", body, X), plain("x", body, X))
+
+
+def test_rows_are_views_that_can_be_written() -> None:
+    body = "for n, row in enumerate(x):\n    row[n] = -1.0\nreturn x"
+    assert_same(run("numpy", "x", body, X.copy()), plain("x", body, X.copy()))
+
+
+def test_ranges_and_arrays_run_and_sequences_unroll() -> None:
+    for over in ("range(4)", "x", "enumerate(x)", "zip(x, range(9))", "range(n)"):
+        body = f"s = 0.0\nfor i in {over}:\n    s += 1.0\nreturn s"
+        assert len(found(typed("x, n", body, X, 3).procedure, For)) == 1, over
+    for over in ("[1, 2]", "(x[0], x[1])", "zip([1, 2], x)"):
+        body = f"s = 0.0\nfor i in {over}:\n    s += 1.0\nreturn s"
+        assert not found(typed("x, n", body, X, 3).procedure, For), over
+
+
+def test_a_loop_whose_number_is_needed_is_unrolled() -> None:
+    body = "s = 0.0\nfor n in range(3):\n    s += x.sum(axis=n % 2)[0]\nreturn s"
+    assert not found(typed("x", body, X).procedure, For)
+    assert_same(run("numpy", "x", body, X), plain("x", body, X))
+
+
+@pytest.mark.parametrize(
+    ("over", "code"),
+    [("range(1, 2, 3, 4)", "CD0424"), ("range(0, 4, 0)", "CD0503"), ("range(2.5)", "CD0501")],
+)
+def test_what_cannot_be_counted_is_refused(over: str, code: str) -> None:
+    with pytest.raises(CdError, match=code):
+        run("numpy", "x", f"for i in {over}:\n    x[0, 0] = 1.0", X.copy())
+
+
+ENDS = (0, 5, -7, 2**63 - 1, -(2**63))
+
+
+@pytest.mark.parametrize("first", ["b[0]", "0"])
+def test_rounds_by_a_step_of_the_run_are_pythons_up_to_the_largest_numbers(
+    backend: str, first: str
+) -> None:
+    body = f"""k = 0
+y = np.zeros(5, int)
+for i in range({first}, b[1], b[2]):
+    if k == 5: break
+    y[k] = i
+    k += 1
+return y[:2], y[-1], k"""
+    f = compiled("b", body).on(backend)
+    for lo, hi, step in product(ENDS, ENDS, (1, 2, 3, 2**62, 2**63 - 1)):
+        values = [*islice(range(0 if first == "0" else lo, hi, step), 5)]
+        held = values + [0] * (5 - len(values))
+        start, last, count = f(np.array([lo, hi, step]))
+        wanted = (held[:2], held[-1], len(values))
+        assert (start.tolist(), int(last), int(count)) == wanted, (lo, hi, step)

@@ -1,0 +1,283 @@
+"""Names that live across rounds: one slot each, widened where needed; exchanges cost nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.base.diagnostic import CdError
+from plusequals.lowering.ir.assignments import Alloc, Assign, For, Permute, Procedure
+from tests.compare import assert_same
+from tests.language.ask import plain, refused, run
+
+from .scenes import found, typed
+
+X = np.arange(6.0).reshape(2, 3) + 1.0
+LOOPS = {
+    "a number": "s = 0.0\nfor i in range(3):\n    s = s + x[0, i]\nreturn s",
+    "an integer becomes a float": "s = 0\nfor i in range(3):\n    s = s * 0.5 + x[0, i]\nreturn s",
+    "a Fibonacci pair": "a, b = 0, 1\nfor i in range(9):\n    a, b = b, a + b\nreturn a, b",
+    "an array rebound": "y = x * 1.0\nfor i in range(3):\n    y = y + x\nreturn y",
+    "an array and its old self": (
+        "y = x * 1.0\nfor i in range(3):\n    z = y\n    y = z + x\nreturn y"
+    ),
+    "a view of what is rebound": (
+        "y = x * 1.0\nv = y[0]\nfor i in range(2):\n    y = y * 2.0\nreturn y, v"
+    ),
+    "two exchanged arrays": (
+        "a, b = x.copy(), x * 2.0\nfor i in range(3):\n    b[0] += a[1]\n    a, b = b, "
+        "a\nreturn a, b"
+    ),
+    "three in a ring": (
+        "a, b, c = x + 0.0, x + 1.0, x + 2.0\nfor i in range(4):\n    a, b, c = c, a, b\n"
+        "return a, b, c"
+    ),
+    "exchanged with early leave": (
+        "a, b = x.copy(), x * 2.0\nfor i in range(5):\n    a, b = b, a\n    if a[0, 0] > 1.5:\n"
+        "        break\nreturn a, b"
+    ),
+    "a while": "n = 0\ns = 0.0\nwhile s < 4.0:\n    s += x[0, n]\n    n += 1\nreturn s, n",
+    "set in a loop that runs": "for i in range(3):\n    last = x[1, i]\nreturn last",
+    "the target after the loop": "for i in range(3):\n    x[0, i] = 0.0\nreturn i",
+    "a nest": (
+        "s = 0\nfor i in range(2):\n    for j in range(3):\n        s = s + x[i, j]\n    "
+        "s = s * 2\n"
+        "return s"
+    ),
+    "one side only": (
+        "s = 0.0\nfor i in range(3):\n    if x[0, i] > 1.5:\n        s = x[0, i]\nreturn s"
+    ),
+    "an inner target bound before": (
+        "i, j = 0, 7\ns = 0\nfor i in range(2):\n    s = s * 10 + j\n"
+        "    for j in range(3 * i):\n        s += j\nreturn s, i, j"
+    ),
+    "an inner target after a break": (
+        "s = 0\nfor i in range(2):\n    for j in range(3):\n        if x[i, j] > 1.5 + i:\n"
+        "            break\n    s = s * 10 + j\nreturn s"
+    ),
+    "an inner target that no round sets again": (
+        "s = 0\nfor i in range(3):\n    for j in range(2 - i):\n        pass\n"
+        "    s = s * 10 + j\nreturn s"
+    ),
+    "a target used by two loops": (
+        "s = 0\nfor k in range(3):\n    for k in range(2):\n        s += k\n    s += 10 * k\n"
+        "return s"
+    ),
+    "a target that is assigned below": (
+        "for j in range(3):\n    x[0, j] += 1\nfor i in range(2):\n    for j in range(3):\n"
+        "        x[i, j] += j\ni, j = 1, 2\nwhile i > 0 or j > 0:\n    if j > 0:\n        j -= 1\n"
+        "        continue\n    i -= 1\nreturn i, j"
+    ),
+    "a best so far": (
+        "best = -np.inf\nat = -1\nfor i in range(3):\n    if x[1, i] > best:\n"
+        "        best = x[1, i]\n        at = i\nreturn best, at"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS)
+def test_loops_leave_what_python_leaves(body: str) -> None:
+    mine, pythons = X.copy(), X.copy()
+    assert_same(run("numpy", "x", body, mine), plain("x", body, pythons))
+    assert_same(mine, pythons)
+
+
+def _inside(procedure: Procedure) -> list[object]:
+    (loop,) = found(procedure, For)
+    return list(loop.body)
+
+
+def test_exchanged_arrays_change_hands_and_nothing_is_copied() -> None:
+    body = "a, b = x.copy(), x * 2.0\nfor i in range(3):\n    a, b = b, a\nreturn a, b"
+    (exchange,) = _inside(typed("x", body, X).procedure)
+    assert isinstance(exchange, Permute)
+    assert exchange.sources == exchange.nodes[::-1]
+
+
+def test_a_slot_is_as_wide_as_the_widest_assignment() -> None:
+    body = "s = 0\nfor i in range(3):\n    s = s + x[0, 0]\n    s = s * z\nreturn s"
+    form = typed("x, z", body, X.astype("f4"), 2j)
+    (loop,) = found(form.procedure, For)
+    kept = {one.target.node.dtype.name for one in loop.body if isinstance(one, Assign)}
+    assert kept == {"complex64"}
+
+
+def test_names_used_within_a_round_only_are_not_carried() -> None:
+    body = "for i in range(2):\n    t = x[i] * 2.0\n    x[i] = t + t\n"
+    form = typed("x", body, X)
+    outside = [one for one in form.procedure.body if isinstance(one, Assign | Alloc)]
+    assert not outside and len(_inside(form.procedure)) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("y = 0.0\nwhile n > 0:\n    y = y + x\n    n -= 1\nreturn y", "CD0208"),
+        ("y = x * 1.0\nfor i in range(3):\n    y = y[0]\nreturn y", "CD0209"),
+        ("for i in range(n):\n    t = x[: i + 1]\nreturn t", "CD0202"),
+    ],
+)
+def test_what_has_no_one_place_is_refused(body: str, code: str) -> None:
+    with pytest.raises(CdError, match=code):
+        run("numpy", "x, n", body, X, 2)
+
+
+LEFT = {
+    "break": "for k in range(3):\n    if t > k: x = x * 2; break\nreturn x + 0",
+    "continue": "for k in range(3):\n    if t > k: x = x * 2; continue\nreturn x + 0",
+    "and read in the round": (
+        "s = 0.0\nfor k in range(4):\n    s += x.sum()\n    if t > k: x = x * 2; continue\n"
+        "    s *= 2\nreturn s"
+    ),
+    "a while": "k = 0\nwhile True:\n    k += 1\n    if k > t: x = y; break\nreturn x + k",
+    "a while with more": (
+        "k = 0\nwhile k < 4:\n    k += 1\n    if k > t: x = x + k; continue\n"
+        "    y = y - k\nreturn x, y"
+    ),
+    "two tests": (
+        "for k in range(3):\n    if t > k:\n        if x[0, 0] > 1 - k:\n            x = y\n"
+        "            break\n    y = y + 1\nreturn x + 1"
+    ),
+    "an inner loop": (
+        "s = 0.0\nfor k in range(3):\n    s += x.sum()\n    for l in range(2):\n"
+        "        if t > l: x = x * 2; break\nreturn s, x + 1"
+    ),
+    "both sides": (
+        "for k in range(3):\n    if t > k: x = x * 2; break\n    else:\n"
+        "        x = x + 1\n        continue\nreturn x"
+    ),
+    "an else": (
+        "for k in range(3):\n    if t > k: x = x * 2; break\nelse:\n    x = x + 5\n"
+        "return x"
+    ),
+    "a number of the round": (
+        "for k in range(3):\n    w = 1.0\n    if t > k: w = 2.5; break\nreturn w"
+    ),
+    "the number of the round": (
+        "for k in range(4):\n    w = k\n    if t > k - 1: break\nreturn w, k"
+    ),
+    "a number before the round ends": (
+        "s = 0\nfor k in range(4):\n    w = 2 * k + 1\n    for l in range(4):\n        v = l\n"
+        "        if l == k: break\n    s += v\n    if t > k: continue\n    s += w\n"
+        "    if k > 1: break\nreturn s, w, v, k"
+    ),
+    "a while and its number": (
+        "k = 0\nwhile k < 5:\n    w = k\n    k += 2\n    if k > t: continue\n    k += 1\n"
+        "return w, k"
+    ),
+    "exchanged": (
+        "for k in range(3):\n    if t > k: x, y = y, x; break\n    x, y = y, x + 1\n"
+        "return x - 2 * y"
+    ),
+    "in a function": (
+        "def g(u):\n    for k in range(3):\n        if t > k: u = u * 2; break\n"
+        "    return u + 1\nreturn g(x), g(y)"
+    ),
+    "under a name that a return leaves": (
+        "for k in range(3):\n    if t > k:\n        x = x * 2\n        return x + 1\nreturn x"
+    ),
+}  # fmt: skip
+
+
+LEFT |= {
+    "a text": "w = 'a'\nfor k in range(3):\n    w = 'b'\nreturn w == 'b'",
+    "nothing before": "w = None\nfor k in range(3):\n    w = x * 2\n    x = x + k\nreturn w",
+    "nothing before an endless loop": (
+        "w = None\nwhile True:\n    w = 3.0\n    if t < 1: break\n    t -= 1\nreturn w"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", LEFT.values(), ids=LEFT)
+def test_what_is_bound_where_a_round_is_left_is_what_goes_on(body: str, backend: str) -> None:
+    for t in (-1.0, 0.5, 1.5, 9.0):
+        mine, pythons = (X.copy(), X * 3), (X.copy(), X * 3)
+        got = run(backend, "x, y, t", body, *mine, t)
+        expected = plain("x, y, t", body, *pythons, t)
+        assert_same(got, expected, where=f"{t}")
+        assert_same(mine, pythons)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("for k in range(3):\n    w = x + k\n    if t > k: w = x * 2; break\nreturn w",
+         "`w` is another array where its loop is left"),
+        ("for k in range(3):\n    w = x\n    if t > k: w = y; continue\nreturn w",
+         "`w` is another array where its loop is left"),
+        ("w = x, y\nfor k in range(3):\n    if t > k: w = y, x; break\nreturn w",
+         "each round makes another"),
+        ("w = 'a'\nfor k in range(3):\n    if t > k: w = 'b'; break\nreturn w == 'a'",
+         "each round makes another"),
+        ("w = None\nfor k in range(x.shape[0] - 2):\n    w = 5.0\nreturn w", "from round to round"),
+        ("w = None\nwhile t > 0:\n    w = 5.0\n    t -= 1\nreturn w", "from round to round"),
+        ("w = None\nfor k in range(3):\n    w = k\nreturn w", "from round to round"),
+        ("w = x\nfor k in range(3):\n    if t > k: w = y; break\nw[0] = 3\nreturn y",
+         "one array on some paths"),
+    ],
+)  # fmt: skip
+def test_what_cannot_go_on_is_refused(body: str, says: str) -> None:
+    refused("x, y, t", body, X.copy(), X * 3, 1.0, says=(says,))
+
+
+def test_a_round_that_is_left_by_a_return_needs_no_slot() -> None:
+    body = (
+        "for k in range(3):\n    if x.sum() > k:\n        x = x * 2\n        return x\nreturn x + 1"
+    )
+    bodies = body, body.replace("x = x * 2\n        return x", "return x * 2")
+    one, other = (len(typed("x", text, X).procedure.body) for text in bodies)
+    assert one == other
+
+
+WHOLE = {
+    "a loop": "v[i, j] = c[i, j]\nfor t in range(n):\n    v[i, j] = b[i, j]\nreturn v",
+    "a while": "v[i, j] = c[i, j]\nk = 0\nwhile k < n:\n    v[i, j] = b[i, j]\n    k += 1\n"
+    "return v",
+    "a break": "v[i, j] = c[i, j]\nfor t in range(3):\n    if t == n:\n        break\n"
+    "    v[i, j] = b[i, j]\nreturn v",
+    "a nest": "v[i, j] = c[i, j]\nfor t in range(2):\n    for k in range(n):\n"
+    "        v[i, j] = b[i, j] + t\nreturn v",
+    "set where it is left": "v[i, j] = c[i, j]\nfor t in range(3):\n    if t + 1 == n:\n"
+    "        v[i, j] = b[i, j]\n        break\nreturn v",
+    "set where it goes on": "v[i, j] = c[i, j]\nfor t in range(3):\n    if t < n:\n"
+    "        v[i, j] = b[i, j]\n        continue\n    v[0, 0] += 0\nreturn v",
+    "read first": "v[i, j] = c[i, j]\ns = 0.0\nfor t in range(n):\n    s += v[0, 0]\n"
+    "    v[i, j] = b[i, j]\nreturn v + s",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["numpy", "cc"])
+@pytest.mark.parametrize("body", WHOLE.values(), ids=WHOLE)
+def test_an_array_written_over_its_letters_in_a_loop_keeps_its_place(where: str, body: str) -> None:
+    lines = "\n".join("    " + line for line in body.splitlines())
+    f = pe.cd_from_source(f"def f(b, c, n):\n{lines}\n", {}, backend=where)
+    for size in (2, 3, 4, 5, 6):  # from the fourth on sizes are the run's
+        b, c = np.full((size, size), -1.0), np.arange(1.0, size * size + 1).reshape(size, size)
+        for n in (0, 1, 2):
+            want = b if n else c
+            if "+ t" in body and n:
+                want = b + 1.0
+            if "s +=" in body:
+                want = want + sum([1.0, -1.0][:n])
+            np.testing.assert_array_equal(f(b, c, n), want)
+    with pytest.raises(CdError, match="CD0301"):
+        f(np.ones((2, 2)), np.ones((3, 3)), 1)
+
+
+def test_a_name_may_stand_for_an_array_of_another_rank_in_a_loop_that_sets_it_first() -> None:
+    body = (
+        "t[i, j] = x[i, j] * 2\ns = np.sum(t)\ny = np.zeros(3)\nfor q in range(2):\n"
+        "    for k in range(2):\n        t[i] = x[k, i] + q\n        y[i] += t[i]\nreturn y, s"
+    )
+    y, s = run("numpy", "x", body, X)
+    np.testing.assert_array_equal(y, 2 * X.sum(axis=0) + 2)
+    assert s == 2 * X.sum()
+
+
+def test_a_function_inside_that_has_letters_of_its_own_in_a_statement_over_letters() -> None:
+    body = (
+        "def g(k):\n    w[i] = v[i] + k\n    return w\n"
+        "v[i] = x[0, i] * 2\nfor k in range(3):\n    v[i] = g(k)[i]\nreturn v"
+    )
+    np.testing.assert_array_equal(run("numpy", "x", body, X), X[0] * 2 + 3)

@@ -1,0 +1,28 @@
+"""Boxes around ranges."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from plusequals.dsl.instrument.boxes import axes_of, is_uneven
+from plusequals.lowering.ir.indexing import Range, Symbol, const, evaluate, mod, var
+from tests.dsl.elaborate.points import nested_ranges, points
+
+I, J = Symbol("i", 1), Symbol("j", 2)
+
+
+@settings(deadline=None)
+@given(nested_ranges())
+def test_every_point_lies_in_the_box(ranges: tuple[Range, ...]) -> None:
+    axes = list(axes_of(ranges))
+    for point in points(ranges):
+        for axis in axes:
+            first, extent = evaluate(axis.first, {}), evaluate(axis.extent, {})
+            assert 0 <= point[axis.symbol] - first < extent
+
+
+def test_a_range_that_follows_another_is_uneven() -> None:
+    square = (Range(I, const(0), const(9)), Range(J, const(0), const(9)))
+    triangle = (square[0], Range(J, const(0), mod(var(I), const(4))))
+    assert not is_uneven(square) and is_uneven(triangle)
+    assert [axis.extent for axis in axes_of(triangle)] == [const(9), const(3)]

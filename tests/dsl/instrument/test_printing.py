@@ -1,0 +1,43 @@
+"""Printed lines as the buffers of records."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from plusequals.backends.codegen import records
+from plusequals.dsl.instrument import sites as s
+from plusequals.dsl.instrument.printing import buffers_of
+from plusequals.dsl.instrument.rows import POINT, REST, ROW
+from plusequals.lowering.ir import dtypes
+
+
+def line(*values: float) -> str:
+    """A line as a device prints it: numbers of the print and of types, and bits."""
+    out = [9]
+    for value in values:
+        if isinstance(value, float):
+            out += [records.tag(dtypes.float64), struct.unpack("<q", struct.pack("<d", value))[0]]
+        else:
+            out += [records.tag(dtypes.int64), value]
+    return " ".join(map(str, [*out, 0]))
+
+
+def test_rows_have_places_for_their_points() -> None:
+    used = np.arange(s.COUNTERS)
+    lines = [
+        line(ROW, 4, 1), line(REST, 2), line(POINT, 0.1, -0.0), line(POINT, 7),
+        line(ROW, 5, 3), line(ROW, 6), line(POINT, float("inf"), 8),
+    ]  # fmt: skip
+    table, floats, ints, counters = buffers_of(lines, 5, used)
+    assert table.tolist() == [[4, 0, 0, 1, 2], [5, 2, 1, 3, 0], [6, 2, 1, 0, 0]]
+    assert list(map(str, floats.tolist())) == ["0.1", "-0.0", "inf"]
+    assert ints.tolist() == [7, 8]
+    assert counters.tolist() == [3, 3, 2, 3, 4, 5, 6, 7]
+    assert used[s.ROWS] == 0
+
+
+def test_no_line_is_no_row() -> None:
+    table, floats, ints, _ = buffers_of([], 4, np.zeros(s.COUNTERS, np.int64))
+    assert (table.shape, floats.size, ints.size) == ((0, 4), 0, 0)

@@ -1,0 +1,56 @@
+"""Rounding and casts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from ...elaborate.numpy_oracle import assert_same_as_numpy
+
+EXPRESSIONS = (
+    "np.round(x, 2)",
+    "np.round(y)",
+    "x.round(1)",
+    "np.float32(x)",
+    "np.int32(y * 10)",
+    "x.astype(np.float32)",
+    "x.astype('f4')",
+    "i.astype(float)",
+    "x.astype(bool)",
+    "b.astype(int)",
+    "round(v[0])",
+    "round(True), round(bool(v[0] > 0)), round(np.int32(3))",
+    "round(v[0], 2)",
+    "int(v[1] * 10)",
+    "float(i[0, 0])",
+    "bool(i[0, 1])",
+    "complex(v[0], v[1])",
+    "math.floor(v[0])",
+    "math.ceil(s)",
+    "np.float16(x)",
+    "h.astype(np.float64)",
+    "np.round(z)",
+    "math.floor(s * n), math.ceil(-s), math.trunc(s)",
+    "float(n) / 2, int(s), bool(n), int('7'), float('inf')",
+    "np.int64(3) * 2, np.float32(2.5) * y",
+    "np.bool_(x)",
+    "i.astype('i8'), i.astype('u8'), i.astype('i2'), i.astype('u1')",
+    "np.zeros(3, 'i8'), np.ones(2, dtype='uint16'), np.arange(3, dtype='f8')",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+def test_whole_numbers_are_rounded_once_to_float16() -> None:
+    function = pe.cd_from_source("def f(x):\n    return x.astype(np.float16)\n", globals={"np": np})
+    near = np.arange(-9, 10)
+    x = np.concatenate([near, *(2**n + near for n in range(10, 17)), 2**24 + near, [2**40, 65519]])
+    x = np.concatenate([x, -x])
+    with np.errstate(over="ignore"):
+        wanted = x.astype(np.float64).astype(np.float16)
+    np.testing.assert_array_equal(function.on("cc")(x), wanted)

@@ -1,0 +1,105 @@
+"""Products with sums."""
+
+from __future__ import annotations
+
+import pytest
+
+import plusequals as pe
+
+from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+
+EXPRESSIONS = (
+    "x @ v",
+    "x @ x.T",
+    "np.dot(x, v)",
+    "np.dot(v, v)",
+    "v @ v",
+    "t @ q",
+    "t @ v",
+    "np.matmul(t, q)",
+    "np.inner(x, x)",
+    "np.outer(v, w)",
+    "np.tensordot(t, q, axes=([2], [1]))",
+    "np.einsum('ij,j->i', x, v)",
+    "np.einsum('ij,kj', x, y)",
+    "np.einsum('ii->i', m)",
+    "np.einsum('ii', m)",
+    "np.einsum('ijk,ikl->ijl', t, q)",
+    "np.einsum('...j,j->...', t, v)",
+    "np.einsum('ij->ji', x)",
+    "np.einsum('i,j,k->ijk', v, w, v)",
+    "d = np.einsum('ii->i', m)\nm[0] = 7.0\nd[1:] = 5.0\nm, d.copy()",
+    "d = np.einsum('jii->ij', np.stack([m, m]))\nd[1:] = 5.0\nd",
+    "d = np.einsum('ij->ji', x)\nx[0] = 7.0\nd[1] = 5.0\nx, d.copy()",
+    "d = np.einsum('ba', x)\nx += 1.0\nd.copy()",
+    "d = np.einsum('...j->j...', t)\nd[:2, 1] = 5.0\nt, d.copy()",
+    "d = np.einsum('ij->ij', x + 1.0)\nd += x\nx, d",
+    "d = np.einsum('ij->i', x)\nx += 1.0\nd",
+    "np.vdot(z, z)",
+    "np.kron(x, m)",
+    "np.kron(v, w)",
+    "np.cross(x[:, :3], x[:, 1:])",
+    "np.trace(m)",
+    "np.trace(k)",
+    "m.trace(1)",
+    "k @ k.T",
+    "b @ b.T",
+    "h @ h.T",
+    "i @ x.T",
+    "np.linalg.matrix_power(m, 5)",
+    "np.linalg.multi_dot([x, m, v])",
+    "np.add.outer(v, w)",
+    "np.subtract.outer(v, x)",
+    "np.maximum.outer(v, v)",
+    "np.tensordot(x, m, 1)",
+    "np.einsum('ij->', x)",
+    "np.einsum('ij->j', k)",
+    "np.einsum('i,i', v, v)",
+    "np.einsum('ij,jk,kl->il', x, m, m)",
+    "np.einsum('ij,ij->i', x, y)",
+    "np.tensordot(x, x, axes=2)",
+    "np.tensordot(t, x, axes=((1, 2), (0, 1)))",
+    "t @ q[0]",
+    "x @ q",
+    "np.matmul(t, m)",
+    "np.array([[1, 2], [3, 4]]) @ np.array([1.0, 2.0])",
+    "x.dot(v)",
+    "x.trace()",
+    "z.conj().T @ z",
+    "z @ z.T",
+    "np.diag(v) @ m",
+    "np.vecdot(x, x)",
+    "np.linalg.trace(m)",
+    "np.linalg.cross(x[:, :3], x[:, 1:])",
+    "np.matvec(m, v)",
+    "np.outer(v, w).sum()",
+    "np.cross(v[:3], w[:3])",
+    "np.dot(i.astype(np.int8), 100)",
+    "np.dot(2.5, x.astype(np.float32))",
+    "np.inner(i.astype(np.int8), 100)",
+    "np.dot(i.astype(np.int8)[0, 0], 100) + 0 * i",
+    "np.outer(i.astype(np.int8), 100)",
+    "np.tensordot(i.astype(np.int8), 100, 0)",
+    "np.multiply.outer(100, i.astype(np.int8))",
+    "i.astype(np.int8).dot(100)",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("x @ x", "do not fit in a product"),
+        ("x @ 2.0", "at least one axis"),
+        ("np.einsum('ij,jk', x, v)", "does not fit"),
+        ("np.linalg.matrix_power(m, -1)", "one or more"),
+        ("np.cross(v, v)", "vectors of three"),
+    ],
+)
+def test_operands_that_do_not_fit_are_refused(body: str, message: str) -> None:
+    with pytest.raises(pe.CdError, match=message):
+        compiled(body)

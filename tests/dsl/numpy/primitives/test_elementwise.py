@@ -1,0 +1,199 @@
+"""Elementwise work: operators and functions of one, two and three arguments."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+
+EXPRESSIONS = (
+    "np.exp(x)",
+    "np.sqrt(np.abs(y))",
+    "np.sqrt(k)",
+    "k / k",
+    "x // 0.3",
+    "i % 3",
+    "i / 2",
+    "k * 2",
+    "u + u",
+    "h * 2.5",
+    "h + y",
+    "np.exp(h)",
+    "b & b",
+    "b | (x > 0)",
+    "~b",
+    "np.logical_not(x)",
+    "np.logical_and(x, i)",
+    "np.logical_xor(b, i)",
+    "b + b",
+    "b * b",
+    "x * s",
+    "y * s",
+    "y * np.sqrt(2.0)",
+    "i * 2.5",
+    "np.add(x, y)",
+    "np.maximum(x, 0)",
+    "np.minimum(u, 100)",
+    "np.hypot(x, y)",
+    "np.arctan2(x, i)",
+    "np.copysign(x, y)",
+    "np.degrees(y)",
+    "np.radians(x)",
+    "np.square(k)",
+    "np.cbrt(x)",
+    "np.sign(x)",
+    "np.sign(i)",
+    "np.heaviside(x, 0.5)",
+    "np.logaddexp(x, y)",
+    "np.isnan(nn)",
+    "np.isfinite(i)",
+    "np.signbit(x)",
+    "np.floor(x)",
+    "np.floor(i)",
+    "np.rint(y)",
+    "np.rint(k)",
+    "np.trunc(x)",
+    "np.reciprocal(x)",
+    "np.positive(i)",
+    "np.remainder(x, 0.7)",
+    "np.fmod(i, 3)",
+    "np.divmod(i, 3)",
+    "np.where(x > 0, x, 0)",
+    "np.where(b, y, 1.5)",
+    "np.where(b, k, i)",
+    "np.clip(x, -0.5, 0.5)",
+    "np.clip(i, None, 2)",
+    "np.clip(u, 10, None)",
+    "np.clip(y, a_min=0, a_max=1)",
+    "x.clip(0, 1)",
+    "np.real(z)",
+    "np.imag(z)",
+    "np.abs(z)",
+    "np.angle(z)",
+    "z.real",
+    "z.imag",
+    "x.imag",
+    "np.conj(z)",
+    "z * zf",
+    "np.exp(z)",
+    "z / z",
+    "np.isclose(x, y)",
+    "np.nan_to_num(nn)",
+    "np.sinc(x)",
+    "np.invert(u)",
+    "u << 1",
+    "i >> 1",
+    "i ^ 3",
+    "np.equal(x, y)",
+    "x < y",
+    "np.not_equal(i, 2)",
+    "np.less(u, -1)",
+    "np.select([x > 1, x > 0], [x, y], 7.0)",
+    "-i",
+    "np.negative(x)",
+    "np.where(h > 0, h, 1)",
+    "np.where(x > 0, 1, 0)",
+    "np.where(x > 0, 1.5, i)",
+    "x.conj()",
+    "zf.conjugate()",
+    "np.clip(x, v, 1.0)",
+    "np.clip(i, -2, 2)",
+    "np.minimum(np.maximum(x, -1), 1)",
+    "np.logical_or(x > 1, x < -1)",
+    "np.sign(u)",
+    "np.abs(k)",
+    "k // 2 * 3",
+    "i // k",
+    "i % k",
+    "x % 1.0",
+    "-x // 1",
+    "np.exp2(x)",
+    "np.sqrt(x + 0j)",
+    "np.log(p) + np.log2(p) + np.log10(p) + np.log1p(p) + np.expm1(p)",
+    "np.sinh(x) + np.cosh(x) + np.tanh(x) + np.arctan(x) + np.arcsinh(x)",
+    "np.arcsin(np.tanh(x)) + np.arccos(np.tanh(x)) + np.arctanh(np.tanh(x)) + np.arccosh(p[0] + 2)",
+    "np.newaxis is None",
+    "np.acos(np.tanh(x)) + np.asin(np.tanh(x)) + np.atan(x)",
+    "np.absolute(x) + np.fabs(x)",
+    "np.mod(i, 3)",
+    "np.true_divide(i, 2)",
+    "np.bitwise_and(i, 3) | np.bitwise_or(i, 1)",
+    "np.left_shift(k, 1)",
+    "np.bitwise_not(i)",
+    "np.nan_to_num(nn, nan=1.0)",
+    "np.isneginf(nn)",
+    "np.modf(x)",
+    "np.modf(k)",
+    "np.modf(u)",
+    "np.modf(b)",
+    "np.modf(i.astype(np.int16))",
+    "np.modf(h)",
+    "np.modf(-2.0)",
+    "b.imag",
+    "k.imag",
+    "np.imag(-y)",
+    "np.imag(h)",
+)
+EDGES = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 2.0, -2.0, -2.75, 3.5])
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_modf_of_infinities_and_signed_zeros(dtype: type) -> None:
+    given = EDGES.astype(dtype)
+    for got, wanted in zip(compiled("np.modf(x)", given), np.modf(given), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64])
+def test_infinities_become_the_largest_number_of_their_type(dtype: type) -> None:
+    given = EDGES.astype(dtype)
+    if given.dtype.kind == "c":
+        given.imag = EDGES[::-1]
+    got = compiled("np.nan_to_num(x)", given)
+    assert got.dtype == given.dtype
+    np.testing.assert_array_equal(got, np.nan_to_num(given))
+
+
+def test_the_largest_bfloat16() -> None:
+    got = compiled("np.nan_to_num(x)", EDGES[:3].astype(ml_dtypes.bfloat16))
+    top = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
+    np.testing.assert_array_equal(got.astype(np.float64), [top, -top, 0.0])
+
+
+def test_imaginary_parts_of_reals_are_positive_zeros() -> None:
+    got = compiled("x.imag", EDGES)
+    np.testing.assert_array_equal(got, np.zeros(9))
+    assert not np.signbit(got).any()
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_reciprocals_of_complex_numbers_have_the_signs_of_numpy(dtype: type, backend: str) -> None:
+    numbers = [0.0, -0.0, 1.0, -4.0, np.inf, -np.inf, np.nan, 1e-310, 0.3]
+    given = np.array([complex(re, im) for re in numbers for im in numbers]).astype(dtype)
+    with np.errstate(all="ignore"), pe.override(backend=backend):
+        got, wanted = compiled("np.reciprocal(z)", given), np.reciprocal(given)
+    for one, other in ((got.real, wanted.real), (got.imag, wanted.imag)):
+        np.testing.assert_array_equal(one, other)
+        known = ~np.isnan(other)
+        np.testing.assert_array_equal(np.signbit(one[known]), np.signbit(other[known]))
+
+
+def test_conjugates_of_python_numbers_are_python_numbers() -> None:
+    made = pe.cd_from_source(
+        "def f(z, n, x):\n"
+        "    return z.conjugate(), n.conjugate(), x.conjugate(), (2 + 1j).conjugate()\n",
+        {},
+    )
+    for n in range(5):
+        assert repr(made(n + 2j, n, n / 2)) == repr((n - 2j, n, n / 2, 2 - 1j))

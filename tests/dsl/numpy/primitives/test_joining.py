@@ -1,0 +1,131 @@
+"""Joined, repeated, shifted, padded and picked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.ir.assignments import Assign
+from plusequals.lowering.ir.walk import statements
+
+from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+
+EXPRESSIONS = (
+    "np.diff(v)",
+    "np.diff(x, axis=0)",
+    "np.diff(x, n=2)",
+    "np.diff(b1)",
+    "np.roll(v, 1)",
+    "np.roll(x, -2, axis=1)",
+    "np.roll(x, 5)",
+    "np.roll(np.roll(x, 1, 0), -1, 1)",
+    "np.roll(x, (1, 2), axis=(0, 1))",
+    "np.repeat(v, 2)",
+    "np.repeat(x, 2, axis=0)",
+    "x.repeat(3, axis=1)",
+    "np.tile(v, 2)",
+    "np.tile(x, (2, 1))",
+    "np.tile(v, (2, 2))",
+    "np.stack([v, v * 2])",
+    "np.stack((x, y), axis=-1)",
+    "np.concatenate([v, w])",
+    "np.concatenate((x, y), axis=1)",
+    "np.concatenate([x, x[:1]])",
+    "np.concatenate([x, y], axis=None)",
+    "np.hstack((v, w))",
+    "np.hstack((x, y))",
+    "np.vstack((v, v))",
+    "np.vstack((x, v))",
+    "np.dstack((x, y))",
+    "np.column_stack((v, v))",
+    "np.append(v, 3.0)",
+    "np.append(x, x, axis=0)",
+    "np.triu(x)",
+    "np.tril(m, -1)",
+    "np.triu(m, 1)",
+    "np.diag(v)",
+    "np.diag(m)",
+    "np.diag(v, 1)",
+    "np.diag(v, -2)",
+    "np.diag(x, 1)",
+    "np.pad(v, 2)",
+    "np.pad(x, ((1, 0), (2, 1)))",
+    "np.pad(v, (1, 2), mode='edge')",
+    "np.pad(v, 3, 'wrap')",
+    "np.pad(v, 3, 'reflect')",
+    "np.pad(v, 1, constant_values=7)",
+    "np.take(v, idx)",
+    "np.take(x, [0, 2], axis=0)",
+    "np.take_along_axis(x, np.argmax(x, axis=1, keepdims=True), 1)",
+    "np.copyto(v, 1.0) or v",
+    "np.fill_diagonal(m, 0) or m",
+    "np.stack([x, x], axis=1)",
+    "np.concatenate((v, [1.0, 2.0]))",
+    "np.concatenate([i, x])",
+    "np.concatenate([u, u])",
+    "np.hstack([v, 1.0])",
+    "np.vstack([x, y, x])",
+    "np.roll(x, n, axis=1)",
+    "np.roll(x[:, ::2], 1, axis=0)",
+    "np.tile(x, 2)",
+    "np.tile(v, (3, 1, 2))",
+    "np.repeat(x, n, axis=1)",
+    "np.diag(np.diag(m))",
+    "np.tril(np.ones((3, 3)))",
+    "np.triu(np.ones((4, 4), dtype=bool), 1)",
+    "np.pad(x, 1, mode='constant', constant_values=2.0)",
+    "np.concat([v, v])",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize("body", ["np.concatenate([x, v])", "np.stack([x, v])"])
+def test_arrays_of_other_ranks_are_not_joined(body: str) -> None:
+    with pytest.raises(pe.CdError, match="need"):
+        compiled(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "np.pad(a @ b, 1)",
+        "np.pad(a @ b, 1, mode='reflect')",
+        "np.tile(a @ b + 1, (2, 3))",
+        "np.repeat(a @ b, 2, axis=1)",
+        "np.cumsum(a @ b, axis=1)",
+        "np.maximum.accumulate(a @ b)",
+    ],
+)
+def test_sums_are_computed_once_wherever_they_go(body: str) -> None:
+    a, b = np.arange(12.0).reshape(4, 3), np.arange(15.0).reshape(3, 5)
+    made = pe.cd_from_source(f"def f(a, b):\n    return {body}\n", {"np": np})
+    sums = (s for s in statements(made.procedure(a, b).body) if isinstance(s, Assign) and s.op)
+    assert [one.target.node.static_shape for one in sums] == [(4, 5)]
+    np.testing.assert_array_equal(made.on("numpy")(a, b), eval(body, {"np": np, "a": a, "b": b}))
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_an_empty_axis_has_no_elements_to_be_extended_by(mode: str) -> None:
+    f = pe.cd_from_source(f"def f(x):\n    return np.pad(x, 1, mode={mode!r})\n", {"np": np})
+    sized = pe.cd_from_source(
+        f"def f(n):\n    return np.pad(np.zeros(n[0]), 1, mode={mode!r})\n", {"np": np}
+    )
+    for call in (lambda: f(np.zeros(0)), lambda: f(np.ones((2, 0))), lambda: sized(np.array([0]))):
+        with pytest.raises(ValueError, match="CD0459.*an empty axis has no elements"):
+            call()
+    rows = f"def f(x):\n    return np.pad(x, ((1, 1), (0, 0)), mode={mode!r})\n"
+    assert pe.cd_from_source(rows, {"np": np})(np.ones((2, 0))).shape == (4, 0)
+    assert sized(np.array([2])).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_elements_move_around_by_any_number(size: int, backend: str) -> None:
+    f = pe.cd_from_source("def f(x, n):\n    return np.roll(x, n)\n", {"np": np}, backend=backend)
+    x = np.arange(size)
+    for shift in (3, -10, 10**13, 10**18 + 2, 2**63 - 1, -(2**63)):
+        assert f(x, shift).tolist() == np.roll(x, shift).tolist(), shift

@@ -1,0 +1,91 @@
+"""Order statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from ...elaborate.numpy_oracle import assert_same_as_numpy
+
+EXPRESSIONS = (
+    "np.median(v)",
+    "np.median(w)",
+    "np.median(x, axis=0)",
+    "np.median(x)",
+    "np.median(nn)",
+    "np.median(x, axis=1, keepdims=True)",
+    "np.quantile(p, 0.3)",
+    "np.percentile(x, 80, axis=0)",
+    "np.quantile(p, [0.25, 0.5])",
+    "np.median(x + i)",
+    "np.quantile(y, [0.25, 0.5])",
+    "np.percentile(y, (10, 50), axis=1)",
+    "np.quantile(h, [0.3, 0.9], axis=0)",
+    "np.quantile(y, 0.3)",
+    "np.percentile(h, 50)",
+    "np.quantile(w, np.float64(0.3))",
+    "np.quantile(i, [0.1, 0.5])",
+    "np.median(t, axis=(0, 2)), np.median(t, axis=(2, 0), keepdims=True)",
+    "np.median(t[:, ::-1, ::2], axis=(-1, 0)), np.median(t, axis=(1,))",
+    "np.percentile(t, 30, axis=(0, 1)), np.quantile(t, [0.1, 0.5], axis=(1, 2), keepdims=True)",
+    "np.median(nn.reshape(1, 5), axis=(0, 1))",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize("size", [(5, 7), (1, 1), (4, 6)])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_shares_may_be_known_to_the_run_only(dtype: str, size: tuple[int, int]) -> None:
+    bodies = (
+        "np.quantile(x, [s / 2, 1 - s / 2])", "np.percentile(x, 100 * s)", "np.quantile(x, q, 1)",
+        "np.quantile(x, s, axis=0, keepdims=True)", "np.percentile(x, (100 * s, 50), axis=(0, 1))",
+        "np.percentile(x, q * 100, axis=(0, 1), keepdims=True)", "np.quantile(x, q[1])",
+    )  # fmt: skip
+    text = f"lambda x, s, q: ({', '.join(bodies)})"
+    x = (9 * np.random.default_rng(3).standard_normal(size)).astype(dtype)
+    if size == (4, 6) and dtype != "i4":
+        x[1, 2] = np.nan
+    given = x, 0.3, np.array([0.0, 0.25, 1.0])
+    found = pe.cd_from_source(text, {"np": np}, backend="numpy")(*given)
+    for mine, wanted in zip(found, eval(text)(*given), strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-6 if dtype == "f4" else 0)
+        assert np.isnan(wanted).any() or mine.dtype == wanted.dtype
+
+
+def test_shares_of_the_run_are_from_nothing_to_all() -> None:
+    function = pe.cd_from_source("lambda x, s: np.quantile(x, s)", {"np": np}, backend="numpy")
+    for share in (1.5, -0.1, np.nan):
+        with pytest.raises(ValueError, match=f"CD0442.*is given {share} of all"):
+            function(np.ones(3), share)
+    with pytest.raises(pe.CdError, match=r"numbers along one axis, and is f64\[1, 3\]"):
+        function(np.ones(3), np.ones((1, 3)))
+
+
+def test_a_list_outside_the_function_is_known() -> None:
+    with pe.override(backend="numpy"):
+        found = pe.cd_from_source(
+            "def f(x):\n    return np.quantile(x, Q)",
+            globals={"np": np, "Q": np.array([0.25, 0.75]).tolist()},
+        )(np.arange(5.0))
+    np.testing.assert_array_equal(found, [1.0, 3.0])
+
+
+@pytest.mark.parametrize("size", [128, 5001])
+def test_long_rows_are_parted(size: int) -> None:
+    text = "lambda x: (np.median(x), np.quantile(x, 0.3), np.median(np.array([x, x]), 1))"
+    f = pe.cd_from_source(text, {"np": np}, backend="cc")
+    x = np.random.default_rng(size).standard_normal(size)
+    assert "select_rows" in str(f.explain(x))
+    for last in (1.0, np.inf, np.nan):
+        x[size // 5] = last
+        expected = np.median(x), np.quantile(x, 0.3), np.median([x, x], 1)
+        with pe.override(optimize=1):  # it is a long text
+            results = f(x)
+        for found, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)

@@ -1,0 +1,128 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.base import settings
+
+from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+
+EXPRESSIONS = (
+    "np.fmax(x, y)",
+    "np.allclose(x, x)",
+    "np.sum(x)",
+    "x.sum(axis=0)",
+    "x.sum(1, keepdims=True)",
+    "k.sum()",
+    "b.sum(axis=1)",
+    "u.sum()",
+    "h.sum()",
+    "h.sum(axis=0)",
+    "np.sum(t, axis=(0, 2))",
+    "np.sum(t, axis=(0, -1), keepdims=True)",
+    "np.prod(x, axis=-1)",
+    "np.prod(k)",
+    "x.max()",
+    "np.max(x, axis=0)",
+    "np.amin(u)",
+    "i.min(axis=1)",
+    "b.max()",
+    "np.max(nn)",
+    "np.any(x > 1, axis=0)",
+    "np.all(b)",
+    "(x > 5).any()",
+    "np.argmax(x)",
+    "np.argmin(x, axis=0)",
+    "x.argmax(axis=1, keepdims=True)",
+    "np.argmax(nn)",
+    "np.count_nonzero(i)",
+    "np.count_nonzero(b, axis=0)",
+    "np.array_equal(x, x)",
+    "np.array_equal(x, v)",
+    "np.sum(x, dtype=np.float32)",
+    "np.sum(x, initial=5.0)",
+    "np.max(x, initial=1.0)",
+    "np.max(x > 0, initial=2)",
+    "np.min(x.astype(np.int8), initial=-2.5)",
+    "np.sum(x.astype(np.float32), initial=np.float64(0.5))",
+    "np.allclose(x, x)",
+    "np.array_equal(x, x)",
+    "x[b].sum()",
+    "x[b].max()",
+    "x / x.sum(axis=1, keepdims=True)",
+    "np.exp(x - x.max(axis=1)[:, None])",
+    "np.sum(np.sum(v[:, None] * x.T**2))",
+    "np.sum(x[:0])",
+    "np.prod(x[:0])",
+    "np.max(h)",
+    "np.argmax(h, axis=1)",
+    "(h * 2).sum(axis=1)",
+    "np.sum(u, axis=0)",
+    "np.prod(b, axis=0)",
+    "np.sum(t, axis=None, keepdims=True)",
+    "np.max(t, axis=(0, 2))",
+    "np.min(t, axis=(1, 2), keepdims=True)",
+    "np.argmin(t, axis=1)",
+    "x.sum(axis=0, dtype=np.float32)",
+    "x.max(axis=1, keepdims=True)",
+    "x.argmin()",
+    "x.any(axis=1)",
+    "x.prod()",
+    "z.real.sum() + z.imag.max()",
+    "z.sum(axis=0)",
+    "np.prod(zf)",
+    "np.count_nonzero(x > 0)",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    "body", ["np.max(x[:0])", "np.argmin(v[:0])", "x[x > 9].max()", "np.min(x[:, 2:1], axis=1)"]
+)
+def test_extremes_of_nothing_are_errors(body: str) -> None:
+    with pytest.raises(pe.CdError, match="of nothing") as caught:
+        compiled(body)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_extremes_that_start_from_a_number_may_be_of_nothing() -> None:
+    assert_same_as_numpy("np.max(k[:0], initial=-3)")
+    assert_same_as_numpy("np.min(k[:0], initial=100), v[:0].max(initial=2)")
+    assert_same_as_numpy("np.max(k[:, 2:1], axis=1, initial=7)")
+
+
+def test_extremes_of_nothing_are_told_where_they_are_computed() -> None:
+    made = pe.cd_from_source(
+        "def f(x, c):\n"
+        "    if c[0] > 0:\n        return x.max() + np.argmin(x)\n"
+        "    for n in range(int(c[1])):\n        c[0] = np.min(x[n:])\n"
+        "    return 7.0\n",
+        {"np": np},
+    )
+    for size in range(6):  # sizes are run-time sizes from the fourth on
+        assert made(np.zeros(size), np.zeros(2)) == 7
+    with pytest.raises(pe.CdError, match="CD0459.*`max` of nothing"):
+        made(np.zeros(0), np.ones(2))
+    with pytest.raises(pe.CdError, match="CD0459.*`min` of nothing"):
+        made(np.zeros(0), np.array([0.0, 1]))
+
+
+@pytest.mark.parametrize("body", ["np.min(z)", "np.argmax(z)"])
+def test_complex_numbers_have_no_extremes(body: str) -> None:
+    with pytest.raises(pe.CdError, match="complex"):
+        compiled(body)
+
+
+def test_half_floats_are_compared_in_the_type_they_are_computed_in(backend: str) -> None:
+    x = np.array([1, 7, np.nan, 9], np.float16)
+    made = pe.cd_from_source("def f(x):\n    return np.argmax(x), x.argmin(0)\n", {"np": np})
+    with settings.override(backend=backend, verify=True):
+        assert made(x) == (2, 2)
+        assert made(x[:2]) == (1, 0)

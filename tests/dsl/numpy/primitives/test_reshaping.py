@@ -1,0 +1,54 @@
+"""Reshape: groups of axes, views and copies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+
+EXPRESSIONS = (
+    "x.reshape(4, 3)",
+    "x.reshape((2, -1))",
+    "x.reshape(-1)",
+    "t.reshape(6, 4)",
+    "t.T.reshape(6, 4)",
+    "t.reshape(2, 2, 6)",
+    "t.reshape(-1, 3, order='F')",
+    "(x + 1).reshape(2, 6)",
+    "(x + 1).reshape(2, 2, 3)",
+    "(t + 1).reshape(-1)",
+    "x.ravel()",
+    "x.T.ravel()",
+    "x.flatten()",
+    "np.ravel(t, order='F')",
+    "np.arange(6).reshape(2, 3) + 1",
+    "x.reshape(2, 6).sum(axis=0)",
+    "x.reshape(-1, 2).max(1)",
+    "x.T.reshape(2, 6).sum(0)",
+    "t.transpose(2, 0, 1).reshape(4, 6)",
+    "np.reshape(x + 1, (6, 2)).T",
+    "np.triu(np.arange(16).reshape(4, 4), 2)",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize("body", ["x.reshape(5, -1)", "np.reshape(x, (2, 5))", "x.reshape(-1, -1)"])
+def test_sizes_that_do_not_fit_are_refused(body: str) -> None:
+    with pytest.raises(pe.CdError, match="reshape|-1"):
+        compiled(body)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 8), (9, 0, 2)])
+def test_what_has_no_elements_is_a_view_of_any_shape(shape: tuple[int, ...]) -> None:
+    body = "r = x.reshape(4, 0)\nr[:] = 1\nr, x.T.reshape(0, 3, 2) + 1, np.sort(x), np.sort(x, 0)"
+    x = np.zeros(shape)
+    one, two, rows, columns = compiled(body, x)
+    assert one.shape == (4, 0) and two.shape == (0, 3, 2)
+    assert rows.shape == columns.shape == shape

@@ -1,0 +1,111 @@
+"""Order and counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+
+EXPRESSIONS = (
+    "np.sort(v)",
+    "np.sort(x)",
+    "np.sort(x, axis=0)",
+    "np.sort(t, axis=1)",
+    "np.sort(t)",
+    "np.sort(nn)",
+    "np.sort(i, axis=None)",
+    "np.sort(u)",
+    "np.argsort(v)",
+    "np.argsort(x, axis=0)",
+    "np.argsort(i, kind='stable')",
+    "np.argsort(nn)",
+    "v.sort() or v",
+    "x.sort() or x",
+    "t.sort(axis=0) or t",
+    "x.sort(axis=0) or x",
+    "v.argsort()",
+    "np.searchsorted(np.sort(p), v)",
+    "np.searchsorted(np.sort(p), x, side='right')",
+    "np.searchsorted(np.sort(v), 0.3)",
+    "np.searchsorted(np.arange(5), i, 'right')",
+    "np.digitize(x, np.array([-1.0, 0.0, 1.0]))",
+    "np.histogram(x)",
+    "np.histogram(y, 5)",
+    "np.histogram(x, bins=4, range=(-1, 1))",
+    "np.histogram(x, 3, weights=x)",
+    "np.histogram(i, 4)",
+    "np.histogram(x, bins=np.array([-2.0, -1.0, 0.5, 3.0]))",
+    "np.histogram(x, 4, density=True)",
+    "np.histogram(x, n)[0]",
+    "np.bincount(idx, minlength=6)",
+    "np.bincount(idx, minlength=4, weights=v)",
+    "np.sum(np.bincount(idx))",
+    "np.interp(x, np.sort(v), v)",
+    "np.interp(0.2, np.sort(v), v)",
+    "np.interp(w, np.sort(v), v, left=-9.0)",
+    "x[np.argsort(x[:, 0])]",
+    "np.sort(x.ravel())[::-1]",
+    "np.sort(x + 1, axis=0)",
+    "np.sort(np.sort(x, 0), 1)",
+    "v[np.searchsorted(np.sort(v), 0.0) - 1]",
+    "np.histogram(v, bins=3)[1]",
+    "np.sum(np.histogram(x.ravel(), 5)[0])",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("np.bincount(i[0] - 9, minlength=3)", "outside 0 to 2"),
+        ("np.bincount(idx, minlength=2)", "outside 0 to 1"),
+        ("np.histogram(nn)", "finite"),
+        ("np.bincount(x)", "integers along one axis"),
+        ("np.sort(z)", "complex"),
+    ],
+)
+def test_what_cannot_be_ordered_or_counted_is_an_error(body: str, message: str) -> None:
+    with pytest.raises(pe.CdError, match=message):
+        compiled(body)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "?"])
+def test_rows_of_any_length_and_type_in_order(dtype: str) -> None:
+    text = "def f(x):\n    return np.sort(x), np.argsort(x), np.sort(x, axis=0)\n"
+    function = pe.cd_from_source(text, {"np": np})
+    for size in (1, 16, 17, 33, 48, 259):
+        x = np.random.default_rng(size).integers(0, 30, (3, size)).astype(dtype)
+        if x.dtype.kind == "f":
+            x[:, ::7], x[:, 1::9], x[:, 2::9], x[:, 3::9] = np.nan, np.inf, -0.0, -np.inf
+        with pe.override(optimize=1):  # these are long texts
+            rows, places, columns = function(x)
+        np.testing.assert_array_equal(rows, np.sort(x))
+        np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(columns, np.sort(x, axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i8", "u1", "?"])
+@pytest.mark.parametrize("count", [2, 5, 10])
+def test_many_short_rows_in_order(count: int, dtype: str) -> None:
+    text = "def f(x):\n    return np.sort(x), np.sort(x, axis=0), np.median(x, axis=2)\n"
+    x = np.random.default_rng(count).integers(0, 3, (count, 160, count)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[:, ::7], x[:, 1::9], x[:, 2::9], x[:, 3::9] = -np.nan, np.inf, -0.0, -np.inf
+    x[:, 4::5] = np.sort(x[:, 4::5])[..., ::-1]
+    with pe.override(optimize=1):
+        rows, columns, middles = pe.cd_from_source(text, {"np": np})(x)
+    for found, axis in ((rows, -1), (columns, 0)):
+        wanted = np.sort(x, axis, kind="stable")
+        np.testing.assert_array_equal(found, wanted)
+        if dtype == "f4":
+            np.testing.assert_array_equal(
+                np.signbit(found)[found == 0], np.signbit(wanted)[found == 0]
+            )
+    np.testing.assert_array_equal(middles, np.median(x, axis=2))

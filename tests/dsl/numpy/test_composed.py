@@ -1,0 +1,111 @@
+"""Functions of NumPy whose meaning is written in the language."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from ..elaborate.numpy_oracle import assert_same_as_numpy, compiled
+
+EXPRESSIONS = (
+    "np.isin(i, idx)",
+    "np.isin(i, idx, invert=True)",
+    "np.isin(idx, np.arange(0, 90, 3))",
+    "np.isin(np.arange(20) % 7, np.arange(-9, 9)[::-1], False, True)",
+    "np.isin(nn, nn)",
+    "np.isin(np.where(nn > 0, nn, 1), np.append(np.arange(20.0), np.nan))",
+    "np.isin(i, i[:0])",
+    "np.isin(i[:0], i)",
+    "np.isin(k, [1, 2.0, 300])",
+    "np.isin(b, [True])",
+    "np.isin(x.T[::-1], x[1])",
+    "np.unravel_index(np.argmax(x), x.shape), np.unravel_index(t.argmin(), t.shape)",
+    "np.unravel_index(idx, (2, 3)), np.unravel_index(k, 9), np.unravel_index(7, (3, n))",
+    "np.unravel_index(u % 24, t.shape), x[np.unravel_index(np.argmax(x), x.shape)]",
+    "np.ediff1d(x)",
+    "np.ediff1d(idx, to_end=[7, 8], to_begin=-1)",
+    "np.ediff1d(v[:1])",
+    "np.nancumsum(nn)",
+    "np.nancumprod(nn)",
+    "np.nancumsum(np.where(x > 0, x, np.nan), axis=0)",
+    "np.nancumsum(i, 1)",
+    "np.unwrap(9 * v)",
+    "np.unwrap(9 * x, axis=0)",
+    "np.unwrap(7 * x, period=3.0)",
+    "np.unwrap(9 * y, 4.0)",
+    "np.unwrap(np.array([0.0, np.pi, 2 * np.pi, 0.0, -np.pi]))",
+    "np.vander(v)",
+    "np.vander(v, 2)",
+    "np.vander(idx, 3, increasing=True)",
+    "np.hanning(n), np.hamming(n), np.blackman(n), np.bartlett(n)",
+    "np.hanning(8), np.hamming(8), np.blackman(8), np.bartlett(8)",
+    "np.hanning(1), np.hamming(0), np.blackman(1), np.bartlett(2)",
+    "np.lexsort((idx % 2, u))",
+    "np.lexsort([v])",
+    "np.lexsort(k)",
+    "np.block([[x, x], [x, 2 * x]])",
+    "np.block([[v, v], [v, v + 1]])",
+    "np.block([[m, np.zeros((4, 1))], [np.ones((1, 5))]])",
+    "np.triu_indices(4)",
+    "np.triu_indices(3, -1, 5), np.triu_indices(3, 1, 5), np.triu_indices(3, 9)",
+    "np.tril_indices(4), np.tril_indices(5, 2, 4), np.tril_indices(4, -1)",
+    "m[np.triu_indices(4, 1)], m[np.diag_indices(4)]",
+    "np.diag_indices(2, 3)",
+    "m[np.ix_([0, 2], [1, 3, 3])]",
+    "m[np.ix_(idx[:2], idx)] = 5\nm",
+    "np.ix_([2, 0, 1])",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("np.isin(z, v)", "CD0404.*complex"),
+        ("np.isin(v)", "CD0440.*missing a required argument: 'test_elements'"),
+        ("np.isin(v, v, other=1)", "CD0440.*unexpected keyword argument 'other'"),
+        ("np.ediff1d()", "CD0440.*missing a required argument: 'ary'"),
+        ("np.unwrap(v, foo=1)", r"CD0440.*'foo'.*here: unwrap\(p, discont, axis, period\)"),
+        ("np.hanning(1, 2)", r"CD0440.*too many.*supported here: hanning\(M\)"),
+        ("np.vander(x)", r"CD0452.*one axis, and is given f64\[3, 4\]"),
+        ("np.lexsort((x, x))", r"CD0452.*keys along one axis(.|\n)*this is f64\[3, 4\]"),
+        ("np.lexsort(())", "CD0452.*of which there is at least one"),
+        ("np.block([v, v])", "CD0452.*rows of blocks(.|\n)*a list of lists"),
+        ("np.block([[t]])", r"CD0452.*is given f64\[2, 3, 4\]"),
+        ("np.ix_(x)", "CD0452.*lines of integers"),
+        ("np.ix_([0.5])", "CD0452.*lines of integers"),
+    ],
+)
+def test_what_is_refused_is_refused_at_the_call(body: str, text: str) -> None:
+    with pytest.raises(pe.CdError, match=f"(?s){text}") as caught:
+        compiled(body)
+    assert "<library>" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtypes", [("i8", "i8"), ("i1", "i8"), ("u2", "i1"), ("u8", "u8")])
+def test_whole_numbers_are_marked_where_their_range_is_small(dtypes: tuple[str, str]) -> None:
+    made = pe.cd_from_source("def f(x, y):\n    return np.isin(x, y)\n", {"np": np})
+    least, most = int(np.iinfo(dtypes[1]).min), int(np.iinfo(dtypes[1]).max)
+    first = list(range(0, 69, 3))
+    lines = (
+        [*first, 40, 50],
+        [*first, 7, min(1 << 16, most)],
+        [*first, 7, min((1 << 16) - 1, most)],
+        [*first, least, most],
+        [n + max(least, -9) for n in range(25)],
+        [most - n for n in range(25)],
+        [least + n for n in range(25)],
+    )
+    for line in lines:
+        near = [n + by for n in line for by in (-1, 0, 1, 65536)]
+        x, y = (
+            np.array([n % 2**64 for n in some], "u8").astype(dtype)
+            for some, dtype in zip((near, line), dtypes, strict=True)
+        )
+        np.testing.assert_array_equal(made(x, y), np.isin(x, y))

@@ -1,0 +1,166 @@
+"""Forms for any size: after three sizes of an axis one more form serves all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.dsl.elaborate.captures.inputs import ArraySpec
+from plusequals.dsl.specialize.dynamic_sizes import (
+    SizesSeen,
+    fits,
+    opened_axes,
+    profile_of,
+    why_wanted,
+)
+from plusequals.lowering.ir import dtypes
+
+SOFTMAX = """
+def softmax(y, x):
+    m[i] = max(x[i, j])
+    e[i, j] = exp(x[i, j] - m[i])
+    y[i, j] = e[i, j] / sum[k](e[i, k])
+"""
+
+
+def _reasons(function: pe.CdFunction, sizes: list[int]) -> list[str]:
+    out = []
+    for n in sizes:
+        x, y = np.random.default_rng(n).random((n, 3)), np.zeros((n, 3))
+        function(y, x)
+        np.testing.assert_allclose(y.sum(axis=1), np.ones(n))
+        out.append(function.specialise(y, x).reason)
+    return out
+
+
+def test_the_fourth_size_is_for_any_size(backend: str) -> None:
+    reasons = _reasons(pe.cd_from_source(SOFTMAX, backend=backend), [2, 3, 4, 5, 6, 9])
+    assert ["any size" in reason for reason in reasons] == [False] * 3 + [True] * 3
+
+
+def test_sizes_0_and_1_keep_forms_of_their_own() -> None:
+    reasons = _reasons(pe.cd_from_source(SOFTMAX, backend="numpy"), [2, 3, 4, 5, 1])
+    assert "any size" in reasons[3] and "any size" not in reasons[4]
+
+
+def test_sizes_that_clash_are_found_in_the_run(backend: str) -> None:
+    function = pe.cd_from_source(SOFTMAX, backend=backend)
+    _reasons(function, [2, 3, 4, 5])
+    with pytest.raises(pe.CdError, match="sizes 9 and 8 differ"):
+        function(np.zeros((9, 3)), np.ones((8, 3)))
+
+
+def test_equal_sizes_have_one_name_so_that_one_row_is_kept() -> None:
+    function = pe.cd_from_source(SOFTMAX, backend="cc")
+    _reasons(function, [2, 3, 4, 5, 7])
+    told = function.explain(np.zeros((9, 3)), np.ones((9, 3)))
+    assert "any size" in told.why
+    assert [row.mode for row in told.arrays if row.name == "e"] == ["local, f64[3] of each thread"]
+    assert told.counts is not None and told.counts.allocated == 0
+
+
+def test_what_needs_its_sizes_is_compiled_for_each() -> None:
+    text = (
+        "def f(x):\n    a, b = x[:2]\n    total = 0.0\n    for v in [*x]:\n"
+        "        total += v\n    return total"
+    )
+    function = pe.cd_from_source(text, backend="numpy")
+    for n in range(2, 8):
+        assert function(np.arange(float(n))) == sum(range(n))
+    assert "any size" not in function.specialise(np.arange(7.0)).reason
+
+
+def test_new_arrays_have_the_size_of_the_call(backend: str) -> None:
+    function = pe.cd_from_source("def f(x):\n    return x[1:] + x[:-1]", backend=backend)
+    for n in range(2, 9):
+        x = np.arange(float(n))
+        np.testing.assert_array_equal(function(x), x[1:] + x[:-1])
+
+
+def test_only_axes_that_varied_are_opened() -> None:
+    seen = SizesSeen()
+    specs = [{"x": ArraySpec(dtypes.float32, (n, 7), None)} for n in (2, 3, 4, 5)]
+    for each in specs[:3]:
+        assert seen.opened(each) is None
+        seen.note(each)
+    opened = seen.opened(specs[3])
+    assert opened == {"x": ArraySpec(dtypes.float32, (None, 7), None)}
+    assert opened_axes(opened) == "axis 0 of `x`"
+    sizes = "axis 0 of `x` came in more than 3 sizes: this form is for any size from 2"
+    numbers = "`m.a`, `m.b` came with more than 3 values: this form is for any value"
+    assert why_wanted(specs[3], opened) == sizes
+    assert why_wanted(specs[3], specs[3], ["m.a", "m.b"]) == numbers
+    assert why_wanted(specs[3], opened, ["m.a", "m.b"]) == f"{sizes}; {numbers}"
+    assert not why_wanted(specs[3], specs[3])
+    assert fits(specs[0]["x"], opened["x"])
+    assert not fits(ArraySpec(dtypes.float32, (1, 7), None), opened["x"])
+    assert not fits(ArraySpec(dtypes.float64, (5, 7), None), opened["x"])
+    seen.close(profile_of(specs[3]))
+    assert seen.opened(specs[3]) is None
+
+
+def _forms(function: pe.CdFunction, arrays: list[np.ndarray]) -> list[str]:
+    """Return why the form of each call was made."""
+    return [(function(x), function.specialise(x).reason)[1] for x in arrays]
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda n: np.arange(2.0 * n)[::2],
+        lambda n: np.arange(float(n))[::-1],
+        lambda n: np.arange(3.0 * n).reshape(n, 3).T,
+        lambda n: np.broadcast_to(np.float64(3), (n,)),
+    ],
+)
+def test_strides_that_stay_the_same_leave_sizes_open(take: Callable[[int], np.ndarray]) -> None:
+    function = pe.cd_from_source("def f(x):\n    return x * 2", backend="numpy")
+    reasons = _forms(function, [take(n) for n in (2, 3, 4, 5, 9)])
+    assert ["any size" in reason for reason in reasons] == [False] * 3 + [True] * 2
+    assert "copied" not in reasons[-1]
+    np.testing.assert_array_equal(function(take(11)), take(11) * 2)
+
+
+def test_sizes_that_decide_whether_a_reshape_is_a_view_stay_closed() -> None:
+    first = ArraySpec(dtypes.float64, (4, 5), (20, 2))
+    seen = SizesSeen()
+    for n in (2, 3, 4):
+        seen.note({"x": replace(first, shape=(n, n + 3))})
+    opened = seen.opened({"x": replace(first, shape=(5, 5))})
+    assert opened == {"x": replace(first, shape=(None, 5))}
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda n: np.asfortranarray(np.random.default_rng(n).random((n, 3))),
+        lambda n: np.random.default_rng(n).random((3, 40 + n))[:, :n],
+        lambda n: np.random.default_rng(n).random(5 * n)[::n],
+    ],
+)
+def test_layouts_that_change_with_sizes_are_copied(take: Callable[[int], np.ndarray]) -> None:
+    function = pe.cd_from_source("def f(x):\n    return x * 2", backend="numpy")
+    reasons = _forms(function, [take(n) for n in (2, 3, 4, 5, 6, 9)])
+    assert ["copied to C order" in reason for reason in reasons] == [False] * 3 + [True] * 3
+    made = {id(function.specialise(take(n))) for n in (5, 7, 11)}
+    assert len(made) == 1
+    for n in (5, 7, 12):
+        np.testing.assert_array_equal(function(take(n)), take(n) * 2)
+
+
+def test_sums_of_copies_have_the_order_of_what_was_given() -> None:
+    """Those over what lies side by side are put together from lanes, the others are not."""
+    text = "def f(x):\n    return x.sum(axis=0), x.sum(axis=1)"
+    function = pe.cd_from_source(text, backend="cc")
+    rng = np.random.default_rng(4)
+    arrays = [np.asfortranarray(rng.random((n, n + 1), np.float32)) for n in (40, 41, 42, 43)]
+    for x in arrays:
+        got = function(x)
+    assert "copied" in function.specialise(arrays[-1]).reason
+    wanted = pe.cd_from_source(text, backend="cc")(arrays[-1])
+    np.testing.assert_array_equal(got[0], wanted[0])
+    np.testing.assert_array_equal(got[1], wanted[1])

@@ -1,0 +1,47 @@
+"""Arguments of handlers: what does not fit is refused before anything is emitted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.dsl.values.call_site import Word, dtype_object, is_none
+from plusequals.dsl.values.values import Static
+from plusequals.lowering.ir import dtypes
+
+from ..elaborate.numpy_oracle import compiled
+
+WRONG = (
+    ("np.sum(x, axis=2)", "axis 2 is out of bounds"),
+    ("np.sum(x, axis=(0, 0))", "given twice"),
+    ("np.sum(x, where=b)", "where"),
+    ("np.zeros(-1)", "negative"),
+    ("np.zeros(2.5)", "has to be an integer"),
+    ("np.zeros(3, dtype='nothing')", "not an element type"),
+    ("np.add(x, y, out=3)", "`out` has to be an array"),
+    ("np.pad(v, 1, mode='funny')", "has to be one of"),
+    ("np.einsum(x, v)", "known while compiling"),
+    ("math.sqrt(-1.0)", "not defined"),
+    ("np.add(x)", "1 arguments"),
+)
+
+
+@pytest.mark.parametrize(("body", "message"), WRONG)
+def test_arguments_that_do_not_fit_are_refused(body: str, message: str) -> None:
+    with pytest.raises(pe.CdError) as caught:
+        compiled(body)
+    assert message in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    "name", ["f4", "float32", "f32", np.float32, np.dtype("f4"), dtypes.float32, Word("f32")]
+)
+def test_an_element_type_has_many_names(name: object) -> None:
+    assert dtype_object(name) is dtypes.float32
+
+
+def test_a_dtype_is_not_none_although_numpy_finds_them_equal() -> None:
+    assert np.dtype("f8") == None  # noqa: E711 - this is the trap
+    assert not is_none(Static(np.dtype("f8")))
+    assert is_none(Static(None))

@@ -1,0 +1,58 @@
+"""Nests that accumulate: their parts, and what is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.analysis.accumulation import Accumulation, accumulation
+from plusequals.lowering.ir.fresh import fresh_for
+from plusequals.lowering.ir.loops import For, Program
+from plusequals.lowering.ir.printer import print_expr
+from plusequals.lowering.passes.contract_arrays import shrink
+
+from ..shown import lowered
+
+ARRAYS = {
+    "y": "f32[8, 9]", "a": "f32[8, 5]", "b": "f32[5, 9]", "v": "f32[9]", "n": "i64[8, 9]",
+    "k": "i64[8, 5]",
+}  # fmt: skip
+
+
+def made(text: str) -> Program:
+    return lowered(text, **{name: spec for name, spec in ARRAYS.items() if f"{name}[" in text})
+
+
+def parts(program: Program) -> Accumulation | None:
+    nests = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    assert len(nests) == 1
+    return accumulation(nests[0], fresh_for(program))
+
+
+def test_an_element_becomes_a_scalar_that_is_stored_at_the_end() -> None:
+    found = parts(made("y[i, j] += a[i, k] * b[k, j]"))
+    assert found is not None
+    assert [loop.symbol.name for loop in (*found.chain, *found.depth)] == ["i", "j", "k"]
+    assert found.place is not None
+    assert (found.place.node.label, found.acc.label, found.acc.rank) == ("y", "y_sum", 0)
+    assert [stmt.access.node for stmt in found.start] == [found.acc]
+    assert len(found.rest) == 1
+
+
+def test_a_scalar_stays_itself() -> None:
+    found = parts(shrink(made("y[i, j] = sum(a[i, k] * b[k, j])")))
+    assert found is not None
+    assert found.place is None
+    assert print_expr(found.start[0].value) == "0.0"
+    assert found.update.access.node == found.acc
+
+
+NONE = {
+    "no floats": "n[i, j] = sum(k[i, l] + j)",
+    "no terms": "y[i, j] = v[j]",
+    "a guard": "y[i, j] = sum[k, k != i](a[i, k] * b[k, j])",
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_what_is_none(name: str) -> None:
+    assert parts(made(NONE[name])) is None

@@ -1,0 +1,89 @@
+"""What the rounds of a loop do to rows: how far they reach, and when that is not a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from plusequals.lowering.analysis.dependence import confined
+from plusequals.lowering.analysis.stencil import Sweeps, sweeps_of
+from plusequals.lowering.ir.fresh import fresh_for
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.loops import For, Program
+from plusequals.lowering.ir.walk import own_reads, own_writes, statements
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.target import Target
+
+from ..shown import lowered
+
+
+def loops(program: Program) -> Iterator[For]:
+    found = (stmt for kernel in program.kernels for stmt in kernel.body)
+    return (stmt for stmt in found if isinstance(stmt, For) and stmt.symbol.name == "t")
+
+
+def found_in(body: str) -> tuple[Program, Sweeps | None]:
+    lines = "".join(f"    {line}\n" for line in body.split("; "))
+    program = lowered(f"for t in range(9):\n{lines}", x="f32[99, 7]", y="f32[99, 7]")
+    (loop,) = loops(program)
+    own = frozenset(node.id for node in program.locals)
+    return program, sweeps_of(loop, confined(program), own, ())
+
+
+@pytest.mark.parametrize(
+    ("body", "reach", "stages"),
+    [
+        ("y[1:-1] = x[:-2] + x[2:]; x[1:-1] = y[1:-1]", 1, 2),
+        ("y[3:] = x[:-3]; x[3:] = y[3:]", 3, 2),
+        ("y[:] = 0.5 * x; x[:] = y + 1", 0, 2),
+        ("y[1:] = x[:-1]; x[:] = y; x[0] = x[1]; x[-1] = x[-2]", 1, 4),
+        ("x[:, 0] = x[:, 1]", 0, 1),
+    ],
+)
+def test_how_far_rounds_reach(body: str, reach: int, stages: int) -> None:
+    _, found = found_in(body)
+    assert found is not None
+    assert (found.reach, len(found.stages), found.period) == (reach, stages, 1)
+    assert {node.label for node in found.nodes} <= {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x[:] = x[0]",
+        "y[:] = x[::-1]; x[:] = y",
+        "y[:50] = x[::2]; x[:] = y",
+        "y[:7] = x[:7].T; x[:] = y",
+        "y[:] = x.sum(); x[:] = y",
+        "y[t] = x[t]",
+        "x[t:] = 2",
+        "x[:, 0] = x[0, 1]; x[0, :] = y[:7, 3]",
+        "x[0] = x[1]; x[1] = x[3]; x[5:, 1] = x[t, 0]",
+    ],
+)
+def test_other_rounds_are_none(body: str) -> None:
+    assert found_in(body)[1] is None
+
+
+def test_each_copy_of_a_stage_has_scalars_of_its_own() -> None:
+    rows = "x[i, 0] = sum[k](x[i, k]) * 0.5"
+    program = lowered(
+        f"for t in range(9):\n    {rows}\n    y[:] = x", x="f32[99, 7]", y="f32[99, 7]"
+    )
+    program, _ = optimize(program, Target())
+    (loop,) = loops(program)
+    found = sweeps_of(loop, confined(program), frozenset(n.id for n in program.locals), ())
+    assert found is not None
+    mine = {node.id for stage in found.stages for node in stage.mine}
+    fresh = fresh_for(program)
+    first, second = (scalars(found.stage(fresh, 0, const(3))) for _ in range(2))
+    assert mine
+    assert first
+    assert not first & (second | mine)
+
+
+def scalars(loop: For) -> set[int]:
+    """What a loop uses that has no axes."""
+    used = (n for s in statements((loop,)) for n in (*own_reads(s), *own_writes(s)))
+    return {node.id for node in used if not node.rank}

@@ -1,0 +1,114 @@
+"""Symmetric contractions: bit-identical, with one triangle copied from the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.base import settings
+from plusequals.lowering.cpu.gemm import symmetric as module
+from plusequals.lowering.cpu.gemm.symmetric import mirrored, symmetric
+from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.lower import lower
+from plusequals.lowering.pipeline import optimize
+
+from ....compare import run_on
+from ...scheduled import MODEST, function, interpreted, scheduled
+from ...shown import lowered
+
+SAME = {
+    "rows": "y[:] = x @ x.T",
+    "columns": "y[:] = x.T @ x",
+    "with a diagonal": "y[:] = x @ x.T + 3 * np.eye(len(x))",
+    "scaled": "y[i, j] = sum(x[i, k] * x[j, k]) / 3 - 1",
+    "with a weight": "y[i, j] = sum(w[k] * (x[i, k] * x[j, k]))",
+    "of sums": "y[i, j] = sum(abs(x[i, k] + x[j, k]))",
+    "greatest": "y[i, j] = sum(np.exp(x[i, k] * x[j, k]))",
+}
+OTHER = {
+    "two arrays": "y[i, j] = sum(x[i, k] * z[j, k])",
+    "differences": "y[i, j] = sum(x[i, k] - x[j, k])",
+    "an order of three": "y[i, j] = sum(w[k] * x[i, k] * x[j, k])",
+    "a row of its own": "y[i, j] = sum(x[i, k] * x[j, k]) + w[i]",
+    "added to": "y[i, j] += sum(x[i, k] * x[j, k])",
+    "a diagonal": "y[i, i] = sum(x[i, k] * x[i, k])",
+    "only half": "n = len(x)\nfor i in range(n):\n    for j in range(i):\n"
+    "        y[i, j] = sum(x[i, :] * x[j, :])",
+}
+
+
+def made(text: str) -> Any:
+    body = text.replace("\n", "\n    ")
+    return function(f"def f(y, x, z, w):\n    {body}\n")
+
+
+def prepared(procedure: Any) -> Program:
+    """Return the loops of a procedure before the pass."""
+    return optimize(lower(procedure), MODEST, None, None, "narrow")[0]
+
+
+def arguments(size: int, dtype: str = "f8") -> list[Any]:
+    random = np.random.default_rng(size)
+    shapes = ((size, size),) * 3 + ((size,),)
+    return [random.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROWS", 2)
+    monkeypatch.setattr(module, "TERMS", 2)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_one_triangle_is_copied(name: str, small: None) -> None:
+    for size in (2, 5):
+        given = arguments(size)
+        before = prepared(made(SAME[name]).procedure(*given))
+        after = mirrored(before, MODEST)
+        assert [str(one.outcome) for one in after.decisions] == ["mirrored"]
+        for got, want in zip(
+            interpreted(after.program, *given), interpreted(before, *given), strict=True
+        ):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_stays(name: str, small: None) -> None:
+    program = prepared(made(OTHER[name]).procedure(*arguments(5)))
+    assert symmetric(program, MODEST) is program
+
+
+def test_complex_conjugates_stay(small: None) -> None:
+    program = lowered("y[:] = x @ np.conj(x).T", y="c128[9, 9]", x="c128[9, 9]")
+    assert symmetric(program, MODEST) is program
+
+
+@pytest.mark.parametrize(("rows", "terms", "count"), [(48, 64, 1), (47, 64, 0), (48, 63, 0)])
+def test_short_sums_and_few_rows_stay(rows: int, terms: int, count: int) -> None:
+    body = "y[i, j] = sum(x[i, k] * x[j, k])"
+    program = lowered(body, y=f"f32[{rows}, {rows}]", x=f"f32[{rows}, {terms}]")
+    assert len(mirrored(program, MODEST).decisions) == count
+
+
+def test_tiles_leave_out_half() -> None:
+    text = "y[:] = x @ x.T + np.eye(len(x))"
+    given = arguments(67, "f4")
+    procedure = made(text).procedure(*given)
+    plain = scheduled(procedure, replace(MODEST, schedule=False, reorders=False))
+    tiled = scheduled(procedure, replace(MODEST, reorders=False))
+    for got, want in zip(interpreted(tiled, *given), interpreted(plain, *given), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_c_is_symmetric(threads: int) -> None:
+    text = "y[:] = x.T @ x * 0.5"
+    one, other = arguments(130), arguments(130)
+    with settings.override(threads=threads, parallel_from=0):
+        run_on("cc", made(text), *one)
+    run_on("numpy", made(text), *other)
+    np.testing.assert_array_equal(one[0], one[0].T)
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-12, atol=1e-12)

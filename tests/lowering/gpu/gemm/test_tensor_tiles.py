@@ -1,0 +1,103 @@
+"""Contractions by units of a device: what is one, and that the loops mean the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.analysis.parallel_band import band
+from plusequals.lowering.gpu.gemm import tensor_cores
+from plusequals.lowering.gpu.gemm import tensor_tiles as module
+from plusequals.lowering.gpu.gemm.tensor_tiles import tensor_tiles
+from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.ir.loops import Barrier, For
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.target import Target
+
+from ..kernels import Case
+
+TEXT = "c[i, j] = sum[k](a[i, k] * b[k, j])"
+
+
+def made_of(case: Case, *types: str, room: int = 0) -> Made | None:
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    target = Target("cuda", tensors=types, warpgroups=room > 0, shared_bytes=room)
+    return tensor_tiles(found, case.facts, case.fresh, target)
+
+
+def sizes(of: str, *shapes: str) -> dict[str, str]:
+    return {name: f"{of}[{shape}]" for name, shape in zip("cab", shapes, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (TEXT, ("16, 17", "16, 18", "18, 17")),
+        ("c[j, i] = relu(sum[k](a[k, i] * b[j, k]) + 1)", ("17, 20", "16, 20", "17, 16")),
+    ],
+)
+@pytest.mark.parametrize("kind", ["f16", "f32"])
+def test_the_loops_mean_the_same(kind: str, text: str, shapes: tuple[str, ...]) -> None:
+    case = Case(text, **sizes(kind, *shapes))
+    made = made_of(case, kind)
+    assert made is not None
+    case.assert_same(made.body)
+
+
+def test_all_that_both_factors_depend_on_is_counted_as_one() -> None:
+    text = "c[b, h, i, j] = sum[k](a[b, h, i, k] * d[h, b, k, j])"
+    shapes = {"c": "f16[2, 1, 16, 17]", "a": "f16[2, 1, 16, 18]", "d": "f16[1, 2, 18, 17]"}
+    case = Case(text, **shapes)
+    made = made_of(case, "f16")
+    assert made is not None
+    case.assert_same(made.body)
+
+
+def test_tiles_are_filled_three_ahead_between_barriers() -> None:
+    made = made_of(Case(TEXT, **sizes("f16", *["64, 64"] * 3)), "f16")
+    assert made is not None
+    assert list(made.spaces.values()) == ["rows", "shared", "shared"]
+    (terms,) = (
+        s for s in statements(made.body)
+        if isinstance(s, For) and s.kind == "serial" and any(isinstance(x, Barrier) for x in s.body)
+    )  # fmt: skip
+    assert isinstance(terms.body[0], Barrier), "all have used the tile that is filled next"
+    barriers = [s.later for s in statements(made.body) if isinstance(s, Barrier)]
+    assert barriers == [3, 3, 3, 2, 0], "what is used next is there, what comes behind need not be"
+    kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
+    assert kinds.count("tensor") == 1 and kinds.count("packed") == 8
+
+
+def test_the_loops_of_four_warps_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_cores, "ENOUGH", 1)
+    monkeypatch.setattr(tensor_cores, "SIDE", 16)
+    monkeypatch.setattr(tensor_cores, "WIDE", (128, 128))
+    case = Case(TEXT, **sizes("f16", "17, 18", "17, 16", "16, 18"))
+    made = made_of(case, "f16", room=200_000)
+    assert made is not None
+    kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
+    assert (kinds.count("warpgroup"), kinds.count("settled"), kinds.count("paired")) == (1, 1, 1)
+    case.assert_same(made.body)
+
+
+def test_four_warps_need_room_and_many_tiles() -> None:
+    def kinds(size: int, room: int) -> set[str]:
+        made = made_of(Case(TEXT, **sizes("f16", *[f"{size}, {size}"] * 3)), "f16", room=room)
+        assert made is not None
+        return {s.kind for s in statements(made.body) if isinstance(s, For)}
+
+    assert "warpgroup" in kinds(2048, 196_608)
+    assert "tensor" in kinds(2048, 196_607) and "tensor" in kinds(1024, 196_608)
+
+
+def test_what_is_none() -> None:
+    squares = sizes("f16", *["32, 32"] * 3)
+    assert made_of(Case(TEXT, **squares), "f16") is not None
+    assert made_of(Case(TEXT, **squares)) is None
+    assert made_of(Case(TEXT, **squares), "bf16", "f32") is None
+    assert made_of(Case(TEXT, True, **squares), "f16") is None, "sums keep their order"
+    mixed = {"c": "f32[32, 32]", "a": "f16[32, 32]", "b": "f32[32, 32]"}
+    assert made_of(Case(TEXT, **mixed), "f16", "f32") is None
+    small = sizes("f16", "32, 32", f"32, {module.LEAST - 1}", f"{module.LEAST - 1}, 32")
+    assert made_of(Case(TEXT, **small), "f16") is None
+    assert made_of(Case(TEXT, **sizes("f64", *["32, 32"] * 3)), "f16", "f32") is None

@@ -1,0 +1,92 @@
+"""Loops that carry totals and use them: which are taken in pieces, and that these do the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.analysis.parallel_band import facts_of
+from plusequals.lowering.gpu.reductions import prefix as prefix_module
+from plusequals.lowering.gpu.reductions import scan as scan_module
+from plusequals.lowering.gpu.reductions.prefix import prefix
+from plusequals.lowering.gpu.reductions.scan import MOST, ROUNDS
+from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.transform.recognize_updates import as_updates
+
+from ..kernels import Case
+
+
+def of(case: Case) -> Made | None:
+    """Return what a loop becomes."""
+    loop = case.loop()
+    (one,) = as_updates((loop,))
+    assert isinstance(one, For)
+    case.facts.tell((one,), case.facts.only_in(loop))
+    return prefix(one, case.facts, case.fresh, case.nodes)
+
+
+COUNT = "n = 0\nfor i in range(len(x)):\n    "
+TAKEN = [
+    "m = x[0]\nfor i in range(len(x)):\n    m = max(m, x[i])\n    y[i] = m",
+    COUNT + "if x[i] > 2:\n        n += 1\n    y[i] = n",
+    COUNT + "y[i] = n\n    n += x[i]",
+    COUNT + "if x[i] > 2:\n        y[n] = x[i]\n        n += 1\ny[0] = n",
+    COUNT + "if i == 0 or x[i] != x[i - 1]:\n        y[n] = x[i]\n        n += 1",
+    COUNT + "t = x[i] % 3\n    if t == 1:\n        y[n] = t\n        z[n] = i\n        n += 2",
+    "n = 0\nm = 0\nfor i in range(len(x) - 1, -1, -1):\n    n += x[i]\n    m = min(m, x[i])\n"
+    "    y[i] = n * m",
+    "n = 0\nfor i in range(0, len(x), 2):\n    for j in range(3):\n        n += x[i] * j\n"
+    "        y[i] = n",
+]
+
+
+@pytest.mark.parametrize("n", [2 * ROUNDS, 2 * ROUNDS + 1, 300])
+@pytest.mark.parametrize("text", TAKEN)
+def test_pieces_do_the_same(text: str, n: int) -> None:
+    if "0, len(x), 2" in text:
+        n *= 2
+    case = Case(text, True, y=f"i64[{2 * n}]", x=f"i64[{n}]", z=f"i64[{2 * n}]")
+    made = of(case)
+    assert made is not None
+    case.assert_same(made.body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COUNT + "if n < 5:\n        n += 1\n    y[i] = n",  # what is added needs the total
+        COUNT + "y[n] = x[i]\n    if x[i] > 2:\n        n += 1",  # rounds write one element
+        COUNT + "n += x[i]\n    y[n % 5] = x[i]",
+        COUNT + "y[n] = x[i]\n    n += x[i]",
+        COUNT + "if x[i] > 2:\n        y[n] = x[i]\n        n += 1\n    x[i] = y[0]",
+        COUNT + "if x[i] > 2:\n        y[n] = x[i]\n        n += 1\n    n -= 1",
+        "s = 0.0\nfor i in range(len(x)):\n    s += z[i]\n    z[i] = s",  # in its order
+        COUNT + "n = n * 2 + x[i]\n    y[i] = n",
+    ],
+)
+def test_what_needs_more_stays(text: str) -> None:
+    case = Case(text, True, y="i64[900]", x="i64[300]", z="f64[300]")
+    assert of(case) is None
+
+
+def test_how_many_pieces_there_are() -> None:
+    for rounds, pieces in ((2 * ROUNDS - 1, 0), (10 * ROUNDS, 10), (2 * MOST * ROUNDS, 2 * MOST)):
+        case = Case(TAKEN[0], y=f"i64[{rounds}]", x=f"i64[{rounds}]")
+        made = of(case)
+        assert (made is not None) is bool(pieces)
+        if made is not None:
+            last = made.body[-1]
+            assert isinstance(last, For) and last.hi.constant == pieces
+    assert facts_of(case.program) is not None
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_totals_of_many_pieces_run_themselves(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(prefix_module, "MOST", 2)
+    monkeypatch.setattr(scan_module, "MOST", 2)
+    n = 3 * ROUNDS * (2 if "0, len(x), 2" in text else 1)
+    case = Case(text, True, y=f"i64[{2 * n}]", x=f"i64[{n}]", z=f"i64[{2 * n}]")
+    made = of(case)
+    assert made is not None
+    assert any(isinstance(s, For) and s.kind == "serial" for s in made.body[1:2])
+    case.assert_same(made.body)

@@ -1,0 +1,90 @@
+"""Decisions carry a sentence, and reach the placement of a program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plusequals.base.diagnostic import NOWHERE, Source, Span
+from plusequals.lowering.analysis.fusion import Apart
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.decision import Decision
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.node import Node
+from plusequals.lowering.passes.contract_arrays import Smaller, Whole
+from plusequals.lowering.passes.fuse import Together
+from plusequals.lowering.passes.inferred_decisions import Gone, Named
+from plusequals.lowering.passes.inline import Stored, Virtual
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.target import HOST
+
+from ..shown import lowered
+
+
+def test_every_reason_is_a_sentence_of_its_own() -> None:
+    reasons = [
+        reason
+        for kind in (Apart, Together, Smaller, Whole, Stored, Virtual, Gone, Named)
+        for reason in kind
+    ]
+    for reason in reasons:
+        assert len(str(reason).split()) >= 3
+        assert not str(reason).endswith(".")
+    for kind in (Apart, Together, Smaller, Whole, Stored, Virtual, Gone, Named):
+        assert len(set(map(str, kind))) == len(kind)
+    assert str(Decision("apart", Apart.ORDER, detail="m")).endswith(": m")
+
+
+def test_decisions_are_told_as_sentences() -> None:
+    source, other = Source("me.py", 1, "a\nb\n"), Source("lib/other.py", 4, "c\n")
+    first, second, away = (Span(s, n, 0, n, 1) for s, n in ((source, 1), (source, 2), (other, 4)))
+    m = Node(0, "m", (const(3), const(4)), dtypes.float32)
+    cases = (
+        (Decision("virtual", Virtual.ONCE, m), "`m` is never stored: each element"),
+        (Decision("stored", Stored.PRINTED, m), "`m` is computed once and stored: it is printed"),
+        (Decision("shrunk", Smaller.PART, m), "of `m` only f32[3, 4] is kept at a time: each"),
+        (Decision("shrunk", Smaller.SCALAR, replace(m, shape=())), "of `m` only one element is"),
+        (Decision("whole", Whole.MOVED, m), "`m` is kept whole: it trades places"),
+        (Decision("register", Smaller.REGISTER, m), "a loop keeps an element of `m` in a register"),
+        (
+            Decision("fused", Together.SHARED, None, "", second, first, "i"),
+            "the loop over `i` is joined with the one of line 1: they share",
+        ),
+        (
+            Decision("apart", Apart.ORDER, None, "m", second, second, "j"),
+            "the loop over `j` is kept apart from another one of the same line: a round of the "
+            "second touches what a later round of the first does: `m`",
+        ),
+        (
+            Decision("apart", Apart.JUMPS, None, "", second, away, "j"),
+            "the loop over `j` is kept apart from the one of other.py:4: one of them",
+        ),
+        (
+            Decision("apart", Apart.JUMPS, None, "", second, NOWHERE, "j"),
+            "the loop over `j` is kept apart from the one of another statement:",
+        ),
+        (Decision("removed", Gone.UNUSED, m), "`m` is not computed: nothing"),
+        (Decision("reused", Gone.UNUSED, m, "`t`"), "`m` has no memory of its own: nothing"),
+        (Decision("skipped", Gone.ZERO, m), "this value of `m` is not stored: the array starts"),
+        (Decision("shared", Named.SHARED, m, "x + y"), "`x + y` is computed once, as `m`: it is"),
+        (Decision("hoisted", Named.HOISTED, m, "x + y"), "`x + y` is computed before the loop, as"),
+        (Decision("looked up", Gone.SEARCH), "the loop does not run: it looks for one index"),
+    )
+    for decision, start in cases:
+        assert decision.told().startswith(start)
+        assert "``" not in decision.told()
+        if decision.node is not None:
+            assert "`M`" in decision.told(lambda node: "M")
+
+
+def test_the_placement_says_why() -> None:
+    program = lowered(
+        "t[i] = x[i] + 1\nm[i] = max(a[i, j])\ny[i] = t[i] * m[i]",
+        y="f32[8]", x="f32[8]", a="f32[8, 9]",
+    )  # fmt: skip
+    _, placement = optimize(program, HOST)
+    nodes = {node.label: node for node in program.locals}
+    assert placement[nodes["t"]].where == "virtual"
+    assert placement[nodes["t"]].why == str(Virtual.ONCE)
+    assert placement[nodes["m"]].where == "register"
+    assert placement[nodes["m"]].why == f"{Stored.REDUCED}; {Smaller.SCALAR}"
+    assert {made.outcome for made in placement.decisions} >= {"virtual", "shrunk", "fused"}

@@ -1,0 +1,42 @@
+"""The examples in the docstrings of schedules are true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from dataclasses import replace
+
+import pytest
+
+from plusequals.lowering import schedule
+from plusequals.lowering.analysis.dependence import confined, private
+from plusequals.lowering.analysis.parallel_band import band, facts_of
+from plusequals.lowering.analysis.subscripts import ranges
+from plusequals.lowering.cpu.masked_lanes import masks
+from plusequals.lowering.ir.fresh import fresh_for
+from plusequals.lowering.ir.loops import For, LoopKind
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.target import Target
+
+from .shown import lowered, print_loops, shared, show
+
+NAMES = sorted(module.name for module in pkgutil.iter_modules(schedule.__path__))
+
+
+def in_kind(loop: For, kind: LoopKind) -> For:
+    return replace(loop, kind=kind)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_is_true(name: str) -> None:
+    module = importlib.import_module(f"plusequals.lowering.schedule.{name}")
+    given = {
+        "show": show, "shared": shared, "lowered": lowered, "print_loops": print_loops,
+        "band": band, "facts_of": facts_of, "in_kind": in_kind, "fresh_for": fresh_for,
+        "optimize": optimize, "Target": Target, "For": For, "confined": confined,
+        "private": private, "ranges": ranges, "masks": masks,
+    }  # fmt: skip
+    result = doctest.testmod(module, extraglobs=given)
+    assert result.attempted > 0, "a schedule shows what it does"
+    assert result.failed == 0

@@ -6,18 +6,22 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from tests.house import (
+    APART,
     FILE_LINES,
+    FOLDER_FILES,
     FUNCTION_LINES,
+    LAYERS,
     LAZY_PACKAGES,
     LINE_LENGTH,
     LONG_FILES,
     LONG_FUNCTIONS,
-    ORDER,
     SHORT_FILES,
     TUTORIAL_LINES,
     WITHOUT_TESTS,
@@ -34,6 +38,7 @@ def sources() -> tuple[str, ...]:
     """Every source file of the package, relative to the root."""
     found = [path for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
     found += (ROOT / "plusequals").glob("*.py")
+    found += (ROOT / "plusequals" / "base").rglob("*.py")
     return tuple(sorted(path.relative_to(ROOT).as_posix() for path in found))
 
 
@@ -62,14 +67,12 @@ def lines(path: str) -> list[str]:
 
 
 @cache
-def order() -> dict[str, int]:
-    """The place of each file, 0 at the top."""
-    files: list[str] = []
-    for line in ORDER.strip().splitlines():
-        folder, names = line.split(": ")
-        files += [f"{folder}/{name}.py" for name in names.split()]
-    assert len(set(files)) == len(files), "a file stands twice in ORDER"
-    return {file: place for place, file in enumerate(files)}
+def layer(path: str) -> int:
+    """The layer of a file, 0 at the bottom."""
+    levels = {room: -at for at, rooms in enumerate(LAYERS) for room in rooms.split()}
+    parts = path.removesuffix(".py").split("/")
+    rooms = ["/".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next(levels[room] for room in rooms if room in levels)
 
 
 def imports(path: str) -> Iterator[tuple[int, str]]:
@@ -79,9 +82,8 @@ def imports(path: str) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.ImportFrom):
             module = (node.module or "").split(".") if node.module else []
             if node.level:
-                in_face = parts[0] == "plusequals"
-                package = () if in_face else parts[: len(parts) - node.level]
-                base = [*package, *module]
+                package = parts[1:] if parts[0] == "plusequals" else parts
+                base = [*package[: len(package) - node.level], *module]
             elif module[:1] == ["plusequals"]:
                 base = module[1:]
             else:
@@ -122,32 +124,53 @@ def functions(path: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunct
 # ---------------------------------------------------------------- imports
 
 
-def test_every_source_has_a_place_in_the_order() -> None:
-    missing = [path for path in [*sources(), *benchmarks()] if path not in order()]
-    assert not missing, f"give each of these a line in ORDER: {missing}"
-
-
 def test_imports_run_downwards() -> None:
     wrong = [
-        f"{path}:{line} imports {target}, which is not below it"
+        f"{path}:{line} imports {target}, which is above it"
         for path in [*sources(), *benchmarks()]
         for line, target in sorted(set(imports(path)))
-        if path in order() and order().get(target, -1) <= order()[path]
+        if layer(target) > layer(path)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_files_import_each_other() -> None:
+    below = {path: {file for _, file in imports(path)} for path in [*sources(), *benchmarks()]}
+    try:
+        TopologicalSorter(below).prepare()
+        circle: list[str] = []
+    except CycleError as error:
+        circle = error.args[1]
+    assert not circle, " imports ".join(reversed(circle))
+
+
+def test_folders_of_one_subject_leave_each_other_alone() -> None:
+    wrong = [
+        f"{path}:{line} imports {target}"
+        for one, other in (*APART, *(pair[::-1] for pair in APART))
+        for path in sources()
+        if path.startswith(f"{one}/")
+        for line, target in imports(path)
+        if target.startswith(f"{other}/")
     ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_a_pass_imports_no_other_pass() -> None:
-    names = "access begun buffers cells comments cost decision definition pair products reading"
-    analyses = {f"lowering/passes/{name}.py" for name in (*names.split(), "summary")}
     wrong = [
         f"{path}:{line} imports {target}"
         for path in sources()
         if path.startswith("lowering/passes/")
         for line, target in imports(path)
-        if target.startswith("lowering/passes/") and target not in analyses
+        if target.startswith("lowering/passes/")
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_folder_has_too_many_files() -> None:
+    counts = Counter(str(Path(path).parent) for path in sources())
+    full = {folder: count for folder, count in counts.items() if count > FOLDER_FILES + 1}
+    assert not full, f"more than {FOLDER_FILES} files and `__init__`: {full}"
 
 
 def test_no_second_copy_is_imported() -> None:

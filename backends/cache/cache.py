@@ -34,7 +34,7 @@ else:
     pwd = Later("pwd", None)
 
 _FOLDERS = ("backends", "dsl", "lowering")
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCHEMA = 1
 """Part of the folder's name and of every key: raised when the format of an entry changes."""
 MAGIC = b"pluseq\r\n"

@@ -17,12 +17,12 @@ import numpy as np
 
 from ...base.dataclass import dataclass
 from ...lowering.ir.assignments import Break, Continue, Parameter
+from ...lowering.ir.dynamic_sizes import sizes_of
 from ...lowering.ir.evaluate import State, key, value_of
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import Symbol, evaluate
 from ...lowering.ir.node import Node
-from ...lowering.passes.buffer_sharing import sizes_of
 from ..codegen import records
 from ..gpu.device import Opened
 from ..gpu.device_array import DeviceArray, Placed

@@ -28,14 +28,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import NamedTuple
 
 from ...base.dataclass import dataclass
 from ..analysis.accesses import Accesses, Site, accesses
 from ..analysis.self_dependence import extreme
 from ..analysis.subscripts import ranges
-from ..ir.assignments import Let
 from ..ir.bounds import Bounds, bounds_of
+from ..ir.dynamic_sizes import Size, sizes_of
 from ..ir.indexing import BUILDERS, Affine, Quasi, Range, Symbol, const, evaluate
 from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.node import Node
@@ -47,14 +46,6 @@ STACK_SHARE = 16
 """All small arrays together may take this many times what one of them may."""
 STACK_BYTES = 128 * 1024
 """And never more than that: threads have stacks of 256 KiB, some of it in use."""
-
-
-class Size(NamedTuple):
-    """A size that the call knows: its symbol, and the parameter and axis that have it."""
-
-    symbol: Symbol
-    parameter: int
-    axis: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,19 +210,6 @@ def memory(
             arena.append(_buffer(node, room, body, sites, node.id in moving, counts))
     arena += _homecoming(program, moving, len(statements(body)))
     return Memory(tuple(arena), tuple(stack), tuple(growing), sizes)
-
-
-def sizes_of(program: Program) -> tuple[Size, ...]:
-    """Return the sizes that only the shapes of parameters give, each with its first place."""
-    body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
-    bound = {stmt.symbol for stmt in body if isinstance(stmt, Let | For)}
-    found: dict[Symbol, Size] = {}
-    for position, parameter in enumerate(program.parameters):
-        for axis, extent in enumerate(parameter.node.shape):
-            symbol = extent.symbol
-            if symbol is not None and symbol not in bound:
-                found.setdefault(symbol, Size(symbol, position, axis))
-    return tuple(found.values())
 
 
 # ------------------------------------------------------------------------------- how long

@@ -21,10 +21,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..analysis.accesses import Accesses, Site, accesses
+from ..ir.dynamic_sizes import sizes_of
 from ..ir.loops import Program
 from ..ir.node import Node
 from ..ir.walk import exchanged
-from .buffer_sharing import sizes_of
 
 
 def settled(program: Program) -> Program:

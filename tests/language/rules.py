@@ -3,6 +3,7 @@
 Files without a folder are those of this one. The page's own example of a rule is run as well.
 """
 
+_SPECIALIZED = "tests/dsl/specialize/test_specialization.py::"
 _RULINGS, _RULES, _TYPES = "test_rulings.py::", "test_rules.py::", "test_types.py::"
 _PARTS = "test_parts_and_tensors.py::"
 _NAMES, _STATEMENTS, _ARRAYS = "test_names.py::", "test_statements.py::", "test_arrays.py::"
@@ -37,7 +38,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "N8": (_NAMES + "test_a_name_has_one_role", _RULES + "test_n8_a_local_is_one_everywhere"),
     "N9": (_RULES + "test_n9_attributes_are_compared_on_every_call",),
     "N10": (_NAMES + "test_a_static_integer_gives_a_version_for_each_value",
-            "tests/dsl/specialize/test_specialization.py::test_a_static_integer_is_compared_by_value"),
+            _SPECIALIZED + "test_a_static_integer_is_compared_by_value"),
     "N11": (_NAMES + "test_a_run_time_integer_in_a_subscript",
             _NAMES + "test_a_static_index_is_checked_before_anything_is_written"),
     "S1": (_RULES + "test_s1_a_statement_with_letters_has_one_target",
@@ -182,8 +183,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "F5": ("tests/backends/codegen/test_arena.py::test_what_is_allocated_is_what_peak_says",),
     "F6": ("tests/dsl/elaborate/test_merging.py::test_what_is_refused",
            "tests/dsl/elaborate/test_merging.py::test_a_plain_call_has_no_merge_buffer"),
-    "P1": ("tests/dsl/specialize/test_specialization.py::test_type_rank_shape_and_layout_make_another_form",
-           "tests/dsl/specialize/test_specialization.py::test_what_the_code_does_not_depend_on_makes_none"),
+    "P1": (_SPECIALIZED + "test_type_rank_shape_and_layout_make_another_form",
+           _SPECIALIZED + "test_what_the_code_does_not_depend_on_makes_none"),
     "P2": ("tests/dsl/dispatch/test_execute.py::test_unusual_layouts_are_read_and_written",
            "tests/dsl/dispatch/test_execute.py::test_arrays_of_no_known_type_are_named"),
     "P3": ("tests/dsl/explain/test_explain.py::test_explaining_runs_nothing_and_decides_nothing",),

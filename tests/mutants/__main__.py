@@ -1,8 +1,8 @@
 """Put faults into modules and count how many of them some test catches.
 
     python -m tests.mutants                                    every module, 40 faults each
-    python -m tests.mutants --pass virtualize --sample 40 --seed 1
-    python -m tests.mutants --pass fuse --sample 0             all faults of one module
+    python -m tests.mutants --module inline --sample 40 --seed 1
+    python -m tests.mutants --module fuse --sample 0             all faults of one module
 
 Prints each fault that no test caught as two lines of a diff, then a table. The last column is the
 part caught of those that matter; `equivalent.toml` lists those that do not, with reasons.
@@ -44,10 +44,10 @@ class Row:
         caught = self.tried - self.survived
         part = f"{100 * caught / self.tried:5.1f} %" if self.tried else "      -"
         counts = f"{self.all:6} {self.tried:6} {self.equivalent:11} {caught:7} {self.survived:9}"
-        return f"{self.name:12} {counts}  {part} {self.seconds:7.0f} s"
+        return f"{self.name:44} {counts}  {part} {self.seconds:7.0f} s"
 
 
-HEAD = "module          all  tried  equivalent  caught  survived   caught    time"
+HEAD = f"{'module':44}    all  tried  equivalent  caught  survived   caught    time"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,13 +70,23 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("python -m tests.mutants", None, __doc__, formatter_class=raw)
-    parser.add_argument("--pass", dest="module", action="append", choices=sorted(TARGETS))
+    parser.add_argument(
+        "--module", action="extend", type=_paths, help="a path, or how it ends: inline, cpu/peel"
+    )
     parser.add_argument("--sample", type=int, default=40, help="how many faults; 0: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--function", default="", help="only faults in this function")
     parser.add_argument("--tests", nargs="+", help="run these tests instead")
     parser.add_argument("--least", type=int, default=90, help="percent that have to be caught")
     return parser.parse_args(arguments)
+
+
+def _paths(end: str) -> list[str]:
+    """Return the modules whose path ends so."""
+    paths = [path for path in TARGETS if f"/{path}".endswith(f"/{end}")]
+    if not paths:
+        raise argparse.ArgumentTypeError(f"no module of the table ends in {end}")
+    return paths
 
 
 def _run(name: str, target: Target, options: argparse.Namespace) -> Row:

@@ -9,10 +9,9 @@ from ..lowering.passes.traps import TRAPS
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSES = "tests/lowering/passes"
-LOWERING = "tests/lowering"
-SCHEDULE = "tests/lowering/schedule"
 TRAP = f"{PASSES}/test_traps.py::test_every_pass_keeps_what_is_seen"
-TOLD = f"{PASSES}/test_traps.py::test_the_loops_are_those_expected"
+GOLDEN = f"{PASSES}/test_traps.py::test_the_loops_are_those_expected"
+EXAMPLE = "tests/lowering/test_examples.py::test_the_example_is_true"
 TRAPPED = {name.split(":")[0] for name in TRAPS} - {"buffers"}
 
 
@@ -25,123 +24,185 @@ class Target(NamedTuple):
 
 SHARED = (
     f"{PASSES}/test_legality.py",
-    f"{PASSES}/test_examples.py",
     f"{PASSES}/test_together.py",
     f"{PASSES}/test_prefixes.py::test_every_prefix_agrees[0]",
     f"{PASSES}/test_prefixes.py::test_every_prefix_agrees[4]",
 )
+"""Tests of all passes together."""
 
-
-def _pass(name: str, *others: str) -> Target:
-    kinds = (name, *others)
-    units = (f"{PASSES}/test_{one}.py" for one in kinds)
-    files = (unit for unit in units if (ROOT / unit).is_file())
-    traps = (f"{TRAP}[{trap}]" for trap in TRAPS if trap.split(":")[0] in kinds)
-    told = (f"{TOLD}[{kind}]" for kind in kinds if kind in TRAPPED)
-    return Target(f"plusequals.lowering.passes.{name}", (*files, *told, *traps, *SHARED))
-
-
-def _lowering(name: str, *others: str) -> Target:
-    files = (f"{LOWERING}/{one}.py" for one in (f"test_{name}", *others))
-    return Target(f"plusequals.lowering.{name}", (*files, *SHARED))
-
-
-def _schedule(name: str, *others: str) -> Target:
-    files = (f"{SCHEDULE}/test_{one}.py" for one in (name, *others))
-    example = f"{SCHEDULE}/test_examples.py::test_the_example_is_true[{name}]"
-    return Target(f"plusequals.lowering.schedule.{name}", (*files, example))
-
-
-def _emit(name: str, *others: str) -> Target:
-    files = (f"tests/backends/emit/test_{one}.py" for one in (name, *others))
-    return Target(f"plusequals.backends.emit.{name}", tuple(files))
-
-
-def _backend(name: str) -> Target:
-    return Target(f"plusequals.backends.{name}", (f"tests/backends/test_{name}.py",))
-
-
-def _dsl(name: str, *others: str) -> Target:
-    files = (f"tests/dsl/test_{one}.py" for one in (name, *others))
-    return Target(f"plusequals.dsl.{name}", tuple(files))
-
-
-def _ir(name: str) -> Target:
-    return Target(f"plusequals.lowering.ir.{name}", (f"{LOWERING}/ir/test_{name}.py",))
-
-
-ANALYSES = {
-    "access": ("virtualize", "fuse", "shrink"),
-    "cells": ("access", "virtualize", "fuse", "shrink"),
-    "cost": ("virtualize",),
-    "definition": ("virtualize",),
-    "overwritten": ("zeros",),
-    "pair": ("fuse",),
-    "products": ("fuse",),
-    "reading": ("access", "legality"),
-    "summary": ("virtualize", "fuse"),
+MODULES: dict[str, tuple[str, ...]] = {
+    "lowering/analysis/accesses": (
+        "lowering/passes/test_inline",
+        "lowering/passes/test_fuse",
+        "lowering/passes/test_contract_arrays",
+    ),
+    "lowering/analysis/definite_writes": (),
+    "lowering/analysis/definitions": ("lowering/passes/test_inline",),
+    "lowering/analysis/effects": (
+        "lowering/passes/test_inline",
+        "lowering/passes/test_fuse",
+    ),
+    "lowering/analysis/expression_cost": ("lowering/passes/test_inline",),
+    "lowering/analysis/fusion": ("lowering/passes/test_fuse",),
+    "lowering/analysis/guarded_reads": (
+        "lowering/analysis/test_accesses",
+        "lowering/passes/test_legality",
+    ),
+    "lowering/analysis/product_loops": ("lowering/passes/test_fuse",),
+    "lowering/analysis/subscripts": (
+        "lowering/analysis/test_accesses",
+        "lowering/passes/test_inline",
+        "lowering/passes/test_fuse",
+        "lowering/passes/test_contract_arrays",
+    ),
+    "lowering/ir/comments": (),
+    "lowering/ir/decision": (),
+    "lowering/passes/buffer_sharing": (),
+    "lowering/passes/buffer_swap": (),
+    "lowering/passes/contract_arrays": (),
+    "lowering/passes/cse": (),
+    "lowering/passes/dce": (),
+    "lowering/passes/dead_stores": (),
+    "lowering/passes/fuse": (),
+    "lowering/passes/inferred_decisions": (),
+    "lowering/passes/inline": (),
+    "lowering/passes/inplace": (),
+    "lowering/passes/licm": (),
+    "lowering/passes/result_values": (),
+    "lowering/passes/reuse": (),
+    "lowering/passes/search_to_gather": (),
+    "lowering/passes/simplify": (),
+    "lowering/passes/sink": (),
+    "lowering/passes/unguard_products": (),
+    "lowering/passes/unroll": (),
+    "lowering/cpu/outer_vectorize": ("lowering/cpu/reductions/test_strips_and_lanes",),
+    "lowering/analysis/accumulation": (
+        "lowering/analysis/test_contraction",
+        "lowering/cpu/reductions/test_column_strips",
+    ),
+    "lowering/cpu/gemm/axes": ("lowering/cpu/gemm/test_tiles",),
+    "lowering/cpu/checks/fused": (
+        "lowering/cpu/checks/test_blocked",
+        "lowering/cpu/checks/test_rollback",
+    ),
+    "lowering/cpu/reductions/arg_reduction": (),
+    "lowering/cpu/gemm/blocking": ("lowering/cpu/gemm/test_tiles",),
+    "lowering/cpu/checks/blocked": (),
+    "lowering/analysis/contraction": ("lowering/cpu/gemm/test_tiles",),
+    "lowering/cpu/deferred_accumulation": (),
+    "lowering/cpu/peel": (),
+    "lowering/analysis/cost": ("lowering/cpu/test_parallelize",),
+    "lowering/cpu/gemm/partial_tiles": ("lowering/cpu/gemm/test_tiles",),
+    "lowering/analysis/presburger": ("lowering/analysis/test_dependence",),
+    "lowering/cpu/unroll_and_jam": ("lowering/cpu/test_outer_vectorize",),
+    "lowering/cpu/parallelize": (),
+    "lowering/cpu/reductions/lanes": ("lowering/analysis/test_reductions",),
+    "lowering/analysis/dependence": (
+        "lowering/analysis/test_dependence_private",
+        "lowering/analysis/test_dependence_small",
+        "lowering/cpu/test_parallelize",
+        "lowering/cpu/reductions/test_column_strips",
+        "lowering/cpu/test_outer_vectorize",
+    ),
+    "lowering/cpu/divergent_lanes": ("lowering/cpu/test_masked_lanes",),
+    "lowering/cpu/masked_lanes": (
+        "lowering/cpu/test_divergent_lanes",
+        "lowering/transform/test_if_convert",
+    ),
+    "lowering/passes/reduction_order": (),
+    "lowering/transform/outermost": (
+        "lowering/cpu/reductions/test_column_strips",
+        "lowering/cpu/gemm/test_tiles",
+        "lowering/cpu/reductions/test_strips_and_lanes",
+    ),
+    "lowering/analysis/vectorizable": (
+        "lowering/cpu/test_outer_vectorize",
+        "lowering/cpu/reductions/test_strips_and_lanes",
+    ),
+    "lowering/analysis/involution": ("lowering/analysis/test_dependence",),
+    "lowering/cpu/delinearize": (),
+    "lowering/cpu/privatized_arrays": (),
+    "lowering/transform/if_convert": (
+        "lowering/cpu/test_masked_lanes",
+        "lowering/cpu/test_divergent_lanes",
+    ),
+    "lowering/cpu/fma": (),
+    "lowering/analysis/privatization": ("lowering/cpu/test_parallelize",),
+    "lowering/transform/split_index_set": ("lowering/transform/test_distribute",),
+    "lowering/cpu/private_temporaries": ("lowering/transform/test_renaming",),
+    "lowering/cpu/gemm/packing": ("lowering/cpu/gemm/test_tiles",),
+    "lowering/cpu/time_tiling": ("lowering/analysis/test_stencil",),
+    "lowering/cpu/reductions/row_jam": (),
+    "lowering/cpu/reductions/column_strips": (),
+    "lowering/analysis/reductions": ("lowering/cpu/reductions/test_lanes",),
+    "lowering/analysis/stencil": ("lowering/cpu/test_time_tiling",),
+    "lowering/cpu/gemm/tiles": (),
+    "lowering/cpu/checks/rollback": ("lowering/cpu/checks/test_fused",),
+    "lowering/lower": ("lowering/analysis/test_self_dependence",),
+    "lowering/analysis/self_dependence": ("lowering/test_lower",),
+    "lowering/pipeline": ("lowering/ir/test_decision",),
+    "backends/codegen/parallel_regions": (),
+    "backends/codegen/vector_variables": (
+        "backends/codegen/test_vectors",
+        "backends/codegen/test_vectorizable",
+    ),
+    "backends/cache/cache": (),
+    "dsl/dispatch/persistent_cache": ("dsl/source/test_fingerprint",),
+    "dsl/specialize/signature": (),
+    "dsl/specialize/guards": (),
+    "dsl/dispatch/persist": (),
+    "lowering/ir/verify": (),
+    "lowering/ir/verify_local": (),
 }
-"""What is tested by its uses, too."""
+"""Modules that get faults, and what tests them besides the file of their name."""
 
-SCHEDULES = {
-    "abreast": ("strips_abreast",),
-    "accumulation": ("contraction", "strips"),
-    "axes": ("tiles",),
-    "beside": ("checks", "undo"),
-    "best": (),
-    "blocks": ("tiles",),
-    "checks": (),
-    "contraction": ("tiles",),
-    "deferred": (),
-    "edges": (),
-    "effort": ("kinds",),
-    "existing": ("tiles",),
-    "integers": ("legal",),
-    "jam": ("abreast",),
-    "kinds": (),
-    "lanes": ("sums",),
-    "legal": ("legal_private", "legal_small", "kinds", "strips", "abreast"),
-    "lockstep": ("masks",),
-    "masks": ("lockstep", "predicate"),
-    "order": (),
-    "outermost": ("strips", "tiles", "strips_abreast"),
-    "outer": ("abreast", "strips_abreast"),
-    "partners": ("legal",),
-    "periods": (),
-    "pieces": (),
-    "predicate": ("masks", "lockstep"),
-    "rounding": (),
-    "rounds": ("kinds",),
-    "sections": ("fission",),
-    "separate": ("own",),
-    "stage": ("tiles",),
-    "stencil": ("sweeps",),
-    "streams": (),
-    "strips": (),
-    "sums": ("lanes",),
-    "sweeps": ("stencil",),
-    "tiles": (),
-    "undo": ("beside",),
+TRAPS_OF = {
+    "lowering/analysis/accesses": ("access", "virtualize", "fuse", "shrink"),
+    "lowering/analysis/definite_writes": ("begun",),
+    "lowering/analysis/definitions": ("definition", "virtualize"),
+    "lowering/analysis/effects": ("summary", "virtualize", "fuse"),
+    "lowering/analysis/expression_cost": ("cost", "virtualize"),
+    "lowering/analysis/fusion": ("pair", "fuse"),
+    "lowering/analysis/guarded_reads": ("reading", "access", "legality"),
+    "lowering/analysis/product_loops": ("products", "fuse"),
+    "lowering/analysis/subscripts": ("cells", "access", "virtualize", "fuse", "shrink"),
+    "lowering/ir/comments": ("comments",),
+    "lowering/ir/decision": ("decision",),
+    "lowering/passes/buffer_sharing": ("buffers",),
+    "lowering/passes/buffer_swap": ("exchange",),
+    "lowering/passes/contract_arrays": ("shrink",),
+    "lowering/passes/cse": ("cse",),
+    "lowering/passes/dce": ("dead",),
+    "lowering/passes/dead_stores": ("overwritten", "zeros"),
+    "lowering/passes/fuse": ("fuse",),
+    "lowering/passes/inferred_decisions": ("noticed",),
+    "lowering/passes/inline": ("virtualize",),
+    "lowering/passes/inplace": ("inplace",),
+    "lowering/passes/licm": ("hoist",),
+    "lowering/passes/result_values": ("settled",),
+    "lowering/passes/reuse": ("repeated",),
+    "lowering/passes/search_to_gather": ("gather",),
+    "lowering/passes/simplify": ("simplify",),
+    "lowering/passes/sink": ("sink",),
+    "lowering/passes/unguard_products": ("regardless",),
+    "lowering/passes/unroll": ("unroll",),
 }
-"""The schedules of the host, by what else tests them."""
+"""The traps, by the first word of their names, that a pass or an analysis has to pass."""
 
-TARGETS = {
-    **{
-        path.stem: _pass(path.stem, *ANALYSES.get(path.stem, ()))
-        for path in sorted((ROOT / "lowering" / "passes").glob("*.py"))
-        if path.stem != "__init__"
-    },
-    **{name: _schedule(name, *others) for name, others in SCHEDULES.items()},
-    "lower": _lowering("lower", "test_clash"),
-    "clash": _lowering("clash", "test_lower"),
-    "pipeline": _lowering("pipeline", "passes/test_decision"),
-    "parts": _emit("parts"),
-    "held": _emit("held", "vectors", "lane_shape"),
-    "cache": _backend("cache"),
-    "front": _dsl("front", "identity"),
-    "keys": _dsl("keys"),
-    "recipe": _dsl("recipe"),
-    "remember": _dsl("remember"),
-    "verify": _ir("verify"),
-    "verify_local": _ir("verify_local"),
-}
+
+def target(path: str) -> Target:
+    """Return a module, given its path, with the tests that have to catch its faults."""
+    folder, _, name = path.rpartition("/")
+    own = f"tests/{folder}/test_{name}.py"
+    tests = [own] if (ROOT / own).is_file() else []
+    tests += [f"tests/{other}.py" for other in MODULES[path]]
+    kinds = TRAPS_OF.get(path, ())
+    tests += [f"{GOLDEN}[{kind}]" for kind in kinds if kind in TRAPPED]
+    tests += [f"{TRAP}[{trap}]" for trap in TRAPS if trap.split(":")[0] in kinds]
+    if path.startswith("lowering/") and folder not in ("lowering", "lowering/ir"):
+        tests.append(f"{EXAMPLE}[{path.removeprefix('lowering/').replace('/', '.')}]")
+    shared = SHARED if kinds or folder == "lowering" else ()
+    return Target("plusequals." + path.replace("/", "."), (*tests, *shared))
+
+
+TARGETS = {path: target(path) for path in MODULES}

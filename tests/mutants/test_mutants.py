@@ -101,7 +101,15 @@ def test_what_is_equivalent_is_told_apart() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="each fault runs in a fork")
 @pytest.mark.slow
 def test_a_run_counts_what_the_tests_catch() -> None:
-    command = [sys.executable, "-m", "tests.mutants", "--pass", "products", "--function", "_under"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.mutants",
+        "--module",
+        "product_loops",
+        "--function",
+        "_under",
+    ]
     command += ["--tests", "tests/lowering/analysis/test_product_loops.py"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

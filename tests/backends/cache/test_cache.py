@@ -305,12 +305,14 @@ def test_what_killed_processes_left_is_swept(folder: Path) -> None:
     for path in (*paths, folder / f"{KEY}.entry.1.tmp"):
         os.utime(path, (old, old))
     text = (
-        "import sys, time\nfrom plusequals.backends.cache import file_lock as lock\nassert lock.held(sys.argv[1])\n"
+        "import sys, time\n"
+        "from plusequals.backends.cache import file_lock as lock\n"
+        "assert lock.held(sys.argv[1])\n"
         "print(flush=True)\ntime.sleep(60)"
     )
     command = [sys.executable, "-c", text, str(paths[1])]
     with subprocess.Popen(
-        command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE
+        command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE
     ) as process:  # fmt: skip
         assert process.stdout is not None and process.stdout.readline()
         (folder / f"{cache._SCRATCH}new").mkdir()
@@ -353,7 +355,7 @@ def test_key_is_the_same_in_every_process() -> None:
     )
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", text], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE,
+            [sys.executable, "-c", text], cwd=Path(__file__).parents[3], stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": seed}, text=True,
         )
         for seed in ("1", "2")

@@ -25,7 +25,7 @@ with locked(sys.argv[1], 0) as held:
 def test_another_process_has_it_until_it_ends(tmp_path: Path) -> None:
     path = str(tmp_path / "lock")
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, path], cwd=Path(__file__).parents[2],
+        [sys.executable, "-c", PROGRAM, path], cwd=Path(__file__).parents[3],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as other:  # fmt: skip
         assert other.stdout is not None and other.stdout.readline() == "True\n"

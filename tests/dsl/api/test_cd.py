@@ -22,7 +22,7 @@ import plusequals as pe
 from plusequals import cd
 from plusequals.dsl.api.cd import BoundFunction
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @cd

@@ -17,7 +17,7 @@ import plusequals as pe
 from plusequals import cd
 from plusequals.backends.runtime.state import RUNTIME
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 SENDER = """
 import pickle, sys

@@ -136,7 +136,8 @@ def test_the_next_process_finds_the_table_on_disk(tmp_path: Path) -> None:
                 s += w
             return s
 
-        print(f(np.zeros(1)), "plusequals.dsl.specialize.specialization" in __import__("sys").modules)
+        compiled = "plusequals.dsl.specialize.specialization"
+        print(f(np.zeros(1)), compiled in __import__("sys").modules)
     """
     (tmp_path / "tabled.py").write_text(textwrap.dedent(text))
     here = os.environ | {"PLUSEQUALS_CACHE_DIR": str(tmp_path / "cache")}

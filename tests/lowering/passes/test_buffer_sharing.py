@@ -11,21 +11,14 @@ import pytest
 import plusequals as pe
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Permute
+from plusequals.lowering.ir.dynamic_sizes import Size, sizes_of
 from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import Fill, Program, Store
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.walk import exchanged
 from plusequals.lowering.lower import lower
 from plusequals.lowering.passes import buffer_sharing
-from plusequals.lowering.passes.buffer_sharing import (
-    ALIGNMENT,
-    Buffer,
-    Memory,
-    Size,
-    memory,
-    peak,
-    sizes_of,
-)
+from plusequals.lowering.passes.buffer_sharing import ALIGNMENT, Buffer, Memory, memory, peak
 
 from ..ir.build import at, node, num, program
 from ..shown import lowered

@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.accumulators import is_apart, neutral, sums
+from plusequals.lowering.analysis.accumulators import sums
 from plusequals.lowering.analysis.parallel_band import facts_of
 from plusequals.lowering.gpu.reductions.block_reduction import reduced
 from plusequals.lowering.gpu.thread_points import Space
-from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.ir.ops import ARGMAX, OPS
 from plusequals.lowering.transform.recognize_updates import as_updates
 
 from ..kernels import Case, filled, ran
@@ -95,26 +93,6 @@ def test_positions_that_fall_are_left_in_order() -> None:
     text = "best = -9.0\nat = 0\nfor i in range(8, -1, -1):\n    at = i if x[i] > best else at\n"
     case = Case(text + "s[0] = at", s="i64[1]", x="f32[9]")
     assert not any(isinstance(stmt, For) and is_sum(case, stmt) for stmt in case.body)
-
-
-def test_neutral_elements_keep_signs_of_zero() -> None:
-    for op, dtype in (("add", dtypes.float32), ("mul", dtypes.float64), ("max", dtypes.float32)):
-        start = neutral(OPS[op], dtype).value
-        for value in (-0.0, 0.0, 1.5, -np.inf, np.inf):
-            got = OPS[op].meaning(dtype.numpy.type(start), dtype.numpy.type(value))
-            assert got == value and np.signbit(got) == np.signbit(value)
-    assert neutral(OPS["add"], dtypes.complex64).value == 0
-    assert neutral(OPS["min"], dtypes.uint8).value == 255
-    assert neutral(OPS["and"], dtypes.bool_).value is True
-
-
-def test_which_operations_come_apart() -> None:
-    assert is_apart(OPS["add"], dtypes.float32, exact=False)
-    assert not is_apart(OPS["add"], dtypes.float32, exact=True)
-    assert is_apart(OPS["add"], dtypes.int32, exact=True)
-    assert is_apart(OPS["max"], dtypes.float32, exact=True)
-    assert is_apart(ARGMAX, dtypes.float32, exact=True)
-    assert not is_apart(OPS["sub"], dtypes.int32, exact=False)
 
 
 @pytest.mark.parametrize("shape", ["30, 40", "2, 100, 3", "300, 2"])

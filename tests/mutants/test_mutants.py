@@ -114,5 +114,5 @@ def test_a_run_counts_what_the_tests_catch() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     row = done.stdout.strip().splitlines()[-1].split()
-    assert row[0] == "products"
+    assert row[0] == "lowering/analysis/product_loops"
     assert row[1] == row[2] == row[4], "all faults are tried and caught"

@@ -30,7 +30,7 @@ from tests.errors.outside import OUTSIDE
 TESTS = Path(__file__).resolve().parent.parent
 PAGE = TESTS.parent / "docs" / "errors.md"
 GOLDEN = TESTS / "golden" / "test_errors"
-PARSER = TESTS / "golden" / "dsl" / "test_refused"
+PARSER = TESTS / "golden" / "dsl" / "source" / "test_unsupported"
 FILES = (
     cases_arrays, cases_functions, cases_index, cases_inputs, cases_memory, cases_numpy, cases_run,
     cases_statements, cases_types, cases_values,

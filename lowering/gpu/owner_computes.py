@@ -185,8 +185,8 @@ def _count_chunks(loop: For, written: Sequence[Node]) -> int:
     count, elements = trips(loop), max(sum(size or 0 for size in sizes), 1)
     most = min(PIECES, PARTS_BYTES // max(sum(node.bytes for node in written), 1))
     outer = UNKNOWN if count is None else count
-    rounds = outer * within(loop.body)
-    most = min(most, outer, rounds // ROUNDS, 4 * rounds // elements)
+    iterations = outer * within(loop.body)
+    most = min(most, outer, iterations // ROUNDS, 4 * iterations // elements)
     return most if most >= FEWEST else 0
 
 

@@ -83,8 +83,8 @@ class Made:
     @property
     def threads(self) -> frozenset[int]:
         """The nodes of which each thread has its own copy: their accesses need no barriers."""
-        mine = ("private", "registers")
-        return frozenset(number for number, space in self.spaces.items() if space in mine)
+        private_spaces = ("private", "registers")
+        return frozenset(number for number, space in self.spaces.items() if space in private_spaces)
 
 
 def points(nest: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:

@@ -29,8 +29,8 @@ is kept in shared memory, and the rest is computed when the tile is stored.
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> made = tiles(band(program.kernels[0].body[1], facts), facts, fresh_for(program))
->>> [space for space in made.spaces.values()]
+>>> code = tiles(band(program.kernels[0].body[1], facts), facts, fresh_for(program))
+>>> [space for space in code.spaces.values()]
 ['rows', 'rows', 'rows', 'shared', 'shared']
 """
 

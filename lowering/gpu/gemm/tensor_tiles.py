@@ -24,8 +24,8 @@ as vectors of two.
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
 >>> nest = band(program.kernels[0].body[1], facts)
->>> made = tensor_tiles(nest, facts, fresh_for(program), Target("cuda", tensors=("f16",)))
->>> [space for space in made.spaces.values()]
+>>> code = tensor_tiles(nest, facts, fresh_for(program), Target("cuda", tensors=("f16",)))
+>>> [space for space in code.spaces.values()]
 ['rows', 'shared', 'shared']
 """
 

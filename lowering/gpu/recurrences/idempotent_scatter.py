@@ -17,8 +17,8 @@ that do nothing but store elements at one location, which they test, and set fla
 ...         if level[u[e]] == k and level[v[e]] < 0:
 ...             level[v[e]] = k + 1
 ... ''', level="i64[90]", u="i64[900]", v="i64[900]"), Target("cuda"))
->>> made = marks(program, facts_of(program), fresh_for(program))
->>> [type(stmt).__name__ for stmt in made.kernels[0].body[-1].body[-3:]]
+>>> rewritten = marks(program, facts_of(program), fresh_for(program))
+>>> [type(stmt).__name__ for stmt in rewritten.kernels[0].body[-1].body[-3:]]
 ['For', 'For', 'For']
 """
 

@@ -19,8 +19,8 @@ iterations themselves fail, the first of them as before. The number of chunks de
 ... ''', y="f32[9000]", x="f32[9000]", k="i64[9000]", c="i64[9]"), Target("cuda"))
 >>> from plusequals.lowering.transform.recognize_updates import as_updates
 >>> program = over_kernels(program, as_updates)
->>> made = ranks(program, facts_of(program), fresh_for(program))
->>> [type(stmt).__name__ for stmt in made.kernels[0].body]
+>>> rewritten = ranks(program, facts_of(program), fresh_for(program))
+>>> [type(stmt).__name__ for stmt in rewritten.kernels[0].body]
 ['For', 'For', 'For', 'For', 'For']
 """
 

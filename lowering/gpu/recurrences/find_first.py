@@ -98,7 +98,8 @@ def searches(program: Program, facts: Facts, fresh: Fresh) -> Program:
 
 
 def _has_parallel_loop(outer: Sequence[For], facts: Facts) -> bool:
-    """Whether the iterations of an outer loop are independent, so that each searches by itself."""
+    """Whether the iterations of an outer loop are independent, each of which then searches
+    alone."""
     return any(facts.is_free(loop, facts.private(loop)) for loop in outer)
 
 

@@ -72,8 +72,10 @@ def blocks_for(loop: For, points: int = 1, known: Bounds | None = None) -> int:
         inner_bounds = inner_bounds.inside(one)
     if None in counts:
         return limit
-    rounds = prod(count or 0 for count in counts)
-    return max(1, min(limit, rounds, ceil(rounds * within(found_in(body), inner_bounds) / ROUNDS)))
+    iterations = prod(count or 0 for count in counts)
+    return max(
+        1, min(limit, iterations, ceil(iterations * within(found_in(body), inner_bounds) / ROUNDS))
+    )
 
 
 def apart(

@@ -1,17 +1,17 @@
-"""Kernels in which each thread writes wherever data says, by atomic operations, where asked for.
+"""Scatter updates by atomic operations, one iteration a thread, where the target asks for them.
 
     for i in 0..n: h[k[i]] += w[i]    becomes    for tile in 0..ceil(n/256):        blocks
                                                      for t in 0..256:               threads
                                                          h[k[tile*256 + t]] += ...  atomic
 
-Rounds add in the order in which a device comes to them, so sums of real numbers may differ from run
-to run in their last bits; where sums keep the order of the program these are left to `owners`.
-Needs a loop that only writes what it does not read otherwise, all by operations that a device does
-as one.
+Updates of one element happen in the order in which the device executes them, so floating-point sums
+may differ from run to run in their last bits; order-preserving sums are left to `owner_computes`.
+Precondition: the loop only updates arrays that it does not read otherwise, each by an operation
+that the device has as an atomic one.
 
 >>> program = lowered("h[k[i]] += x[i]", h="f32[9]", x="f32[800]", k="i64[800]")
->>> made = scattered(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
->>> print_loops(made.body)
+>>> kernel = scattered(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
+>>> print_loops(kernel.body)
 for tile in 0..4 block:
     for thread in 0..min(-224*tile + 800, 224) thread:
         for once in 0..1 atomic:
@@ -34,50 +34,52 @@ from ..ir.walk import statements
 from .thread_points import Made, points
 
 WHOLE = frozenset(("i32", "i64", "u32", "u64"))
-"""Types of whole numbers that all of these operations take, by their short names."""
+"""Integer types, by their short names, for which the device has all atomic operations below."""
 REAL = frozenset(("f32", "f64"))
-"""Types of real numbers that are added."""
+"""Floating-point types that can be added atomically."""
 OPERATIONS = frozenset(("add", "max", "min", "bitand", "bitor", "bitxor"))
 
 
 def scattered(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
-    """Return the kernel of a loop that accumulates where data says, None where it does more."""
-    written = only_written(loop, facts.private(loop))
-    taken = frozenset(node.id for node in written)
+    """Return the kernel of a loop that only accumulates at data-dependent locations, else None."""
+    arrays = only_written(loop, facts.private(loop))
+    targets = frozenset(node.id for node in arrays)
     loops, _ = nest_of(loop)
-    if not written or not _are_atomic(loop, taken, facts.exact):
+    if not arrays or not _has_atomic_writes(loop, targets, facts.exact):
         return None
-    free: list[For] = []
-    for one in loops:
-        bound = {outer.symbol for outer in free}
-        fixed = bound.isdisjoint(one.lo.symbols() | one.hi.symbols())
-        if not fixed or not facts.is_free(one, facts.private(one) | taken, ranges(free)):
+    parallel: list[For] = []
+    for inner_loop in loops:
+        outer_symbols = {outer.symbol for outer in parallel}
+        is_rectangular = outer_symbols.isdisjoint(inner_loop.lo.symbols() | inner_loop.hi.symbols())
+        if not is_rectangular or not facts.is_free(
+            inner_loop, facts.private(inner_loop) | targets, ranges(parallel)
+        ):
             break
-        free.append(one)
-    if not free:
+        parallel.append(inner_loop)
+    if not parallel:
         return None
 
-    def atomic(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, Update) and stmt.access.node.id in taken:
+    def make_atomic(stmt: Stmt) -> tuple[Stmt, ...]:
+        if isinstance(stmt, Update) and stmt.access.node.id in targets:
             once = fresh.symbol("once")
             return (For(once, const(0), const(1), 1, (stmt,), "atomic", stmt.span),)
         return (stmt,)
 
-    last = free[-1]
-    inner = map_statements(last.body, atomic)
-    found = Band(tuple(free), (), last.body, facts.private(last), inner)
-    return points(found, fresh, nodes)
+    last = parallel[-1]
+    inner = map_statements(last.body, make_atomic)
+    nest = Band(tuple(parallel), (), last.body, facts.private(last), inner)
+    return points(nest, fresh, nodes)
 
 
-def _are_atomic(loop: For, taken: frozenset[int], exact: bool) -> bool:
-    """Whether a device does all that writes these arrays as one, and in any order."""
+def _has_atomic_writes(loop: For, targets: frozenset[int], exact: bool) -> bool:
+    """Whether the device has every write of these arrays as an atomic operation, in any order."""
     for stmt in statements(loop.body):
-        if isinstance(stmt, Store) and stmt.access.node.id in taken:
+        if isinstance(stmt, Store) and stmt.access.node.id in targets:
             return False
-        if isinstance(stmt, Update) and stmt.access.node.id in taken:
+        if isinstance(stmt, Update) and stmt.access.node.id in targets:
             kind, op = stmt.access.node.dtype.short, stmt.op.name
-            whole = kind in WHOLE and op in OPERATIONS
-            real = kind in REAL and op == "add" and not exact
-            if not whole and not real:
+            is_integer_update = kind in WHOLE and op in OPERATIONS
+            is_float_sum = kind in REAL and op == "add" and not exact
+            if not is_integer_update and not is_float_sum:
                 return False
     return True

@@ -1,9 +1,9 @@
-"""Where the threads of a block have to wait for each other, and nowhere else.
+"""Placement of barriers between the thread loops of a block, only where a dependence needs one.
 
-Between two loops of threads stands a barrier if one writes what the other reads or writes; so it
-does between what all threads read alike and a loop that writes it. A loop around them counts as
-its own neighbour. Barriers that are there already stay. `private` are the nodes that each thread
-has of its own.
+A barrier separates two thread loops if one writes what the other reads or writes, and likewise a
+thread loop from what all threads compute redundantly. The back edge of an enclosing loop counts as
+adjacency. Existing barriers stay. `private` are the ids of the nodes of which each thread has its
+own copy.
 
 >>> program = lowered('''
 ... s[i] = x[i] * 2
@@ -33,103 +33,105 @@ from ..ir.walk import bodies, reads, statements, writes
 
 
 @dataclass(frozen=True, slots=True)
-class _Since:
-    """What was used since the last barrier."""
+class _Accesses:
+    """The nodes accessed since the last barrier."""
 
     read: frozenset[int] = frozenset()
     written: frozenset[int] = frozenset()
 
-    def __or__(self, other: _Since) -> _Since:
-        return _Since(self.read | other.read, self.written | other.written)
+    def __or__(self, other: _Accesses) -> _Accesses:
+        return _Accesses(self.read | other.read, self.written | other.written)
 
-    def clashes(self, other: _Since) -> bool:
-        """Whether a barrier has to stand between this and what comes next."""
+    def conflicts_with(self, other: _Accesses) -> bool:
+        """Whether a dependence of later accesses on these needs a barrier between them."""
         return bool(self.written & (other.read | other.written) or self.read & other.written)
 
 
 def met(body: tuple[Stmt, ...], private: frozenset[int], loops: bool = False) -> tuple[Stmt, ...]:
-    """Return what a block does with barriers in it; `loops` says that it is done repeatedly."""
-    work = _Work(private)
-    made, since = work.body(body, _Since())
-    if loops and since.clashes(work.uses(body)):
-        made = (*made, Barrier())
-    return made
+    """Return a block's statements with barriers; `loops` says that they are executed repeatedly."""
+    placer = _BarrierPlacer(private)
+    result, pending = placer.place(body, _Accesses())
+    if loops and pending.conflicts_with(placer.accesses_of(body)):
+        result = (*result, Barrier())
+    return result
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _BarrierPlacer:
     private: frozenset[int]
 
-    def uses(self, body: Iterable[Stmt]) -> _Since:
-        """Return what statements use, but for what each thread has of its own."""
+    def accesses_of(self, body: Iterable[Stmt]) -> _Accesses:
+        """Return the accesses of statements, without those of thread-private nodes."""
         body = tuple(body)
         read = frozenset(node.id for node in reads(body)) - self.private
-        return _Since(read, frozenset(node.id for node in writes(body)) - self.private)
+        return _Accesses(read, frozenset(node.id for node in writes(body)) - self.private)
 
-    def body(self, body: Iterable[Stmt], since: _Since) -> tuple[tuple[Stmt, ...], _Since]:
-        """Return statements with barriers, and what was used since the last of them."""
+    def place(self, body: Iterable[Stmt], pending: _Accesses) -> tuple[tuple[Stmt, ...], _Accesses]:
+        """Return statements with barriers, and the accesses since the last of them."""
         out: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Barrier):
                 out.append(stmt)
-                since = _Since()
+                pending = _Accesses()
                 continue
-            if isinstance(stmt, While) and _is_shared(stmt):
-                own = _Since()
-            elif _is_shared(stmt):
-                own = self.uses((_alone(stmt),))
+            if isinstance(stmt, While) and _is_block_wide(stmt):
+                accesses = _Accesses()
+            elif _is_block_wide(stmt):
+                accesses = self.accesses_of((_without_body(stmt),))
             else:
-                own = self.uses((stmt,))
-            if since.clashes(own) or (isinstance(stmt, Break | Continue) and since != _Since()):
+                accesses = self.accesses_of((stmt,))
+            if pending.conflicts_with(accesses) or (
+                isinstance(stmt, Break | Continue) and pending != _Accesses()
+            ):
                 out.append(Barrier())
-                since = _Since()
-            since |= own
-            if _is_shared(stmt):
-                stmt, since = self.inside(stmt, since)
+                pending = _Accesses()
+            pending |= accesses
+            if _is_block_wide(stmt):
+                stmt, pending = self.place_inside(stmt, pending)
             out.append(stmt)
-        return tuple(out), since
+        return tuple(out), pending
 
-    def inside(self, stmt: Stmt, since: _Since) -> tuple[Stmt, _Since]:
-        """Return a loop or a branch that all threads go through together, with barriers in it.
+    def place_inside(self, stmt: Stmt, pending: _Accesses) -> tuple[Stmt, _Accesses]:
+        """Return a loop or branch that all threads execute, with barriers in its bodies.
 
-        A `while` ends behind its test. What jumps has nothing to wait for: see `body`.
+        The exit of a `while` is behind its test. A jump has no accesses of its own: see `place`.
         """
         if isinstance(stmt, If):
-            made = [self.body(part, since) for part in bodies(stmt)]
-            after = since
-            for _, end in made:
-                after |= end
-            return with_bodies(stmt, tuple(part for part, _ in made)), after
-        end, over, parts = since, since, []
+            branches = [self.place(part, pending) for part in bodies(stmt)]
+            merged = pending
+            for _, end in branches:
+                merged |= end
+            return with_bodies(stmt, tuple(part for part, _ in branches)), merged
+        end, exits, parts = pending, pending, []
         for at, part in enumerate(bodies(stmt)):
-            inner, end = self.body(part, end)
+            inner, end = self.place(part, end)
             if isinstance(stmt, While) and at == 0:
-                test = self.uses((_alone(stmt),))
-                if end.clashes(test):
-                    inner, end = (*inner, Barrier()), _Since()
+                test = self.accesses_of((_without_body(stmt),))
+                if end.conflicts_with(test):
+                    inner, end = (*inner, Barrier()), _Accesses()
                 end |= test
-                over |= end
+                exits |= end
             parts.append(inner)
-        if end.clashes(self.uses((stmt,))):
+        if end.conflicts_with(self.accesses_of((stmt,))):
             parts[-1] = (*parts[-1], Barrier())
-            end = _Since()
-        return with_bodies(stmt, tuple(parts)), over | end
+            end = _Accesses()
+        return with_bodies(stmt, tuple(parts)), exits | end
 
 
 def leaves(stmt: Stmt) -> bool:
-    """Whether a statement is, or has in it, a jump that belongs to a loop around it."""
+    """Whether a statement is, or contains, a jump out of an enclosing loop."""
     if isinstance(stmt, Break | Continue):
         return True
     return isinstance(stmt, If) and any(leaves(inner) for part in bodies(stmt) for inner in part)
 
 
-def _alone(stmt: Stmt) -> Stmt:
-    """Return a statement without those inside of it: its test."""
+def _without_body(stmt: Stmt) -> Stmt:
+    """Return a statement without its bodies: its test."""
     return with_bodies(stmt, ((),) * len(bodies(stmt)))
 
 
-def _is_shared(stmt: Stmt) -> bool:
-    """Whether a loop or branch is all threads', with loops of threads or jumps in it."""
+def _is_block_wide(stmt: Stmt) -> bool:
+    """Whether all threads execute a loop or branch, with thread loops or jumps inside."""
     if isinstance(stmt, If) and leaves(stmt):
         return True
     if not isinstance(stmt, For | While | If) or getattr(stmt, "kind", "") == "thread":

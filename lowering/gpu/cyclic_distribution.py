@@ -1,19 +1,19 @@
-"""Loops that the threads of a block share: how many rounds each of them has, and these counted.
+"""Cyclic distribution of a loop over the threads of a block, with static trip counts per thread.
 
     for j in 0..n thread: body                               becomes, with n = 256*m + r
     for t in 0..256 thread: for j in t..n step 256: body     for t in 0..256 thread:
                                                                  for q in 0..m: body of t + 256*q
                                                                  if t < r: body of t + 256*m
 
-Both deal their rounds out in the same way. Counted, a compiler sees how many there are, and puts
-loads of several rounds before what is done with them. Needs numbers that are known, and bodies
-that only move and compute numbers; all other loops stay.
+Both distribute the iterations in the same way. With a static trip count the compiler unrolls the
+loop and issues the loads of several iterations ahead of their uses. Precondition: static trip
+counts, and bodies of assignments without loops, checks or jumps; all other loops stay.
 
 >>> program = lowered("y[i] = x[i] * 2", y="f32[600]", x="f32[600]")
->>> found = dealt(in_kind(program.kernels[0].body[-1], "thread"))
->>> found.count, found.size, found.rounds
+>>> cyclic = dealt(in_kind(program.kernels[0].body[-1], "thread"))
+>>> cyclic.count, cyclic.size, cyclic.rounds
 (600, 256, 3)
->>> print_loops((counted(found, found.body, fresh_for(program)),))
+>>> print_loops((counted(cyclic, cyclic.body, fresh_for(program)),))
 for thread in 0..256 thread:
     for q in 0..2:
         y[256*q + thread] = x[256*q + thread] * 2.0
@@ -37,17 +37,17 @@ from ..ir.ops import OPS
 from .thread_points import THREADS, is_light
 
 STRIP = 32
-"""So many rounds are written out at most where loads come first: more have no registers."""
+"""Most iterations that are unrolled as one strip, loads first: more run out of registers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """A loop of threads in which each does every `size`-th round of `count`, the first its own."""
+    """A thread loop whose thread `t` executes iterations `t`, `t + size`, ... of `count`."""
 
     loop: For
-    """Of the threads."""
+    """The thread loop."""
     inner: For | None
-    """The loop in it whose rounds they share; None where these are its own."""
+    """The loop in it whose iterations are distributed; None where these are the thread loop's."""
     around: tuple[For, ...]
     """Loops between the two, outermost first."""
     lo: Affine
@@ -57,31 +57,31 @@ class Dealt:
 
     @property
     def shared(self) -> For:
-        """The loop whose rounds are dealt out."""
+        """The loop whose iterations are distributed."""
         return self.loop if self.inner is None else self.inner
 
     @property
     def body(self) -> tuple[Stmt, ...]:
-        """What is done in each round."""
+        """The body of one iteration."""
         return self.shared.body
 
     @property
     def rounds(self) -> int:
-        """How many rounds a thread has at most."""
+        """The most iterations that a thread executes."""
         return -(-self.count // self.size)
 
     @property
     def dealing(self) -> tuple[int, int]:
-        """What loops have in common whose rounds of the same number are the same thread's."""
+        """The key of the distribution: equal keys assign equal iterations to equal threads."""
         return self.count, self.size if self.rounds > 1 else 0
 
-    def at(self, place: Affine) -> Affine:
-        """Return what the variable of the loop is in the round of a number."""
-        return self.lo + place * self.step
+    def at(self, iteration: Affine) -> Affine:
+        """Return the value of the loop variable in the iteration of that number."""
+        return self.lo + iteration * self.step
 
 
 def dealt(loop: For) -> Dealt | None:
-    """Return how a loop of threads deals out its rounds; None where that is not plain."""
+    """Return the cyclic distribution of a thread loop; None where it is no such loop."""
     if loop.kind != "thread" or loop.step != 1:
         return None
     if is_light(loop.body):
@@ -105,49 +105,52 @@ def dealt(loop: For) -> Dealt | None:
 
 
 def counted(
-    found: Dealt, body: tuple[Stmt, ...], fresh: Fresh, before: tuple[Stmt, ...] = (),
-    round_: Symbol | None = None, kind: LoopKind = "serial",
+    cyclic: Dealt, body: tuple[Stmt, ...], fresh: Fresh, prologue: tuple[Stmt, ...] = (),
+    counter: Symbol | None = None, kind: LoopKind = "serial",
 ) -> For:  # fmt: skip
-    """Return a loop of threads with a body and counted rounds; `before` is done in all of them
-    first. `round_` is the number of a round in both, and `kind` that of loops over rounds."""
-    symbol = fresh.symbol("q") if round_ is None else round_
-    if found.inner is None and found.rounds == 1:
-        return replace(found.loop, body=with_value((*before, *body), symbol, const(0)))
-    thread = fresh.symbol("thread") if found.inner is None else found.loop.symbol
-    made = tuple(
-        stmt for part in (before, body) if part
-        for stmt in _rounds(found, part, thread, symbol, kind, fresh)
+    """Return a thread loop with static trip counts and a body. All iterations of `prologue` are
+    executed first; `counter` is the iteration's number in both, `kind` the kind of the loops over
+    iterations."""
+    counter_symbol = fresh.symbol("q") if counter is None else counter
+    if cyclic.inner is None and cyclic.rounds == 1:
+        return replace(cyclic.loop, body=with_value((*prologue, *body), counter_symbol, const(0)))
+    thread = fresh.symbol("thread") if cyclic.inner is None else cyclic.loop.symbol
+    iterations = tuple(
+        stmt for stmts in (prologue, body) if stmts
+        for stmt in _build_iterations(cyclic, stmts, thread, counter_symbol, kind, fresh)
     )  # fmt: skip
-    if found.inner is None:
-        return For(thread, const(0), const(found.size), 1, made, "thread", found.loop.span)
-    whole = around(found.around, made)
-    parts = ((stmt,) if not isinstance(stmt, For) else whole for stmt in found.loop.body)
-    return replace(found.loop, body=tuple(stmt for part in parts for stmt in part))
+    if cyclic.inner is None:
+        return For(thread, const(0), const(cyclic.size), 1, iterations, "thread", cyclic.loop.span)
+    nest = around(cyclic.around, iterations)
+    stmt_lists = ((stmt,) if not isinstance(stmt, For) else nest for stmt in cyclic.loop.body)
+    return replace(cyclic.loop, body=tuple(stmt for stmts in stmt_lists for stmt in stmts))
 
 
-def _rounds(
-    found: Dealt, body: tuple[Stmt, ...], thread: Symbol, symbol: Symbol, kind: LoopKind,
+def _build_iterations(
+    cyclic: Dealt, body: tuple[Stmt, ...], thread: Symbol, counter: Symbol, kind: LoopKind,
     fresh: Fresh,
 ) -> Sequence[Stmt]:  # fmt: skip
-    """Return all rounds of a thread: those that every thread has, then that which some have."""
-    whole, rest = divmod(found.count, found.size)
-    body = with_value(body, found.shared.symbol, found.at(var(thread) + var(symbol) * found.size))
+    """Return the iterations of a thread: those of all threads, then the predicated remainder."""
+    full_trips, remainder = divmod(cyclic.count, cyclic.size)
+    body = with_value(
+        body, cyclic.shared.symbol, cyclic.at(var(thread) + var(counter) * cyclic.size)
+    )
     out: tuple[Stmt, ...] = ()
-    if whole == 1:
-        out = with_value(body, symbol, const(0))
-    elif whole:
-        loop = For(symbol, const(0), const(whole), 1, body, kind)
+    if full_trips == 1:
+        out = with_value(body, counter, const(0))
+    elif full_trips:
+        loop = For(counter, const(0), const(full_trips), 1, body, kind)
         out = (loop,) if kind == "unrolled" else stripped(loop, fresh)
-    if rest:
-        test = Apply(OPS["lt"], (Position(var(thread)), Position(const(rest))), dtypes.bool_)
-        out = (*out, If(test, with_value(body, symbol, const(whole))))
+    if remainder:
+        test = Apply(OPS["lt"], (Position(var(thread)), Position(const(remainder))), dtypes.bool_)
+        out = (*out, If(test, with_value(body, counter, const(full_trips))))
     return out
 
 
 def stripped(loop: For, fresh: Fresh) -> tuple[Stmt, ...]:
-    """Return a loop as strips of so many rounds that compilers write each of them out, and what is
-    left; itself where it is short, or its rounds are not known or do more than moving and computing
-    numbers.
+    """Return a loop strip-mined into strips that compilers unroll, and the remainder loop; the loop
+    itself where it is short, its trip count is dynamic or its body is not loop-free (see
+    `is_light`).
 
     >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[70]")
     >>> print_loops(stripped(program.kernels[0].body[-1], fresh_for(program)))
@@ -160,8 +163,10 @@ def stripped(loop: For, fresh: Fresh) -> tuple[Stmt, ...]:
     count = trips(loop)
     if count is None or count <= STRIP or loop.step != 1 or not is_light(loop.body):
         return (loop,)
-    whole, symbol = count // STRIP * STRIP, fresh.symbol("q")
-    body = with_value(loop.body, loop.symbol, var(loop.symbol) + var(symbol))
-    inner = For(symbol, const(0), const(STRIP), 1, body)
-    made = replace(loop, hi=loop.lo + whole, step=STRIP, body=(inner,))
-    return (made, replace(loop, lo=loop.lo + whole)) if whole < count else (made,)
+    main_count, offset = count // STRIP * STRIP, fresh.symbol("q")
+    body = with_value(loop.body, loop.symbol, var(loop.symbol) + var(offset))
+    inner = For(offset, const(0), const(STRIP), 1, body)
+    main_loop = replace(loop, hi=loop.lo + main_count, step=STRIP, body=(inner,))
+    return (
+        (main_loop, replace(loop, lo=loop.lo + main_count)) if main_count < count else (main_loop,)
+    )

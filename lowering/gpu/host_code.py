@@ -1,6 +1,6 @@
-"""What the host has to do for a device, and what it had better do: loops with much in their rounds.
+"""Statements that only the host can execute, and loops that are better launched by the host.
 
-It changes nothing.
+Analysis only.
 
 >>> program = lowered('''
 ... for t in range(9):
@@ -21,35 +21,33 @@ from ..ir.walk import bodies, statements
 from .barriers import leaves
 
 SMALL = 4096
-"""A loop in the order of the program stays in one block if its rounds have so little to do."""
+"""A sequential loop stays in one block if its iterations execute at most so many points."""
 
 
 def is_hosts(stmt: Stmt) -> bool:
-    """Whether the host has to do a statement, or part of it."""
+    """Whether a statement, or one in it, can only be executed by the host."""
     if isinstance(stmt, Let) or leaves(stmt):
         return True
     return any(isinstance(inner, Alloc | Permute | Print) for inner in statements((stmt,)))
 
 
-def is_large(stmt: Stmt, known: Bounds) -> bool:
-    """Whether a statement has much to do in each of its rounds, as far as that is `known` of the
-    numbers in it."""
-    most = _rounds(stmt, known)
-    return most is None or most > SMALL
+def is_large(stmt: Stmt, bounds: Bounds) -> bool:
+    """Whether the largest nest of a statement may have many iterations, within `bounds`."""
+    count = _max_iterations(stmt, bounds)
+    return count is None or count > SMALL
 
 
-def _rounds(stmt: Stmt, known: Bounds) -> int | None:
-    """Return how many rounds the largest nest in a statement has at most, 1 where there is none,
-    None where that is not known."""
+def _max_iterations(stmt: Stmt, bounds: Bounds) -> int | None:
+    """Return the most iterations of a nest in a statement, 1 without a nest; None if unbounded."""
     if isinstance(stmt, While):
         return None
     count = 1
     if isinstance(stmt, For):
-        most = known.most(rounds_of(stmt))
+        most = bounds.most(rounds_of(stmt))
         if most is None:
             return None
-        count, known = max(most, 0), known.inside(stmt)
-    inside = [_rounds(inner, known) for part in bodies(stmt) for inner in part]
-    if None in inside:
+        count, bounds = max(most, 0), bounds.inside(stmt)
+    nested = [_max_iterations(inner, bounds) for body in bodies(stmt) for inner in body]
+    if None in nested:
         return None
-    return count * max((one or 0 for one in inside), default=1)
+    return count * max((one or 0 for one in nested), default=1)

@@ -1,12 +1,13 @@
-"""Reads before all else: what a thread reads for several points is under way at once.
+"""Hoisting of unconditional loads: what a thread reads for several points is in flight at once.
 
     for n in 0..4: y[n] = exp(x[n])
     becomes
     for n in 0..4: x_at[n] = x[n]
     for n in 0..4: y[n] = exp(x_at[n])
 
-Where points only add and multiply, compilers do so by themselves. Divisions and functions branch,
-and no read is moved over a branch. Only what is read anyhow is read before.
+Where points only add and multiply, compilers schedule the loads themselves. Divisions and functions
+branch, and compilers move no load over a branch. Only unconditional loads are hoisted, so no
+address is read that the program does not read.
 
 >>> program = lowered("y[i] = exp(x[i])", y="f32[4]", x="f32[4]")
 >>> loop, fresh = program.kernels[0].body[-1], fresh_for(program)
@@ -33,59 +34,64 @@ from ..ir.walk import expressions_of, statements, writes
 from ..transform.remap import Place, elsewhere
 
 BYTES = 64
-"""A thread reads so much before all else: 16 registers."""
+"""Most bytes that a thread loads ahead: 16 registers."""
 WORD = 4
 """Bytes of a register."""
 
 Early = tuple[tuple[Stmt, ...], tuple[Stmt, ...], tuple[Node, ...]]
 
 
-def early(body: tuple[Stmt, ...], number: Symbol, each: int, fresh: Fresh) -> Early:
-    """Return what is read before the points of a number, these, and the arrays between, of which
-    each thread has its own."""
+def early(body: tuple[Stmt, ...], point: Symbol, count: int, fresh: Fresh) -> Early:
+    """Return the hoisted loads of a thread's points, their body with these replaced, and the
+    thread-private arrays between the two; no loads where hoisting gains nothing. `point` is the
+    number of a point among the `count` of a thread."""
     written = writes(body)
-    found = dict.fromkeys(
+    hoisted = dict.fromkeys(
         Access(read.node, read.index) for read in sure_reads(body)
-        if read.node.rank and read.node not in written and _is_apart(read.index, number)
+        if read.node.rank and read.node not in written and _is_distinct(read.index, point)
     )  # fmt: skip
-    room = sum(max(one.node.dtype.itemsize, WORD) for one in found) * each
-    if not found or room > BYTES or not branches(body):
+    bytes_held = sum(max(access.node.dtype.itemsize, WORD) for access in hoisted) * count
+    if not hoisted or bytes_held > BYTES or not branches(body):
         return (), body, ()
-    made = {one: fresh.array(f"{one.node.label}_at", (each,), one.node.dtype) for one in found}
+    copies = {
+        access: fresh.array(f"{access.node.label}_at", (count,), access.node.dtype)
+        for access in hoisted
+    }
 
-    def moved(node: Node, index: tuple[Index, ...]) -> Place:
-        held = made.get(Access(node, index))
-        return (node, index) if held is None else (held, (var(number),))
+    def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+        copy = copies.get(Access(node, index))
+        return (node, index) if copy is None else (copy, (var(point),))
 
     loads = tuple(
-        Store(Access(held, (var(number),)), Read(one.node, one.index))
-        for one, held in made.items()
+        Store(Access(copy, (var(point),)), Read(access.node, access.index))
+        for access, copy in copies.items()
     )  # fmt: skip
-    return loads, elsewhere(body, moved), tuple(made.values())
+    return loads, elsewhere(body, redirect), tuple(copies.values())
 
 
-def _is_apart(index: tuple[Index, ...], number: Symbol) -> bool:
-    """Whether every point reads another element, whatever the data are."""
-    plain = [at for at in index if not isinstance(at, Dynamic)]
-    return len(plain) == len(index) and any(number in at.symbols() for at in plain)
+def _is_distinct(index: tuple[Index, ...], point: Symbol) -> bool:
+    """Whether distinct points read distinct elements: affine subscripts that depend on the
+    point."""
+    affine = [subscript for subscript in index if not isinstance(subscript, Dynamic)]
+    return len(affine) == len(index) and any(point in subscript.symbols() for subscript in affine)
 
 
 def sure_reads(body: Iterable[Stmt]) -> Iterator[Read]:
-    """Yield what statements read whatever the data are."""
+    """Yield the reads that statements execute whatever the data are."""
     for stmt in body:
         for expr in expressions_of(stmt):
-            yield from _sure(expr)
+            yield from _walk_unconditional(expr)
 
 
-def _sure(expr: Expr) -> Iterator[Read]:
+def _walk_unconditional(expr: Expr) -> Iterator[Read]:
     if isinstance(expr, Read):
         yield expr
     for one in (expr.test,) if isinstance(expr, Select) else children(expr):
-        yield from _sure(one)
+        yield from _walk_unconditional(one)
 
 
 def branches(body: Iterable[Stmt]) -> bool:
-    """Whether statements compute what takes a device branches."""
+    """Whether statements compute operations that a device implements with branches."""
     return any(
         isinstance(one, Apply)
         and (one.op.name in HEAVY or not (one.op.infix or one.op.name in LIGHT))

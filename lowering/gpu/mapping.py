@@ -1,24 +1,25 @@
-"""Programs as kernels for a device of many threads.
+"""Mapping of programs to kernels, blocks and threads of a device.
 
-    products of matrices and the like  tiles of them: `tensor_tiles`, `device_tiles`
-                                       in parts where these are few: `device_parts`
-    independent points                 each thread one: `points`
-    points that have loops in them     each block one, its threads together: `team`
-    sums over many rounds              in parts, by many blocks: `chunks`, `segments`; along columns
-                                       by many threads: `columns`; the last block of those that find
-                                       parts puts them together: `finish`
-    running totals                     in pieces: `scan`, `prefix`
-    writes to where data says          each thread its own elements, in pieces if exact: `owners`;
-                                       where it is asked for by atomic operations: `scatter`
-    loops in the order of the program  by the host, if what they do is worth kernels of its own,
-                                       else by one block, or by one thread; front by front where
-                                       the points of these are independent: `fronts`
+    contractions                       tiles: `gemm.tensor_tiles`, `gemm.shared_tiles`; with few
+                                       tiles the terms are split: `gemm.split_k`
+    independent points                 one thread each: `thread_points`
+    points that contain loops          one block each, cooperatively: `thread_block`
+    long reductions                    partial results of many blocks: `reductions.split_reduction`,
+                                       `reductions.segmented`; along columns of many threads:
+                                       `reductions.column_reduction`; the last block to finish
+                                       combines them: `reductions.last_block`
+    scans                              in chunks: `reductions.scan`, `reductions.prefix`
+    scatters                           owner computes, in chunks if exact: `owner_computes`; where
+                                       asked for, atomic operations: `atomic_scatter`
+    sequential loops                   on the host, if their iterations are worth kernels of their
+                                       own, else in one block or one thread; by wavefronts where the
+                                       points of these are independent: `recurrences.wavefront`
 
-What has to be decided between kernels - storage, prints, who trades places - is the host's, too.
-A kernel is an outermost loop of the kind `block`; all that stands around kernels is the host's.
+Allocations, prints and permutations between kernels are host code, too. A kernel is an outermost
+loop of the kind `block`; everything around kernels runs on the host.
 
->>> made = grid(lowered("y[i] = x[i] * 2", y="f32[900]", x="f32[900]"), Target("cuda"))
->>> print_loops(made.program.kernels[0].body)
+>>> mapped = grid(lowered("y[i] = x[i] * 2", y="f32[900]", x="f32[900]"), Target("cuda"))
+>>> print_loops(mapped.program.kernels[0].body)
 # y[i] = x[i] * 2
 for tile in 0..4 block:
     for thread in 0..min(-256*tile + 900, 256) thread:
@@ -71,298 +72,300 @@ class Grid:
 
     program: Program
     spaces: Mapping[int, Space]
-    """Of temporaries that are not the device's, who has them, by node id."""
+    """Memory spaces, by node id, of the temporaries that are not in device memory."""
     whole: Program
-    """The loops before they were shared out."""
+    """The loops before they were mapped."""
     computed: frozenset[int]
-    """The arrays, by node id, that are gone since products compute their elements in tiles."""
+    """The arrays, by node id, that were removed because contractions recompute their elements."""
 
 
 def grid(program: Program, target: Target, exact: bool = False) -> Grid:
-    """Return the program as kernels; with `exact` sums keep the order of the program."""
-    before, _ = prepared(program)
-    program = anew(before, target, exact)
-    computed = frozenset(n.id for n in before.locals) - {n.id for n in program.locals}
+    """Return a program mapped to kernels; with `exact` all sums are order-preserving."""
+    serial, _ = prepared(program)
+    program = anew(serial, target, exact)
+    computed = frozenset(n.id for n in serial.locals) - {n.id for n in program.locals}
     fresh = fresh_for(program)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     copied = scalars(body, program.locals)
-    alone = set(map(id, copied.values()))
-    rest = tuple(stmt for stmt in body if id(stmt) not in alone)
-    work = _Placing(
+    copied_ids = set(map(id, copied.values()))
+    rest = tuple(stmt for stmt in body if id(stmt) not in copied_ids)
+    builder = _KernelBuilder(
         facts_of(program, exact), fresh, {node.id: node for node in nodes}, uses_of(body),
         frozenset(node.id for node in program.locals), target,
         dict.fromkeys(copied, "private"),
     )  # fmt: skip
-    made = with_copies(by_the_last(work.body(rest), work.spaces, fresh), copied)
-    scheduled = replace(program, kernels=(replace(program.kernels[0], body=made),))
-    scheduled = fresh.declared(scheduled)
-    used = {node.id for node in (*reads(made), *writes(made))}
-    kept = tuple(n for n in scheduled.locals if n.id in used)
-    return Grid(replace(scheduled, locals=kept), work.spaces, program, computed)
+    kernels = with_copies(by_the_last(builder.map_body(rest), builder.spaces, fresh), copied)
+    mapped = replace(program, kernels=(replace(program.kernels[0], body=kernels),))
+    mapped = fresh.declared(mapped)
+    used = {node.id for node in (*reads(kernels), *writes(kernels))}
+    locals_ = tuple(n for n in mapped.locals if n.id in used)
+    return Grid(replace(mapped, locals=locals_), builder.spaces, program, computed)
 
 
 @dataclass(slots=True)
-class _Placing:
-    """Decides who does what."""
+class _KernelBuilder:
+    """Builds the kernels and the host code of a program."""
 
     facts: Facts
     fresh: Fresh
     nodes: dict[int, Node]
     uses: Counter[int]
-    """How often each node is used in all."""
+    """How often each node is used in the whole program."""
     locals: frozenset[int]
     target: Target
     spaces: dict[int, Space] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=lambda: Bounds({}))
-    """What the numbers of the loops of the host are between."""
+    """Bounds of the variables of the enclosing host loops."""
 
-    def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
-        """Return statements with all that the host does not have to do inside of kernels."""
+    def map_body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """Return statements with everything that is not host code inside kernels."""
         out: list[Stmt] = []
-        run: list[Stmt] = []
+        pending: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Comment):
-                run.append(stmt)
+                pending.append(stmt)
                 continue
-            made = None if is_hosts(stmt) else self.kernels(stmt)
-            if made is None and not is_hosts(stmt) and not self.is_hosts_loop(stmt):
-                made = (stmt,)
-            for one in self.around(stmt) if made is None else made:
-                if _is_left(one):
-                    run.append(one)
+            mapped = None if is_hosts(stmt) else self.map_nest(stmt)
+            if mapped is None and not is_hosts(stmt) and not self.is_host_loop(stmt):
+                mapped = (stmt,)
+            for one in self.map_host_code(stmt) if mapped is None else mapped:
+                if _is_pending(one):
+                    pending.append(one)
                     continue
-                told = _told(run)
-                if not _is_kernel(one) or meets(run, one):
-                    out += self.grouped(run)
-                    run = []
-                elif told:
-                    run, out = run[: -len(told)], [*out, *told]
+                comments = _trailing_comments(pending)
+                if not _is_kernel(one) or meets(pending, one):
+                    out += self.group_kernels(pending)
+                    pending = []
+                elif comments:
+                    pending, out = pending[: -len(comments)], [*out, *comments]
                 out.append(one)
-        return (*out, *self.grouped(run))
+        return (*out, *self.group_kernels(pending))
 
-    def around(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def map_host_code(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return a loop or branch of the host, with kernels in it."""
-        before, self.bounds = self.bounds, self.inside(stmt)
-        made = with_bodies(stmt, tuple(self.body(part) for part in bodies(stmt)))
-        self.bounds = before
-        return (made,)
+        outer, self.bounds = self.bounds, self.bounds_inside(stmt)
+        mapped = with_bodies(stmt, tuple(self.map_body(part) for part in bodies(stmt)))
+        self.bounds = outer
+        return (mapped,)
 
-    def inside(self, stmt: Stmt) -> Bounds:
-        """Return what is known of numbers in a statement of the host."""
+    def bounds_inside(self, stmt: Stmt) -> Bounds:
+        """Return the bounds of variables inside a statement of the host."""
         return self.bounds.inside(stmt) if isinstance(stmt, For) else self.bounds
 
-    def kernels(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
-        """Return kernels of their own for a nest, None where it has none.
+    def map_nest(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
+        """Return the kernels of a nest, None where it has none of its own.
 
-        What stands between and behind them is left: it may share a kernel with its neighbours.
+        Statements between and behind them are left: they may share a kernel with their neighbours.
         """
         if not isinstance(stmt, For):
             return None
-        found = band(stmt, self.facts)
-        made = None
-        if found is not None and is_by_steps(found, stmt, self.facts):
+        nest = band(stmt, self.facts)
+        code = None
+        if nest is not None and is_by_steps(nest, stmt, self.facts):
             return None
-        if found is not None:
-            parts = segments(found, self.facts, self.fresh, self.nodes)
+        if nest is not None:
+            parts = segments(nest, self.facts, self.fresh, self.nodes)
             if parts is not None:
-                return self.apart(parts)
-            halves = divided(found, self.facts, self.fresh)
-            if halves is not None:
-                return self.in_order(halves)
-            made = self.tiled(found)
-            if made is None:
-                pieces = rows_of(found, self.fresh, self.facts.exact)
-                if pieces is not None:
-                    return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
-                nests = self.several(found)
+                return self.map_segments(parts)
+            split = divided(nest, self.facts, self.fresh)
+            if split is not None:
+                return self.map_in_order(split)
+            code = self.map_tiles(nest)
+            if code is None:
+                phases = rows_of(nest, self.fresh, self.facts.exact)
+                if phases is not None:
+                    return tuple(kernel for phase in phases for kernel in self.map_new_nest(phase))
+                nests = self.split_band(nest)
                 if nests is not None:
-                    return self.in_order(nests)
-                made = self.of_band(found)
+                    return self.map_in_order(nests)
+                code = self.map_band(nest)
         else:
-            own = self.facts.private(stmt)
-            accumulators = sums(stmt, own, self.facts)
+            private = self.facts.private(stmt)
+            accumulators = sums(stmt, private, self.facts)
             if accumulators and blocks_for(stmt, known=self.bounds) > 1:
-                made = apart(stmt, accumulators, self.facts, self.fresh, self.nodes)
-                if made is not None:
-                    return self.first(made)
+                code = apart(stmt, accumulators, self.facts, self.fresh, self.nodes)
+                if code is not None:
+                    return self.map_partials(code)
             elif not accumulators:
-                pieces = scan(stmt, self.fresh, self.facts.exact)
-                if pieces is not None:
-                    return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
-                made = prefix(stmt, self.facts, self.fresh, self.nodes)
-                if made is not None:
-                    return self.pieces(made)
+                phases = scan(stmt, self.fresh, self.facts.exact)
+                if phases is not None:
+                    return tuple(kernel for phase in phases for kernel in self.map_new_nest(phase))
+                code = prefix(stmt, self.facts, self.fresh, self.nodes)
+                if code is not None:
+                    return self.map_phases(code)
                 if self.target.atomics:
-                    made = scattered(stmt, self.facts, self.fresh, self.nodes)
-                made = made or owners(stmt, self.facts, self.fresh, self.nodes)
-                if made is not None and len(made.body) > 1:
-                    return self.first(made)
-                if made is None:
-                    return self.separated(stmt)
-        if made is None:
+                    code = scattered(stmt, self.facts, self.fresh, self.nodes)
+                code = code or owners(stmt, self.facts, self.fresh, self.nodes)
+                if code is not None and len(code.body) > 1:
+                    return self.map_partials(code)
+                if code is None:
+                    return self.map_index_sets(stmt)
+        if code is None:
             return None
-        self.spaces |= made.spaces
-        return made.body
+        self.spaces |= code.spaces
+        return code.body
 
-    def apart(self, parts: Sequence[Segment]) -> tuple[Stmt, ...]:
-        """Return the kernels of the parts of a band; the others wait for what adds the sums."""
+    def map_segments(self, parts: Sequence[Segment]) -> tuple[Stmt, ...]:
+        """Return the kernels of a band's segments; other statements wait for the combined sums."""
         out: list[Stmt] = []
-        run: list[Stmt] = []
-        only = frozenset(n for part in parts for n in self.facts.only_in(part.point))
+        pending: list[Stmt] = []
+        private = frozenset(n for part in parts for n in self.facts.only_in(part.point))
         for part in parts:
-            made = None
+            code = None
             if part.sums:
-                nodes = self.nodes | self.known()
-                made = apart(part.loop, part.sums, self.facts, self.fresh, nodes, part.point)
-            if made is None and not part.wide:
-                run += part.point.body
+                nodes = self.nodes | self.new_nodes()
+                code = apart(part.loop, part.sums, self.facts, self.fresh, nodes, part.point)
+            if code is None and not part.wide:
+                pending += part.point.body
                 continue
-            if meets(run, part.point if made is None else made.body[0]):
-                out += self.over(part.point, run, only)
-                run = []
-            if made is None:
-                out += self.nest(part.point)
+            if meets(pending, part.point if code is None else code.body[0]):
+                out += self.map_points(part.point, pending, private)
+                pending = []
+            if code is None:
+                out += self.map_or_keep(part.point)
                 continue
-            self.spaces |= made.spaces
-            out.append(made.body[0])
-            run += [stmt for loop in made.body[1:] for stmt in bodies(loop)[0]]
-        return (*out, *self.over(parts[0].point, run, only))
+            self.spaces |= code.spaces
+            out.append(code.body[0])
+            pending += [stmt for loop in code.body[1:] for stmt in bodies(loop)[0]]
+        return (*out, *self.map_points(parts[0].point, pending, private))
 
-    def over(self, point: For, body: Sequence[Stmt], only: frozenset[int]) -> tuple[Stmt, ...]:
-        """Return the kernels of statements for each of some points; `only` they use some nodes."""
+    def map_points(
+        self, point: For, body: Sequence[Stmt], private: frozenset[int]
+    ) -> tuple[Stmt, ...]:
+        """Return the kernels of statements for each point; only these use the nodes `private`."""
         if all(isinstance(stmt, Comment) for stmt in body):
             return tuple(body)
         loop = replace(point, body=tuple(body))
-        made = self.known()
-        new = {number for number in uses_of(body) if number in made and not made[number].rank}
-        self.nodes |= made
-        self.facts.tell((loop,), only | new)
-        return self.nest(loop)
+        known = self.new_nodes()
+        new = {number for number in uses_of(body) if number in known and not known[number].rank}
+        self.nodes |= known
+        self.facts.tell((loop,), private | new)
+        return self.map_or_keep(loop)
 
-    def separated(self, loop: For) -> tuple[Stmt, ...] | None:
-        """Return the kernels of a loop part by part; None where these have none of their own."""
+    def map_index_sets(self, loop: For) -> tuple[Stmt, ...] | None:
+        """Return the kernels of a loop distributed into index sets; None where these have none."""
         parts = separated(loop, self.facts) or ()
-        found = [self.kernels(part) for part in parts]
-        if all(kernels is None for kernels in found):
+        mapped = [self.map_nest(part) for part in parts]
+        if all(kernels is None for kernels in mapped):
             return None
         return tuple(
-            stmt for part, kernels in zip(parts, found, strict=True) for stmt in kernels or (part,)
+            stmt for part, kernels in zip(parts, mapped, strict=True) for stmt in kernels or (part,)
         )
 
-    def first(self, made: Made, count: int = 1) -> tuple[Stmt, ...]:
-        """Return so many kernels of parts, and what puts the parts together."""
-        self.spaces |= made.spaces
-        last = made.body[count:]
-        found = [self.kernels(stmt) for stmt in last]
-        rest = [stmt for stmt, kernels in zip(last, found, strict=True) if kernels is None]
-        return (*made.body[:count], *(stmt for one in found for stmt in one or ()), *rest)
+    def map_partials(self, code: Made, count: int = 1) -> tuple[Stmt, ...]:
+        """Return `count` kernels of partial results, and what combines these."""
+        self.spaces |= code.spaces
+        last = code.body[count:]
+        mapped = [self.map_nest(stmt) for stmt in last]
+        rest = [stmt for stmt, kernels in zip(last, mapped, strict=True) if kernels is None]
+        return (*code.body[:count], *(stmt for one in mapped for stmt in one or ()), *rest)
 
-    def pieces(self, made: Made) -> tuple[Stmt, ...]:
+    def map_phases(self, code: Made) -> tuple[Stmt, ...]:
         """Return kernels, and those of the nests between and behind them."""
-        self.spaces |= made.spaces
+        self.spaces |= code.spaces
         parts = [
-            self.new_nest(stmt) if isinstance(stmt, For) and not _is_kernel(stmt) else (stmt,)
-            for stmt in made.body
+            self.map_new_nest(stmt) if isinstance(stmt, For) and not _is_kernel(stmt) else (stmt,)
+            for stmt in code.body
         ]
         return tuple(stmt for part in parts for stmt in part)
 
-    def nest(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        """Return the kernels of a nest, or what is left to do, whatever it does."""
-        made = self.kernels(stmt)
-        return (stmt,) if made is None else made
+    def map_or_keep(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """Return the kernels of a nest, or the nest itself where it has none."""
+        kernels = self.map_nest(stmt)
+        return (stmt,) if kernels is None else kernels
 
-    def new_nest(self, stmt: For) -> tuple[Stmt, ...]:
-        """Return the kernels of a nest that was made here, with scalars of its own."""
-        made = self.known()
-        self.nodes |= made
-        used = uses_of((stmt,)).keys() & made.keys()
-        self.facts.tell((stmt,), frozenset(n for n in used if not made[n].rank))
-        return self.nest(stmt)
+    def map_new_nest(self, stmt: For) -> tuple[Stmt, ...]:
+        """Return the kernels of a nest that was built here, with private scalars."""
+        known = self.new_nodes()
+        self.nodes |= known
+        used = uses_of((stmt,)).keys() & known.keys()
+        self.facts.tell((stmt,), frozenset(n for n in used if not known[n].rank))
+        return self.map_or_keep(stmt)
 
-    def several(self, found: Band) -> Sequence[Made | For] | None:
-        """Return the nests that a band becomes, None where it stays one."""
-        nests = distributed(found, self.facts, self.fresh, self.nodes)
-        return nests or columns(found, self.facts, self.fresh, self.nodes)
+    def split_band(self, nest: Band) -> Sequence[Made | For] | None:
+        """Return the nests that a band is split into, None where it stays one."""
+        nests = distributed(nest, self.facts, self.fresh, self.nodes)
+        return nests or columns(nest, self.facts, self.fresh, self.nodes)
 
-    def in_order(self, nests: Sequence[Made | For]) -> tuple[Stmt, ...]:
-        """Return the kernels of nests, some of which are kernels already."""
+    def map_in_order(self, nests: Sequence[Made | For]) -> tuple[Stmt, ...]:
+        """Return the kernels of nests, some of which are mapped already."""
         out: list[Stmt] = []
-        self.nodes |= self.known()
+        self.nodes |= self.new_nodes()
         for nest in nests:
             if isinstance(nest, Made):
                 self.spaces |= nest.spaces
                 out += nest.body
             else:
-                out += self.nest(nest)
+                out += self.map_or_keep(nest)
         return tuple(out)
 
-    def tiled(self, found: Band) -> Made | None:
-        """Return the kernel of a band by tiles, None where it has none."""
-        made = tensor_tiles(found, self.facts, self.fresh, self.target)
-        return made or tiles(found, self.facts, self.fresh)
+    def map_tiles(self, nest: Band) -> Made | None:
+        """Return the kernel of a contraction by tiles, None for other bands."""
+        code = tensor_tiles(nest, self.facts, self.fresh, self.target)
+        return code or tiles(nest, self.facts, self.fresh)
 
-    def of_band(self, found: Band) -> Made | None:
-        """Return the kernel of a band: by blocks or by threads."""
-        by_block = prefers_rows(found, self.facts, self.nodes)
-        made = None if by_block else points(found, self.fresh, self.nodes)
-        made = made or rows(found, self.facts, self.fresh, self.nodes)
-        return made or (points(found, self.fresh, self.nodes) if by_block else None)
+    def map_band(self, nest: Band) -> Made | None:
+        """Return the kernel of a band: a thread or a block for each point."""
+        by_block = prefers_rows(nest, self.facts, self.nodes)
+        code = None if by_block else points(nest, self.fresh, self.nodes)
+        code = code or rows(nest, self.facts, self.fresh, self.nodes)
+        return code or (points(nest, self.fresh, self.nodes) if by_block else None)
 
-    def is_hosts_loop(self, stmt: Stmt) -> bool:
-        """Whether what a loop in the order of the program does is worth kernels of its own."""
+    def is_host_loop(self, stmt: Stmt) -> bool:
+        """Whether the host should run a sequential loop, whose body is worth kernels of its own."""
         if not isinstance(stmt, For | While | If) or not is_worth(stmt, self.facts):
             return False
-        return any(is_large(one, self.inside(stmt)) for part in bodies(stmt) for one in part)
+        return any(is_large(one, self.bounds_inside(stmt)) for part in bodies(stmt) for one in part)
 
-    def grouped(self, run: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """Return statements as kernels of one block, or of one thread."""
+    def group_kernels(self, pending: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Return statements as kernels of one block or thread, each of at most MOST_NODES nodes."""
         out: list[Stmt] = []
         part: list[Stmt] = []
         used: set[int] = set()
-        for stmt in run:
-            theirs = {node.id for node in (*reads((stmt,)), *writes((stmt,)))}
-            if len(used | theirs) > MOST_NODES and used:
-                out += self.group(part)
+        for stmt in pending:
+            nodes = {node.id for node in (*reads((stmt,)), *writes((stmt,)))}
+            if len(used | nodes) > MOST_NODES and used:
+                out += self.build_kernel(part)
                 part, used = [], set()
             part.append(stmt)
-            used |= theirs
-        return (*out, *self.group(part))
+            used |= nodes
+        return (*out, *self.build_kernel(part))
 
-    def group(self, part: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def build_kernel(self, part: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Return statements as one kernel."""
         body = tuple(part)
         if all(isinstance(stmt, Comment) for stmt in body):
             return body
-        own, facts = self.own_of(body), self.facts
+        private, facts = self.find_private(body), self.facts
         if any(is_worth(s, facts) or (isinstance(s, For) and is_shared(s, facts)) for s in body):
-            made = one_block(body, own, self.facts, self.fresh, self.nodes | self.known())
-            if made is not None:
-                self.spaces |= made.spaces
-                return made.body
-        for number in own:
-            node = (self.nodes | self.known())[number]
+            code = one_block(body, private, self.facts, self.fresh, self.nodes | self.new_nodes())
+            if code is not None:
+                self.spaces |= code.spaces
+                return code.body
+        for number in private:
+            node = (self.nodes | self.new_nodes())[number]
             if not node.rank or node.bytes <= PRIVATE_BYTES:
                 self.spaces[number] = "private"
         return (alone(body),)
 
-    def known(self) -> dict[int, Node]:
-        """Return the nodes that were made here."""
+    def new_nodes(self) -> dict[int, Node]:
+        """Return the nodes that were created here, by id."""
         return {node.id: node for node in self.fresh.nodes}
 
-    def own_of(self, body: tuple[Stmt, ...]) -> frozenset[int]:
-        """Return the temporaries that only these statements use, and fill before they read."""
-        here, found = uses_of(body), accesses(body)
+    def find_private(self, body: tuple[Stmt, ...]) -> frozenset[int]:
+        """Return the temporaries that only these statements use, and write before they read."""
+        here, sites = uses_of(body), accesses(body)
         return frozenset(
             number for number, times in here.items()
             if number in self.locals and times == self.uses[number]
             and self.nodes[number].static_shape is not None
-            and not found.read_before_written(self.nodes[number])
+            and not sites.read_before_written(self.nodes[number])
         )  # fmt: skip
 
 
-def _told(run: Sequence[Stmt]) -> Sequence[Stmt]:
-    """Return the comments at the end of statements: they are about what comes next."""
+def _trailing_comments(run: Sequence[Stmt]) -> Sequence[Stmt]:
+    """Return the trailing comments of statements: they describe the statement that follows."""
     last = next((at for at in range(len(run), 0, -1) if not isinstance(run[at - 1], Comment)), 0)
     return run[last:]
 
@@ -371,23 +374,23 @@ def _is_kernel(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and stmt.kind == "block"
 
 
-def _is_left(stmt: Stmt) -> bool:
-    """Whether a statement is neither a kernel nor the host's."""
+def _is_pending(stmt: Stmt) -> bool:
+    """Whether a statement is neither a kernel nor host code."""
     return not _is_kernel(stmt) and not (
         is_hosts(stmt) or any(_is_kernel(inner) for inner in statements((stmt,)))
     )
 
 
 def meets(run: Sequence[Stmt], kernel: Stmt) -> bool:
-    """Whether a kernel has to come behind statements before it, and not before them.
+    """Whether a kernel has to stay behind the statements before it.
 
-    Where something may fail, on either side, all that stands before it is done, and no more.
+    Where a check may fail, on either side, all that precedes it is executed, and no more.
     """
     if any(isinstance(stmt, Check) for stmt in statements((*run, kernel))):
         return True
-    before, there = {n.id for n in writes(run)}, {n.id for n in writes((kernel,))}
-    used, given = {n.id for n in reads((kernel,))}, {n.id for n in reads(run)}
-    return bool(before & (there | used) or there & given)
+    written, outputs = {n.id for n in writes(run)}, {n.id for n in writes((kernel,))}
+    used, inputs = {n.id for n in reads((kernel,))}, {n.id for n in reads(run)}
+    return bool(written & (outputs | used) or outputs & inputs)
 
 
 def alone(body: tuple[Stmt, ...]) -> For:

@@ -1,6 +1,6 @@
-"""What is better for a band: points for threads, points for blocks, or steps of the host.
+"""Heuristics of the mapping of a band: a thread or a block for each point, or steps of the host.
 
-It changes nothing.
+Analysis only.
 
 >>> program = lowered("y[i] = sum[j](x[i, j])", y="f32[64]", x="f32[64, 900]")
 >>> program = optimize(program, Target("cuda"))[0]
@@ -24,40 +24,41 @@ from .thread_block import LONG, is_shared
 from .thread_points import PRIVATE_BYTES
 
 POINTS = 2048
-"""With fewer points the loops inside of them are dealt out, too."""
+"""With fewer points the loops inside them are distributed over threads, too."""
 
 
-def is_by_steps(found: Band, loop: For, facts: Facts) -> bool:
-    """Whether a loop in the order of the program has few points, but much to do for each of them
-    that could be dealt out, too: the host does it then."""
-    if not found.serial or loop.symbol != found.serial[0].symbol:
+def is_by_steps(nest: Band, loop: For, facts: Facts) -> bool:
+    """Whether the host should run a sequential loop: few points, each with long parallel loops."""
+    if not nest.serial or loop.symbol != nest.serial[0].symbol:
         return False
-    count = prod(MANY if (one := trips(free)) is None else one for free in found.free)
-    return count < MANY and any(is_wide(stmt, facts) for stmt in statements(found.inner))
+    count = prod(MANY if (one := trips(free)) is None else one for free in nest.free)
+    return count < MANY and any(is_wide(stmt, facts) for stmt in statements(nest.inner))
 
 
-def prefers_rows(found: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
-    """Whether the loops inside of points are worth being dealt out, too."""
+def prefers_rows(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
+    """Whether the loops inside the points are worth distributing over the threads of a block."""
     inner = [
-        stmt for stmt in statements(found.inner)
+        stmt for stmt in statements(nest.inner)
         if isinstance(stmt, For) and trips(stmt) not in range(LONG) and is_shared(stmt, facts)
     ]  # fmt: skip
-    own = [nodes[number] for number in found.private]
-    if any(n.static_shape is None or (n.rank and n.bytes > PRIVATE_BYTES) for n in own):
+    private = [nodes[number] for number in nest.private]
+    if any(n.static_shape is None or (n.rank and n.bytes > PRIVATE_BYTES) for n in private):
         return True
     if not inner:
         return False
-    total = 1
-    for loop in found.free:
-        total *= SMALL if (count := trips(loop)) is None else count
-    if total < POINTS:
+    points = 1
+    for loop in nest.free:
+        points *= SMALL if (count := trips(loop)) is None else count
+    if points < POINTS:
         return True
-    known = all(trips(loop) is not None for loop in inner)
-    outside = max(favours(inner if known else found.inner, loop.symbol) for loop in found.free)
-    return max(_best(loop) for loop in inner) > outside
+    is_static = all(trips(loop) is not None for loop in inner)
+    outer_score = max(
+        favours(inner if is_static else nest.inner, loop.symbol) for loop in nest.free
+    )
+    return max(_locality_score(loop) for loop in inner) > outer_score
 
 
-def _best(loop: For) -> int:
-    """Return how much it is worth that a loop, or one directly in it, is dealt out."""
-    inside = [stmt for stmt in statements((loop,)) if isinstance(stmt, For)]
-    return max(favours(one.body, one.symbol) for one in inside)
+def _locality_score(loop: For) -> int:
+    """Return how contiguous the accesses are if a loop, or one directly in it, is distributed."""
+    loops = [stmt for stmt in statements((loop,)) if isinstance(stmt, For)]
+    return max(favours(one.body, one.symbol) for one in loops)

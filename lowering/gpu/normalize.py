@@ -1,7 +1,8 @@
-"""Programs as kernels are made of them: loops by themselves, in the order that has most to share.
+"""Normalization of programs before the mapping: perfect nests, recurrences as parallel loops.
 
-Each step is a function from program to program, and changes no element: what accumulates says so,
-nests are perfect, rounds that need others stand apart, and tables go front by front.
+Each step is a function from program to program that changes no element: accumulations become
+updates, nests become perfect, loop-carried statements are distributed into loops of their own, and
+dependent tables are skewed into wavefronts.
 
 >>> program, fresh = prepared(lowered('''
 ... for i in range(1, 40):
@@ -46,37 +47,38 @@ from .recurrences.wavefront import fronts
 
 
 def prepared(program: Program) -> tuple[Program, Fresh]:
-    """Return a program as kernels are made of it, and names that it does not have."""
+    """Return a normalized program, and a supply of names that it does not use."""
     program = over_kernels(induced(program), as_updates)
     fresh = fresh_for(program)
-    program, fresh = _declared(rooms(program, facts_of(program), fresh), fresh)
-    program, _ = _declared(ahead(program, facts_of(program), fresh), fresh)
+    program, fresh = _declare(rooms(program, facts_of(program), fresh), fresh)
+    program, _ = _declare(ahead(program, facts_of(program), fresh), fresh)
     program = inward(program, facts_of(program))
     program = in_sections(program)
     fresh = fresh_for(program)
     program = pivots(program, fresh)
-    program, fresh = _declared(program, fresh)
-    for change in (sided, firsts, firsts):  # what is best of each row, then of all
-        program, fresh = _declared(fission(program, facts_of(program), fresh), fresh)
-        made = over_kernels(program, partial(change, facts=facts_of(program), fresh=fresh))
-        program, fresh = _declared(made, fresh)
-    found = searches(program, facts_of(program), fresh)
-    if found is not program:  # nobody asks for flags any more that said whether a loop was left
-        found = dead(fresh.declared(found))
-        fresh = fresh_for(found)
-    program, fresh = _declared(found, fresh)
-    program, fresh = _declared(hits(program, facts_of(program), fresh), fresh)
-    program, fresh = _declared(marks(program, facts_of(program), fresh), fresh)
-    program, fresh = _declared(ranks(program, facts_of(program), fresh), fresh)
-    program, fresh = _declared(lasts(program, facts_of(program), fresh), fresh)
-    program, fresh = _declared(flags(program, fresh), fresh)
-    program, fresh = _declared(beforehand(program, facts_of(program), fresh), fresh)
-    program, fresh = _declared(onward(program, facts_of(program), fresh), fresh)
+    program, fresh = _declare(program, fresh)
+    for rewrite_body in (sided, firsts, firsts):  # extremes of each row, then of all
+        program, fresh = _declare(fission(program, facts_of(program), fresh), fresh)
+        rewritten = over_kernels(
+            program, partial(rewrite_body, facts=facts_of(program), fresh=fresh)
+        )
+        program, fresh = _declare(rewritten, fresh)
+    searched = searches(program, facts_of(program), fresh)
+    if searched is not program:  # the flags of loop exits are dead
+        searched = dead(fresh.declared(searched))
+        fresh = fresh_for(searched)
+    program, fresh = _declare(searched, fresh)
+    program, fresh = _declare(hits(program, facts_of(program), fresh), fresh)
+    program, fresh = _declare(marks(program, facts_of(program), fresh), fresh)
+    program, fresh = _declare(ranks(program, facts_of(program), fresh), fresh)
+    program, fresh = _declare(lasts(program, facts_of(program), fresh), fresh)
+    program, fresh = _declare(flags(program, fresh), fresh)
+    program, fresh = _declare(beforehand(program, facts_of(program), fresh), fresh)
+    program, fresh = _declare(onward(program, facts_of(program), fresh), fresh)
     return fronts(program, facts_of(program), fresh), fresh
 
 
-def _declared(program: Program, fresh: Fresh) -> tuple[Program, Fresh]:
-    """Return a program with what was made for it among its locals, and new names: what no local
-    is, no round has for itself."""
+def _declare(program: Program, fresh: Fresh) -> tuple[Program, Fresh]:
+    """Return a program with its new nodes as locals, which can be privatized, and new names."""
     program = fresh.declared(program)
     return program, fresh_for(program)

@@ -1,24 +1,27 @@
-"""Kernels in which each thread writes its own elements, wherever data says that they are.
+"""Scatter updates by the owner-computes rule: each thread writes the elements that it owns.
 
     for i in 0..n: h[k[i]] += w[i]
     becomes
     for p in 0..P:                                        threads
         for i in 0..n: if k[i] % P == p: h[k[i]] += w[i]
 
-Every thread goes through all rounds in their order and does what concerns its elements, so that
-results are those of the program, bit by bit. Needs a loop that only writes what it does not read
+Each thread executes all iterations in order, under a guard for the elements that it owns, so
+results are bit-identical to the program's. Precondition: the loop only writes what it does not read
 otherwise.
 
-Where all that is written is accumulated, by what is exact in any order as sums of whole numbers
-are, the rounds are taken in pieces, each with elements of its own:
+Where everything written is an accumulator of an exactly reassociable operation, such as integer
+addition, the iterations are split into chunks, each with partial results of its own:
 
     for g in 0..G: for p in 0..P: parts[g, e] = 0, for e of p                          threads
-                                  for i in piece g: if k[i] % P == p: parts[g, k[i]] += w[i]
+                                  for i in chunk g: if k[i] % P == p: parts[g, k[i]] += w[i]
     for e: for g in 0..G: h[e] += parts[g, e]                                          threads
 
+Owner computes: Callahan and Kennedy, Compiling programs for distributed-memory multiprocessors,
+1988.
+
 >>> program = lowered("h[k[i]] += x[i]", h="f32[9]", x="f32[8]", k="i64[8]")
->>> made = owners(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
->>> print_loops(made.body)
+>>> kernel = owners(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
+>>> print_loops(kernel.body)
 for tile in 0..1 block:
     for owner in 0..9 thread:
         for i in 0..8:
@@ -53,220 +56,232 @@ from .reductions.block_reduction import WARP
 from .thread_points import PRIVATE_BYTES, Made, dealt
 
 MOST = 4096
-"""So many threads share the elements."""
+"""Most threads that own elements."""
 PIECES = 1024
-"""Pieces at most."""
+"""Most chunks."""
 ROUNDS = 256
-"""A piece has at least so many rounds, those of loops inside counted."""
+"""Fewest iterations of a chunk, those of inner loops counted."""
 UNKNOWN = 64 * ROUNDS
-"""What rounds are taken for whose number only the run knows."""
+"""The assumed number of iterations where it is dynamic."""
 FEWEST = 4
-"""With fewer pieces nothing is gained."""
+"""Fewest chunks that pay."""
 THREADS = 1 << 16
-"""So many threads go through all pieces together; there are more elements of a thread instead."""
+"""Most threads over all chunks; with more chunks each thread owns more elements."""
 PARTS_BYTES = 1 << 26
-"""The elements of all pieces take so much memory at most."""
+"""Most bytes of all partial results."""
 
 
 def owners(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
-    """Return the kernel of a loop that writes where data says, None where it does more."""
-    own = facts.private(loop)
-    small = all(
+    """Return the kernel of a loop that only writes at data-dependent locations, else None."""
+    private = facts.private(loop)
+    is_small = all(
         nodes[n].static_shape is not None and (not nodes[n].rank or nodes[n].bytes <= PRIVATE_BYTES)
-        for n in own
+        for n in private
     )
-    written = only_written(loop, own)
-    taken = frozenset(node.id for node in written)
-    if not written:
-        return _changed(loop, facts, own, fresh) if small else None
-    if not small or not facts.is_free(loop, own | taken):
+    arrays = only_written(loop, private)
+    targets = frozenset(node.id for node in arrays)
+    if not arrays:
+        return _map_read_writes(loop, facts, private, fresh) if is_small else None
+    if not is_small or not facts.is_free(loop, private | targets):
         return None
-    sizes = [_elements(node) for node in written]
-    most = MOST if None in sizes else min(MOST, max(max(s or 0 for s in sizes), 1))
-    pieces = _pieces(loop, written)
-    if pieces:
-        enough = 1 << max(WARP, THREADS // pieces).bit_length() - 1
-        return _apart(loop, written, pieces, min(most, enough), own, fresh)
-    whole: tuple[Stmt, ...] = (loop,)
-    made = _shared(whole, taken, most, fresh)
-    return Made((dealt([made], made.body, fresh),), dict.fromkeys(own, "private"))
+    sizes = [_element_count(node) for node in arrays]
+    owner_count = MOST if None in sizes else min(MOST, max(max(s or 0 for s in sizes), 1))
+    chunks = _count_chunks(loop, arrays)
+    if chunks:
+        thread_count = 1 << max(WARP, THREADS // chunks).bit_length() - 1
+        return _map_chunks(loop, arrays, chunks, min(owner_count, thread_count), private, fresh)
+    body: tuple[Stmt, ...] = (loop,)
+    owner_loop = _build_owner_loop(body, targets, owner_count, fresh)
+    return Made((dealt([owner_loop], owner_loop.body, fresh),), dict.fromkeys(private, "private"))
 
 
-def _shared(body: tuple[Stmt, ...], taken: frozenset[int], count: int, fresh: Fresh) -> For:
-    """Return the loop over owners, each of which does what writes its elements."""
+def _build_owner_loop(
+    body: tuple[Stmt, ...], targets: frozenset[int], count: int, fresh: Fresh
+) -> For:
+    """Return the loop over owners, each of which guards the writes of its elements."""
     owner = fresh.symbol("owner")
 
-    def guarded(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, Store | Update) and stmt.access.node.id in taken:
+    def guard(stmt: Stmt) -> tuple[Stmt, ...]:
+        if isinstance(stmt, Store | Update) and stmt.access.node.id in targets:
             return (If(_is_owned(stmt.access, owner, count), (stmt,), (), stmt.span),)
         return (stmt,)
 
-    return For(owner, const(0), const(count), 1, map_statements(body, guarded), "serial")
+    return For(owner, const(0), const(count), 1, map_statements(body, guard), "serial")
 
 
-# ---------------------------------------------------------------- elements that are read, too
+# ------------------------------------------------------------------------ read-write accesses
 
 
-def _changed(loop: For, facts: Facts, own: frozenset[int], fresh: Fresh) -> Made | None:
-    """Return the kernel of a loop of which each round changes one element of an array, which it
-    may read, too; None for others. Who owns it does all that has to do with it."""
-    written = {n.id: n for n in writes((loop,)) if n.id not in own}
+def _map_read_writes(loop: For, facts: Facts, private: frozenset[int], fresh: Fresh) -> Made | None:
+    """Return the kernel of a loop each iteration of which updates one element of an array that it
+    may also read; None for others. The owner of the element executes all its accesses."""
+    written = {n.id: n for n in writes((loop,)) if n.id not in private}
     if len(written) != 1 or fails_with(loop, written):
         return None
     (node,) = written.values()
     indices = {site.index for site in accesses((loop,)).of(node)}
     index = indices.pop() if node.rank else None
-    if indices or index is None or not facts.is_free(loop, own | {node.id}):
+    if indices or index is None or not facts.is_free(loop, private | {node.id}):
         return None
-    size = _elements(node)
+    size = _element_count(node)
     count = MOST if size is None else min(MOST, max(size, 1))
     owner = fresh.symbol("owner")
     test = _is_owned(Access(node, index), owner, count)
     if symbols_of(test).isdisjoint(s for stmt in statements((loop,)) for s in binds(stmt)):
         return None
-    body = _guarded(loop.body, node, test, {loop.symbol})
+    body = _guard_accesses(loop.body, node, test, {loop.symbol})
     if body is None:
         return None
-    each = For(owner, const(0), const(count), 1, (replace(loop, body=body),))
-    return Made((dealt([each], each.body, fresh),), dict.fromkeys(own, "private"))
+    owner_loop = For(owner, const(0), const(count), 1, (replace(loop, body=body),))
+    return Made((dealt([owner_loop], owner_loop.body, fresh),), dict.fromkeys(private, "private"))
 
 
 def fails_with(loop: For, written: Mapping[int, Node]) -> bool:
-    """Whether a check in a loop looks at what it changes: then its owner alone knows."""
+    """Whether a check in a loop reads what the loop writes: then only the owner can evaluate it."""
     return any(
         isinstance(stmt, Check) and any(node.id in written for node in own_reads(stmt))
         for stmt in statements(loop.body)
     )
 
 
-def _guarded(
+def _guard_accesses(
     body: tuple[Stmt, ...], node: Node, test: Expr, bound: set[Symbol]
 ) -> tuple[Stmt, ...] | None:
-    """Return statements of which those that use an array are done under a test, None where what
-    they name is used elsewhere, too."""
+    """Return statements with the accesses of an array under a test, None where a symbol or node
+    that the guarded part defines is used outside it."""
     needed = symbols_of(test)
-    inside = {s for stmt in statements(body) for s in binds(stmt)} | bound
-    touching = [at for at, stmt in enumerate(body) if node.id in touched((stmt,))]
-    lo, hi = touching[0], touching[-1] + 1
-    here = bound | {s for stmt in body[:lo] for s in binds(stmt) if isinstance(stmt, Let)}
-    if needed & inside <= here:
+    bound_inside = {s for stmt in statements(body) for s in binds(stmt)} | bound
+    users = [at for at, stmt in enumerate(body) if node.id in touched((stmt,))]
+    lo, hi = users[0], users[-1] + 1
+    visible = bound | {s for stmt in body[:lo] for s in binds(stmt) if isinstance(stmt, Let)}
+    if needed & bound_inside <= visible:
         part, rest = body[lo:hi], (*body[:lo], *body[hi:])
         names = {s for stmt in part for s in binds(stmt)}
         used = {s for stmt in statements(rest) for s in uses(stmt)}
-        theirs = {n.id for n in writes(part)} - {node.id}
-        if names & used or theirs & (touched(rest) | {one.node.id for one in reads(test)}):
+        others = {n.id for n in writes(part)} - {node.id}
+        if names & used or others & (touched(rest) | {one.node.id for one in reads(test)}):
             return None
         return (*body[:lo], If(test, part), *body[hi:])
     if hi > lo + 1 or not isinstance(body[lo], For | If):
         return None
-    lists = []
+    branches = []
     for one in bodies(body[lo]):
-        symbols = here | set(binds(body[lo]))
-        made = _guarded(one, node, test, symbols) if node.id in touched(one) else one
-        if made is None:
+        symbols = visible | set(binds(body[lo]))
+        branch = _guard_accesses(one, node, test, symbols) if node.id in touched(one) else one
+        if branch is None:
             return None
-        lists.append(made)
-    return (*body[:lo], with_bodies(body[lo], tuple(lists)), *body[hi:])
+        branches.append(branch)
+    return (*body[:lo], with_bodies(body[lo], tuple(branches)), *body[hi:])
 
 
-# ------------------------------------------------------------------------------- in pieces
+# ------------------------------------------------------------------------------- in chunks
 
 
-def _pieces(loop: For, written: Sequence[Node]) -> int:
-    """Return into how many pieces rounds are taken, 0 where they stay one."""
-    sizes = [_elements(node) for node in written]
+def _count_chunks(loop: For, written: Sequence[Node]) -> int:
+    """Return the number of chunks, 0 where the iterations are not split."""
+    sizes = [_element_count(node) for node in written]
     if None in sizes or any(accumulates(loop, node) is None for node in written):
         return 0
     count, elements = trips(loop), max(sum(size or 0 for size in sizes), 1)
     most = min(PIECES, PARTS_BYTES // max(sum(node.bytes for node in written), 1))
     outer = UNKNOWN if count is None else count
-    rounds = outer * within(loop.body)
-    most = min(most, outer, rounds // ROUNDS, 4 * rounds // elements)
+    iterations = outer * within(loop.body)
+    most = min(most, outer, iterations // ROUNDS, 4 * iterations // elements)
     return most if most >= FEWEST else 0
 
 
-def _apart(
-    loop: For, written: Sequence[Node], pieces: int, count: int, own: frozenset[int], fresh: Fresh
+def _map_chunks(
+    loop: For,
+    written: Sequence[Node],
+    chunks: int,
+    count: int,
+    private: frozenset[int],
+    fresh: Fresh,
 ) -> Made:
-    """Return the kernel of all pieces, and the loops that put them together behind it."""
-    parts = [_Parts(loop, node, pieces, fresh) for node in written]
-    piece = fresh.symbol("piece")
-    part, body = chunk(loop, piece, pieces, loop.body, fresh)
-    each = _shared(around((part,), body), frozenset(node.id for node in written), count, fresh)
-    by_id = {one.node.id: one for one in parts}
+    """Return the kernel of all chunks, and the loops that combine their partial results."""
+    partials = [_Partials(loop, node, chunks, fresh) for node in written]
+    chunk_symbol = fresh.symbol("piece")
+    chunk_loop, body = chunk(loop, chunk_symbol, chunks, loop.body, fresh)
+    owner_loop = _build_owner_loop(
+        around((chunk_loop,), body), frozenset(node.id for node in written), count, fresh
+    )
+    by_id = {one.node.id: one for one in partials}
 
-    def moved(node: Node, index: tuple[Index, ...]) -> Place:
-        return by_id[node.id].place(piece, index) if node.id in by_id else (node, index)
+    def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+        return by_id[node.id].locate(chunk_symbol, index) if node.id in by_id else (node, index)
 
-    starts = tuple(one.start(piece, each) for one in parts)
-    outer = For(piece, const(0), const(pieces), 1, ())
-    kernel = dealt([outer, each], (*starts, *elsewhere(each.body, moved)), fresh)
-    return Made((kernel, *(one.whole() for one in parts)), dict.fromkeys(own, "private"))
+    starts = tuple(one.initialize(chunk_symbol, owner_loop) for one in partials)
+    outer = For(chunk_symbol, const(0), const(chunks), 1, ())
+    kernel = dealt([outer, owner_loop], (*starts, *elsewhere(owner_loop.body, redirect)), fresh)
+    return Made((kernel, *(one.combine() for one in partials)), dict.fromkeys(private, "private"))
 
 
-class _Parts:
-    """What all pieces accumulate into an array: its elements one after the other, of each."""
+class _Partials:
+    """The partial results of all chunks for one array, flattened, by chunk."""
 
-    def __init__(self, loop: For, node: Node, pieces: int, fresh: Fresh) -> None:
+    def __init__(self, loop: For, node: Node, chunks: int, fresh: Fresh) -> None:
         op = accumulates(loop, node)
         assert op is not None, "what is not accumulated is not taken apart"
-        self.node, self.op, self.fresh, self.pieces = node, op, fresh, pieces
-        self.size = _elements(node) or 0
-        self.parts = fresh.array(f"{node.label}_parts", (pieces, max(self.size, 1)), node.dtype)
+        self.node, self.op, self.fresh, self.chunks = node, op, fresh, chunks
+        self.size = _element_count(node) or 0
+        self.partials = fresh.array(f"{node.label}_parts", (chunks, max(self.size, 1)), node.dtype)
 
-    def place(self, piece: Symbol, index: tuple[Index, ...]) -> Place:
-        """Return where a piece has an element."""
-        flat = _place(Access(self.node, index))
+    def locate(self, chunk_symbol: Symbol, index: tuple[Index, ...]) -> Place:
+        """Return the location of a chunk's partial result for an element."""
+        flat = _flat_position(Access(self.node, index))
         at: Index = flat.index if isinstance(flat, Position) else Dynamic(flat)
-        return self.parts, (var(piece), at)
+        return self.partials, (var(chunk_symbol), at)
 
-    def start(self, piece: Symbol, each: For) -> Stmt:
-        """Return what each owner of elements of a piece begins with."""
-        at, count = self.fresh.symbol("element"), each.hi.constant
-        place = Access(self.parts, (var(piece), var(at)))
-        start = Store(place, neutral(self.op, self.node.dtype))
-        return For(at, var(each.symbol), const(self.size), count or 1, (start,))
+    def initialize(self, chunk_symbol: Symbol, owner_loop: For) -> Stmt:
+        """Return the loop in which an owner initializes its partial results of a chunk."""
+        at, count = self.fresh.symbol("element"), owner_loop.hi.constant
+        target = Access(self.partials, (var(chunk_symbol), var(at)))
+        store = Store(target, neutral(self.op, self.node.dtype))
+        return For(at, var(owner_loop.symbol), const(self.size), count or 1, (store,))
 
-    def whole(self) -> Stmt:
-        """Return the loops that add the elements of all pieces to those of the array."""
-        piece, axes = self.fresh.symbol("piece"), [self.fresh.symbol("at") for _ in self.node.shape]
+    def combine(self) -> Stmt:
+        """Return the loops that add the partial results of all chunks to the array."""
+        chunk_symbol, axes = (
+            self.fresh.symbol("piece"),
+            [self.fresh.symbol("at") for _ in self.node.shape],
+        )
         index = tuple(map(var, axes))
-        parts = Read(*self.place(piece, index))
-        update = Update(Access(self.node, index), self.op, parts, over=(var(piece),))
-        extents = [*self.node.shape, const(self.pieces)]
+        values = Read(*self.locate(chunk_symbol, index))
+        update = Update(Access(self.node, index), self.op, values, over=(var(chunk_symbol),))
+        extents = [*self.node.shape, const(self.chunks)]
         loops = [
             For(symbol, const(0), extent, 1, ())
-            for symbol, extent in zip((*axes, piece), extents, strict=True)
+            for symbol, extent in zip((*axes, chunk_symbol), extents, strict=True)
         ]
-        (made,) = around(loops, (update,))
-        return made
+        (nest,) = around(loops, (update,))
+        return nest
 
 
-def _elements(node: Node) -> int | None:
+def _element_count(node: Node) -> int | None:
     return None if node.static_shape is None else prod(node.static_shape)
 
 
 def _is_owned(access: Access, owner: Symbol, count: int) -> Expr:
-    """Return whether an element is one of a thread's: by its place in the array."""
-    rest = Apply(OPS["mod"], (_place(access), Position(const(count))), dtypes.int64)
+    """Return the test whether a thread owns an element: by its flat position in the array."""
+    rest = Apply(OPS["mod"], (_flat_position(access), Position(const(count))), dtypes.int64)
     return Apply(OPS["eq"], (rest, Position(var(owner))), dtypes.bool_)
 
 
-def _place(access: Access) -> Expr:
-    """Return the number of an element among those of its array."""
+def _flat_position(access: Access) -> Expr:
+    """Return the flat (row-major) position of an element in its array."""
     total: Expr | None = None
     for at, stride in zip(access.index, access.node.element_strides, strict=True):
-        one: Expr = at.value if isinstance(at, Dynamic) else Position(at)
+        term: Expr = at.value if isinstance(at, Dynamic) else Position(at)
         if stride != const(1):
-            one = _joined("mul", one, Position(stride))
-        total = one if total is None else _joined("add", total, one)
+            term = _combine("mul", term, Position(stride))
+        total = term if total is None else _combine("add", total, term)
     assert total is not None, "scalars are not shared out"
     return total
 
 
-def _joined(op: str, one: Expr, other: Expr) -> Expr:
-    """Return an integer of two; an index expression where both are."""
-    if isinstance(one, Position) and isinstance(other, Position):
-        both = multiply(one.index, other.index) if op == "mul" else one.index + other.index
-        return Position(both)
-    return Apply(OPS[op], (one, other), dtypes.int64)
+def _combine(op: str, first: Expr, second: Expr) -> Expr:
+    """Return an integer operation on two operands; an index expression where both are."""
+    if isinstance(first, Position) and isinstance(second, Position):
+        index = multiply(first.index, second.index) if op == "mul" else first.index + second.index
+        return Position(index)
+    return Apply(OPS[op], (first, second), dtypes.int64)

@@ -1,17 +1,18 @@
-"""Scalars that each kernel computes for itself, so that none has to find them for the others.
+"""Rematerialization of scalars in the kernels that read them, without a kernel that computes them.
 
     s = a * 2; for i: y[i] = x[i] * s; for i: z[i] = x[i] + s
     becomes
     for i: s = a * 2; y[i] = x[i] * s                          kernels
     for i: s = a * 2; z[i] = x[i] + s
 
-A kernel of one thread takes longer than all threads need for a few operations on numbers that no
-kernel changes. Only what statements of kernels read is copied: not what the host decides by.
+A kernel of one thread takes longer than it takes all threads to execute a few operations on values
+that no kernel changes. Only scalars that kernels read are rematerialized, not those that host code
+branches on.
 
 >>> program = lowered("y[i] = x[i] * (s * 2 + 1)", y="f64[8]", x="f64[8]", s="f64")
 >>> program = optimize(program, Target("cuda"))[0]
->>> found = scalars(program.kernels[0].body, program.locals)
->>> print_loops(with_copies([in_kind(program.kernels[0].body[-1], "block")], found))
+>>> definitions = scalars(program.kernels[0].body, program.locals)
+>>> print_loops(with_copies([in_kind(program.kernels[0].body[-1], "block")], definitions))
 for i in 0..8 block:
     total = s * 2.0 + 1.0
     y[i] = x[i] * total
@@ -31,71 +32,76 @@ from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, own_reads, own_writes, reads, statements
 
 MOST = 8
-"""So many operations are less than what a kernel more takes."""
+"""Most operations of a rematerialized scalar: less than the launch of one more kernel."""
 CHEAP = frozenset("add sub mul neg abs max min lt le gt ge eq ne and or logical_not".split())
-"""Operations of few instructions, whatever their type."""
+"""Operations of few instructions in every type."""
 
 
 def scalars(body: Sequence[Stmt], temporaries: Iterable[Node]) -> Mapping[int, Store]:
-    """Return the statements that find such scalars, by the id of these, in their order."""
-    inside = statements(body)
+    """Return the definitions of the scalars to rematerialize, by node id, in program order."""
+    stmts = statements(body)
     locals_ = {node.id for node in temporaries}
-    written = Counter(node.id for stmt in inside for node in own_writes(stmt))
-    asked = {
-        node.id for stmt in inside if not isinstance(stmt, Store | Update)
+    written = Counter(node.id for stmt in stmts for node in own_writes(stmt))
+    host_reads = {
+        node.id for stmt in stmts if not isinstance(stmt, Store | Update)
         for node in own_reads(stmt)
     }  # fmt: skip
-    found: dict[int, Store] = {}
+    definitions: dict[int, Store] = {}
     for stmt in body:
         if not isinstance(stmt, Store) or stmt.access.node.rank:
             continue
         number = stmt.access.node.id
         inputs = {node.id for node in own_reads(stmt)}
-        known = all(not written[one] or one in found for one in inputs)
-        cost = _operations(stmt.value)
-        if number in locals_ - asked and written[number] == 1 and known and cost in range(MOST + 1):
-            found[number] = stmt
-    sites = accesses(body) if found else None
+        has_constant_inputs = all(not written[one] or one in definitions for one in inputs)
+        cost = _count_operations(stmt.value)
+        if (
+            number in locals_ - host_reads
+            and written[number] == 1
+            and has_constant_inputs
+            and cost in range(MOST + 1)
+        ):
+            definitions[number] = stmt
+    sites = accesses(body) if definitions else None
     return {
-        number: stmt for number, stmt in found.items()
+        number: stmt for number, stmt in definitions.items()
         if sites is not None and not sites.read_before_written(stmt.access.node)
     }  # fmt: skip
 
 
-def _operations(value: Expr) -> int:
-    """Return how many operations a value takes, more than are copied where one is not cheap."""
+def _count_operations(value: Expr) -> int:
+    """Return the number of operations of an expression, more than MOST where one is not cheap."""
     match value:
         case Const() | Position():
             return 0
         case Read(node):
             return MOST + 1 if node.rank else 0
         case Cast(inner):
-            return 1 + _operations(inner)
+            return 1 + _count_operations(inner)
         case Select(test, yes, no):
-            return 1 + _operations(test) + _operations(yes) + _operations(no)
+            return 1 + _count_operations(test) + _count_operations(yes) + _count_operations(no)
         case Apply(op, args) if op.name in CHEAP:
-            return 1 + sum(_operations(arg) for arg in args)
+            return 1 + sum(_count_operations(arg) for arg in args)
         case _:
             return MOST + 1
 
 
-def with_copies(body: Iterable[Stmt], found: Mapping[int, Store]) -> tuple[Stmt, ...]:
-    """Return kernels, and what the host does around them, each with the scalars that it reads."""
+def with_copies(body: Iterable[Stmt], definitions: Mapping[int, Store]) -> tuple[Stmt, ...]:
+    """Return kernels, and host code around them, each kernel with the definitions it needs."""
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For) and stmt.kind == "block":
-            out.append(replace(stmt, body=(*_needed(stmt, found), *stmt.body)))
+            out.append(replace(stmt, body=(*_select_needed(stmt, definitions), *stmt.body)))
         else:
-            inner = tuple(with_copies(part, found) for part in bodies(stmt))
+            inner = tuple(with_copies(part, definitions) for part in bodies(stmt))
             out.append(with_bodies(stmt, inner) if inner else stmt)
     return tuple(out)
 
 
-def _needed(kernel: For, found: Mapping[int, Store]) -> list[Store]:
-    """Return the statements that a kernel needs, in their order."""
+def _select_needed(kernel: For, definitions: Mapping[int, Store]) -> list[Store]:
+    """Return the definitions that a kernel needs, transitively, in program order."""
     wanted = {node.id for node in reads((kernel,))}
     out: list[Store] = []
-    for number, stmt in reversed([*found.items()]):
+    for number, stmt in reversed([*definitions.items()]):
         if number in wanted:
             wanted |= {node.id for node in own_reads(stmt)}
             out.insert(0, stmt)

@@ -1,13 +1,13 @@
-"""What the threads of a block do together: loops of threads one after the other.
+"""Cooperative execution of statements by a thread block: a sequence of thread loops.
 
     for i in 0..n: body    becomes    for i in 0..n:                   blocks
-                                          what all threads do alike: tests, loops, scalars
-                                          loops of threads, barriers between them
+                                          uniform code: tests, loops, scalars
+                                          thread loops, barriers between them
 
-A loop whose rounds are independent is dealt out; one that accumulates is shared out, see `tree`;
-what writes an array in no such loop is done by one thread. Scalars that all threads compute alike
-are in registers of each, other temporaries in memory that the block shares, unless each thread
-needs its own elements only: see `registers`.
+A loop of independent iterations is distributed over the threads; a reduction is split, see
+`reductions.block_reduction`; a write of an array in no such loop is executed by one thread. Scalars
+that all threads compute redundantly are private to each, other temporaries are in shared memory,
+unless each thread needs only the elements that it computes: see `register_caching`.
 
 >>> program = lowered('''
 ... m[i] = max(x[i, j])
@@ -51,103 +51,104 @@ from .register_caching import in_registers
 from .thread_points import PRIVATE_BYTES, Made, Space, normalised
 
 SHARED_BYTES = 47 * 1024
-"""So much memory a block has for itself without asking for more; a little is kept for faults."""
+"""Shared memory of a block without opting in to more; a little is reserved for faults."""
 LONG = 32
-"""A loop inside of points is worth a block with at least so many rounds."""
+"""Fewest iterations of a loop inside points that make a block for each point worth it."""
 
 
-def rows(found: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
-    """Return the kernel in which each block does a point of a band; None where it has no room."""
-    made = together(found.inner, found.private, facts, fresh, nodes)
-    if made is None:
+def rows(nest: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
+    """Return the kernel with a block for each point; None if its arrays exceed shared memory."""
+    code = together(nest.inner, nest.private, facts, fresh, nodes)
+    if code is None:
         return None
-    blocks = [replace(loop, kind="block") for loop in found.free[:3]]
-    body = around(found.free[3:], made.body)
-    return Made(around(blocks, met(body, made.threads, loops=True)), made.spaces)
+    blocks = [replace(loop, kind="block") for loop in nest.free[:3]]
+    body = around(nest.free[3:], code.body)
+    return Made(around(blocks, met(body, code.threads, loops=True)), code.spaces)
 
 
 def one_block(
-    body: tuple[Stmt, ...], own: frozenset[int], facts: Facts, fresh: Fresh,
+    body: tuple[Stmt, ...], private: frozenset[int], facts: Facts, fresh: Fresh,
     nodes: Mapping[int, Node],
 ) -> Made | None:  # fmt: skip
-    """Return the kernel of one block that does statements; None where it has no room."""
-    made = together(body, own, facts, fresh, nodes)
-    if made is None:
+    """Return the kernel of one block that executes statements; None if it exceeds shared memory."""
+    code = together(body, private, facts, fresh, nodes)
+    if code is None:
         return None
-    inside = met(made.body, made.threads)
+    inside = met(code.body, code.threads)
     block = For(fresh.symbol("block"), const(0), const(1), 1, inside, "block")
-    return Made((block,), made.spaces)
+    return Made((block,), code.spaces)
 
 
 def together(
-    body: tuple[Stmt, ...], own: frozenset[int], facts: Facts, fresh: Fresh,
+    body: tuple[Stmt, ...], private: frozenset[int], facts: Facts, fresh: Fresh,
     nodes: Mapping[int, Node],
 ) -> Made | None:  # fmt: skip
-    """Return what a block does, without barriers; `own` are the temporaries that it may have.
+    """Return the code of a block, without barriers; `private` are the ids of the temporaries that
+    it may privatize. None if it exceeds shared memory.
 
-    Scalars that only one thread can know are shared; as long as there are more of them, all is
-    decided again.
+    Scalars that only one thread computes are in shared memory; the build is repeated until no more
+    of these are found.
     """
     shared: frozenset[int] = frozenset()
     while True:
-        scalars = frozenset(n for n in own if not nodes[n].rank) - shared
-        work = _Team(facts, fresh, nodes, own, scalars)
-        made = work.body(body)
-        if work.unknown <= shared:
+        scalars = frozenset(n for n in private if not nodes[n].rank) - shared
+        builder = _BlockBuilder(facts, fresh, nodes, private, scalars)
+        stmts = builder.build_body(body)
+        if builder.undefined <= shared:
             break
-        shared |= work.unknown
-    for number in own:
-        if number not in work.spaces:
+        shared |= builder.undefined
+    for number in private:
+        if number not in builder.spaces:
             space: Space = "private" if number in scalars else "shared"
-            work.spaces[number] = space
-    kept = in_registers(Made(made, work.spaces), fresh)
-    held = {**nodes, **{node.id: node for node in fresh.nodes}}
-    theirs = [held[number] for number, space in kept.spaces.items() if space == "shared"]
-    return kept if fits_block(theirs) else None
+            builder.spaces[number] = space
+    code = in_registers(Made(stmts, builder.spaces), fresh)
+    all_nodes = {**nodes, **{node.id: node for node in fresh.nodes}}
+    shared_nodes = [all_nodes[number] for number, space in code.spaces.items() if space == "shared"]
+    return code if fits_block(shared_nodes) else None
 
 
 def fits_block(nodes: Sequence[Node]) -> bool:
-    """Whether a block has room for arrays."""
-    known = all(node.static_shape is not None for node in nodes)
-    return known and sum(node.bytes for node in nodes) <= SHARED_BYTES
+    """Whether arrays have static sizes and fit into the shared memory of a block."""
+    is_static = all(node.static_shape is not None for node in nodes)
+    return is_static and sum(node.bytes for node in nodes) <= SHARED_BYTES
 
 
 @dataclass(slots=True)
-class _Team:
-    """Makes loops of threads of statements."""
+class _BlockBuilder:
+    """Builds the thread loops of a block's statements."""
 
     facts: Facts
     fresh: Fresh
     nodes: Mapping[int, Node]
-    own: frozenset[int]
+    private: frozenset[int]
     scalars: frozenset[int]
-    """Those of its own temporaries that every thread computes for itself."""
+    """Those of the private temporaries that every thread computes redundantly."""
     spaces: dict[int, Space] = field(default_factory=dict)
-    unknown: frozenset[int] = frozenset()
-    """Scalars that only one thread knows, and should be shared."""
+    undefined: frozenset[int] = frozenset()
+    """Scalars that only one thread computes, and that should be shared."""
 
-    def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
-        """Return what all threads go through; what one thread does stands together."""
+    def build_body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """Return uniform code and thread loops; consecutive single-thread statements are merged."""
         out: list[Stmt] = []
-        alone: list[Stmt] = []
+        single: list[Stmt] = []
         for stmt in body:
-            for one, is_alone in self.statement(stmt):
+            for one, is_alone in self.build_statement(stmt):
                 if is_alone:
-                    alone.append(one)
+                    single.append(one)
                     continue
-                if alone and not isinstance(one, Comment):
-                    out.append(self.alone(alone))
-                    alone = []
+                if single and not isinstance(one, Comment):
+                    out.append(self.run_on_one_thread(single))
+                    single = []
                 out.append(one)
-        return (*out, *([self.alone(alone)] if alone else []))
+        return (*out, *([self.run_on_one_thread(single)] if single else []))
 
-    def alone(self, body: Sequence[Stmt]) -> Stmt:
-        """Return what the first thread of a block does by itself."""
-        self.unknown |= {n.id for n in writes(body) if n.id in self.scalars}
+    def run_on_one_thread(self, body: Sequence[Stmt]) -> Stmt:
+        """Return a thread loop of one iteration: only the first thread executes the body."""
+        self.undefined |= {n.id for n in writes(body) if n.id in self.scalars}
         return For(self.fresh.symbol("thread"), const(0), const(1), 1, tuple(body), "thread")
 
-    def statement(self, stmt: Stmt) -> Iterable[tuple[Stmt, bool]]:
-        """Yield what becomes of a statement, each part with whether one thread does it."""
+    def build_statement(self, stmt: Stmt) -> Iterable[tuple[Stmt, bool]]:
+        """Yield the lowered statements, each with whether only one thread executes it."""
         match stmt:
             case Comment() | Let() | Check() | Break() | Continue():
                 yield stmt, False
@@ -156,76 +157,77 @@ class _Team:
                 yield stmt, not self.scalars.issuperset(targets)
             case Fill():
                 for loop in filling(stmt):
-                    yield from self.statement(loop)
+                    yield from self.build_statement(loop)
             case For():
-                yield from self.loop(stmt)
+                yield from self.build_loop(stmt)
             case While() | If():
-                yield from self.inside(stmt)
+                yield from self.build_inside(stmt)
             case _:
                 raise AssertionError(f"a {type(stmt).__name__} is the host's")
 
-    def inside(self, stmt: For | While | If) -> Iterable[tuple[Stmt, bool]]:
-        """Yield a loop or branch that all threads go through, or that one does by itself."""
+    def build_inside(self, stmt: For | While | If) -> Iterable[tuple[Stmt, bool]]:
+        """Yield a loop or branch that all threads execute, or that one thread executes."""
         if is_worth(stmt, self.facts) or leaves(stmt):
-            yield with_bodies(stmt, tuple(self.body(part) for part in bodies(stmt))), False
+            yield with_bodies(stmt, tuple(self.build_body(part) for part in bodies(stmt))), False
         else:
             only_scalars = all(node.id in self.scalars for node in writes((stmt,)))
             yield stmt, not only_scalars
 
-    def loop(self, loop: For) -> Iterable[tuple[Stmt, bool]]:
-        """Yield a loop dealt out, shared out, or as it is."""
-        found = band(loop, self.facts)
-        dealt = None if found is None or not is_long(found.free) else self.dealt(found)
-        if dealt is not None:
-            yield dealt, False
+    def build_loop(self, loop: For) -> Iterable[tuple[Stmt, bool]]:
+        """Yield a loop distributed over threads, as a split reduction, or as it is."""
+        nest = band(loop, self.facts)
+        distributed = None if nest is None or not is_long(nest.free) else self.distribute_band(nest)
+        if distributed is not None:
+            yield distributed, False
             return
-        own = self.facts.private(loop)
-        accumulators = sums(loop, own, self.facts) if is_long((loop,)) else ()
-        inside = is_worth(loop, self.facts) and reads_inside(loop, self.facts)
-        if accumulators and not inside and self.holds(own):
-            made = reduced(loop, accumulators, self.facts, self.fresh, self.spaces)
-            for stmt in made.threads:
+        private = self.facts.private(loop)
+        accumulators = sums(loop, private, self.facts) if is_long((loop,)) else ()
+        prefers_inner = is_worth(loop, self.facts) and reads_inside(loop, self.facts)
+        if accumulators and not prefers_inner and self.make_private(private):
+            reduction = reduced(loop, accumulators, self.facts, self.fresh, self.spaces)
+            for stmt in reduction.threads:
                 yield stmt, False
-            own = self.scalars | {n for n, space in self.spaces.items() if space == "private"}
-            for stmt in made.all:
-                yield stmt, not own.issuperset(node.id for node in writes((stmt,)))
+            private = self.scalars | {n for n, space in self.spaces.items() if space == "private"}
+            for stmt in reduction.all:
+                yield stmt, not private.issuperset(node.id for node in writes((stmt,)))
             return
-        yield from self.inside(loop)
+        yield from self.build_inside(loop)
 
-    def holds(self, own: frozenset[int]) -> bool:
-        """Whether each thread may have those temporaries; from now on it has them."""
-        for number in own:
+    def make_private(self, private: frozenset[int]) -> bool:
+        """Whether temporaries fit into private memory; if so each thread has its own from now
+        on."""
+        for number in private:
             node = self.nodes[number]
             if node.static_shape is None or (node.rank and node.bytes > PRIVATE_BYTES):
                 return False
-        self.spaces |= dict.fromkeys(own, "private")
+        self.spaces |= dict.fromkeys(private, "private")
         return True
 
-    def dealt(self, found: Band) -> Stmt | None:
-        """Return a loop of threads; None where its temporaries are too large for each of them."""
-        if not self.holds(found.private):
+    def distribute_band(self, nest: Band) -> Stmt | None:
+        """Return a thread loop; None where its temporaries are too large for a thread."""
+        if not self.make_private(nest.private):
             return None
-        free, body = normalised(found, self.fresh)
+        free, body = normalised(nest, self.fresh)
         at = 0 if fails(body) else longest(free)
         others = (*free[:at], *free[at + 1 :])
-        (made,) = around((replace(free[at], kind="thread"), *others), body)
-        return made
+        (loop,) = around((replace(free[at], kind="thread"), *others), body)
+        return loop
 
 
 def longest(free: Sequence[For]) -> int:
-    """Return which of some loops to deal out, of those that need no other: the last of all, unless
-    it does, or has few rounds and another one more."""
+    """Return the position of the loop to distribute, among those whose bounds depend on no other:
+    the last of all loops, unless its bounds do, or it is short and another one is longer."""
     names, last = {loop.symbol for loop in free}, len(free) - 1
     ends = [loop.lo.symbols() | loop.hi.symbols() for loop in free]
-    apart = [at for at, used in enumerate(ends) if not names & used]
-    if last in apart and trips(free[last]) not in range(LONG):
+    rectangular = [at for at, used in enumerate(ends) if not names & used]
+    if last in rectangular and trips(free[last]) not in range(LONG):
         return last
-    first = [last] if last in apart else []
-    return max(first + apart, key=lambda at: 2**40 if (n := trips(free[at])) is None else n)
+    first = [last] if last in rectangular else []
+    return max(first + rectangular, key=lambda at: 2**40 if (n := trips(free[at])) is None else n)
 
 
 def is_long(loops: Sequence[For]) -> bool:
-    """Whether loops together have enough rounds to be dealt out."""
+    """Whether loops have enough iterations in all to be distributed over threads."""
     total = 1
     for loop in loops:
         count = trips(loop)
@@ -236,7 +238,7 @@ def is_long(loops: Sequence[For]) -> bool:
 
 
 def is_worth(stmt: Stmt, facts: Facts) -> bool:
-    """Whether there is a loop in a statement that threads would share."""
+    """Whether a statement contains a loop that is distributed over threads."""
     return any(
         isinstance(inner, For) and is_shared(inner, facts)
         for part in bodies(stmt)
@@ -245,8 +247,8 @@ def is_worth(stmt: Stmt, facts: Facts) -> bool:
 
 
 def reads_inside(loop: For, facts: Facts) -> bool:
-    """Whether neighbours in memory are neighbouring rounds of long loops inside of a nest, which
-    find what it adds, rather than of the nest itself."""
+    """Whether accesses are contiguous in long loops inside a nest's body, which compute the terms
+    of its reduction, rather than in the nest itself."""
     loops, body = nest_of(loop)
     inner = [
         stmt for stmt in statements(found_in(body))
@@ -254,13 +256,13 @@ def reads_inside(loop: For, facts: Facts) -> bool:
     ]  # fmt: skip
     if not inner:
         return False
-    outside = max(favours(inner, one.symbol) for one in loops)
-    return max(favours(one.body, one.symbol) for one in inner) > outside
+    outer_score = max(favours(inner, one.symbol) for one in loops)
+    return max(favours(one.body, one.symbol) for one in inner) > outer_score
 
 
 def is_shared(loop: For, facts: Facts) -> bool:
-    """Whether threads would share a loop."""
-    found = band(loop, facts)
-    if found is not None and is_long(found.free):
+    """Whether a loop is distributed over threads: as independent iterations or as a reduction."""
+    nest = band(loop, facts)
+    if nest is not None and is_long(nest.free):
         return True
     return is_long((loop,)) and bool(sums(loop, facts.private(loop), facts))

@@ -1,20 +1,19 @@
-"""Kernels in which each thread does one point of a nest.
+"""Mapping of independent points to threads: one thread executes one point, or a few.
 
     for i in 0..n, j in 0..m: body    becomes    for i in 0..n:                        blocks
                                                      for tile in 0..ceil(m/256):       blocks
                                                          for t in 0..min(256, ...):    threads
                                                              body of tile*256 + t
 
-The loop whose neighbours are neighbours in memory goes to the threads, which do four points each
-where there are very many. Loops with few rounds are
-counted as one, and their variables are quotients and remainders of it. Needs a band; whatever the
-order, every point computes the same. Temporaries that are larger than registers get an axis for
-each loop.
+The loop with the most contiguous accesses is distributed over threads, each of which executes
+several points where there are very many. Short loops are collapsed, and their variables become
+quotients and remainders. Precondition: a band, whose points compute the same in any order.
+Temporaries that are too large for registers are expanded by an axis for each loop.
 
 >>> program = lowered("y[i, j] = x[i, j] * 2", y="f32[8, 600]", x="f32[8, 600]")
->>> found = band(program.kernels[0].body[1], facts_of(program))
->>> made = points(found, fresh_for(program), {})
->>> print_loops(made.body)
+>>> nest = band(program.kernels[0].body[1], facts_of(program))
+>>> code = points(nest, fresh_for(program), {})
+>>> print_loops(code.body)
 for i in 0..8 block:
     for tile in 0..3 block:
         for thread in 0..min(-224*tile + 600, 224) thread:
@@ -56,122 +55,124 @@ from ..transform.skew import is_linear, skewed
 from .load_hoisting import early
 
 Space = Literal["device", "shared", "private", "rows", "registers"]
-"""Who has an array: the device, each block, each thread. Of rows each thread has its own: in
-`rows` the first two axes are the threads, in `registers` the first one is."""
+"""The memory space of an array: device, shared by a block, private to a thread. Rows are private to
+each thread: in `rows` the first two axes are the threads, in `registers` the first one is."""
 THREADS = 256
-"""Threads of a block that does points."""
+"""Threads of a block whose threads execute points."""
 EACH = 4
 """Points of a thread where there are many, of elements of 32 bits or more."""
 MOST_EACH = 16
-"""Points of a thread at most: with smaller elements as many more as move 16 bytes of an array."""
+"""Most points of a thread: with smaller elements as many more as move 16 bytes of an array."""
 MANY = 1 << 20
-"""So many points are work for a device with several for each thread."""
+"""Fewest points that occupy a device with several for each thread."""
 MOST_OUTER = 2
-"""Loops around that of the tiles that blocks are dealt out of: a grid has three axes."""
+"""Most loops around the tile loop that become block loops: a grid has three axes."""
 FEW = 64
-"""A loop with fewer rounds is counted together with those around it."""
+"""A loop with fewer iterations is collapsed with those around it."""
 PRIVATE_BYTES = 256
-"""Arrays up to this size may be each thread's own."""
+"""Most bytes of an array that is private to a thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Kernels, and who has which temporary; the new ones are the device's if nothing is said."""
+    """Kernels or block code, and the memory spaces of temporaries: by default the device's."""
 
     body: tuple[Stmt, ...]
     spaces: dict[int, Space] = field(default_factory=dict)
 
     @property
     def threads(self) -> frozenset[int]:
-        """What each thread has of its own: no other one waits for it."""
-        mine = ("private", "registers")
-        return frozenset(number for number, space in self.spaces.items() if space in mine)
+        """The nodes of which each thread has its own copy: their accesses need no barriers."""
+        private_spaces = ("private", "registers")
+        return frozenset(number for number, space in self.spaces.items() if space in private_spaces)
 
 
-def points(found: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
+def points(nest: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
     """Return the kernel of a band, None where the temporaries of its points are too large."""
-    free, body = normalised(found, fresh)
+    free, body = normalised(nest, fresh)
     spaces: dict[int, Space] = {}
     large: list[Node] = []
-    for number in found.private:
+    for number in nest.private:
         node = nodes[number]
         if node.static_shape is not None and (not node.rank or node.bytes <= PRIVATE_BYTES):
             spaces[number] = "private"
         else:
             large.append(node)
     if large:
-        moved = expanded(body, large, free, fresh)
-        if moved is None:
+        expansion = expanded(body, large, free, fresh)
+        if expansion is None:
             return None
-        body = moved
-    each = points_each(free, body)
-    if not large and each:
-        return several(free, body, each, fresh, spaces)
+        body = expansion
+    per_thread = points_each(free, body)
+    if not large and per_thread:
+        return several(free, body, per_thread, fresh, spaces)
     return Made((dealt(free, body, fresh),), spaces)
 
 
 def is_light(body: tuple[Stmt, ...]) -> bool:
-    """Whether a point only moves and computes numbers, to its end, and none of that may fail."""
-    inside = statements(body)
+    """Whether statements are assignments and branches only: no loop, jump, check or symbol."""
+    stmts = statements(body)
     return not ends_early(body) and not any(
-        isinstance(stmt, For | While | Check | Let) for stmt in inside
+        isinstance(stmt, For | While | Check | Let) for stmt in stmts
     )
 
 
 def points_each(free: list[For], body: tuple[Stmt, ...]) -> int:
-    """Return how many points a thread does, 0 where that is one: so many that 16 bytes of what it
-    reads, or of what it writes where it reads nothing, are under way at once."""
+    """Return the number of points of a thread, 0 where that is one: so many that 16 bytes of its
+    loads, or of its stores where it loads nothing, are in flight at once."""
     if not is_light(body):
         return 0
     sizes = [node.dtype.itemsize for node in (reads(body) or writes(body)) if node.rank]
-    each = min(MOST_EACH, max(EACH, 4 * EACH // max(sizes, default=EACH)))
-    while each >= EACH:
-        if is_many(free, each):
-            return each
-        each //= 2
+    per_thread = min(MOST_EACH, max(EACH, 4 * EACH // max(sizes, default=EACH)))
+    while per_thread >= EACH:
+        if is_many(free, per_thread):
+            return per_thread
+        per_thread //= 2
     return 0
 
 
-def is_many(free: list[For], each: int = EACH) -> bool:
-    """Whether there are enough points for threads that do several, with few of them idle."""
+def is_many(free: list[For], per_thread: int = EACH) -> bool:
+    """Whether there are enough points for threads that execute several, with few threads idle."""
     counts = [trips(loop) for loop in free]
     last = counts[-1]
     if last is None or None in counts or len(free) > MOST_OUTER + 1:
         return False
-    fits = last % (each * THREADS) == 0 or last >= 8 * each * THREADS
+    fits = last % (per_thread * THREADS) == 0 or last >= 8 * per_thread * THREADS
     return last > 0 and fits and prod(count or 0 for count in counts) >= MANY
 
 
 def several(
-    free: list[For], body: tuple[Stmt, ...], each: int, fresh: Fresh, spaces: dict[int, Space]
+    free: list[For], body: tuple[Stmt, ...], per_thread: int, fresh: Fresh, spaces: dict[int, Space]
 ) -> Made:
-    """Return loops as blocks and threads that do several points each, a block apart.
+    """Return the kernel whose threads execute several points each, a block's width apart.
 
-    All reads of a thread are under way at once, and neighbouring threads still read neighbours.
-    The last block may have fewer points.
+    All loads of a thread are in flight at once, and neighbouring threads still access neighbouring
+    elements. The last block may be partial.
     """
     *outer, last = free
-    tile, thread, number = (fresh.symbol(name) for name in ("tile", "thread", "n"))
-    start = last.lo + var(tile) * (each * THREADS)
-    place = start + var(number) * THREADS + var(thread)
-    loads, inner, held = early(with_value(body, last.symbol, place), number, each, fresh)
-    parts = (loads, inner) if loads else (inner,)
-    points = tuple(For(number, const(0), const(each), 1, part, "unrolled") for part in parts)
-    made: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, points, "thread"),)
-    if (trips(last) or 0) % (each * THREADS):
-        end = start + each * THREADS
-        whole = Apply(OPS["le"], (Position(end), Position(last.hi)), dtypes.bool_)
-        rest = replace(last, lo=start, hi=minimum(last.hi, end), kind="thread", body=body)
-        made = (If(whole, made, (rest,)),)
-    tiles = floordiv(rounds_of(last) + (each * THREADS - 1), const(each * THREADS))
+    tile, thread, point = (fresh.symbol(name) for name in ("tile", "thread", "n"))
+    start = last.lo + var(tile) * (per_thread * THREADS)
+    position = start + var(point) * THREADS + var(thread)
+    loads, inner, copies = early(with_value(body, last.symbol, position), point, per_thread, fresh)
+    stages = (loads, inner) if loads else (inner,)
+    unrolled = tuple(
+        For(point, const(0), const(per_thread), 1, stage, "unrolled") for stage in stages
+    )
+    threads: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, unrolled, "thread"),)
+    if (trips(last) or 0) % (per_thread * THREADS):
+        end = start + per_thread * THREADS
+        is_full = Apply(OPS["le"], (Position(end), Position(last.hi)), dtypes.bool_)
+        partial = replace(last, lo=start, hi=minimum(last.hi, end), kind="thread", body=body)
+        threads = (If(is_full, threads, (partial,)),)
+    tiles = floordiv(rounds_of(last) + (per_thread * THREADS - 1), const(per_thread * THREADS))
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
-    whole_nest = around((*(replace(one, kind="block") for one in outer), block), made)
-    return Made(whole_nest, spaces | {node.id: "private" for node in held})
+    kernel = around((*(replace(one, kind="block") for one in outer), block), threads)
+    return Made(kernel, spaces | {node.id: "private" for node in copies})
 
 
-def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
-    """Return the free loops in steps of one, those with few rounds counted as one, and the body."""
-    free, body = list(found.free), found.inner
+def normalised(nest: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
+    """Return the parallel loops with unit steps, short ones collapsed, and the body."""
+    free, body = list(nest.free), nest.inner
     for at, loop in enumerate(free):
         if loop.step != 1:
             free[at], value = normal(loop, fresh.symbol(loop.symbol.name))
@@ -182,35 +183,41 @@ def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
             ]
     score = [favours(body, loop.symbol) for loop in free]
     best = max(range(len(free)), key=lambda at: (score[at], at))
-    known = [trips(loop) is not None and loop.lo.constant is not None for loop in free]
+    is_static = [trips(loop) is not None and loop.lo.constant is not None for loop in free]
     if fails(body):
         best = len(free) - 1
-        known = [all(known)] * len(free)
-    plain = not any(following(free, at) for at in range(len(free)))
+        is_static = [all(is_static)] * len(free)
+    is_rectangular = not any(following(free, at) for at in range(len(free)))
     count = trips(free[best])
-    if plain and count is not None and count < FEW and len(free) > 1 and sum(known) > 1:
+    if (
+        is_rectangular
+        and count is not None
+        and count < FEW
+        and len(free) > 1
+        and sum(is_static) > 1
+    ):
         return counted(free, body, fresh)
-    follow = following(free, best)
-    if follow == [len(free) - 1] == [best + 1] and is_linear(free[best], free[-1]):
+    dependents = following(free, best)
+    if dependents == [len(free) - 1] == [best + 1] and is_linear(free[best], free[-1]):
         across = skewed(free[best], replace(free[-1], body=body), 0, fresh.symbol("across"))
         (inner,) = across.body
         assert isinstance(inner, For), "two loops stay two"
         return [*free[:best], replace(across, body=()), replace(inner, body=())], inner.body
-    if not follow:
+    if not dependents:
         free.append(free.pop(best))
     return free, body
 
 
 def following(free: Sequence[For], at: int) -> list[int]:
-    """Return which loops have bounds that follow one of them."""
+    """Return the positions of the loops whose bounds depend on the variable of one of them."""
     symbol = free[at].symbol
     return [n for n, one in enumerate(free) if symbol in one.lo.symbols() | one.hi.symbols()]
 
 
 def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
-    """Return loops as blocks and threads, the last dealt out to threads.
+    """Return loops as block and thread loops, the last distributed over threads.
 
-    Threads count from 0 in each block: compilers then see that each of them has one round.
+    Threads count from 0 in each block: compilers then see that each executes one iteration.
     """
     *outer, last = free
     count = trips(last)
@@ -225,13 +232,13 @@ def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
     tiles = floordiv(rounds_of(last) + (size - 1), const(size))
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
     blocks = [replace(loop, kind="block") for loop in outer[:MOST_OUTER]]
-    (made,) = around((*blocks, block, thread, *outer[MOST_OUTER:]), body)
-    assert isinstance(made, For)
-    return made
+    (kernel,) = around((*blocks, block, thread, *outer[MOST_OUTER:]), body)
+    assert isinstance(kernel, For)
+    return kernel
 
 
 def width(count: int) -> int:
-    """Return how many threads a block has for so many rounds: as few as possible are idle.
+    """Return the number of threads of a block for `count` iterations: as few as possible are idle.
 
     >>> width(600), width(256), width(300), width(1000), width(5)
     (224, 256, 160, 256, 32)
@@ -243,10 +250,10 @@ def width(count: int) -> int:
 def expanded(
     body: tuple[Stmt, ...], large: list[Node], free: list[For], fresh: Fresh
 ) -> tuple[Stmt, ...] | None:
-    """Return the body with temporaries that have an axis for each loop, the last one behind.
+    """Return the body with expanded temporaries: an axis for each loop, that of the last one
+    trailing, so that neighbouring threads access neighbouring elements.
 
-    Neighbouring threads use neighbouring elements. None where that takes too much memory, or where
-    sizes are only known in the run.
+    None where that takes too much memory, or where sizes are dynamic.
     """
     counts = [trips(loop) for loop in free]
     if any(count is None for count in counts) or any(n.static_shape is None for n in large):
@@ -254,23 +261,23 @@ def expanded(
     sizes = [count or 0 for count in counts]
     if prod(sizes) * sum(node.bytes for node in large) > EXPANDED_BYTES:
         return None
-    places = [var(loop.symbol) - loop.lo for loop in free]
+    positions = [var(loop.symbol) - loop.lo for loop in free]
     for node in large:
         shape = (*sizes[:-1], *(node.static_shape or ()), sizes[-1])
-        made = fresh.array(node.label, shape, node.dtype)
-        body = elsewhere(body, _Axes(node, made, tuple(places)))
+        expansion = fresh.array(node.label, shape, node.dtype)
+        body = elsewhere(body, _ExpandedAccesses(node, expansion, tuple(positions)))
     return body
 
 
 @dataclass(frozen=True, slots=True)
-class _Axes:
-    """A node as part of another one, which has more axes."""
+class _ExpandedAccesses:
+    """Redirects accesses of a node to its expansion, which has more axes."""
 
     node: Node
-    made: Node
-    places: tuple[Affine, ...]
+    expansion: Node
+    positions: tuple[Affine, ...]
 
     def __call__(self, node: Node, index: tuple[Index, ...]) -> Place:
         if node != self.node:
             return node, index
-        return self.made, (*self.places[:-1], *index, self.places[-1])
+        return self.expansion, (*self.positions[:-1], *index, self.positions[-1])

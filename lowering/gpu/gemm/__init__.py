@@ -1,1 +1,1 @@
-"""Contractions on devices: tiles in shared memory, tensor cores."""
+"""Contractions on devices: register and shared-memory tiling, tensor cores, split-k."""

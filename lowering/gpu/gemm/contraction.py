@@ -1,17 +1,18 @@
-"""Bands that contract two factors, as a device computes them by tiles: what they sum, over what.
+"""Recognition of contractions: bands that sum products of two factors, as tiled kernels need them.
 
     for i, j: total = start[i, j]; for k: total += a[i, k] * b[k, j]; rest
     rows (i), columns (j), terms (k), both (on which both factors depend), start, product, rest
 
-Points may start from zero or from what they read, as in `c[i, j] += ...`. Products may be added in
-a wider type than their own, as those of int32 are.
+Points may start from zero or from what they read, as in `c[i, j] += ...`. Products may be
+accumulated in a wider type than their own, as those of int32 are. Loops of `both` are the batch
+loops of a GEMM, `rest` is its epilogue.
 
 >>> program = lowered("c[i, j] += a[i, k] * b[k, j]",
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> found = contraction(band(program.kernels[0].body[1], facts))
->>> [loop.symbol.name for loop in (*found.rows, *found.columns, *found.terms)], found.product.short
+>>> gemm = contraction(band(program.kernels[0].body[1], facts))
+>>> [loop.symbol.name for loop in (*gemm.rows, *gemm.columns, *gemm.terms)], gemm.product.short
 (['i', 'j', 'k'], 'f32')
 """
 
@@ -37,69 +38,70 @@ from .code_motion import bared
 SIDE = 64
 """Rows and columns of a tile."""
 DEPTH = 16
-"""Terms that are staged at once."""
+"""Terms of a stage in shared memory."""
 LEAST = 16 * 16 * 16
 """A contraction with fewer products is left to other kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """What a band contracts."""
+    """The loops, factors and epilogue of a contraction."""
 
     rows: tuple[For, ...]
-    """The loops on which only the first factor depends, of those that may be dealt out."""
+    """The parallel loops on which only the first factor depends."""
     columns: tuple[For, ...]
     both: tuple[For, ...]
     terms: tuple[For, ...]
-    """The loops of the sum."""
+    """The reduction loops."""
     total: Node
-    """The scalar that is summed."""
+    """The accumulator, a scalar."""
     first: Expr
     second: Expr
     start: Expr
-    """What each point starts its sum from."""
+    """The initial value of each point's accumulator."""
     product: DType
-    """The type of the products, before they are added."""
+    """The type of the products, before they are accumulated."""
     rest: tuple[Stmt, ...]
-    """What is done with the sum."""
+    """The epilogue: statements that use the sum."""
     own: frozenset[int]
-    """The temporaries that each point has of its own."""
+    """The ids of the temporaries that are private to a point."""
     counted: bool
-    """Whether the terms are only counted: then it is left open how they are rounded."""
+    """Whether the reduction loops only enumerate terms, none of them written as a loop: then
+    rounding and order are unspecified."""
     told: tuple[Comment, ...] = ()
-    """The statements that the band comes from."""
+    """The comments of the band."""
 
 
-def contraction(found: Band) -> Contraction | None:
-    """Return what a band contracts, None where it does something else."""
-    body = bared([stmt for stmt in found.inner if not isinstance(stmt, Comment)], found)
-    if found.serial or len(body) < 2 or fails(body):
+def contraction(nest: Band) -> Contraction | None:
+    """Return the contraction of a band, None for other bands."""
+    body = bared([stmt for stmt in nest.inner if not isinstance(stmt, Comment)], nest)
+    if nest.serial or len(body) < 2 or fails(body):
         return None
     start, loop, *rest = body
     if not isinstance(start, Store) or not isinstance(loop, For) or start.access.node.rank:
         return None
     total = start.access.node
     terms, inner = nest_of(loop)
-    inside = [stmt for stmt in inner if not isinstance(stmt, Comment)]
-    if len(inside) != 1 or not isinstance(inside[0], Update):
+    stmts = [stmt for stmt in inner if not isinstance(stmt, Comment)]
+    if len(stmts) != 1 or not isinstance(stmts[0], Update):
         return None
-    if any(read.node.id in found.private or _is_dynamic(read) for read in reads_of(start.value)):
+    if any(read.node.id in nest.private or _is_dynamic(read) for read in reads_of(start.value)):
         return None
-    update = inside[0]
-    factors = _factors(update, total)
+    update = stmts[0]
+    factors = _match_product(update, total)
     if factors is None or any(isinstance(s, For) for stmt in rest for s in statements((stmt,))):
         return None
-    used = [node for node in (*reads(rest), *writes(rest)) if node.id in found.private]
-    if total.id not in found.private or any(node.rank for node in used):
+    used = [node for node in (*reads(rest), *writes(rest)) if node.id in nest.private]
+    if total.id not in nest.private or any(node.rank for node in used):
         return None
-    counted = is_counted(update, frozenset(one.symbol for one in terms))
-    made = _sided(found, terms, start, factors, tuple(rest))
-    told = tuple(s for s in (*found.inner, *inner) if isinstance(s, Comment))
-    return None if made is None else replace(made, counted=counted, told=told)
+    is_reassociable = is_counted(update, frozenset(one.symbol for one in terms))
+    result = _classify_loops(nest, terms, start, factors, tuple(rest))
+    comments = tuple(s for s in (*nest.inner, *inner) if isinstance(s, Comment))
+    return None if result is None else replace(result, counted=is_reassociable, told=comments)
 
 
-def _factors(update: Update, total: Node) -> tuple[Expr, Expr, DType] | None:
-    """Return two factors and the type of their product, which may be added in a wider one."""
+def _match_product(update: Update, total: Node) -> tuple[Expr, Expr, DType] | None:
+    """Return two factors and the type of their product, which may be accumulated in a wider one."""
     if update.access.node != total or update.op.name != "add" or update.pair is not None:
         return None
     value = update.value.value if isinstance(update.value, Cast) else update.value
@@ -110,58 +112,61 @@ def _factors(update: Update, total: Node) -> tuple[Expr, Expr, DType] | None:
             return None
 
 
-def _sided(
-    found: Band, terms: tuple[For, ...], start: Store, factors: tuple[Expr, Expr, DType],
+def _classify_loops(
+    nest: Band, terms: tuple[For, ...], start: Store, factors: tuple[Expr, Expr, DType],
     rest: tuple[Stmt, ...],
 ) -> Contraction | None:  # fmt: skip
-    """Return a contraction with each loop where it belongs, None where that is not clear."""
+    """Return a contraction with its loops classified as rows, columns, terms and batch loops, None
+    where that is ambiguous."""
     first, second, product = factors
-    loops = (*found.free, *terms)
+    loops = (*nest.free, *terms)
     symbols = {loop.symbol for loop in loops}
     bounds = {s for loop in loops for s in (loop.lo - loop.hi).symbols()}
     if bounds & symbols or any(loop.step != 1 for loop in loops):
         return None
     sides = [free_symbols(one) & symbols for one in (first, second)]
-    own = found.private
-    if any(r.node.id in own or _is_dynamic(r) for one in (first, second) for r in reads_of(one)):
+    private = nest.private
+    if any(
+        r.node.id in private or _is_dynamic(r) for one in (first, second) for r in reads_of(one)
+    ):
         return None
-    rows = tuple(x for x in found.free if x.symbol in sides[0] and x.symbol not in sides[1])
-    columns = tuple(x for x in found.free if x.symbol in sides[1] and x.symbol not in sides[0])
-    both = tuple(x for x in found.free if x not in rows and x not in columns)
-    if rows and columns and found.free.index(rows[-1]) > found.free.index(columns[-1]):
+    rows = tuple(x for x in nest.free if x.symbol in sides[0] and x.symbol not in sides[1])
+    columns = tuple(x for x in nest.free if x.symbol in sides[1] and x.symbol not in sides[0])
+    both = tuple(x for x in nest.free if x not in rows and x not in columns)
+    if rows and columns and nest.free.index(rows[-1]) > nest.free.index(columns[-1]):
         rows, columns, first, second = columns, rows, second, first
     if not rows or not columns:
         return None
-    made = Contraction(
+    result = Contraction(
         rows, columns, both, terms, start.access.node, first, second, start.value, product, rest,
-        own, False,
+        private, False,
     )  # fmt: skip
     groups = (rows, columns, terms, both)
-    flat = all(len(g) <= 1 or all(trips(x) is not None for x in g) for g in groups)
-    return made if flat and _is_large(made) else None
+    is_collapsible = all(len(g) <= 1 or all(trips(x) is not None for x in g) for g in groups)
+    return result if is_collapsible and _is_worth_tiling(result) else None
 
 
 def _is_dynamic(read: Read) -> bool:
     return any(isinstance(index, Dynamic) for index in read.index)
 
 
-def _is_large(made: Contraction) -> bool:
-    sizes = [points_of(group) for group in (made.rows, made.columns, made.terms)]
-    known = [SIDE if size is None else size for size in sizes]
-    return min(known) >= DEPTH // 2 and prod(known) >= LEAST
+def _is_worth_tiling(gemm: Contraction) -> bool:
+    sizes = [points_of(group) for group in (gemm.rows, gemm.columns, gemm.terms)]
+    assumed = [SIDE if size is None else size for size in sizes]
+    return min(assumed) >= DEPTH // 2 and prod(assumed) >= LEAST
 
 
 def points_of(loops: Sequence[For]) -> int | None:
-    """Return how many rounds loops have together, None where that is only known in the run."""
+    """Return the number of iterations of nested loops, None where it is dynamic."""
     counts = [trips(loop) for loop in loops]
     return None if None in counts else prod(count or 0 for count in counts)
 
 
 def started(
-    what: Contraction, values: Mapping[Symbol, Affine], tests: Iterable[Expr], nothing: Const
+    gemm: Contraction, values: Mapping[Symbol, Affine], tests: Iterable[Expr], nothing: Const
 ) -> Expr:
-    """Return what an element's sum starts from: nothing where there is no such element."""
-    value = substitute_expr(what.start, values)
+    """Return the initial value of an element's accumulator: `nothing` where a test fails."""
+    value = substitute_expr(gemm.start, values)
     if isinstance(value, Const):
         return value
     for test in tests:

@@ -1,4 +1,4 @@
-"""Elements that only a contraction reads, computed where its tiles are filled, with no array.
+"""Rematerialization of array elements in the tiles of a contraction that alone reads the array.
 
     for i: m = ...; for j: p[i, j] = f(s[i, j], m); z[i] = sum(p[i, j])
     for i, d: y[i, d] = sum[j](p[i, j] * v[j, d])
@@ -6,13 +6,13 @@
     for i: m = ...; for j: row[j] = f(s[i, j], m); kept[i] = m; z[i] = sum(row[j])
     for i, d: y[i, d] = sum[j](f(s[i, j], kept[i]) * v[j, d])
 
-Not a bit changes. A device computes more in the time that it takes to write an element than this
-costs, where few tiles read each: then all of a softmax reads its array once, and writes a few
-numbers for each row.
+Results are bit-identical. Recomputing an element costs less than to store and load it where few
+tiles read it: a softmax then reads its array once, and writes a few scalars for each row.
 
-Needs an array that one store fills, of what is there when the contraction runs, or of scalars of
-the rounds around it, which are kept for each of these; arrays that a round has for itself are
-inlined. What else reads the array reads each element once. Factors of tensor cores stay arrays.
+Precondition: one store fills the array, from values that are available where the contraction runs,
+or from scalars of the enclosing iterations, which are expanded; arrays that are private to an
+iteration are inlined. Other readers of the array read each element once. Factors of tensor cores
+stay arrays.
 
 >>> program = lowered('''
 ... m[i] = max(s[i, j])
@@ -62,77 +62,78 @@ from .tensor_tiles import tensor_tiles
 
 Body = tuple[Stmt, ...]
 WRITTEN = 64
-"""To write an element takes as long as about so many additions, see `cost`."""
+"""The cost of a store of an element, in additions, see `cost`."""
 MOST_PARTS = 64
-"""How many parts an expression may have that takes the place of an element."""
+"""Most nodes of an expression that replaces an element."""
 
 
 def anew(program: Program, target: Target, exact: bool = False) -> Program:
-    """Return the program whose contractions compute elements that nothing else needs in memory."""
+    """Return the program whose contractions recompute elements instead of loading them."""
     while True:
-        work = _Work(program, target, exact)
-        made = over_kernels(program, work.outermost)
-        if made is program:
+        search = _Search(program, target, exact)
+        rewritten = over_kernels(program, search.rewrite_kernel)
+        if rewritten is program:
             return program
-        program = dead(work.fresh.declared(made))
+        program = dead(search.fresh.declared(rewritten))
 
 
-class _Unfit(Exception):
-    """An element cannot be computed later, or should not be."""
+class _NotApplicable(Exception):
+    """The rewriting is not legal, or gains nothing."""
 
 
-class _Work:
-    """The search for one array of a program, whose loops are known by their identity."""
+class _Search:
+    """The search for one array of a program to remove; loops are known by their identity."""
 
     def __init__(self, program: Program, target: Target, exact: bool) -> None:
         self.program, self.target, self.exact = program, target, exact
         self.fresh = fresh_for(program)
-        self.arrays = _arrays(program)
-        self.done = False
+        self.arrays = _find_arrays(program)
+        self.is_done = False
 
     @cached_property
     def facts(self) -> Facts:
-        """What is known of the program."""
+        """The facts of the program."""
         return facts_of(self.program, self.exact)
 
-    def outermost(self, body: Body) -> Body:
-        """Return the statements of a kernel with the first change that is found."""
-        return self.body(body, ()) if self.arrays else body
+    def rewrite_kernel(self, body: Body) -> Body:
+        """Return the statements of a kernel with the first rewriting that applies."""
+        return self.rewrite_body(body, ()) if self.arrays else body
 
-    def body(self, body: Body, outer: tuple[Stmt, ...]) -> Body:
-        """Return a list of statements with the first change, if there is one in it."""
-        found = accesses(body) if len(body) > 1 else None
-        for node, count in self.arrays.items() if found is not None and not self.done else ():
-            sites = found.of(node) if found is not None else ()
+    def rewrite_body(self, body: Body, outer: tuple[Stmt, ...]) -> Body:
+        """Return a list of statements with the first rewriting that applies in it."""
+        sites_of = accesses(body) if len(body) > 1 else None
+        for node, count in self.arrays.items() if sites_of is not None and not self.is_done else ():
+            sites = sites_of.of(node) if sites_of is not None else ()
             if len(sites) != count:
                 continue
             try:
-                made = _Pair(body, outer, sites, self).made()
-            except (_Unfit, Unplaced, Unwritten):
+                rewritten = _Pair(body, outer, sites, self).rewrite()
+            except (_NotApplicable, Unplaced, Unwritten):
                 continue
-            self.done = True
-            return made
-        return tuple(self.inside(stmt, outer) for stmt in body)
+            self.is_done = True
+            return rewritten
+        return tuple(self.rewrite_inside(stmt, outer) for stmt in body)
 
-    def inside(self, stmt: Stmt, outer: tuple[Stmt, ...]) -> Stmt:
-        lists = () if self.done else bodies(stmt)
-        made = tuple(self.body(one, (*outer, stmt)) for one in lists)
-        return with_bodies(stmt, made) if made else stmt
+    def rewrite_inside(self, stmt: Stmt, outer: tuple[Stmt, ...]) -> Stmt:
+        lists = () if self.is_done else bodies(stmt)
+        rewritten = tuple(self.rewrite_body(one, (*outer, stmt)) for one in lists)
+        return with_bodies(stmt, rewritten) if rewritten else stmt
 
 
-def _arrays(program: Program) -> dict[Node, int]:
-    """Return temporaries of fixed sizes that one store fills, and how often each is used."""
-    every = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
-    found = accesses(every)
-    plain = (
+def _find_arrays(program: Program) -> dict[Node, int]:
+    """Return the temporaries of static sizes with a single store, and how often each is
+    accessed."""
+    stmts = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
+    sites = accesses(stmts)
+    temporaries = (
         n for n in program.locals
         if n.rank and n.static_shape is not None and n.request is None and not n.purpose
     )  # fmt: skip
-    stored = [s.access.node.id for s in statements(every) if isinstance(s, Store)]
-    written = [n.id for s in statements(every) for n in own_writes(s)]
+    stored = [s.access.node.id for s in statements(stmts) if isinstance(s, Store)]
+    written = [n.id for s in statements(stmts) for n in own_writes(s)]
     return {
-        node: len(found.of(node)) for node in plain
-        if stored.count(node.id) == written.count(node.id) == 1 < len(found.of(node))
+        node: len(sites.of(node)) for node in temporaries
+        if stored.count(node.id) == written.count(node.id) == 1 < len(sites.of(node))
     }  # fmt: skip
 
 
@@ -140,212 +141,226 @@ class _Pair:
     """A statement that fills an array, and the contraction that reads it, of one list."""
 
     def __init__(
-        self, body: Body, outer: tuple[Stmt, ...], sites: Sequence[Site], work: _Work
+        self, body: Body, outer: tuple[Stmt, ...], sites: Sequence[Site], search: _Search
     ) -> None:
-        """Take the list, what is around it, and all uses of the array."""
-        self.stmts, self.outer, self.work, self.sites = body, outer, work, sites
+        """Take the list, the statements around it, and all accesses of the array."""
+        self.stmts, self.outer, self.search, self.sites = body, outer, search, sites
         (self.write,) = (site for site in sites if site.writes)
         self.node, self.at = self.write.node, self.write.route[0][0]
         self.readers = sorted({site.route[0][0] for site in sites} - {self.at})
         if not self.readers or self.readers[0] < self.at:
-            raise _Unfit
-        inside = self.write.inside
-        if not all(isinstance(stmt, For) and stmt.step == 1 for stmt in inside):
-            raise _Unfit
-        if any(map(has_jumps, inside)):
-            raise _Unfit
-        loops = [stmt for stmt in inside if isinstance(stmt, For)]
+            raise _NotApplicable
+        nest = self.write.inside
+        if not all(isinstance(stmt, For) and stmt.step == 1 for stmt in nest):
+            raise _NotApplicable
+        if any(map(has_jumps, nest)):
+            raise _NotApplicable
+        loops = [stmt for stmt in nest if isinstance(stmt, For)]
         depth = next((n for n, loop in enumerate(loops) if layer(loop) is not None), len(loops))
-        self.around, self.within = loops[:depth], loops[depth:]
-        self.list = loops[depth - 1].body if depth else body
-        self.place = self.write.route[depth][0]
-        self.changed = frozenset(node.id for node in writes((body[self.at],)))
-        self.kept: dict[Node, None] = {}
+        self.outer_loops, self.row_loops = loops[:depth], loops[depth:]
+        self.writer_body = loops[depth - 1].body if depth else body
+        self.write_at = self.write.route[depth][0]
+        self.written = frozenset(node.id for node in writes((body[self.at],)))
+        self.saved: dict[Node, None] = {}
         self.sources: dict[Node, None] = {}
 
-    def made(self) -> Body:
-        """Return the list after the change. Raises where it cannot be made, or is no gain."""
-        if not self.within or (points_of(self.within) or 0) < LONG:
-            raise _Unfit
-        found = [self.contraction(at) for at in self.readers]
-        if found.count(None) != len(found) - 1:
-            raise _Unfit
-        (what,) = (one for one in found if one is not None)
-        stored = layer(self.list[self.place])
+    def rewrite(self) -> Body:
+        """Return the rewritten list. Raises where that is not legal, or gains nothing."""
+        if not self.row_loops or (points_of(self.row_loops) or 0) < LONG:
+            raise _NotApplicable
+        contractions = [self.find_contraction(at) for at in self.readers]
+        if contractions.count(None) != len(contractions) - 1:
+            raise _NotApplicable
+        (gemm,) = (one for one in contractions if one is not None)
+        stored = layer(self.writer_body[self.write_at])
         assert stored is not None and stored.index is not None, "a store in loops"
-        value = self.resolved(stored.value, self.place)
-        behind = writes(self.stmts[self.at + 1 : self.readers[-1] + 1])
-        if any(node in self.sources for node in behind) or len(walk(value)) > MOST_PARTS:
-            raise _Unfit
-        self.weigh(value, what)
-        arrays = self.arrays()
-        value = _with(value, {(n, ()): Read(made, self.points) for n, made in arrays.items()})
-        whole = Layer(self.node, stored.index, value, self.write.inside, ())
-        stmts: dict[int, Body] = {at: (self.reader(at, whole),) for at in self.readers}
-        stmts[self.at] = self.filler(whole, arrays)
+        value = self.resolve(stored.value, self.write_at)
+        written_later = writes(self.stmts[self.at + 1 : self.readers[-1] + 1])
+        if any(node in self.sources for node in written_later) or len(walk(value)) > MOST_PARTS:
+            raise _NotApplicable
+        self.check_gain(value, gemm)
+        arrays = self.save_arrays()
+        value = _replace_reads(
+            value, {(n, ()): Read(saved, self.position) for n, saved in arrays.items()}
+        )
+        filled = Layer(self.node, stored.index, value, self.write.inside, ())
+        stmts: dict[int, Body] = {at: (self.rewrite_reader(at, filled),) for at in self.readers}
+        stmts[self.at] = self.rewrite_writer(filled, arrays)
         return tuple(one for at, stmt in enumerate(self.stmts) for one in stmts.get(at, (stmt,)))
 
-    def of(self, at: int) -> list[Site]:
-        """Return where a statement of the list reads the array."""
+    def reads_in(self, at: int) -> list[Site]:
+        """Return the sites at which a statement of the list reads the array."""
         return [site for site in self.sites if site.reads and site.route[0][0] == at]
 
-    def contraction(self, at: int) -> Contraction | None:
-        """Return what a statement contracts, with the array in one factor only; None where it is
-        another one, which reads each element once."""
-        stmt, facts = self.stmts[at], self.work.facts
-        found = band(stmt, facts) if isinstance(stmt, For) else None
-        what = None if found is None else contraction(found)
-        if found is None or what is None:
-            if sum(rounds(site.inside) for site in self.of(at)) > rounds(self.write.inside):
-                raise _Unfit
+    def find_contraction(self, at: int) -> Contraction | None:
+        """Return the contraction of a statement, with the array in one factor only; None for other
+        statements, which have to read each element once."""
+        stmt, facts = self.stmts[at], self.search.facts
+        nest = band(stmt, facts) if isinstance(stmt, For) else None
+        gemm = None if nest is None else contraction(nest)
+        if nest is None or gemm is None:
+            if sum(rounds(site.inside) for site in self.reads_in(at)) > rounds(self.write.inside):
+                raise _NotApplicable
             return None
-        reads = [[r for r in reads_of(one) if r.node == self.node] for one in _factors(what)]
-        if len(self.of(at)) != sum(map(len, reads)) or all(reads):
-            raise _Unfit
+        reads = [[r for r in reads_of(one) if r.node == self.node] for one in _factors_of(gemm)]
+        if len(self.reads_in(at)) != sum(map(len, reads)) or all(reads):
+            raise _NotApplicable
         if self.outer and not (fills_tiles((stmt,), facts) or is_large([self.node])):
-            raise _Unfit
-        if tensor_tiles(found, facts, self.work.fresh, self.work.target) is not None:
-            raise _Unfit
-        return what
+            raise _NotApplicable
+        if tensor_tiles(nest, facts, self.search.fresh, self.search.target) is not None:
+            raise _NotApplicable
+        return gemm
 
-    def resolved(self, value: Expr, before: int) -> Expr:
-        """Return what a statement at a place of the list has computed, without what each round has
-        of its own but for scalars; these, and all else that is read, are noted."""
+    def resolve(self, value: Expr, before: int) -> Expr:
+        """Return the value that a statement at a position of the list computes, with private arrays
+        inlined; private scalars and all else that is read are recorded."""
 
-        def of(expr: Expr) -> Expr:
-            expr = rebuild(expr, of, lambda index: index)
-            return self.read(expr, before) if isinstance(expr, Read) else expr
+        def resolve_expr(expr: Expr) -> Expr:
+            expr = rebuild(expr, resolve_expr, lambda index: index)
+            return self.resolve_read(expr, before) if isinstance(expr, Read) else expr
 
-        return of(value)
+        return resolve_expr(value)
 
-    def read(self, read: Read, before: int) -> Expr:
-        """Return what is read where a statement at a place of the list computes something."""
+    def resolve_read(self, read: Read, before: int) -> Expr:
+        """Return the value of a read by a statement at a position of the list."""
         node = read.node
         if any(isinstance(index, Dynamic) for index in read.index):
-            raise _Unfit
-        if node.id not in self.changed:
+            raise _NotApplicable
+        if node.id not in self.written:
             self.sources[node] = None
             return read
-        makers = [n for n, stmt in enumerate(self.list) if node in writes((stmt,))]
-        if not self.around or any(before <= n <= self.place for n in makers):
-            raise _Unfit
+        writers = [n for n, stmt in enumerate(self.writer_body) if node in writes((stmt,))]
+        if not self.outer_loops or any(before <= n <= self.write_at for n in writers):
+            raise _NotApplicable
         if not node.rank:
-            self.kept[node] = None
+            self.saved[node] = None
             return read
-        maker = layer(self.list[makers[0]]) if len(makers) == 1 else None
-        elsewhere = sum(node in own_writes(s) for s in statements((self.stmts[self.at],)))
-        if maker is None or elsewhere != 1 or makers[0] > before:
-            raise _Unfit
+        writer = layer(self.writer_body[writers[0]]) if len(writers) == 1 else None
+        write_count = sum(node in own_writes(s) for s in statements((self.stmts[self.at],)))
+        if writer is None or write_count != 1 or writers[0] > before:
+            raise _NotApplicable
         known = ranges((*self.outer, *self.write.inside))
-        return self.resolved(value_at((maker,), read.index, known, (), None), makers[0])
+        return self.resolve(value_at((writer,), read.index, known, (), None), writers[0])
 
-    def weigh(self, value: Expr, what: Contraction) -> None:
-        """Raise where an array costs less than to compute its elements for each tile."""
-        first, _ = _factors(what)
+    def check_gain(self, value: Expr, gemm: Contraction) -> None:
+        """Raise where an array costs less than the recomputation of its elements for each tile."""
+        first, _ = _factors_of(gemm)
         is_first = any(read.node == self.node for read in reads_of(first))
-        size = points_of(what.columns if is_first else what.rows)
+        size = points_of(gemm.columns if is_first else gemm.rows)
         if size is None:
-            raise _Unfit
-        times = ceil(size / extents(what)[is_first]) + len(self.readers) - 1
-        inner = {loop.symbol for loop in self.within}
-        read = sum(r.node.dtype.itemsize for r in set(reads_of(value)) if free_symbols(r) & inner)
-        own = self.node.dtype.itemsize
-        after = read * (times + bool(self.around))
-        if after > read + own * (1 + times) or cost(value) * times > WRITTEN:
-            raise _Unfit
+            raise _NotApplicable
+        times = ceil(size / extents(gemm)[is_first]) + len(self.readers) - 1
+        inner = {loop.symbol for loop in self.row_loops}
+        read_bytes = sum(
+            r.node.dtype.itemsize for r in set(reads_of(value)) if free_symbols(r) & inner
+        )
+        element_bytes = self.node.dtype.itemsize
+        recomputed_bytes = read_bytes * (times + bool(self.outer_loops))
+        if (
+            recomputed_bytes > read_bytes + element_bytes * (1 + times)
+            or cost(value) * times > WRITTEN
+        ):
+            raise _NotApplicable
 
     @property
-    def points(self) -> tuple[Index, ...]:
-        """Where a round of the loops around what fills the array is among all."""
-        return tuple(var(loop.symbol) - loop.lo for loop in self.around)
+    def position(self) -> tuple[Index, ...]:
+        """The position of an iteration of the loops around the writer, among all of them."""
+        return tuple(var(loop.symbol) - loop.lo for loop in self.outer_loops)
 
-    def arrays(self) -> dict[Node, Node]:
-        """Return arrays for the scalars that are kept, one element for each round."""
-        counts = [trips(loop) for loop in self.around]
+    def save_arrays(self) -> dict[Node, Node]:
+        """Return the expanded arrays of the saved scalars, one element for each iteration."""
+        counts = [trips(loop) for loop in self.outer_loops]
         shape = tuple(count for count in counts if count is not None)
-        if len(shape) < len(counts) or (self.kept and 0 in shape):
-            raise _Unfit
-        return {node: self.work.fresh.array(node.label, shape, node.dtype) for node in self.kept}
+        if len(shape) < len(counts) or (self.saved and 0 in shape):
+            raise _NotApplicable
+        return {node: self.search.fresh.array(node.label, shape, node.dtype) for node in self.saved}
 
-    def reader(self, at: int, whole: Layer) -> Stmt:
-        """Return a statement with values in the place of elements."""
-        values = {(self.node, one.index or ()): self.value(whole, one) for one in self.of(at)}
+    def rewrite_reader(self, at: int, filled: Layer) -> Stmt:
+        """Return a statement with recomputed values instead of reads."""
+        values = {
+            (self.node, one.index or ()): self.value_at_site(filled, one)
+            for one in self.reads_in(at)
+        }
 
         def expr(value: Expr) -> Expr:
-            return _with(value, values)
+            return _replace_reads(value, values)
 
         return rewrite((self.stmts[at],), Rewrite(expr=expr))[0]
 
-    def value(self, whole: Layer, site: Site) -> Expr:
-        """Return what is read at a site, all of which was surely written."""
+    def value_at_site(self, filled: Layer, site: Site) -> Expr:
+        """Return the value of a read at a site, all of which was certainly written."""
         known = ranges((*self.outer, *site.inside))
-        return value_at((whole,), site.index or (), known, site.tests, None)
+        return value_at((filled,), site.index or (), known, site.tests, None)
 
-    def filler(self, whole: Layer, arrays: dict[Node, Node]) -> Body:
-        """Return what is left of the statement that filled the array: what else reads it there has
-        the row of its round."""
-        if not self.around:
+    def rewrite_writer(self, filled: Layer, arrays: dict[Node, Node]) -> Body:
+        """Return the remaining writer of the array, with the scalars saved: its own reads of the
+        array use a row that is private to the iteration."""
+        if not self.outer_loops:
             return ()
-        local = self.of(self.at)
-        keeps = tuple(Store(Access(made, self.points), Read(n, ())) for n, made in arrays.items())
-        stmts = (*self.list[: self.place], *keeps, *self.list[self.place + 1 :])
-        if local:
-            self.check(whole, local)
-            stmts = (*self.list[: self.place + 1], *keeps, *self.list[self.place + 1 :])
-        made: Stmt = replace(self.around[-1], body=stmts)
-        for level in range(len(self.around) - 1, 0, -1):
-            body, at = self.around[level - 1].body, self.write.route[level][0]
-            made = replace(self.around[level - 1], body=(*body[:at], made, *body[at + 1 :]))
-        return elsewhere((made,), self.row()) if local else (made,)
+        local_reads = self.reads_in(self.at)
+        saves = tuple(Store(Access(copy, self.position), Read(n, ())) for n, copy in arrays.items())
+        stmts = (*self.writer_body[: self.write_at], *saves, *self.writer_body[self.write_at + 1 :])
+        if local_reads:
+            self.check_local_reads(filled, local_reads)
+            stmts = (
+                *self.writer_body[: self.write_at + 1],
+                *saves,
+                *self.writer_body[self.write_at + 1 :],
+            )
+        loop: Stmt = replace(self.outer_loops[-1], body=stmts)
+        for level in range(len(self.outer_loops) - 1, 0, -1):
+            body, at = self.outer_loops[level - 1].body, self.write.route[level][0]
+            loop = replace(self.outer_loops[level - 1], body=(*body[:at], loop, *body[at + 1 :]))
+        return elsewhere((loop,), self.redirect_to_row()) if local_reads else (loop,)
 
-    def check(self, whole: Layer, local: Sequence[Site]) -> None:
-        """Raise where another round than its own reads a row, or the row is read before."""
-        depth, axes = len(self.around), self.axes()
-        for site in local:
+    def check_local_reads(self, filled: Layer, sites: Sequence[Site]) -> None:
+        """Raise where a row is read in another iteration than its writer's, or too early."""
+        depth, axes = len(self.outer_loops), self.row_axes()
+        for site in sites:
             route = self.write.route[:depth]
-            if site.route[:depth] != route or site.route[depth][0] <= self.place:
-                raise _Unfit
-            self.value(whole, site)
+            if site.route[:depth] != route or site.route[depth][0] <= self.write_at:
+                raise _NotApplicable
+            self.value_at_site(filled, site)
             for at, (one, other) in enumerate(
-                zip(site.index or (), whole.index or (), strict=True)
+                zip(site.index or (), filled.index or (), strict=True)
             ):
                 if at not in axes and one != other:
-                    raise _Unfit
+                    raise _NotApplicable
 
-    def axes(self) -> tuple[int, ...]:
-        """Return along which axes a row goes."""
+    def row_axes(self) -> tuple[int, ...]:
+        """Return the axes of the array along a row."""
         index = self.write.index or ()
-        inner = {loop.symbol for loop in self.within}
-        found = tuple(at for at, one in enumerate(index) if _symbols(one) & inner)
-        if any(_symbols(index[at]) - inner for at in found):
-            raise _Unfit
-        return found
+        inner = {loop.symbol for loop in self.row_loops}
+        axes = tuple(at for at, one in enumerate(index) if _symbols_of(one) & inner)
+        if any(_symbols_of(index[at]) - inner for at in axes):
+            raise _NotApplicable
+        return axes
 
-    def row(self) -> Callable[[Node, tuple[Index, ...]], Place]:
-        """Return where elements are of a row that each round has for itself."""
-        axes, shape = self.axes(), self.node.static_shape or ()
-        made = self.work.fresh.array(
+    def redirect_to_row(self) -> Callable[[Node, tuple[Index, ...]], Place]:
+        """Return the redirection of accesses to a row that is private to an iteration."""
+        axes, shape = self.row_axes(), self.node.static_shape or ()
+        row = self.search.fresh.array(
             self.node.label, tuple(shape[at] for at in axes), self.node.dtype
         )
-        if made.bytes > SHARED_BYTES:
-            raise _Unfit
+        if row.bytes > SHARED_BYTES:
+            raise _NotApplicable
 
-        def moved(node: Node, index: tuple[Index, ...]) -> Place:
-            return (node, index) if node != self.node else (made, tuple(index[at] for at in axes))
+        def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+            return (node, index) if node != self.node else (row, tuple(index[at] for at in axes))
 
-        return moved
-
-
-def _factors(what: Contraction) -> tuple[Expr, Expr]:
-    return what.first, what.second
+        return redirect
 
 
-def _symbols(index: Index) -> frozenset[Symbol]:
+def _factors_of(gemm: Contraction) -> tuple[Expr, Expr]:
+    return gemm.first, gemm.second
+
+
+def _symbols_of(index: Index) -> frozenset[Symbol]:
     return index.symbols() if isinstance(index, Affine) else frozenset()
 
 
-def _with(value: Expr, values: Mapping[tuple[Node, tuple[Index, ...]], Expr]) -> Expr:
-    """Return an expression with others in the place of what is read."""
+def _replace_reads(value: Expr, values: Mapping[tuple[Node, tuple[Index, ...]], Expr]) -> Expr:
+    """Return an expression with values instead of reads."""
     if isinstance(value, Read):
         return values.get((value.node, value.index), value)
-    return rebuild(value, lambda child: _with(child, values), lambda index: index)
+    return rebuild(value, lambda child: _replace_reads(child, values), lambda index: index)

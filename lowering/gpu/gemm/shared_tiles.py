@@ -1,4 +1,4 @@
-"""Contractions by tiles in shared memory, with a block of registers in each thread.
+"""Tiled contractions in shared memory, with register blocking in each thread.
 
     for i, j: total = 0; for k: total += a[i, k] * b[k, j]; rest
     becomes
@@ -7,27 +7,30 @@
         a_ahead, b_ahead = a[...], b[...]                 or 128 and 8 where it is large enough
         for kt in 0..K/16:
             a_tile[k, i] = a_ahead; b_tile[k, j] = b_ahead   threads, and a barrier
-            a_ahead, b_ahead = a[...], b[...]                threads, for the next round
+            a_ahead, b_ahead = a[...], b[...]                threads, for the next iteration
             acc[y, x, r, s] += a_tile[k, r] * b_tile[k, s]
         rest, where i and j are in range                  threads
 
-Any number of loops may stand for each of `i`, `j` and `k`, as in a convolution, and for what both
-factors depend on. Every element is summed in the order of `k`, so with `exact` results
-are those of the program, bit by bit; otherwise products and sums are fused, if no loop was written
-for the terms. Needs a band whose
-points start a scalar, from zero or from what they read, sum products of a factor of each side, and
-go on without loops. Products may be added in a wider type than their own, as those of int32 are.
-What a thread reads of a tile at once are neighbours, and rows of tiles are as far apart as a
-multiple of them: a device loads four numbers of 32 bits by one instruction, from all banks.
-A factor may be computed: the element that it needs is read ahead, what it needs that is the same
-for all terms a block has in shared memory, and the rest is done when the tile is filled.
+Any number of loops may stand for each of `i`, `j` and `k`, as in a convolution, and for the batch
+loops on which both factors depend. Every element is summed in the order of `k`, so with `exact`
+results are bit-identical to the program's; otherwise products and sums are contracted to FMAs, if
+no loop was written for the terms.
+
+Precondition: a band whose points initialize a scalar, from zero or from what they read, sum
+products of a factor of each side, and have an epilogue without loops. Products may be accumulated
+in a wider type than their own, as those of int32 are.
+
+The elements that a thread reads of a tile at once are contiguous, and rows of tiles are padded to a
+multiple of them: a device loads four 32-bit numbers by one instruction, without bank conflicts. A
+factor may be an expression: the element that it needs is prefetched, what is invariant in the terms
+is kept in shared memory, and the rest is computed when the tile is stored.
 
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> made = tiles(band(program.kernels[0].body[1], facts), facts, fresh_for(program))
->>> [space for space in made.spaces.values()]
+>>> code = tiles(band(program.kernels[0].body[1], facts), facts, fresh_for(program))
+>>> [space for space in code.spaces.values()]
 ['rows', 'rows', 'rows', 'shared', 'shared']
 """
 
@@ -59,53 +62,53 @@ from .vector_stores import SIZE, Neighbours, done_with, together
 ACROSS = 16
 """Threads along each side of a tile."""
 NEIGHBOURS = 4
-"""Rows and columns of a thread that are side by side."""
+"""Contiguous rows and columns of a thread."""
 STEP = 2
-"""Terms that are multiplied without a loop: with more, registers do not suffice."""
+"""Unroll factor of the terms: with more, registers do not suffice."""
 ENOUGH = 128
-"""So many tiles are work for all of a device."""
+"""Fewest tiles that occupy a device."""
 LARGE = ENOUGH * 2 * SIDE * 2 * SIDE
-"""With so many elements there are tiles of twice both sides for all of it."""
+"""Fewest elements that occupy a device in tiles of twice both sides."""
 
 
-def extents(what: Contraction) -> tuple[int, int]:
-    """Return how many rows and columns a tile has: more where that is enough for a device."""
-    rows, columns = (points_of(group) for group in (what.rows, what.columns))
-    if rows is None or columns is None or what.total.dtype.bits > 32:
+def extents(gemm: Contraction) -> tuple[int, int]:
+    """Return the rows and columns of a tile: the larger ones where these occupy a device, too."""
+    rows, columns = (points_of(group) for group in (gemm.rows, gemm.columns))
+    if rows is None or columns is None or gemm.total.dtype.bits > 32:
         return SIDE, SIDE
     sides = [2 * SIDE if size > SIDE else SIDE for size in (rows, columns)]
-    high, broad = sides
-    others = points_of(what.both) or 1
+    tile_rows, tile_columns = sides
+    others = points_of(gemm.both) or 1
     if min(sides) > SIDE:
-        enough = rows * columns * others >= LARGE
+        is_enough = rows * columns * others >= LARGE
     else:
-        enough = ceil(rows / high) * ceil(columns / broad) * others >= ENOUGH
-    return (high, broad) if enough else (SIDE, SIDE)
+        is_enough = ceil(rows / tile_rows) * ceil(columns / tile_columns) * others >= ENOUGH
+    return (tile_rows, tile_columns) if is_enough else (SIDE, SIDE)
 
 
-def tiles(found: Band, facts: Facts, fresh: Fresh) -> Made | None:
-    """Return the kernel of a band that is a contraction, None where it is none."""
-    made = contraction(found)
-    return None if made is None else _Tiling(made, facts.exact, fresh).made()
+def tiles(nest: Band, facts: Facts, fresh: Fresh) -> Made | None:
+    """Return the kernel of a contraction, None for other bands."""
+    gemm = contraction(nest)
+    return None if gemm is None else _KernelBuilder(gemm, facts.exact, fresh).build()
 
 
 def in_blocks(
-    what: Contraction, sides: Iterable[tuple[Side, int]], body: tuple[Stmt, ...], fresh: Fresh
+    gemm: Contraction, sides: Iterable[tuple[Side, int]], body: tuple[Stmt, ...], fresh: Fresh
 ) -> tuple[Stmt, ...]:
-    """Return what a block does in a loop of blocks for each tile, given how far a side of it goes,
-    under the statements that this comes from.
+    """Return the code of a block in block loops over tiles of `sides`, each with its extent, behind
+    the comments of the contraction.
 
-    All loops on which both factors depend are counted as one: a grid has three axes.
+    The batch loops are collapsed into one: a grid has three axes.
     """
-    blocks = [replace(loop, kind="block", body=()) for loop in what.both]
+    blocks = [replace(loop, kind="block", body=()) for loop in gemm.both]
     if len(blocks) > 1:
-        both = Side(what.both, fresh, "both")
-        blocks = [For(both.tile, const(0), both.size, 1, (), "block")]
-        body = substitute(body, both.values(var(both.tile)))
+        batch = Side(gemm.both, fresh, "both")
+        blocks = [For(batch.tile, const(0), batch.size, 1, (), "block")]
+        body = substitute(body, batch.values(var(batch.tile)))
     for side, extent in sides:
         count = floordiv(side.size + (extent - 1), const(extent))
         blocks.append(For(side.tile, const(0), count, 1, (), "block"))
-    return around(blocks, (*what.told, *body))
+    return around(blocks, (*gemm.told, *body))
 
 
 def zero(node: Node) -> Const:
@@ -115,268 +118,292 @@ def zero(node: Node) -> Const:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """How a tile is filled with a factor; it is computed last, when what was read is there."""
+    """How a tile is filled with a factor, which is computed when its loads have completed."""
 
     tile: Node
-    ahead: Node
-    """What each thread has read of it for the next terms."""
+    prefetch: Node
+    """The elements that each thread has prefetched for the next terms."""
     value: Expr
-    read: Expr
-    """What of the value is read ahead."""
+    loaded: Expr
+    """The part of the value that is prefetched."""
     side: Side
     extent: int
     """Rows, or columns, of the tile."""
-    number: Symbol
-    """Counts the elements of a thread."""
-    at: Affine
-    deep: Affine
-    alike: Mapping[Expr, Node]
-    """What of the value is the same for all terms of a row, and where a block has it."""
+    counter: Symbol
+    """The number of an element among those of a thread."""
+    line: Affine
+    term: Affine
+    invariants: Mapping[Expr, Node]
+    """The parts of the value that are invariant in the terms, and their arrays in shared memory."""
 
 
-class _Tiling:
-    """Makes the kernel of a contraction."""
+class _KernelBuilder:
+    """Builds the kernel of a contraction."""
 
-    def __init__(self, what: Contraction, exact: bool, fresh: Fresh) -> None:
-        self.what, self.fresh = what, fresh
-        dtype, product = what.total.dtype, what.product
-        self.fused = what.counted and not exact and dtype.kind == "f" and product is dtype
-        self.rows = Side(what.rows, fresh, "row")
-        self.columns = Side(what.columns, fresh, "column")
-        self.terms = Side(what.terms, fresh, "term")
-        self.extents = extents(what)
+    def __init__(self, gemm: Contraction, exact: bool, fresh: Fresh) -> None:
+        self.gemm, self.fresh = gemm, fresh
+        dtype, product = gemm.total.dtype, gemm.product
+        self.is_fused = gemm.counted and not exact and dtype.kind == "f" and product is dtype
+        self.rows = Side(gemm.rows, fresh, "row")
+        self.columns = Side(gemm.columns, fresh, "column")
+        self.terms = Side(gemm.terms, fresh, "term")
+        self.extents = extents(gemm)
         self.blocks = tuple(extent // ACROSS for extent in self.extents)
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
         shape = (ACROSS, ACROSS, *self.blocks)
-        self.total = fresh.array(f"{what.total.label}_block", shape, dtype)
+        self.total = fresh.array(f"{gemm.total.label}_block", shape, dtype)
         self.first, self.second = (
             fresh.array(name, (DEPTH, extent + NEIGHBOURS), product)
             for name, extent in zip(("first_tile", "second_tile"), self.extents, strict=True)
         )
 
-    def made(self) -> Made:
+    def build(self) -> Made:
         """Return the kernel."""
         depth = floordiv(self.terms.size + (DEPTH - 1), const(DEPTH))
         stages = (
-            self.stage(self.first, self.what.first, self.rows, self.extents[0]),
-            self.stage(self.second, self.what.second, self.columns, self.extents[1]),
+            self.build_stage(self.first, self.gemm.first, self.rows, self.extents[0]),
+            self.build_stage(self.second, self.gemm.second, self.columns, self.extents[1]),
         )
-        later = var(self.terms.tile) + 1
-        more = Apply(OPS["lt"], (Position(later), Position(depth)), dtypes.bool_)
+        next_tile = var(self.terms.tile) + 1
+        has_next = Apply(OPS["lt"], (Position(next_tile), Position(depth)), dtypes.bool_)
         inner = (
-            *(self.threads(self.put(one)) for one in stages),
-            self.threads((If(more, tuple(s for one in stages for s in self.fetched(one, later))),)),
-            self.multiplied(),
+            *(self.thread_loops(self.store_tile(one)) for one in stages),
+            self.thread_loops(
+                (
+                    If(
+                        has_next,
+                        tuple(s for one in stages for s in self.prefetch_tile(one, next_tile)),
+                    ),
+                )
+            ),
+            self.multiply(),
         )
         loop = For(self.terms.tile, const(0), depth, 1, inner)
-        used = {n.id for n in (*reads(self.what.rest), *writes(self.what.rest))}
-        own = used & self.what.own - {self.total.id, self.what.total.id}
-        rows = (self.total.id, *(one.ahead.id for one in stages))
-        begun = self.threads(
-            tuple(s for one in stages for s in (*self.filled(one), *self.fetched(one, const(0))))
+        used = {n.id for n in (*reads(self.gemm.rest), *writes(self.gemm.rest))}
+        private = used & self.gemm.own - {self.total.id, self.gemm.total.id}
+        rows = (self.total.id, *(one.prefetch.id for one in stages))
+        prologue = self.thread_loops(
+            tuple(
+                s
+                for one in stages
+                for s in (*self.load_invariants(one), *self.prefetch_tile(one, const(0)))
+            )
         )
-        once = (Barrier(),) if any(one.alike for one in stages) else ()  # not in each round
-        whole = (self.cleared(), begun, *once, loop, self.rest())
-        body = met(whole, frozenset((*rows, *own)), True)
-        shared = (node for one in stages for node in (one.tile, *one.alike.values()))
+        barrier = (Barrier(),) if any(one.invariants for one in stages) else ()  # outside the loop
+        stmts = (self.initialize(), prologue, *barrier, loop, self.build_epilogue())
+        body = met(stmts, frozenset((*rows, *private)), True)
+        shared = (node for one in stages for node in (one.tile, *one.invariants.values()))
         spaces: dict[int, Space] = dict.fromkeys(rows, "rows")
         spaces |= dict.fromkeys((node.id for node in shared), "shared")
         sides = zip((self.rows, self.columns), self.extents, strict=True)
         return Made(
-            in_blocks(self.what, sides, body, self.fresh), spaces | dict.fromkeys(own, "private")
+            in_blocks(self.gemm, sides, body, self.fresh),
+            spaces | dict.fromkeys(private, "private"),
         )
 
-    def threads(self, body: tuple[Stmt, ...]) -> Stmt:
-        """Return what each thread does."""
+    def thread_loops(self, body: tuple[Stmt, ...]) -> Stmt:
+        """Return thread loops around a body."""
         inner = For(self.x, const(0), const(ACROSS), 1, body, "thread")
         return For(self.y, const(0), const(ACROSS), 1, (inner,), "thread")
 
-    def each(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Return what a thread does for each of its rows and columns."""
+    def element_loops(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Return unrolled loops over the rows and columns of a thread."""
         rows, columns = self.blocks
         inner = For(self.s, const(0), const(columns), 1, body, "unrolled")
         return (For(self.r, const(0), const(rows), 1, (inner,), "unrolled"),)
 
     @property
-    def place(self) -> Access:
-        """The sum that a thread has for a row and a column."""
+    def accumulator(self) -> Access:
+        """A thread's accumulator of a row and a column."""
         return Access(self.total, (var(self.y), var(self.x), var(self.r), var(self.s)))
 
-    def of(self, thread: Symbol, number: Symbol) -> Affine:
-        """Return which row or column of a tile a thread has: some neighbours, then others."""
-        others = floordiv(var(number), const(NEIGHBOURS)) * (NEIGHBOURS * ACROSS)
-        return var(thread) * NEIGHBOURS + others + mod(var(number), const(NEIGHBOURS))
+    def line_of(self, thread: Symbol, counter: Symbol) -> Affine:
+        """Return the row or column of a tile that a thread has: groups of contiguous ones."""
+        others = floordiv(var(counter), const(NEIGHBOURS)) * (NEIGHBOURS * ACROSS)
+        return var(thread) * NEIGHBOURS + others + mod(var(counter), const(NEIGHBOURS))
 
-    def cleared(self) -> Stmt:
-        """Return what starts all sums."""
-        value = started(self.what, self.here, self.tests, zero(self.total))
-        return self.threads(self.each((Store(self.place, value),)))
+    def initialize(self) -> Stmt:
+        """Return the initialization of all accumulators."""
+        value = started(self.gemm, self.loop_values, self.range_tests, zero(self.total))
+        return self.thread_loops(self.element_loops((Store(self.accumulator, value),)))
 
     @property
-    def here(self) -> dict[Symbol, Affine]:
-        """What the loops of the rows and columns are for an element of a thread."""
-        row, column = self.at
+    def loop_values(self) -> dict[Symbol, Affine]:
+        """The loop variables of the rows and columns at an element of a thread."""
+        row, column = self.position
         return self.rows.values(row) | self.columns.values(column)
 
     @property
-    def at(self) -> tuple[Affine, Affine]:
+    def position(self) -> tuple[Affine, Affine]:
         """The row and column of an element of a thread."""
-        row = var(self.rows.tile) * self.extents[0] + self.of(self.y, self.r)
-        return row, var(self.columns.tile) * self.extents[1] + self.of(self.x, self.s)
+        row = var(self.rows.tile) * self.extents[0] + self.line_of(self.y, self.r)
+        return row, var(self.columns.tile) * self.extents[1] + self.line_of(self.x, self.s)
 
     @property
-    def tests(self) -> list[Expr]:
-        """What says that these are in range."""
-        (row, column), (high, broad) = self.at, self.extents
+    def range_tests(self) -> list[Expr]:
+        """The tests that these are in range."""
+        (row, column), (high, broad) = self.position, self.extents
         return [*self.rows.tests(row, high), *self.columns.tests(column, broad)]
 
-    def stage(self, tile: Node, value: Expr, side: Side, extent: int) -> _Stage:
-        """Return how a tile is filled: neighbouring threads read neighbours in memory."""
-        number = self.fresh.symbol("m")
-        along = var(number) * ACROSS
-        read = self.ahead(value)
-        flat = (Store(Access(self.what.total, ()), read),)
-        if favours(flat, self.what.terms[-1].symbol) > favours(flat, side.loops[-1].symbol):
-            at, deep = var(self.y) + along, var(self.x)
+    def build_stage(self, tile: Node, value: Expr, side: Side, extent: int) -> _Stage:
+        """Return how a tile is filled: neighbouring threads load contiguous elements."""
+        counter = self.fresh.symbol("m")
+        offset = var(counter) * ACROSS
+        loaded = self.loaded_part(value)
+        flat = (Store(Access(self.gemm.total, ()), loaded),)
+        if favours(flat, self.gemm.terms[-1].symbol) > favours(flat, side.loops[-1].symbol):
+            line, term = var(self.y) + offset, var(self.x)
         else:
-            at, deep = var(self.x) + along, var(self.y)
+            line, term = var(self.x) + offset, var(self.y)
         shape = (ACROSS, ACROSS, extent // ACROSS)
-        ahead = self.fresh.array(f"{tile.label}_ahead", shape, read.dtype)
-        alike = self.alike(value, side, extent) if read != _bare(value) else {}
-        return _Stage(tile, ahead, value, read, side, extent, number, at, deep, alike)
+        prefetch = self.fresh.array(f"{tile.label}_ahead", shape, loaded.dtype)
+        invariants = (
+            self.find_invariants(value, side, extent) if loaded != _unconverted(value) else {}
+        )
+        return _Stage(tile, prefetch, value, loaded, side, extent, counter, line, term, invariants)
 
-    def ahead(self, value: Expr) -> Expr:
-        """Return what of a factor is read ahead: one element, as it is, or all that is computed of
-        several, which would take more registers."""
-        found = {one for one in _read_in(value) if free_symbols(one) & self.summed}
-        return found.pop() if len(found) == 1 else _bare(value)
+    def loaded_part(self, value: Expr) -> Expr:
+        """Return the part of a factor that is prefetched: a single element, else the computed value
+        of several, which would take more registers."""
+        parts = {one for one in _loaded_parts(value) if free_symbols(one) & self.term_symbols}
+        return parts.pop() if len(parts) == 1 else _unconverted(value)
 
     @property
-    def summed(self) -> set[Symbol]:
+    def term_symbols(self) -> set[Symbol]:
         """The variables of the terms."""
-        return {loop.symbol for loop in self.what.terms}
+        return {loop.symbol for loop in self.gemm.terms}
 
-    def alike(self, value: Expr, side: Side, extent: int) -> dict[Expr, Node]:
-        """Return arrays of a block for what a factor needs that is the same for all terms: threads
-        would read it for each, or keep it in registers."""
-        mine = {loop.symbol for loop in side.loops}
-        found = dict.fromkeys(one for one in _read_in(value) if free_symbols(one) & mine)
+    def find_invariants(self, value: Expr, side: Side, extent: int) -> dict[Expr, Node]:
+        """Return shared-memory arrays for the parts of a factor that are invariant in the terms:
+        threads would load them for each term, or keep them in registers."""
+        side_symbols = {loop.symbol for loop in side.loops}
+        parts = dict.fromkeys(
+            one for one in _loaded_parts(value) if free_symbols(one) & side_symbols
+        )
         return {
             one: self.fresh.array(f"{side.tile.name}_value", (extent,), one.dtype)
-            for one in found if not free_symbols(one) & self.summed
+            for one in parts if not free_symbols(one) & self.term_symbols
         }  # fmt: skip
 
-    def filled(self, one: _Stage) -> tuple[Stmt, ...]:
-        """Return what a thread puts into the arrays for what is the same for all terms."""
+    def load_invariants(self, stage: _Stage) -> tuple[Stmt, ...]:
+        """Return a thread's loads of the parts that are invariant in the terms."""
         thread = var(self.y) * ACROSS + var(self.x)
-        here = var(one.side.tile) * one.extent + thread
+        line = var(stage.side.tile) * stage.extent + thread
         stores: list[Stmt] = []
-        for value, node in one.alike.items():
-            found = substitute_expr(value, one.side.values(here))
-            for test in one.side.tests(here, one.extent):
-                found = Select(test, found, zero(node))
-            stores.append(Store(Access(node, (thread,)), found))
-        test = Apply(OPS["lt"], (Position(thread), Position(const(one.extent))), dtypes.bool_)
+        for value, node in stage.invariants.items():
+            guarded = substitute_expr(value, stage.side.values(line))
+            for test in stage.side.tests(line, stage.extent):
+                guarded = Select(test, guarded, zero(node))
+            stores.append(Store(Access(node, (thread,)), guarded))
+        test = Apply(OPS["lt"], (Position(thread), Position(const(stage.extent))), dtypes.bool_)
         return (If(test, tuple(stores)),) if stores else ()
 
-    def fetched(self, one: _Stage, tile: Affine) -> tuple[Stmt, ...]:
-        """Return what a thread reads of a factor for a tile of terms: zeros where there is none."""
-        return self.along(one, Store(self.held(one), self.there(one, one.read, tile)))
+    def prefetch_tile(self, stage: _Stage, tile: Affine) -> tuple[Stmt, ...]:
+        """Return a thread's loads of a factor for a tile of terms: zeros out of range."""
+        return self.copy_loop(
+            stage, Store(self.prefetched(stage), self.tile_value(stage, stage.loaded, tile))
+        )
 
-    def there(self, one: _Stage, value: Expr, tile: Affine) -> Expr:
-        """Return a value for an element of a tile of terms: zero where there is none."""
-        here, term = var(one.side.tile) * one.extent + one.at, tile * DEPTH + one.deep
-        found = substitute_expr(value, one.side.values(here) | self.terms.values(term))
-        for test in (*one.side.tests(here, one.extent), *self.terms.tests(term, DEPTH)):
-            found = Select(test, found, Const(zero_of(value.dtype), value.dtype))
-        return found
+    def tile_value(self, stage: _Stage, value: Expr, tile: Affine) -> Expr:
+        """Return a value for an element of a tile of terms: zero where it is out of range."""
+        line, term = var(stage.side.tile) * stage.extent + stage.line, tile * DEPTH + stage.term
+        guarded = substitute_expr(value, stage.side.values(line) | self.terms.values(term))
+        for test in (*stage.side.tests(line, stage.extent), *self.terms.tests(term, DEPTH)):
+            guarded = Select(test, guarded, Const(zero_of(value.dtype), value.dtype))
+        return guarded
 
-    def put(self, one: _Stage) -> tuple[Stmt, ...]:
-        """Return what a thread puts into a tile."""
-        read = Read(one.ahead, self.held(one).index)
-        value = _bare(one.value)
-        found = read if value == one.read else self.found(one, value, read)
-        if found.dtype is not one.tile.dtype:
-            found = Cast(found, one.tile.dtype)
-        return self.along(one, Store(Access(one.tile, (one.deep, one.at)), found))
+    def store_tile(self, stage: _Stage) -> tuple[Stmt, ...]:
+        """Return a thread's stores into a tile."""
+        loaded = Read(stage.prefetch, self.prefetched(stage).index)
+        value = _unconverted(stage.value)
+        stored = loaded if value == stage.loaded else self.computed_value(stage, value, loaded)
+        if stored.dtype is not stage.tile.dtype:
+            stored = Cast(stored, stage.tile.dtype)
+        return self.copy_loop(stage, Store(Access(stage.tile, (stage.term, stage.line)), stored))
 
-    def found(self, one: _Stage, value: Expr, read: Read) -> Expr:
-        """Return what is computed of an element that was read ahead."""
+    def computed_value(self, stage: _Stage, value: Expr, loaded: Read) -> Expr:
+        """Return the value of a factor, computed from a prefetched element."""
 
-        def of(expr: Expr) -> Expr:
-            if expr in one.alike:
-                return Read(one.alike[expr], (one.at,))
-            return read if expr == one.read else rebuild(expr, of, lambda index: index)
+        def replace_loaded(expr: Expr) -> Expr:
+            if expr in stage.invariants:
+                return Read(stage.invariants[expr], (stage.line,))
+            return (
+                loaded
+                if expr == stage.loaded
+                else rebuild(expr, replace_loaded, lambda index: index)
+            )
 
-        return self.there(one, of(value), var(self.terms.tile))
+        return self.tile_value(stage, replace_loaded(value), var(self.terms.tile))
 
-    def held(self, one: _Stage) -> Access:
-        """The element that a thread has read."""
-        return Access(one.ahead, (var(self.y), var(self.x), var(one.number)))
+    def prefetched(self, stage: _Stage) -> Access:
+        """Return a prefetched element of a thread."""
+        return Access(stage.prefetch, (var(self.y), var(self.x), var(stage.counter)))
 
-    def along(self, one: _Stage, stmt: Stmt) -> tuple[Stmt, ...]:
-        """Return what a thread does for each element that it reads of a tile."""
-        count = const(one.extent // ACROSS)
-        return (For(one.number, const(0), count, 1, (stmt,), "unrolled"),)
+    def copy_loop(self, stage: _Stage, stmt: Stmt) -> tuple[Stmt, ...]:
+        """Return the loop over the elements that a thread copies of a tile."""
+        count = const(stage.extent // ACROSS)
+        return (For(stage.counter, const(0), count, 1, (stmt,), "unrolled"),)
 
-    def multiplied(self) -> Stmt:
-        """Return what adds the products of two tiles to the sums."""
-        some, one_of = self.fresh.symbol("some"), self.fresh.symbol("k")
-        deep = var(some) * STEP + var(one_of)
-        row, column = self.of(self.y, self.r), self.of(self.x, self.s)
-        first = Read(self.first, (deep, row))
-        second = Read(self.second, (deep, column))
+    def multiply(self) -> Stmt:
+        """Return the accumulation of the products of two tiles."""
+        outer, inner = self.fresh.symbol("some"), self.fresh.symbol("k")
+        term = var(outer) * STEP + var(inner)
+        row, column = self.line_of(self.y, self.r), self.line_of(self.x, self.s)
+        first = Read(self.first, (term, row))
+        second = Read(self.second, (term, column))
         dtype = self.total.dtype
-        one: Stmt
-        if self.fused:
-            total = Read(self.total, self.place.index)
-            one = Store(self.place, Apply(OPS["fma"], (first, second, total), dtype))
+        update: Stmt
+        if self.is_fused:
+            total = Read(self.total, self.accumulator.index)
+            update = Store(self.accumulator, Apply(OPS["fma"], (first, second, total), dtype))
         else:
-            product: Expr = Apply(OPS["mul"], (first, second), self.what.product)
+            product: Expr = Apply(OPS["mul"], (first, second), self.gemm.product)
             product = product if product.dtype is dtype else Cast(product, dtype)
-            one = Update(self.place, OPS["add"], product)
-        steps = For(one_of, const(0), const(STEP), 1, self.each((one,)), "unrolled")
-        return self.threads((For(some, const(0), const(DEPTH // STEP), 1, (steps,)),))
+            update = Update(self.accumulator, OPS["add"], product)
+        steps = For(inner, const(0), const(STEP), 1, self.element_loops((update,)), "unrolled")
+        return self.thread_loops((For(outer, const(0), const(DEPTH // STEP), 1, (steps,)),))
 
-    def rest(self) -> Stmt:
-        """Return what is done with the sums, where they are in range."""
+    def build_epilogue(self) -> Stmt:
+        """Return the epilogue of all accumulators that are in range."""
         rows, columns = self.blocks
-        row, column = self.at
-        if not together(self.what, self.columns):
-            body = self.used(column, const(0), var(self.s))
-            for test in self.tests:
+        row, column = self.position
+        if not together(self.gemm, self.columns):
+            body = self.element_epilogue(column, const(0), var(self.s))
+            for test in self.range_tests:
                 body = (If(test, body),)
-            return self.threads(self.each(body))
+            return self.thread_loops(self.element_loops(body))
         body = Neighbours(
-            self.columns, self.extents[1], self.neighbour, self.used, columns // SIZE
+            self.columns, self.extents[1], self.column_of, self.element_epilogue, columns // SIZE
         ).stored(self.fresh)
         for test in self.rows.tests(row, self.extents[0]):
             body = (If(test, body),)
-        return self.threads((For(self.r, const(0), const(rows), 1, body, "unrolled"),))
+        return self.thread_loops((For(self.r, const(0), const(rows), 1, body, "unrolled"),))
 
-    def neighbour(self, group: Affine, one: Affine) -> Affine:
-        """Return where one of a group of neighbours is among all columns."""
+    def column_of(self, group: Affine, member: Affine) -> Affine:
+        """Return the column of a member of a group of contiguous ones."""
         start = var(self.columns.tile) * self.extents[1] + var(self.x) * NEIGHBOURS
         parts = const(NEIGHBOURS // SIZE)
         return (
-            start + floordiv(group, parts) * (NEIGHBOURS * ACROSS) + mod(group, parts) * SIZE + one
+            start
+            + floordiv(group, parts) * (NEIGHBOURS * ACROSS)
+            + mod(group, parts) * SIZE
+            + member
         )
 
-    def used(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:
-        """Return what is done with the sum of that number of a column, in the row `r`."""
-        here = self.rows.values(self.at[0]) | self.columns.further(column, further)
-        return done_with(self.what, here, (self.total, (*self.place.index[:3], number)))
+    def element_epilogue(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:
+        """Return the epilogue of the accumulator of that number in the row `r`."""
+        values = self.rows.values(self.position[0]) | self.columns.further(column, further)
+        return done_with(self.gemm, values, (self.total, (*self.accumulator.index[:3], number)))
 
 
-def _bare(value: Expr) -> Expr:
-    """Return what a factor is converted from."""
+def _unconverted(value: Expr) -> Expr:
+    """Return the operand of a conversion, or the value itself."""
     return value.value if isinstance(value, Cast) else value
 
 
-def _read_in(value: Expr) -> list[Expr]:
-    """Return the elements that a value needs, those that are only there where a test holds with
-    that test."""
+def _loaded_parts(value: Expr) -> list[Expr]:
+    """Return the elements that a value needs; a read under a test as the whole select."""
     if isinstance(value, Read | Select):
         return [value]
-    return [one for child in children(value) for one in _read_in(child)]
+    return [one for child in children(value) for one in _loaded_parts(child)]

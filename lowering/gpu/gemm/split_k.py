@@ -1,4 +1,4 @@
-"""Contractions with few tiles and many terms: their terms in parts, for all of a device.
+"""Split-k contractions: with few tiles and many terms, partial sums over chunks of the terms.
 
     for i, j: total = start[i, j]; for k in 0..K: total += a[i, k] * b[k, j]; rest
     becomes
@@ -6,10 +6,10 @@
                              parts[g, i, j] = part
     for i, j: total = start[i, j]; for g in 0..G: total += parts[g, i, j]; rest
 
-The first nest is a contraction with as many tiles as a device has work for, see `device_tiles`, of
-the larger size where few parts suffice for that; the second has independent points. G depends on
-sizes only, so every device gives the same bits. Needs sums whose order is left open, or that are
-exact in any.
+The first nest is a contraction with as many tiles as occupy a device, see `shared_tiles`, of the
+larger size where few splits suffice for that; the second has independent points. G depends on sizes
+only, so results are bit-identical on every device. Precondition: sums that are reassociable, or
+exact in any order.
 
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 4096]", b="f32[4096, 64]")
@@ -39,56 +39,56 @@ from .contraction import SIDE, Contraction, contraction, points_of
 from .shared_tiles import ENOUGH, LARGE, extents
 
 TERMS = 256
-"""A part has at least so many terms."""
+"""Fewest terms of a split."""
 FEW, LONG = 8, 512
-"""Into at most so many parts, of at least so many terms, it is worth while to cut what would else
-have small tiles: large ones compute twice as fast, and each part is written and read once."""
+"""Most splits, and their fewest terms, of a contraction that would else have small tiles: large
+tiles compute twice as fast, and each partial sum is written and read once."""
 
 
-def divided(found: Band, facts: Facts, fresh: Fresh) -> tuple[For, For] | None:
-    """Return the nest of the parts and that of what is done with them; None where it is no gain."""
-    what = contraction(found)
-    if what is None or not is_apart(OPS["add"], what.total.dtype, facts.exact or not what.counted):
+def divided(nest: Band, facts: Facts, fresh: Fresh) -> tuple[For, For] | None:
+    """Return the nest of the partial sums and that of their combination; None without a gain."""
+    gemm = contraction(nest)
+    if gemm is None or not is_apart(OPS["add"], gemm.total.dtype, facts.exact or not gemm.counted):
         return None
-    count = parts_of(what)
+    count = parts_of(gemm)
     if count < 2:
         return None
-    group, other = fresh.symbol("part"), fresh.symbol("part")
-    part = fresh.scalar(f"{what.total.label}_part", what.total.dtype)
-    shape = (count, *(trips(loop) or 0 for loop in found.free))
-    parts = fresh.array(f"{what.total.label}_parts", shape, what.total.dtype)
-    places = tuple(var(loop.symbol) - loop.lo for loop in found.free)
-    (at,) = (n for n, stmt in enumerate(found.inner) if isinstance(stmt, For))
+    split, other_split = fresh.symbol("part"), fresh.symbol("part")
+    partial = fresh.scalar(f"{gemm.total.label}_part", gemm.total.dtype)
+    shape = (count, *(trips(loop) or 0 for loop in nest.free))
+    partials = fresh.array(f"{gemm.total.label}_parts", shape, gemm.total.dtype)
+    position = tuple(var(loop.symbol) - loop.lo for loop in nest.free)
+    (at,) = (n for n, stmt in enumerate(nest.inner) if isinstance(stmt, For))
 
-    def moved(node: Node, index: tuple[Index, ...]) -> Place:
-        return (part, ()) if node == what.total else (node, index)
+    def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+        return (partial, ()) if node == gemm.total else (node, index)
 
-    comments = tuple(stmt for stmt in found.inner[:at] if isinstance(stmt, Comment))
+    comments = tuple(stmt for stmt in nest.inner[:at] if isinstance(stmt, Comment))
     body = (
         *comments,
-        Store(Access(part, ()), neutral(OPS["add"], part.dtype)),
-        *elsewhere(_some(found.inner[at], count, group, fresh), moved),
-        Store(Access(parts, (var(group), *places)), Read(part, ())),
+        Store(Access(partial, ()), neutral(OPS["add"], partial.dtype)),
+        *elsewhere(_terms_of_split(nest.inner[at], count, split, fresh), redirect),
+        Store(Access(partials, (var(split), *position)), Read(partial, ())),
     )
-    first = For(group, const(0), const(count), 1, around(found.free, body))
-    add = Update(Access(what.total, ()), OPS["add"], Read(parts, (var(other), *places)))
-    whole = For(other, const(0), const(count), 1, (add,))
-    (second,) = around(found.free, (*found.inner[:at], whole, *found.inner[at + 1 :]))
+    first = For(split, const(0), const(count), 1, around(nest.free, body))
+    add = Update(Access(gemm.total, ()), OPS["add"], Read(partials, (var(other_split), *position)))
+    combine = For(other_split, const(0), const(count), 1, (add,))
+    (second,) = around(nest.free, (*nest.inner[:at], combine, *nest.inner[at + 1 :]))
     assert isinstance(second, For)
-    facts.tell((first,), frozenset((part.id,)))
-    facts.tell((second,), found.private)
+    facts.tell((first,), frozenset((partial.id,)))
+    facts.tell((second,), nest.private)
     return first, second
 
 
-def parts_of(what: Contraction) -> int:
-    """Return into how many parts of the same size terms are cut: 1 where there are enough tiles."""
-    sizes = [points_of(group) for group in (what.rows, what.columns, what.both, what.terms)]
-    first = trips(what.terms[0])
+def parts_of(gemm: Contraction) -> int:
+    """Return the number of splits of equal size: 1 where there are enough tiles."""
+    sizes = [points_of(group) for group in (gemm.rows, gemm.columns, gemm.both, gemm.terms)]
+    first = trips(gemm.terms[0])
     if None in sizes or first is None:
         return 1
     rows, columns, both, terms = (size or 0 for size in sizes)
-    high, broad = extents(what)
-    if min(high, broad) == SIDE < min(rows, columns) and what.total.dtype.bits <= 32:
+    high, broad = extents(gemm)
+    if min(high, broad) == SIDE < min(rows, columns) and gemm.total.dtype.bits <= 32:
         least = ceil(LARGE / (rows * columns * both))
         most = min(FEW, terms // LONG, first)
         larger = next((count for count in range(least, most + 1) if first % count == 0), 1)
@@ -99,12 +99,12 @@ def parts_of(what: Contraction) -> int:
     return next((count for count in range(most, 1, -1) if first % count == 0), 1)
 
 
-def _some(loop: Stmt, count: int, group: Symbol, fresh: Fresh) -> tuple[Stmt, ...]:
-    """Return the loop over the terms of a part of that number."""
+def _terms_of_split(loop: Stmt, count: int, split: Symbol, fresh: Fresh) -> tuple[Stmt, ...]:
+    """Return the loop over the terms of a split."""
     assert isinstance(loop, For)
     (first, *others), inner = nest_of(loop)
     size = (trips(first) or 0) // count
     symbol = fresh.symbol(first.symbol.name)
-    value = first.lo + var(group) * size + var(symbol)
+    value = first.lo + var(split) * size + var(symbol)
     body = with_value(around(others, inner), first.symbol, value)
     return (replace(first, symbol=symbol, lo=const(0), hi=const(size), body=body),)

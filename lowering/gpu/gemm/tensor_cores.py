@@ -1,10 +1,10 @@
-"""What multiplies blocks of elements on a device, and which tiles a block of threads gives it.
+"""Tensor-core units of a device, and the tiles that a thread block gives them.
 
-    warps        a warp: 16 rows, 8 columns; its threads read factors from shared memory themselves
+    warps        a warp: 16 rows, 8 columns; its threads load factors from shared memory themselves
     warpgroups   four warps: 64 rows, 128 or 256 columns; the unit reads tiles from shared memory
 
 Warpgroups compute several times as fast, where a device has them; their tiles are larger, so they
-need products that give all multiprocessors some, and factors whose pieces can be copied at once.
+need contractions that occupy all multiprocessors, and factors that are copied in 16-byte vectors.
 
 >>> [loops for loops in (WARPS.lines, WARPGROUPS.lines)]
 [8, 16]
@@ -22,28 +22,28 @@ from .contraction import SIDE, Contraction, points_of
 from .shared_tiles import ENOUGH, extents
 
 PIECE = 16
-"""Bytes that a thread copies at once."""
+"""Bytes of a vector copy of one thread."""
 WIDE = 128, 256
-"""Rows and columns of a tile of warpgroups; half the columns where there are no more."""
+"""Rows and columns of a warpgroup tile; half the columns where there are no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Units of a block, and what they have of a tile."""
+    """The tensor-core units of a block, and their parts of a tile."""
 
     kind: LoopKind
-    """How the loop runs that adds up products."""
+    """The kind of the loop that accumulates products."""
     down: int
-    """The warps of a block along the rows of a tile: the larger the part of each, the less often a
-    number is read from shared memory."""
+    """The warps of a block along the rows of a tile: the larger the part of each, the less often an
+    element is loaded from shared memory."""
     along: int
-    """Those along its columns."""
+    """The warps along the columns of a tile."""
     pieces: int
-    """So many pieces of 16 bytes are the terms that a tile has of each row and column."""
+    """The terms of a tile in 16-byte vectors of each row and column."""
     stages: int
-    """Tiles of each factor: some are used, the others are filled meanwhile."""
+    """Tile buffers of each factor: some are in use while the others are filled."""
     ahead: int
-    """So many tiles are filled before they are used."""
+    """The prefetch distance in tiles."""
 
     @property
     def lines(self) -> int:
@@ -51,31 +51,33 @@ class Unit:
         return 2 * self.down * self.along
 
     def shared_bytes(self, high: int, broad: int, itemsize: int) -> int:
-        """Return what tiles of so many rows and columns take, without what lies between rows."""
+        """Return the bytes of all tile buffers, without padding between rows."""
         return self.stages * (high + broad) * self.pieces * PIECE
 
     @property
     def exchanges(self) -> bool:
-        """Whether tiles have their pieces exchanged, as a unit reads them: 128 bytes a row."""
+        """Whether tiles have the swizzled layout that the unit reads: 128 bytes a row."""
         return self.kind == "warpgroup"
 
 
 WARPS = Unit("tensor", 2, 2, 2, 4, 3)
 WARPGROUPS = Unit("warpgroup", 8, 1, 8, 4, 2)
-"""Tiles that one group still reads while another waits are not filled: one is neither."""
+"""One buffer is neither read nor filled: a warpgroup may still read it while another one waits."""
 
 
-def chosen(what: Contraction, copied: bool, itemsize: int, room: int) -> tuple[Unit, int, int]:
-    """Return the units for a contraction, and how many rows and columns a tile has.
+def chosen(
+    gemm: Contraction, is_vector_copied: bool, itemsize: int, shared_bytes: int
+) -> tuple[Unit, int, int]:
+    """Return the units for a contraction, and the rows and columns of a tile.
 
-    `copied` says whether both factors are copied in pieces, `room` how many bytes the threads of
-    a block may share where there are warpgroups, 0 where there are none.
+    `is_vector_copied` says whether both factors are copied in vectors, `shared_bytes` is the shared
+    memory of a block where the device has warpgroups, 0 where it has none.
     """
-    rows, columns = (points_of(group) for group in (what.rows, what.columns))
-    if copied and itemsize == 2 and rows is not None and columns is not None:
+    rows, columns = (points_of(group) for group in (gemm.rows, gemm.columns))
+    if is_vector_copied and itemsize == 2 and rows is not None and columns is not None:
         high, broad = WIDE[0], WIDE[1] if columns > WIDE[1] // 2 else WIDE[1] // 2
-        tiles = ceil(rows / high) * ceil(columns / broad) * (points_of(what.both) or 1)
-        fits = WARPGROUPS.shared_bytes(high, broad, itemsize) <= room
+        tiles = ceil(rows / high) * ceil(columns / broad) * (points_of(gemm.both) or 1)
+        fits = WARPGROUPS.shared_bytes(high, broad, itemsize) <= shared_bytes
         if fits and tiles >= ENOUGH and min(rows, columns) > SIDE:
             return WARPGROUPS, high, broad
-    return WARPS, *extents(what)
+    return WARPS, *extents(gemm)

@@ -1,4 +1,4 @@
-"""Loops of a contraction that are counted as one, so that tiles can be cut from what they count.
+"""One side of a contraction tile: loops collapsed into one, whose iterations are tiled.
 
 >>> i, j = Symbol("i", 0), Symbol("j", 1)
 >>> loops = For(i, const(0), const(3), 1, ()), For(j, const(0), const(4), 1, ())
@@ -23,42 +23,42 @@ from .contraction import points_of
 
 
 class Side:
-    """Loops counted as one: its variable, and what theirs are for a value of it."""
+    """Collapsed loops: the symbol of their tiles, and their values at a collapsed position."""
 
     def __init__(self, loops: Sequence[For], fresh: Fresh, name: str) -> None:
         self.loops = loops
-        self.size = _size(loops)
+        self.size = _collapsed_size(loops)
         self.tile = fresh.symbol(name)
 
-    def values(self, at: Affine) -> dict[Symbol, Affine]:
-        """Return the variables of the loops where the count is an index expression."""
+    def values(self, position: Affine) -> dict[Symbol, Affine]:
+        """Return the variables of the loops at a collapsed position."""
         if len(self.loops) == 1:
-            return {self.loops[0].symbol: self.loops[0].lo + at}
+            return {self.loops[0].symbol: self.loops[0].lo + position}
         out: dict[Symbol, Affine] = {}
         inner = 1
         for loop in reversed(self.loops):
             count = trips(loop) or 0
-            part = floordiv(at, const(inner))
+            digit = floordiv(position, const(inner))
             if loop is not self.loops[0]:
-                part = mod(part, const(max(count, 1)))
-            out[loop.symbol] = loop.lo + part
+                digit = mod(digit, const(max(count, 1)))
+            out[loop.symbol] = loop.lo + digit
             inner *= max(count, 1)
         return out
 
-    def further(self, at: Affine, by: Affine) -> dict[Symbol, Affine]:
-        """Return the same, some rounds of the innermost loop further on, of which there are any."""
-        out, last = self.values(at), self.loops[-1].symbol
+    def further(self, position: Affine, by: Affine) -> dict[Symbol, Affine]:
+        """Return the same, some iterations of the innermost loop further, without a carry."""
+        out, last = self.values(position), self.loops[-1].symbol
         out[last] = out[last] + by
         return out
 
-    def tests(self, at: Affine, by: int) -> list[Expr]:
-        """Return what says that a count is in range; nothing where tiles fit."""
+    def tests(self, position: Affine, by: int) -> list[Expr]:
+        """Return the tests that a position is in range; none where `by` divides the size."""
         size = self.size.constant
         if size is not None and size % by == 0:
             return []
-        return [Apply(OPS["lt"], (Position(at), Position(self.size)), dtypes.bool_)]
+        return [Apply(OPS["lt"], (Position(position), Position(self.size)), dtypes.bool_)]
 
 
-def _size(loops: Sequence[For]) -> Affine:
+def _collapsed_size(loops: Sequence[For]) -> Affine:
     count = points_of(loops)
     return const(count) if count is not None else loops[0].hi - loops[0].lo

@@ -1,4 +1,4 @@
-"""What is done with the sums of a tile, where it only stores them: neighbours by one instruction.
+"""Vector stores of a tile's results: contiguous columns of a thread stored by one instruction.
 
     for r: for s: if j + s < J: c[i + r, j + s] = acc[r, s]
     becomes
@@ -6,17 +6,17 @@
         if j + 2*group + 1 < J: for one in 0..2 paired: c[i + r, j + 2*group + one] = acc[...]
         else: for one in 0..2: if j + 2*group + one < J: c[i + r, j + 2*group + one] = acc[...]
 
-A device writes whole sectors of memory at the rate of its bandwidth, parts of them at a part of it.
-Needs columns of a thread that are neighbours in memory, at multiples of what one instruction stores
-from where their array begins, and a store of nothing else.
+A device writes full sectors of memory at its bandwidth, and partial ones at a fraction of it.
+Precondition: columns of a thread that are contiguous in memory, aligned to the size of a store from
+the start of their array, and an epilogue that is a single store.
 
 >>> from plusequals.lowering.gpu.gemm.contraction import contraction
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
->>> what = contraction(band(program.kernels[0].body[1], facts_of(program)))
->>> columns = Side(what.columns, fresh_for(program), "column")
->>> together(what, columns)
+>>> gemm = contraction(band(program.kernels[0].body[1], facts_of(program)))
+>>> columns = Side(gemm.columns, fresh_for(program), "column")
+>>> together(gemm, columns)
 True
 """
 
@@ -39,74 +39,74 @@ from .tile_side import Side
 
 Body = tuple[Stmt, ...]
 SIZE = 2
-"""So many are stored at once: with more, a compiler has too few registers for the sums."""
+"""Columns of a vector store: with more, a compiler has too few registers for the accumulators."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The columns of a thread, some of which are side by side."""
+    """The columns of a thread, in groups that are contiguous."""
 
     columns: Side
     broad: int
     """Columns of a tile."""
     column: Callable[[Affine, Affine], Affine]
-    """Where one of a group is among all columns, given their numbers."""
+    """The column of a member of a group, given the numbers of both."""
     used: Callable[[Affine, Affine, Affine], Body]
-    """What is done with a sum, given where its column is, how many columns further than that, and
-    its number among the thread's."""
+    """The epilogue of a result, given a column, its distance to that, and its number among the
+    thread's."""
     groups: int
 
     def stored(self, fresh: Fresh) -> Body:
-        """Return what stores the sums of a row of a thread."""
+        """Return the stores of the results of a row of a thread."""
         group = fresh.symbol("group")
-        last = self.column(var(group), const(SIZE - 1))
+        last_column = self.column(var(group), const(SIZE - 1))
         inner = self.each(group, "paired", fresh)
-        for test in self.columns.tests(last, self.broad):
+        for test in self.columns.tests(last_column, self.broad):
             inner = (If(test, inner, self.each(group, "unrolled", fresh)),)
         return (For(group, const(0), const(self.groups), 1, inner, "unrolled"),)
 
     def each(self, group: Symbol, kind: LoopKind, fresh: Fresh) -> Body:
-        """Return what stores those of a group, together or one by one."""
-        one = fresh.symbol("s")
-        first, number = self.column(var(group), const(0)), var(group) * SIZE + var(one)
-        body = self.used(first, var(one), number)
+        """Return the stores of a group, as one vector store or one by one."""
+        member = fresh.symbol("s")
+        first, number = self.column(var(group), const(0)), var(group) * SIZE + var(member)
+        body = self.used(first, var(member), number)
         if kind != "paired":
-            for test in self.columns.tests(first + var(one), self.broad):
+            for test in self.columns.tests(first + var(member), self.broad):
                 body = (If(test, body),)
-        return (For(one, const(0), const(SIZE), 1, body, kind),)
+        return (For(member, const(0), const(SIZE), 1, body, kind),)
 
 
-def done_with(what: Contraction, here: Mapping[Symbol, Affine], sum_: Place) -> Body:
-    """Return what is done with a sum, given what the loops are there, and where the sum is held."""
+def done_with(gemm: Contraction, values: Mapping[Symbol, Affine], accumulator: Place) -> Body:
+    """Return the epilogue of a result, given the loop variables and its accumulator."""
 
-    def moved(node: Node, index: tuple[Index, ...]) -> Place:
-        return (node, index) if node != what.total else sum_
+    def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+        return (node, index) if node != gemm.total else accumulator
 
-    return elsewhere(substitute(what.rest, here), moved)
+    return elsewhere(substitute(gemm.rest, values), redirect)
 
 
-def together(what: Contraction, columns: Side) -> bool:
-    """Whether two neighbouring columns are stored by one instruction."""
-    (*before, stmt), last = what.rest, columns.loops[-1]
-    if not isinstance(stmt, Store) or any(not isinstance(one, Comment) for one in before):
+def together(gemm: Contraction, columns: Side) -> bool:
+    """Whether two neighbouring columns can be stored by one instruction."""
+    (*leading, stmt), last = gemm.rest, columns.loops[-1]
+    if not isinstance(stmt, Store) or any(not isinstance(one, Comment) for one in leading):
         return False
     node, index = stmt.access.node, stmt.access.index
     if node.dtype.kind not in "fiu" or node.dtype.bits < 16 or node.strides is not None:
         return False
-    rounds, first = trips(last), last.lo.constant
+    trip_count, first = trips(last), last.lo.constant
     if first is None or first % SIZE:
         return False
-    fits = len(columns.loops) == 1 or (rounds is not None and rounds % SIZE == 0)
+    is_aligned = len(columns.loops) == 1 or (trip_count is not None and trip_count % SIZE == 0)
     is_next = distance_of(node, index, last.symbol) == 1
-    return fits and is_next and _gap(node, index, last.symbol) % SIZE == 0
+    return is_aligned and is_next and _alignment(node, index, last.symbol) % SIZE == 0
 
 
-def _gap(node: Node, index: tuple[Index, ...], last: Symbol) -> int:
-    """Return of what an element's place is a multiple where a variable is; 1 where that varies."""
+def _alignment(node: Node, index: tuple[Index, ...], last: Symbol) -> int:
+    """Return a divisor of an element's flat position where `last` is zero; 1 if dynamic."""
     total = 0
-    for one, stride in zip(index, node.element_strides, strict=True):
-        if isinstance(one, Dynamic) or stride.constant is None or node.static_shape is None:
+    for subscript, stride in zip(index, node.element_strides, strict=True):
+        if isinstance(subscript, Dynamic) or stride.constant is None or node.static_shape is None:
             return 1
-        others = (k for atom, k in one.terms if atom != last)
-        total = gcd(total, *(part * stride.constant for part in (one.offset, *others)))
+        others = (k for atom, k in subscript.terms if atom != last)
+        total = gcd(total, *(part * stride.constant for part in (subscript.offset, *others)))
     return total

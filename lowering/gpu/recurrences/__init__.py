@@ -1,1 +1,1 @@
-"""Recurrences rewritten as reductions, scans and scatters."""
+"""Recurrences rewritten as reductions, scans, scatters and wavefronts."""

@@ -1,4 +1,4 @@
-"""Flags that rounds set and do not look at: whether any of them does, as a reduction.
+"""Any-reductions: flags that iterations set and never read.
 
     for i: if t(i): ok = False
     becomes
@@ -6,8 +6,8 @@
     for i: if t(i): is_set or= True
     if is_set: ok = False
 
-Needs an element that a loop sets under a test, always to one value that it does not change, and
-that it uses in no other way.
+Precondition: an element that a loop stores under a test, always with the same loop-invariant value,
+and that it accesses in no other way.
 
 >>> program, _ = optimize(lowered('''
 ... ok = True
@@ -45,63 +45,71 @@ TRUE, FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
 
 
 def flags(program: Program, fresh: Fresh) -> Program:
-    """Return the program in which loops that set flags find out whether they do."""
-    own = frozenset(node.id for node in program.locals)
+    """Return the program in which loops that set flags reduce the tests of doing so."""
+    temporaries = frozenset(node.id for node in program.locals)
 
-    def body(stmts: Iterable[Stmt]) -> tuple[Stmt, ...]:
-        return tuple(made for stmt in stmts for made in statement(stmt))
+    def rewrite_body(stmts: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        return tuple(rewritten for stmt in stmts for rewritten in rewrite_statement(stmt))
 
-    def statement(stmt: Stmt) -> tuple[Stmt, ...]:
-        found = _flags_of(stmt, own) if isinstance(stmt, For) else ()
-        named = {
+    def rewrite_statement(stmt: Stmt) -> tuple[Stmt, ...]:
+        stores = _find_flags(stmt, temporaries) if isinstance(stmt, For) else ()
+        flag_of = {
             one.access.node: fresh.scalar(f"{one.access.node.label}_is_set", dtypes.bool_)
-            for one in found
+            for one in stores
         }
-        if found:
-            (stmt,) = map_statements((stmt,), lambda one: (_set(one, named),))
-        starts = (Store(Access(flag, ()), FALSE) for flag in named.values())
-        ends = (If(Read(named[one.access.node], ()), (one,)) for one in found)
-        return (*starts, with_bodies(stmt, tuple(map(body, bodies(stmt)))), *ends)
+        if stores:
+            (stmt,) = map_statements((stmt,), lambda one: (_raise_flag(one, flag_of),))
+        starts = (Store(Access(flag, ()), FALSE) for flag in flag_of.values())
+        ends = (If(Read(flag_of[one.access.node], ()), (one,)) for one in stores)
+        return (*starts, with_bodies(stmt, tuple(map(rewrite_body, bodies(stmt)))), *ends)
 
-    return over_kernels(program, body)
+    return over_kernels(program, rewrite_body)
 
 
-def _set(stmt: Stmt, named: Mapping[Node, Node]) -> Stmt:
-    """Return a statement, which raises a flag instead if it sets what has one."""
-    if not isinstance(stmt, Store) or stmt.access.node not in named:
+def _raise_flag(stmt: Stmt, flag_of: Mapping[Node, Node]) -> Stmt:
+    """Return a statement, with a store that has a flag replaced by an update of the flag."""
+    if not isinstance(stmt, Store) or stmt.access.node not in flag_of:
         return stmt
-    return Update(Access(named[stmt.access.node], ()), OPS["or"], TRUE, span=stmt.span)
+    return Update(Access(flag_of[stmt.access.node], ()), OPS["or"], TRUE, span=stmt.span)
 
 
-def _flags_of(loop: For, own: frozenset[int]) -> tuple[Store, ...]:
-    """Return what a loop sets, and does not look at: one store for each element."""
+def _find_flags(loop: For, temporaries: frozenset[int]) -> tuple[Store, ...]:
+    """Return the flags that a loop sets and never reads: one store for each element."""
     if loop.kind != "serial":
         return ()
-    inside = statements((loop,))
-    bound = {symbol for stmt in inside for symbol in binds(stmt)}
-    read = {node for stmt in inside for node in own_reads(stmt)}
+    stmts = statements((loop,))
+    bound = {symbol for stmt in stmts for symbol in binds(stmt)}
+    read = {node for stmt in stmts for node in own_reads(stmt)}
     written: dict[Node, list[Stmt]] = {}
-    for stmt in inside:
+    for stmt in stmts:
         for node in own_writes(stmt):
             written.setdefault(node, []).append(stmt)
-    tested = {id(stmt) for stmt in _tested(loop.body, False)}
-    seen = fails((loop,))
+    conditional = {id(stmt) for stmt in _conditional_stores(loop.body, False)}
+    can_fail = fails((loop,))
     out: list[Store] = []
-    for node, stmts in written.items():
-        first = stmts[0]
-        if node in read or (seen and node.id not in own) or not isinstance(first, Store):
+    for node, writers in written.items():
+        first = writers[0]
+        if (
+            node in read
+            or (can_fail and node.id not in temporaries)
+            or not isinstance(first, Store)
+        ):
             continue
-        plain = not bound & uses(first) and not bound & free_symbols(first.value)
-        stays = not any(one.node in written for one in reads(first.value))
-        if plain and stays and all(one == first and id(one) in tested for one in stmts):
+        is_invariant = not bound & uses(first) and not bound & free_symbols(first.value)
+        is_unchanged = not any(one.node in written for one in reads(first.value))
+        if (
+            is_invariant
+            and is_unchanged
+            and all(one == first and id(one) in conditional for one in writers)
+        ):
             out.append(first)
     return tuple(out)
 
 
-def _tested(body: Iterable[Stmt], is_tested: bool) -> Iterator[Stmt]:
-    """Yield the stores that are done under a test."""
+def _conditional_stores(body: Iterable[Stmt], is_conditional: bool) -> Iterator[Stmt]:
+    """Yield the stores that are executed under a test."""
     for stmt in body:
-        if isinstance(stmt, Store) and is_tested:
+        if isinstance(stmt, Store) and is_conditional:
             yield stmt
         for part in bodies(stmt):
-            yield from _tested(part, is_tested or isinstance(stmt, If))
+            yield from _conditional_stores(part, is_conditional or isinstance(stmt, If))

@@ -1,12 +1,12 @@
-"""Loops that look for the place of the first best term, and look the best one up by it, as pivots.
+"""Argmin and argmax that look the best term up by its position, as a search for a pivot does.
 
     for i: if t(i) > t(p): p = i
     becomes
-    best = t(p)                              where there is a round at all
+    best = t(p)                              if there is an iteration at all
     for i: if t(i) > best: best = t(i); p = i
 
-which `firsts` makes a reduction of. Needs rounds that do nothing else, and a place that any of
-their numbers may be: then what is checked of it need be only of the first one.
+which `arg_min_max` rewrites as a reduction. Precondition: iterations that do nothing else, and a
+position that may be any of the loop's values: then only the checks of the first lookup are needed.
 
 >>> program, _ = optimize(lowered('''
 ... p = k
@@ -54,91 +54,95 @@ Body = tuple[Stmt, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Pivot:
-    """What a loop looks for."""
+    """A loop that keeps the position of the best term."""
 
-    place: Let
-    """The name of the best place so far."""
+    lookup: Let
+    """The symbol of the best position so far."""
     checks: tuple[Check, ...]
     branch: If
     term: Expr
     old: Expr
-    """The term at that place."""
+    """The term at that position."""
 
 
 def pivots(program: Program, fresh: Fresh) -> Program:
-    """Return the program whose loops keep the best term that they look for, not its place alone."""
+    """Return the program whose loops carry the best term, too, not its position alone."""
 
-    def body(stmts: Sequence[Stmt], outer: tuple[For, ...]) -> Body:
-        return tuple(made for stmt in stmts for made in statement(stmt, outer))
+    def rewrite_body(stmts: Sequence[Stmt], outer: tuple[For, ...]) -> Body:
+        return tuple(result for stmt in stmts for result in rewrite_statement(stmt, outer))
 
-    def statement(stmt: Stmt, outer: tuple[For, ...]) -> Body:
-        inside = outer
+    def rewrite_statement(stmt: Stmt, outer: tuple[For, ...]) -> Body:
+        loops = outer
         if isinstance(stmt, For):
-            inside = (*outer, stmt)
-            found = _found(stmt, inside)
-            if found is not None:
-                return _kept(stmt, found, fresh)
-        lists = tuple(body(part, inside) for part in bodies(stmt))
+            loops = (*outer, stmt)
+            pivot = _match_pivot(stmt, loops)
+            if pivot is not None:
+                return _carry_extreme(stmt, pivot, fresh)
+        lists = tuple(rewrite_body(part, loops) for part in bodies(stmt))
         return (stmt if lists == bodies(stmt) else with_bodies(stmt, lists),)
 
-    return over_kernels(program, lambda stmts: body(stmts, ()))
+    return over_kernels(program, lambda stmts: rewrite_body(stmts, ()))
 
 
-def _found(loop: For, around: tuple[For, ...]) -> _Pivot | None:
-    """Return what a loop looks for, None where it does anything else."""
-    plain = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
-    if len(plain) < 2 or loop.kind != "serial" or loop.step != 1:
+def _match_pivot(loop: For, loops: tuple[For, ...]) -> _Pivot | None:
+    """Return the pivot search of a loop, None where it does anything else."""
+    stmts = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
+    if len(stmts) < 2 or loop.kind != "serial" or loop.step != 1:
         return None
-    place, checks, branch = plain[0], plain[1:-1], plain[-1]
-    if not isinstance(place, Let) or not isinstance(branch, If) or branch.other:
+    lookup, checks, branch = stmts[0], stmts[1:-1], stmts[-1]
+    if not isinstance(lookup, Let) or not isinstance(branch, If) or branch.other:
         return None
     then = [stmt for stmt in branch.then if not isinstance(stmt, Comment)]
-    match branch.test, place.value, then:
-        case Apply(op, (one, other)), Read(node, ()), [Store(Access(kept, ()), Position(at))] if (
-            op.name in MIRRORED and node == kept and at == var(loop.symbol)
+    match branch.test, lookup.value, then:
+        case Apply(op, (one, other)), Read(node, ()), [Store(Access(target, ()), Position(at))] if (
+            op.name in MIRRORED and node == target and at == var(loop.symbol)
         ):
-            here = {place.symbol: at}
+            at_iteration = {lookup.symbol: at}
         case _:
             return None
-    term, old = (one, other) if substitute_expr(other, here) == one else (other, one)
-    if substitute_expr(old, here) != term or term == old or term.dtype.kind not in "iuf":
+    term, old = (one, other) if substitute_expr(other, at_iteration) == one else (other, one)
+    if substitute_expr(old, at_iteration) != term or term == old or term.dtype.kind not in "iuf":
         return None
-    if any(read.node == node for read in reads(term)) or place.symbol in symbols_of(term):
+    if any(read.node == node for read in reads(term)) or lookup.symbol in symbols_of(term):
         return None
-    known, tests = ranges(around), [stmt for stmt in checks if isinstance(stmt, Check)]
-    if len(tests) < len(checks):
+    bounds, index_checks = ranges(loops), [stmt for stmt in checks if isinstance(stmt, Check)]
+    if len(index_checks) < len(checks):
         return None
-    wanted = (part for one in tests for part in _parts(substitute_expr(one.test, here)))
-    if not all(holds(part, known, ()) for part in wanted):
+    conjuncts = (
+        part
+        for one in index_checks
+        for part in _split_conjunction(substitute_expr(one.test, at_iteration))
+    )
+    if not all(holds(part, bounds, ()) for part in conjuncts):
         return None
-    return _Pivot(place, tuple(tests), branch, term, old)
+    return _Pivot(lookup, tuple(index_checks), branch, term, old)
 
 
-def _parts(test: Expr) -> tuple[Expr, ...]:
-    """Return the tests that all have to hold for one to hold."""
+def _split_conjunction(test: Expr) -> tuple[Expr, ...]:
+    """Return the conjuncts of a test."""
     match test:
         case Apply(op, args, _) if op.name == "and":
-            return tuple(part for one in args for part in _parts(one))
+            return tuple(part for one in args for part in _split_conjunction(one))
         case _:
             return (test,)
 
 
-def _kept(loop: For, found: _Pivot, fresh: Fresh) -> Body:
-    """Return a loop that keeps the best term, behind what finds the first one."""
-    kept = found.branch.then[-1]
-    assert isinstance(kept, Store), "that is what was looked for"
-    best = Access(fresh.scalar(f"{kept.access.node.label}_best", found.term.dtype), ())
-    start = Store(best, found.old, found.branch.span)
+def _carry_extreme(loop: For, pivot: _Pivot, fresh: Fresh) -> Body:
+    """Return a loop that carries the best term, behind the computation of the first one."""
+    store = pivot.branch.then[-1]
+    assert isinstance(store, Store), "that is what was looked for"
+    best = Access(fresh.scalar(f"{store.access.node.label}_best", pivot.term.dtype), ())
+    start = Store(best, pivot.old, pivot.branch.span)
     once = minimum(const(1), rounds_of(loop))
-    first = For(fresh.symbol("first"), const(0), once, 1, (found.place, *found.checks, start))
-    test = rewritten(found.branch.test, found.old, Read(best.node, ()))
-    then = (Store(best, found.term, found.branch.span), kept)
-    nothing = Store(best, Const(zero_of(found.term.dtype), found.term.dtype))
-    branch = replace(found.branch, test=test, then=then)
+    first = For(fresh.symbol("first"), const(0), once, 1, (pivot.lookup, *pivot.checks, start))
+    test = rewritten(pivot.branch.test, pivot.old, Read(best.node, ()))
+    then = (Store(best, pivot.term, pivot.branch.span), store)
+    nothing = Store(best, Const(zero_of(pivot.term.dtype), pivot.term.dtype))
+    branch = replace(pivot.branch, test=test, then=then)
     return nothing, first, replace(loop, body=(branch,))
 
 
 def rewritten(test: Expr, old: Expr, new: Expr) -> Expr:
-    """Return a comparison with another value in the place of one of its sides."""
+    """Return a comparison with one of its sides replaced."""
     assert isinstance(test, Apply), "that is what was looked for"
     return replace(test, args=tuple(new if one == old else one for one in test.args))

@@ -1,9 +1,9 @@
-"""Loops in each other that are left together: by a flag that the inner one sets where it is left.
+"""Multi-level loop exits: nested loops left together, by a flag that the inner one sets.
 
     for i: for j: if t: found = True; break
            if found: break
 
-It changes nothing.
+Analysis only.
 
 >>> program, _ = optimize(lowered('''
 ... found = False
@@ -18,8 +18,8 @@ It changes nothing.
 ... ''', y="b[1]", x="f32[8, 9]"), Target("cuda"))
 >>> at = next(n for n, one in enumerate(program.kernels[0].body) if isinstance(one, For))
 >>> body = program.kernels[0].body
->>> made = nest_that_is_left(body[at], body[:at], frozenset())
->>> [loop.symbol.name for loop in made.loops]
+>>> nest = nest_that_is_left(body[at], body[:at], frozenset())
+>>> [loop.symbol.name for loop in nest.loops]
 ['i', 'j']
 """
 
@@ -42,98 +42,100 @@ from ...ir.walk import own_reads, own_writes, statements
 
 Body = tuple[Stmt, ...]
 CHEAP = 8
-"""A value up to this cost is worth computing in each round."""
+"""Most cost of a value that is recomputed in each iteration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Loops in each other that a `Break` in the body leaves all of."""
+    """A nest all of whose loops a `Break` in the body leaves."""
 
     loops: tuple[For, ...]
     body: Body
     before: Body = ()
-    """What rounds of the loops around do first, which need be done only once."""
+    """Statements of the outer loops' iterations that need be executed only once."""
 
 
 def nest_that_is_left(
     loop: For, before: Body, only: frozenset[int], outer: tuple[For, ...] = ()
 ) -> Nest | None:
-    """Return the nest of a loop that is left, None where it goes on to its end; `before` are the
-    statements that ran before it, `only` the temporaries that nothing but it, and loops that are
-    `outer` of it, use."""
+    """Return the nest of a loop that is left by a break, None for other loops; `before` are the
+    statements executed before it, `only` the temporaries that nothing but it, and its `outer`
+    loops, use."""
     if loop.kind != "serial" or not is_left(loop.body):
         return None
-    return _both(loop, before, only, outer) or Nest((loop,), loop.body)
+    return _join_nests(loop, before, only, outer) or Nest((loop,), loop.body)
 
 
-def _both(loop: For, before: Body, only: frozenset[int], outer: tuple[For, ...]) -> Nest | None:
+def _join_nests(
+    loop: For, before: Body, only: frozenset[int], outer: tuple[For, ...]
+) -> Nest | None:
     """Return the nest of a loop and one in it that are left together, None where they are not."""
-    plain = tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment))
-    at = next((n for n, stmt in enumerate(plain) if isinstance(stmt, For)), None)
-    test = None if at is None else _leaves(plain[at + 1 :])
+    stmts = tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment))
+    at = next((n for n, stmt in enumerate(stmts) if isinstance(stmt, For)), None)
+    test = None if at is None else _exit_test(stmts[at + 1 :])
     if at is None or test is None:
         return None
-    start, whole = plain[:at], plain[at]
-    assert isinstance(whole, For), "that is what was looked for"
-    inner = nest_that_is_left(whole, (*before, *start), only, (*outer, loop))
+    start, inner_loop = stmts[:at], stmts[at]
+    assert isinstance(inner_loop, For), "that is what was looked for"
+    inner = nest_that_is_left(inner_loop, (*before, *start), only, (*outer, loop))
     stores = [one for one in start if isinstance(one, Store) and not one.access.node.rank]
     if inner is None or inner.before or len(stores) < len(start):
         return None
     flags = frozenset(read.node.id for read in reads(test))
-    mine = tuple(one for one in stores if one.access.node.id not in flags)
-    starts = tuple(one for one in stores if one.access.node.id in flags)
-    if any(cost(one.value) > CHEAP for one in mine):
+    local_stores = tuple(one for one in stores if one.access.node.id not in flags)
+    flag_stores = tuple(one for one in stores if one.access.node.id in flags)
+    if any(cost(one.value) > CHEAP for one in local_stores):
         return None
-    known = ranges((*outer, loop, *inner.loops))
-    if not is_never(test, after((*before, *start)), known):
+    bounds = ranges((*outer, loop, *inner.loops))
+    if not is_never(test, after((*before, *start)), bounds):
         return None
-    events = tuple(_events(inner.body))
-    if not events or not all(is_sure(test, after(event), known) for event in events):
+    exits = tuple(_exit_paths(inner.body))
+    if not exits or not all(is_sure(test, after(exit_), bounds) for exit_ in exits):
         return None
-    if not _are_set_by(flags, inner.body, events):
+    if not _are_set_only_by(flags, inner.body, exits):
         return None
-    body = (*mine, *inner.body)
-    if all(one.access.node.id in only for one in starts):
+    body = (*local_stores, *inner.body)
+    if all(one.access.node.id in only for one in flag_stores):
         return Nest((loop, *inner.loops), body)
     ends = (loop.hi, loop.lo) if loop.step > 0 else (loop.lo, loop.hi)
-    some = Apply(OPS["gt"], (Position(ends[0]), Position(ends[1])), dtypes.bool_)
-    return Nest((loop, *inner.loops), body, (If(some, starts),))
+    has_iteration = Apply(OPS["gt"], (Position(ends[0]), Position(ends[1])), dtypes.bool_)
+    return Nest((loop, *inner.loops), body, (If(has_iteration, flag_stores),))
 
 
-def _leaves(tail: Body) -> Expr | None:
-    """Return the test that leaves a loop at the end of its round, None where there is more."""
+def _exit_test(tail: Body) -> Expr | None:
+    """Return the test that leaves a loop at the end of its iteration, None where there is more."""
     if not tail or not isinstance(tail[0], If) or len(tail) > 2:
         return None
-    test, behind = tail[0].test, tail[1:]
-    if behind and (tail[0].other or not isinstance(behind[0], Break)):
+    test, rest = tail[0].test, tail[1:]
+    if rest and (tail[0].other or not isinstance(rest[0], Break)):
         return None
     ends = [
         [type(one) for one in part if not isinstance(one, Comment)]
-        for part in (tail[0].then, tail[0].other or behind)
+        for part in (tail[0].then, tail[0].other or rest)
     ]
     if ends[0] == [Break] and ends[1] in ([], [Continue]):
         return test
     return negated(test) if ends == [[Continue], [Break]] else None
 
 
-def _events(body: Body) -> Iterator[Body]:
+def _exit_paths(body: Body) -> Iterator[Body]:
     """Yield the lists that end in a `Break`."""
     for stmt in body:
         if isinstance(stmt, If):
             for part in (stmt.then, stmt.other):
-                plain = tuple(one for one in part if not isinstance(one, Comment))
-                if plain and isinstance(plain[-1], Break):
-                    yield plain
+                stmts = tuple(one for one in part if not isinstance(one, Comment))
+                if stmts and isinstance(stmts[-1], Break):
+                    yield stmts
                 else:
-                    yield from _events(part)
+                    yield from _exit_paths(part)
 
 
-def _are_set_by(flags: frozenset[int], body: Body, events: tuple[Body, ...]) -> bool:
-    """Whether nothing else in rounds uses flags, and each of these lists is left at its end."""
-    if any(is_left(event[:-1]) for event in events):
+def _are_set_only_by(flags: frozenset[int], body: Body, exits: tuple[Body, ...]) -> bool:
+    """Whether only the exits access the flags, and each exit is left at its end."""
+    if any(is_left(exit_[:-1]) for exit_ in exits):
         return False
-    theirs = {id(stmt) for event in events for stmt in event}
-    inside = statements(body)
-    used = [n.id for s in inside for n in own_reads(s)]
-    used += [n.id for s in inside if id(s) not in theirs for n in own_writes(s)]
+    exit_ids = {id(stmt) for exit_ in exits for stmt in exit_}
+    stmts = statements(body)
+    used = [n.id for s in stmts for n in own_reads(s)]
+    used += [n.id for s in stmts if id(s) not in exit_ids for n in own_writes(s)]
     return flags.isdisjoint(used)

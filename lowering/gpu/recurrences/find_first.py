@@ -1,4 +1,4 @@
-"""Loops that are left in the first round in which something happens: which round that is, and it.
+"""Search loops: the first iteration that leaves a loop, as a minimum reduction.
 
     for i: if t(i): b = f(i); break
     becomes
@@ -6,11 +6,11 @@
     for i: if t(i): at min= i
     if at is less: i = at; if t(i): b = f(i)
 
-What happens is that the loop is left, or that a check fails: the round is done again, and fails
-there. Needs rounds that do nothing but find numbers for themselves before; all of them are done, so
-there have to be no more than an array that they read has elements, or not very many. Loops in each
-other that are left together, by a flag, are one. Where each of many points looks for a first round,
-it stops there.
+The event is an exit of the loop, or a failing check: the iteration is replayed, and fails there.
+Precondition: iterations that only compute private values before it; all of them are executed, so
+there may be no more than an array that they read has elements, or a bounded number. Nested loops
+that are left together, by a flag, are one. Where each of many parallel points searches, it stops at
+its exit.
 
 >>> program, _ = optimize(lowered('''
 ... b = -1
@@ -20,8 +20,8 @@ it stops there.
 ...         break
 ... y[0] = b
 ... ''', y="i64[1]", x="f32[90]", k="i64[900]"), Target("cuda"))
->>> made = searches(program, facts_of(program), fresh_for(program))
->>> print_loops(made.kernels[0].body[2:-2])
+>>> rewritten = searches(program, facts_of(program), fresh_for(program))
+>>> print_loops(rewritten.kernels[0].body[2:-2])
 b_at = 9223372036854775807
 for i in 0..900:
     let at = k[i]
@@ -66,175 +66,179 @@ from .exit_flags import Nest, nest_that_is_left
 
 Body = tuple[Stmt, ...]
 LAST = 2**63 - 1
-"""No round has that number."""
+"""An iteration number that does not occur."""
 MANY = 1 << 26
-"""So many rounds are soon done by a device, whatever they read."""
+"""Most iterations that a device executes in addition, whatever they read."""
 
 
 def searches(program: Program, facts: Facts, fresh: Fresh) -> Program:
-    """Return the program in which loops that are left look for the round that leaves them."""
+    """Return the program in which loops with exits search for the iteration that leaves them."""
 
-    def body(stmts: Body, outer: tuple[For, ...], before: Body) -> Body:
-        made: list[Stmt] = []
+    def rewrite_body(stmts: Body, outer: tuple[For, ...], before: Body) -> Body:
+        rewritten: list[Stmt] = []
         for at, stmt in enumerate(stmts):
-            made += statement(stmt, outer, (*before, *stmts[:at]))
-        return tuple(made)
+            rewritten += rewrite_statement(stmt, outer, (*before, *stmts[:at]))
+        return tuple(rewritten)
 
-    def statement(stmt: Stmt, outer: tuple[For, ...], before: Body) -> Body:
+    def rewrite_statement(stmt: Stmt, outer: tuple[For, ...], before: Body) -> Body:
         if isinstance(stmt, For):
-            found = nest_that_is_left(stmt, before, facts.only_in(stmt))
-            if found is not None and not _are_points(outer, facts):
-                made = _Search(found, facts.only_in(stmt), fresh).made()
-                if made:
-                    return made
+            nest = nest_that_is_left(stmt, before, facts.only_in(stmt))
+            if nest is not None and not _has_parallel_loop(outer, facts):
+                rewritten = _Search(nest, facts.only_in(stmt), fresh).rewrite()
+                if rewritten:
+                    return rewritten
             outer, before = (*outer, stmt), ()
         if isinstance(stmt, While):
             before = ()
-        return (with_bodies(stmt, tuple(body(part, outer, before) for part in bodies(stmt))),)
+        return (
+            with_bodies(stmt, tuple(rewrite_body(part, outer, before) for part in bodies(stmt))),
+        )
 
-    return over_kernels(program, lambda stmts: body(stmts, (), ()))
+    return over_kernels(program, lambda stmts: rewrite_body(stmts, (), ()))
 
 
-def _are_points(outer: Sequence[For], facts: Facts) -> bool:
-    """Whether the rounds of some loop are done at once, of which each looks for itself."""
+def _has_parallel_loop(outer: Sequence[For], facts: Facts) -> bool:
+    """Whether the iterations of an outer loop are independent, each of which then searches
+    alone."""
     return any(facts.is_free(loop, facts.private(loop)) for loop in outer)
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """A nest that is left, and the temporaries that nothing but it uses."""
+    """A nest with exits, and the temporaries that nothing else uses."""
 
     nest: Nest
     only: frozenset[int]
     fresh: Fresh
 
-    def made(self) -> Body:
-        """Return what looks for the round, and does it again; nothing where the nest stays."""
+    def rewrite(self) -> Body:
+        """Return the search and the replay of its iteration; nothing where the nest stays."""
         loops, body = self.nest.loops, self.nest.body
-        order = numbered(loops)
+        numbering = numbered(loops)
         halts = While, Print, Alloc, Permute, Continue
-        if order is None or any(isinstance(stmt, halts) for stmt in statements(body)):
+        if numbering is None or any(isinstance(stmt, halts) for stmt in statements(body)):
             return ()
         if not may_go_on(loops, body):
             return ()
         label = next((n.label for n in writes(body)), loops[0].symbol.name)
         at = self.fresh.scalar(f"{label}_at", dtypes.int64)
-        found = Update(Access(at, ()), OPS["min"], Position(order.number))
-        looks, does = looking(body, (found,)), again(body)
-        if looks is None or does is None:
+        update = Update(Access(at, ()), OPS["min"], Position(numbering.number))
+        detection, replay = looking(body, (update,)), again(body)
+        if detection is None or replay is None:
             return ()
-        last = self.last(looks)
-        if last is None:
+        live_out = self.find_live_out(detection)
+        if live_out is None:
             return ()
-        looks = self.copied(looks, at)
-        ends = self.ends(order, does, at, keeps=bool(last))
-        start: Expr = Const(LAST, dtypes.int64)
-        if last:
-            start = Position((rounds_of(loops[0]) - 1) * abs(loops[0].step))
-        first = Store(Access(at, ()), start)
-        return (*self.nest.before, first, *around(order.loops, looks), ends)
+        detection = self.rename_private(detection, at)
+        exit_ = self.build_exit(numbering, replay, at, keeps=bool(live_out))
+        start_value: Expr = Const(LAST, dtypes.int64)
+        if live_out:
+            start_value = Position((rounds_of(loops[0]) - 1) * abs(loops[0].step))
+        first = Store(Access(at, ()), start_value)
+        return (*self.nest.before, first, *around(numbering.loops, detection), exit_)
 
-    def last(self, looks: Body) -> frozenset[int] | None:
-        """Return the scalars whose last values are used behind, each of which every round finds;
-        None where rounds do more than to find what they need."""
-        sure: set[int] = set()
+    def find_live_out(self, detection: Body) -> frozenset[int] | None:
+        """Return the scalars that are live after the nest, each of which every iteration writes;
+        None where iterations do more than compute private values."""
+        unconditional: set[int] = set()
         for stmt in self.nest.body:
-            if isinstance(stmt, If | Check) or not self.is_known(stmt):
+            if isinstance(stmt, If | Check) or not self.is_unconditional(stmt):
                 break
             if isinstance(stmt, Store) and not stmt.access.index:
-                sure.add(stmt.access.node.id)
+                unconditional.add(stmt.access.node.id)
         out: set[int] = set()
-        found = accesses(looks)
-        for node in self.changed(looks):
+        sites = accesses(detection)
+        for node in self.written_nodes(detection):
             if node.id not in self.only:
-                if node.id not in sure or len(self.nest.loops) > 1:
+                if node.id not in unconditional or len(self.nest.loops) > 1:
                     return None
                 out.add(node.id)
-            if found.read_before_written(node):
+            if sites.read_before_written(node):
                 return None
         return frozenset(out)
 
-    def is_known(self, stmt: Stmt) -> bool:
-        """Whether a statement is done in every round."""
+    def is_unconditional(self, stmt: Stmt) -> bool:
+        """Whether a statement is executed in every iteration."""
         return not any(isinstance(one, Check | Break) for one in statements((stmt,)))
 
-    def changed(self, looks: Body) -> list[Node]:
-        """Return what rounds write that look for something, but for the number of the first."""
-        known = {node.id for node in writes(self.nest.body)}
-        return [node for node in writes(looks) if node.id in known]
+    def written_nodes(self, detection: Body) -> list[Node]:
+        """Return the nodes that the detection writes, but for the number of the iteration."""
+        nest_ids = {node.id for node in writes(self.nest.body)}
+        return [node for node in writes(detection) if node.id in nest_ids]
 
-    def copied(self, looks: Body, at: Node) -> Body:
-        """Return what rounds look for with names and temporaries of its own."""
-        copies = {node.id: self.fresh.like(node) for node in self.changed(looks)}
-        names = {s: self.fresh.symbol(s.name) for one in statements(looks) for s in binds(one)}
-        return rename(looks, names, copies)
+    def rename_private(self, detection: Body, at: Node) -> Body:
+        """Return the detection with symbols and temporaries of its own."""
+        copies = {node.id: self.fresh.like(node) for node in self.written_nodes(detection)}
+        names = {s: self.fresh.symbol(s.name) for one in statements(detection) for s in binds(one)}
+        return rename(detection, names, copies)
 
-    def ends(self, order: Numbered, does: Body, at: Node, keeps: bool) -> Stmt:
-        """Return what does the round that was found; the last one, where it `keeps` something."""
-        name, limit = ("ge", 0) if keeps else ("lt", LAST)
-        is_one = Apply(OPS[name], (Read(at, ()), Const(limit, dtypes.int64)), dtypes.bool_)
-        lets, names = order.named(Read(at, ()), self.fresh)
-        return If(is_one, (*lets, *substitute(does, names)))
+    def build_exit(self, numbering: Numbered, replay: Body, at: Node, keeps: bool) -> Stmt:
+        """Return the replay of the iteration that was found; of the last one where it `keeps`
+        values."""
+        comparison, limit = ("ge", 0) if keeps else ("lt", LAST)
+        is_found = Apply(OPS[comparison], (Read(at, ()), Const(limit, dtypes.int64)), dtypes.bool_)
+        lets, names = numbering.named(Read(at, ()), self.fresh)
+        return If(is_found, (*lets, *substitute(replay, names)))
 
 
 def may_go_on(loops: Sequence[For], body: Body) -> bool:
-    """Whether a nest that is left may do its other rounds, too: an array that it reads has as many
-    elements, or they are not very many."""
-    letters = {loop.symbol for loop in loops}
+    """Whether a nest with exits may execute its other iterations, too: an array that it reads has
+    as many elements, or their number is bounded."""
+    indices = {loop.symbol for loop in loops}
     for _, index in accesses_of(body):
         axes = [
-            {letter for letter in letters if at.coefficient(letter)}
+            {symbol for symbol in indices if at.coefficient(symbol)}
             for at in index if not isinstance(at, Dynamic)
         ]  # fmt: skip
-        if sum(map(bool, axes)) >= len(letters) and letters == set[Symbol]().union(*axes):
+        if sum(map(bool, axes)) >= len(indices) and indices == set[Symbol]().union(*axes):
             return True
-    known, counts = Bounds(), list[int | None]()
+    bounds, counts = Bounds(), list[int | None]()
     for loop in loops:
-        counts.append(known.most(rounds_of(loop)))
-        known = known.inside(loop)
+        counts.append(bounds.most(rounds_of(loop)))
+        bounds = bounds.inside(loop)
     if None in counts:
         return False
-    return prod(max(count or 0, 0) for count in counts) * within(body, known) <= MANY
+    return prod(max(count or 0, 0) for count in counts) * within(body, bounds) <= MANY
 
 
-# ---------------------------------------------------------------- one round
+# ---------------------------------------------------------------- one iteration
 
 
-def looking(body: Body, found: Body) -> Body | None:
-    """Return what of a round says whether anything happens in it, which is `found` then; None
-    where it cannot be told apart."""
-    plain = _plain(body)
-    if plain and isinstance(plain[-1], Break):
-        return found
+def looking(body: Body, update: Body) -> Body | None:
+    """Return the slice of an iteration that detects its event, where it executes `update`; None
+    where it cannot be separated."""
+    stmts = _without_comments(body)
+    if stmts and isinstance(stmts[-1], Break):
+        return update
     for at, stmt in enumerate(body):
         before, rest = body[:at], body[at + 1 :]
         if isinstance(stmt, Check):
-            inner = looking(rest, found)
-            return None if inner is None else (*before, If(stmt.test, inner, found))
+            inner = looking(rest, update)
+            return None if inner is None else (*before, If(stmt.test, inner, update))
         if isinstance(stmt, If) and (is_left((stmt,)) or fails((stmt,))):
-            return _within(before, stmt, rest, lambda part: looking(part, found))
+            return _rewrite_branch(before, stmt, rest, lambda part: looking(part, update))
         if fails((stmt,)):
             return None
     return body
 
 
 def again(body: Body) -> Body | None:
-    """Return a round of a loop that is left, as one that goes on behind the loop."""
+    """Return an iteration of a loop with exits, as straight code behind the loop."""
     for at, stmt in enumerate(body):
         if isinstance(stmt, Break):
             return body[:at]
         if isinstance(stmt, If) and is_left((stmt,)):
-            return _within(body[:at], stmt, body[at + 1 :], again)
+            return _rewrite_branch(body[:at], stmt, body[at + 1 :], again)
     return body
 
 
-def _within(
+def _rewrite_branch(
     before: Body, stmt: If, rest: Body, change: Callable[[Body], Body | None]
 ) -> Body | None:
-    """Return statements of which a branch is changed on both sides, together with what follows on
-    the side that goes on; None where both do."""
+    """Return statements with a branch rewritten on both sides, its continuation moved into the side
+    that continues; None where both do."""
     then, other = stmt.then, stmt.other
-    if _plain(rest):
+    if _without_comments(rest):
         if ends(then):
             other = (*other, *rest)
         elif ends(other):
@@ -246,13 +250,13 @@ def _within(
 
 
 def ends(body: Body) -> bool:
-    """Whether a list of statements is surely left."""
-    last = _plain(body)[-1:]
+    """Whether a list of statements always leaves the loop."""
+    last = _without_comments(body)[-1:]
     return any(
         isinstance(one, Break) or (isinstance(one, If) and ends(one.then) and ends(one.other))
         for one in last
     )
 
 
-def _plain(body: Body) -> Body:
+def _without_comments(body: Body) -> Body:
     return tuple(stmt for stmt in body if not isinstance(stmt, Comment))

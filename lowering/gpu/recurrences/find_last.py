@@ -1,4 +1,4 @@
-"""Loops that keep what the last round in which a test holds has found, or the first one.
+"""Last-value recurrences: values of the last, or first, iteration that passes a test, by reduction.
 
     for i: if t(i): b = f(i)                   for i: if b < 0 and t(i): b = i
     becomes                                    becomes
@@ -6,9 +6,9 @@
     for i: if t(i): at max= i                  for i: if t(i): at min= i
     if at >= 0: i = at; b = f(i)               if b < 0: if at is less: i = at; b = i
 
-Needs elements that a loop uses in no other way, and values that it does not change, or finds anew
-in each round. It is the first round where the test asks for what is kept, too, and does not hold
-any more behind it.
+Precondition: elements that a loop accesses in no other way, and values that are loop-invariant, or
+recomputed in each iteration. It is the first iteration where the test reads what is kept, too, and
+does not hold any more behind the store.
 
 >>> program, _ = optimize(lowered('''
 ... b = -1
@@ -58,157 +58,163 @@ Body = tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _List:
-    """A list in a nest that is done under tests, and these, outermost first."""
+class _GuardedList:
+    """A list of statements in a nest that is executed under tests, and these, outermost first."""
 
     body: Body
     tests: tuple[If, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Hit:
-    """What a list of statements in a nest keeps."""
+class _KeptValue:
+    """The values that a list of statements in a nest keeps."""
 
     list: Body
-    kept: Body
+    originals: Body
     stores: tuple[Store, ...]
-    """The same, with values that can be found anew from the variables of the loops."""
-    open: tuple[Expr, ...] = ()
-    """What holds as long as nothing was found, where the first round counts."""
-    asks: tuple[tuple[If, Expr], ...] = ()
-    """What is asked instead in branches around that ask for it, too."""
+    """The same, with values that can be recomputed from the variables of the loops."""
+    open_tests: tuple[Expr, ...] = ()
+    """The tests that hold as long as nothing was found, where the first iteration counts."""
+    new_tests: tuple[tuple[If, Expr], ...] = ()
+    """The replacements of tests of enclosing branches that read what is kept, too."""
 
 
 def hits(program: Program, facts: Facts, fresh: Fresh) -> Program:
-    """Return the program in which loops that keep what one round found look for that round."""
-    own = frozenset(node.id for node in program.locals)
+    """Return the program in which loops that keep values of one iteration reduce its number."""
+    temporaries = frozenset(node.id for node in program.locals)
 
-    def body(stmts: Iterable[Stmt]) -> Body:
-        return tuple(made for stmt in stmts for made in statement(stmt))
+    def rewrite_body(stmts: Iterable[Stmt]) -> Body:
+        return tuple(rewritten for stmt in stmts for rewritten in rewrite_statement(stmt))
 
-    def statement(stmt: Stmt) -> Body:
+    def rewrite_statement(stmt: Stmt) -> Body:
         if isinstance(stmt, For):
             loops, inner = nest_of(stmt)
-            found = _hits_of(loops, inner, own)
-            order = numbered(loops) if found else None
-            if order is not None:
-                return _made(found, order, inner, fresh)
-        return (with_bodies(stmt, tuple(map(body, bodies(stmt)))),)
+            kept_values = _find_kept_values(loops, inner, temporaries)
+            numbering = numbered(loops) if kept_values else None
+            if numbering is not None:
+                return _build_nest(kept_values, numbering, inner, fresh)
+        return (with_bodies(stmt, tuple(map(rewrite_body, bodies(stmt)))),)
 
-    return over_kernels(program, body)
+    return over_kernels(program, rewrite_body)
 
 
-def _hits_of(loops: tuple[For, ...], body: Body, own: frozenset[int]) -> tuple[_Hit, ...]:
-    """Return what a nest keeps."""
+def _find_kept_values(
+    loops: tuple[For, ...], body: Body, temporaries: frozenset[int]
+) -> tuple[_KeptValue, ...]:
+    """Return the values that a nest keeps."""
     if any(loop.kind != "serial" for loop in loops) or is_left(body):
         return ()
-    found = _Finding(loops, body, own)
-    made = (hit for part in _lists(body, ()) if (hit := found.hit(part)) is not None)
-    return tuple({hit.list: hit for hit in made}.values())
+    facts = _NestFacts(loops, body, temporaries)
+    kept_values = (
+        kept for part in _guarded_lists(body, ()) if (kept := facts.match_last(part)) is not None
+    )
+    return tuple({kept.list: kept for kept in kept_values}.values())
 
 
-def _lists(body: Body, tests: tuple[If, ...]) -> Iterator[_List]:
-    """Yield the lists that are done under a test."""
+def _guarded_lists(body: Body, tests: tuple[If, ...]) -> Iterator[_GuardedList]:
+    """Yield the lists that are executed under a test."""
     for stmt in body:
         if isinstance(stmt, If):
             for part in bodies(stmt):
-                yield _List(part, (*tests, stmt))
-                yield from _lists(part, (*tests, stmt))
+                yield _GuardedList(part, (*tests, stmt))
+                yield from _guarded_lists(part, (*tests, stmt))
 
 
-class _Finding:
-    """What is known of a nest, to find what it keeps."""
+class _NestFacts:
+    """The facts of a nest from which its kept values follow."""
 
-    def __init__(self, loops: tuple[For, ...], body: Body, own: frozenset[int]) -> None:
-        """`own` are temporaries."""
-        self.own, self.fails, self.known = own, fails(body), ranges(loops)
-        self.letters = frozenset(loop.symbol for loop in loops)
-        inside = statements(body)
-        self.bound = {symbol for stmt in inside for symbol in binds(stmt)}
-        self.uses = Counter(n for s in inside for n in (*own_reads(s), *own_writes(s)))
-        self.written = Counter(n for s in inside for n in own_writes(s))
+    def __init__(self, loops: tuple[For, ...], body: Body, temporaries: frozenset[int]) -> None:
+        """Collect the facts of a nest with the given `temporaries`."""
+        self.temporaries, self.has_checks, self.bounds = temporaries, fails(body), ranges(loops)
+        self.indices = frozenset(loop.symbol for loop in loops)
+        stmts = statements(body)
+        self.bound = {symbol for stmt in stmts for symbol in binds(stmt)}
+        self.uses = Counter(n for s in stmts for n in (*own_reads(s), *own_writes(s)))
+        self.written = Counter(n for s in stmts for n in own_writes(s))
         self.values: dict[Node, Expr] = {}
         for stmt in body:
             if isinstance(stmt, Store):
-                self.know(stmt)
+                self.record_value(stmt)
             elif not isinstance(stmt, Comment):
                 break
 
-    def know(self, store: Store) -> None:
-        """Keep what a scalar is in every round, where the round finds it, and leaves it so."""
-        node, value = store.access.node, self.anew(store.value)
+    def record_value(self, store: Store) -> None:
+        """Record the invariant value of a scalar that every iteration stores once."""
+        node, value = store.access.node, self.inline_values(store.value)
         if node.rank or self.written[node] > 1 or node.dtype is not value.dtype:
             return
-        if self.stays(value):
+        if self.is_invariant(value):
             self.values[node] = value
 
-    def anew(self, value: Expr) -> Expr:
-        """Return an expression with what scalars are in their place."""
+    def inline_values(self, value: Expr) -> Expr:
+        """Return an expression with the recorded values of scalars inlined."""
         if isinstance(value, Read) and value.node in self.values:
             return self.values[value.node]
-        return rebuild(value, self.anew, lambda index: index)
+        return rebuild(value, self.inline_values, lambda index: index)
 
-    def stays(self, value: Expr) -> bool:
-        """Whether an expression has its value whatever the loops have done."""
-        unknown = free_symbols(value) & self.bound
-        return not unknown and not any(one.node in self.written for one in reads(value))
+    def is_invariant(self, value: Expr) -> bool:
+        """Whether an expression does not depend on what the loops write or bind."""
+        varying = free_symbols(value) & self.bound
+        return not varying and not any(one.node in self.written for one in reads(value))
 
-    def hit(self, part: _List) -> _Hit | None:
-        """Return what a list keeps, None where it keeps nothing."""
+    def match_last(self, part: _GuardedList) -> _KeptValue | None:
+        """Return the values that a list keeps, None where it keeps none."""
         fixed = [one for one in part.body if isinstance(one, Store) and self.is_fixed(one)]
-        times = Counter(one.access.node for one in fixed)
-        asked = Counter(n for test in part.tests for n in own_reads(test) if not n.rank)
-        kept = tuple(
+        store_counts = Counter(one.access.node for one in fixed)
+        tested = Counter(n for test in part.tests for n in own_reads(test) if not n.rank)
+        originals = tuple(
             one for one in fixed
-            if times[one.access.node] + asked[one.access.node] == self.uses[one.access.node]
+            if store_counts[one.access.node] + tested[one.access.node] == self.uses[one.access.node]
         )  # fmt: skip
-        stores = tuple(replace(one, value=self.anew(one.value)) for one in kept)
-        if not any(asked[one.access.node] for one in kept):
-            fits = any(free_symbols(one.value) & self.letters for one in stores)
-            return _Hit(part.body, kept, stores) if fits else None
-        return self.first(part, kept, stores)
+        stores = tuple(replace(one, value=self.inline_values(one.value)) for one in originals)
+        if not any(tested[one.access.node] for one in originals):
+            fits = any(free_symbols(one.value) & self.indices for one in stores)
+            return _KeptValue(part.body, originals, stores) if fits else None
+        return self.match_first(part, originals, stores)
 
-    def first(self, part: _List, kept: Body, stores: tuple[Store, ...]) -> _Hit | None:
-        """Return what a list keeps once, None where what is asked may hold again behind it."""
-        if len(kept) < sum(not isinstance(stmt, Comment) for stmt in part.body):
+    def match_first(
+        self, part: _GuardedList, originals: Body, stores: tuple[Store, ...]
+    ) -> _KeptValue | None:
+        """Return the values that a list keeps once, None where its tests may hold again."""
+        if len(originals) < sum(not isinstance(stmt, Comment) for stmt in part.body):
             return None
         nodes = {one.access.node for one in stores}
-        open_, asks = list[Expr](), list[tuple[If, Expr]]()
+        open_tests, new_tests = list[Expr](), list[tuple[If, Expr]]()
         inside = part.body
         for branch in reversed(part.tests):
             tests = parts_of(branch.test)
-            theirs = [one for one in tests if any(read.node in nodes for read in reads(one))]
-            if theirs and (branch.other or inside is not branch.then):
+            own_tests = [one for one in tests if any(read.node in nodes for read in reads(one))]
+            if own_tests and (branch.other or inside is not branch.then):
                 return None
-            if not all(self.stays_open(one, nodes) for one in theirs):
+            if not all(self.is_invariant_test(one, nodes) for one in own_tests):
                 return None
-            rest = [one for one in tests if one not in theirs]
-            if theirs:
-                asks.append((branch, every(rest) if rest else TRUE))
-                open_ = [*theirs, *open_]
-                if not self.does_nothing_else(branch, part.body):
+            rest = [one for one in tests if one not in own_tests]
+            if own_tests:
+                new_tests.append((branch, every(rest) if rest else TRUE))
+                open_tests = [*own_tests, *open_tests]
+                if not self.is_only_effect(branch, part.body):
                     return None
-            inside = self.around(branch, part.tests)
+            inside = self.list_around(branch, part.tests)
         values = after(stores)
-        if not any(is_never(one, values, self.known) for one in open_):
+        if not any(is_never(one, values, self.bounds) for one in open_tests):
             return None
-        return _Hit(part.body, kept, stores, tuple(open_), tuple(asks))
+        return _KeptValue(part.body, originals, stores, tuple(open_tests), tuple(new_tests))
 
-    def around(self, branch: If, tests: tuple[If, ...]) -> Body:
-        """Return the list of another branch, or of the nest, in which a branch stands."""
+    def list_around(self, branch: If, tests: tuple[If, ...]) -> Body:
+        """Return the list of another branch, or of the nest, that contains a branch."""
         at = next(n for n, one in enumerate(tests) if one is branch)
         if not at:
             return ()
         lists = bodies(tests[at - 1])
         return next(one for one in lists if any(stmt is branch for stmt in one))
 
-    def stays_open(self, test: Expr, nodes: set[Node]) -> bool:
-        """Whether a test asks for nothing but what is kept, and what the loops do not change."""
+    def is_invariant_test(self, test: Expr, nodes: set[Node]) -> bool:
+        """Whether a test reads only what is kept, and what the loops do not write."""
         others = [read.node for read in reads(test) if read.node not in nodes]
         return not free_symbols(test) and not any(node in self.written for node in others)
 
-    def does_nothing_else(self, branch: If, part: Body) -> bool:
-        """Whether nothing but a list is done under a test."""
+    def is_only_effect(self, branch: If, part: Body) -> bool:
+        """Whether a list is the only effect of a branch."""
         rest = branch.then
         while rest is not part:
             plain = [stmt for stmt in rest if not isinstance(stmt, Comment)]
@@ -218,45 +224,53 @@ class _Finding:
         return True
 
     def is_fixed(self, store: Store) -> bool:
-        """Whether a store fills the same element in each round, with what can be found later."""
-        if self.fails and store.access.node.id not in self.own:
+        """Whether a store writes the same element in each iteration, a recomputable value."""
+        if self.has_checks and store.access.node.id not in self.temporaries:
             return False
-        inside = self.bound | self.letters
-        fixed = not any(
-            isinstance(at, Dynamic) or at.symbols() & inside for at in store.access.index
+        varying = self.bound | self.indices
+        is_static = not any(
+            isinstance(at, Dynamic) or at.symbols() & varying for at in store.access.index
         )
-        return fixed and self.stays(self.anew(store.value))
+        return is_static and self.is_invariant(self.inline_values(store.value))
 
 
-def _made(found: Sequence[_Hit], order: Numbered, body: Body, fresh: Fresh) -> Body:
-    """Return a nest that looks for rounds, between what starts that and what they have found."""
+def _build_nest(
+    kept_values: Sequence[_KeptValue], numbering: Numbered, body: Body, fresh: Fresh
+) -> Body:
+    """Return a nest that reduces iteration numbers, between their initialization and the stores."""
     starts, ends = list[Stmt](), list[Stmt]()
-    for hit in found:
-        at = fresh.scalar(f"{hit.stores[0].access.node.label}_at", dtypes.int64)
-        nothing, name, test = (LAST, "min", "lt") if hit.open else (-1, "max", "gt")
-        update = Update(Access(at, ()), OPS[name], Position(order.number))
-        gone = {id(stmt) for stmt in hit.kept}
-        rest = (stmt for stmt in hit.list if id(stmt) not in gone)
-        body = _with_list(body, hit, (*rest, update))
-        starts.append(Store(Access(at, ()), Const(nothing, dtypes.int64)))
-        is_one = Apply(OPS[test], (Read(at, ()), Const(nothing, dtypes.int64)), dtypes.bool_)
-        lets, names = order.named(Read(at, ()), fresh)
-        put = (replace(one, value=substitute_expr(one.value, names)) for one in hit.stores)
-        end = If(is_one, (*lets, *put))
-        ends.append(If(every(hit.open), (end,)) if hit.open else end)
-    return (*starts, *around(order.loops, body), *ends)
+    for kept in kept_values:
+        at = fresh.scalar(f"{kept.stores[0].access.node.label}_at", dtypes.int64)
+        sentinel, operation, comparison = (
+            (LAST, "min", "lt") if kept.open_tests else (-1, "max", "gt")
+        )
+        update = Update(Access(at, ()), OPS[operation], Position(numbering.number))
+        removed = {id(stmt) for stmt in kept.originals}
+        rest = (stmt for stmt in kept.list if id(stmt) not in removed)
+        body = _replace_list(body, kept, (*rest, update))
+        starts.append(Store(Access(at, ()), Const(sentinel, dtypes.int64)))
+        is_found = Apply(
+            OPS[comparison], (Read(at, ()), Const(sentinel, dtypes.int64)), dtypes.bool_
+        )
+        lets, names = numbering.named(Read(at, ()), fresh)
+        stores = (replace(one, value=substitute_expr(one.value, names)) for one in kept.stores)
+        end = If(is_found, (*lets, *stores))
+        ends.append(If(every(kept.open_tests), (end,)) if kept.open_tests else end)
+    return (*starts, *around(numbering.loops, body), *ends)
 
 
-def _with_list(body: Body, hit: _Hit, new: Body) -> Body:
-    """Return statements with another list in the place of one in them."""
-    if body is hit.list:
+def _replace_list(body: Body, kept: _KeptValue, new: Body) -> Body:
+    """Return statements with one list in them replaced."""
+    if body is kept.list:
         return new
     out: list[Stmt] = []
     for stmt in body:
         if not isinstance(stmt, If):
             out.append(stmt)
             continue
-        made = with_bodies(stmt, tuple(_with_list(part, hit, new) for part in bodies(stmt)))
-        test = next((one for branch, one in hit.asks if branch is stmt), stmt.test)
-        out += made.then if test == TRUE else (replace(made, test=test),)
+        rewritten = with_bodies(
+            stmt, tuple(_replace_list(part, kept, new) for part in bodies(stmt))
+        )
+        test = next((one for branch, one in kept.new_tests if branch is stmt), stmt.test)
+        out += rewritten.then if test == TRUE else (replace(rewritten, test=test),)
     return tuple(out)

@@ -1,14 +1,14 @@
-"""Rounds that need something of every earlier one: each hands it on instead, to all that come.
+"""Left-looking recurrences made right-looking: each iteration updates all later ones.
 
     for i in a..b: before(i); for j in a..i: adds(i, j); behind(i)
     becomes
     for i in a..b: before(i)
     for j in a..b: behind(j); for i in j+1..b: adds(i, j)
 
-What is handed on goes to independent rounds, whereas none of the loops were independent. Needs no
-element that something else has in between: what a round adds to one comes from the same rounds as
-before, in their order, so that no bit changes. Scalars that a round keeps meanwhile get an element
-for each round.
+The updates of later iterations are independent, whereas none of the loops were. Precondition: no
+element is accessed otherwise in between; each receives the updates of the same iterations as
+before, in their order, so results are bit-identical. Scalars that an iteration carries meanwhile
+are expanded.
 
 >>> program = lowered('''
 ... for i in range(900):
@@ -17,8 +17,8 @@ for each round.
 ...         s -= m[i, j] * x[j]
 ...     x[i] = s / m[i, i]
 ... ''', x="f32[900]", b="f32[900]", m="f32[900, 900]")
->>> made = onward(program, facts_of(program), fresh_for(program))
->>> print_loops(made.kernels[0].body)
+>>> rewritten = onward(program, facts_of(program), fresh_for(program))
+>>> print_loops(rewritten.kernels[0].body)
 for i in 0..900:
     # s = b[i]
     s = b[i]
@@ -59,22 +59,21 @@ Body = tuple[Stmt, ...]
 
 
 def onward(program: Program, facts: Facts, fresh: Fresh) -> Program:
-    """Return the program whose rounds hand on what later ones need of them, where that is more to
-    share."""
-    work = _Work(facts, fresh)
-    return over_kernels(program, lambda body: with_loops(body, facts, work.turned))
+    """Return the program whose iterations update later ones, where that has more parallelism."""
+    rewriter = _Rewriter(facts, fresh)
+    return over_kernels(program, lambda body: with_loops(body, facts, rewriter.rewrite_loop))
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """The work on one program."""
+class _Rewriter:
+    """The rewriting of one program."""
 
     facts: Facts
     fresh: Fresh
 
-    def turned(self, loop: For, around: tuple[For, ...]) -> Body:
-        """Return the loops in the place of one, none where it stays."""
-        outer = ranges(around)
+    def rewrite_loop(self, loop: For, outer_loops: tuple[For, ...]) -> Body:
+        """Return the loops that replace one, none where it stays."""
+        outer = ranges(outer_loops)
         at = place_of(loop)
         if at is None or is_shared(loop, self.facts) or not may_turn(loop):
             return ()
@@ -82,52 +81,54 @@ class _Work:
         assert isinstance(inner, For), "that is what was looked for"
         if is_shared(inner, self.facts):
             return ()
-        own, theirs = self.facts.private(loop), self.facts.private(inner)
-        before, behind = loop.body[:at], loop.body[at + 1 :]
-        kept = _kept(before, inner, behind, own - theirs)
-        if kept is None or not _is_in_order(loop, at, own | theirs, outer):
+        private, inner_private = self.facts.private(loop), self.facts.private(inner)
+        before, after = loop.body[:at], loop.body[at + 1 :]
+        carried = _find_carried_scalars(before, inner, after, private - inner_private)
+        if carried is None or not _keeps_order(loop, at, private | inner_private, outer):
             return ()
-        rooms = self.rooms(loop, kept)
-        if rooms is None:
+        expanded = self.expand_scalars(loop, carried)
+        if expanded is None:
             return ()
-        return self.made(loop, inner, (before, behind), rooms, theirs)
+        return self.build_loops(loop, inner, (before, after), expanded, inner_private)
 
-    def rooms(self, loop: For, kept: Sequence[Node]) -> dict[int, Node] | None:
-        """Return arrays with an element for each round, None where there is no number of them."""
+    def expand_scalars(self, loop: For, carried: Sequence[Node]) -> dict[int, Node] | None:
+        """Return the expanded arrays of scalars, None where the trip count is dynamic."""
         count = trips(loop)
         if count is None:
-            return None if kept else {}
+            return None if carried else {}
         return {
-            node.id: self.fresh.array(f"{node.label}_rounds", (count,), node.dtype) for node in kept
+            node.id: self.fresh.array(f"{node.label}_rounds", (count,), node.dtype)
+            for node in carried
         }
 
-    def made(
-        self, loop: For, inner: For, parts: tuple[Body, Body], rooms: dict[int, Node],
-        theirs: frozenset[int],
+    def build_loops(
+        self, loop: For, inner: For, parts: tuple[Body, Body], expanded: dict[int, Node],
+        inner_private: frozenset[int],
     ) -> Body:  # fmt: skip
-        """Return the loops, none where what is handed on goes to rounds that are not independent.
+        """Return the loops, none where the updates go to iterations that are not independent.
 
-        `rooms` are the arrays of what a round keeps, `theirs` what a round inside has for itself.
+        `expanded` are the arrays of the carried scalars, `inner_private` the private nodes of the
+        inner loop.
         """
 
-        def moved(node: Node, index: tuple[Index, ...]) -> Place:
-            room = rooms.get(node.id)
-            return (node, index) if room is None else (room, (var(loop.symbol) - loop.lo,))
+        def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+            array = expanded.get(node.id)
+            return (node, index) if array is None else (array, (var(loop.symbol) - loop.lo,))
 
-        before, behind, adds = (elsewhere(part, moved) for part in (*parts, inner.body))
+        before, after, updates = (elsewhere(part, redirect) for part in (*parts, inner.body))
         first = self.fresh.symbol(loop.symbol.name)
-        start = replace(loop, symbol=first, body=with_value(before, loop.symbol, var(first)))
-        later = replace(loop, lo=var(inner.symbol) + 1, body=adds)
-        there = with_value(behind, loop.symbol, var(inner.symbol))
-        rounds = replace(inner, hi=loop.hi, body=(*there, later), span=loop.span)
-        starts = all(isinstance(stmt, Comment) for stmt in before)
-        made: Body = (*before, rounds) if starts else (start, rounds)
-        self.facts.tell(made, self.facts.only_in(loop) - rooms.keys())
-        return made if self.facts.is_free(later, theirs, ranges((rounds,))) else ()
+        first_loop = replace(loop, symbol=first, body=with_value(before, loop.symbol, var(first)))
+        update_loop = replace(loop, lo=var(inner.symbol) + 1, body=updates)
+        body = with_value(after, loop.symbol, var(inner.symbol))
+        main_loop = replace(inner, hi=loop.hi, body=(*body, update_loop), span=loop.span)
+        is_empty = all(isinstance(stmt, Comment) for stmt in before)
+        loops: Body = (*before, main_loop) if is_empty else (first_loop, main_loop)
+        self.facts.tell(loops, self.facts.only_in(loop) - expanded.keys())
+        return loops if self.facts.is_free(update_loop, inner_private, ranges((main_loop,))) else ()
 
 
 def place_of(loop: For) -> int | None:
-    """Return where in a loop the one over all earlier rounds is; None where there is none."""
+    """Return the position of a loop's inner loop over all earlier iterations, else None."""
     if loop.step != 1 or trips(loop) in range(FEWEST):
         return None
     for at, stmt in enumerate(loop.body):
@@ -136,42 +137,46 @@ def place_of(loop: For) -> int | None:
     return None
 
 
-def _kept(before: Body, inner: For, behind: Body, own: frozenset[int]) -> list[Node] | None:
-    """Return the scalars that a round keeps while others hand on to it, of those that it has for
-    itself; None where it keeps more than scalars."""
-    used = [{*reads(part), *writes(part)} for part in (before, inner.body, behind)]
-    named = {stmt.symbol for stmt in statements(before) if isinstance(stmt, Let)}
-    kept = [n for n in used[1] | used[0] & used[2] if n.id in own]
-    if named or any(node.rank for node in kept):
+def _find_carried_scalars(
+    before: Body, inner: For, after: Body, private: frozenset[int]
+) -> list[Node] | None:
+    """Return the private scalars that an iteration carries while others update them; None where it
+    carries more than scalars."""
+    used = [{*reads(part), *writes(part)} for part in (before, inner.body, after)]
+    defined = {stmt.symbol for stmt in statements(before) if isinstance(stmt, Let)}
+    carried = [n for n in used[1] | used[0] & used[2] if n.id in private]
+    if defined or any(node.rank for node in carried):
         return None
-    return sorted(kept, key=lambda node: node.id)
+    return sorted(carried, key=lambda node: node.id)
 
 
-def _is_in_order(loop: For, at: int, own: frozenset[int], outer: tuple[Range, ...]) -> bool:
-    """Whether no two rounds use an element in another order, which one of them writes."""
+def _keeps_order(loop: For, at: int, private: frozenset[int], outer: tuple[Range, ...]) -> bool:
+    """Whether no two conflicting accesses of an element change their order."""
     inner = loop.body[at]
     assert isinstance(inner, For), "that is what was looked for"
     for number, sites in accesses((loop,)).sites.items():
-        if number in own or not any(site.writes for site in sites):
+        if number in private or not any(site.writes for site in sites):
             continue
         if not sites[0].node.rank:
             return False
         for one, other in product(sites, repeat=2):
             if not (one.writes or other.writes):
                 continue
-            ranks = _ranks(one, other, at, loop.symbol, inner.symbol)
-            if ranks is not None and overtakes(loop, one, other, outer, ranks):
+            keys = _order_keys(one, other, at, loop.symbol, inner.symbol)
+            if keys is not None and overtakes(loop, one, other, outer, keys):
                 return False
     return True
 
 
-def _ranks(one: Site, other: Site, at: int, whole: Symbol, inner: Symbol) -> Ranks | None:
-    """Return numbers that say which comes first now, of a place and one of a later round: the
-    second where its number is not greater. None where that does not change."""
+def _order_keys(
+    one: Site, other: Site, at: int, outer_symbol: Symbol, inner_symbol: Symbol
+) -> Ranks | None:
+    """Return keys of an access and one of a later iteration: now the second comes first where its
+    key is smaller. None where their order does not change."""
     here, there = one.route[1][0], other.route[1][0]
     if here < at or there > at:
         return None
     if there < at:
         return const(0), const(0)
-    rounds = inner if here == at else whole
-    return var(rounds) - 1, var(inner)
+    symbol = inner_symbol if here == at else outer_symbol
+    return var(symbol) - 1, var(inner_symbol)

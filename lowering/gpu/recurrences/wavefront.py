@@ -1,25 +1,23 @@
-"""Tables whose elements need those beside and above them: front by front, as diagonals.
+"""Wavefronts: loop skewing of tables whose elements depend on those beside and above them.
 
     for i in a..b: for j in c..d: u[i, j] = f(u[i - 1, j], u[i, j - 1])
     becomes
     for front in a + c..b + d - 1:
         for i in max(a, front - d + 1)..min(b, front - c + 1): u[i, front - i] = ...
 
-The points of a front, of which `skew * i + j` is one number, are done at once, the fronts in their
-order. Needs two loops, one directly in the other, none of whose rounds are independent, and a skew
-with which no two points that use one element, where one of them writes it, come in another order,
-or in one front: that is looked for in integers, see `legal`. Every point does what it did, with
-the same numbers; only points that have nothing to do with each other change places, and terms of
-totals that are exact in any order. What stands beside the loop inside is done for all rounds before
-or behind, where it can be.
+The points of a front, which share the number `skew * i + j`, are independent; the fronts are
+sequential. Precondition: two perfectly nested loops, neither of them parallel, and a skew that
+reverses no dependence and has none within a front: that is decided over integers, see
+`is_in_order`. All points are bit-identical; only independent points are reordered, and terms of
+exactly reassociable sums. Statements beside the inner loop are distributed, where that is legal.
 
 >>> program = lowered('''
 ... for i in range(1, 40):
 ...     for j in range(1, 50):
 ...         u[i, j] = u[i - 1, j] + u[i, j - 1]
 ... ''', u="i64[40, 50]")
->>> made = fronts(program, facts_of(program), fresh_for(program))
->>> print_loops(made.kernels[0].body)
+>>> rewritten = fronts(program, facts_of(program), fresh_for(program))
+>>> print_loops(rewritten.kernels[0].body)
 for front in 2..89:
     for i in max(1, front - 49)..min(40, front):
         # u[i, j] = u[i - 1, j] + u[i, j - 1]
@@ -51,115 +49,119 @@ from ...transform.split_index_set import separated, separated_within
 from ..thread_block import is_shared
 
 SKEWS = (0, 1, 2, 3)
-"""By how many columns each row of a front may be behind the one before it."""
+"""Candidate skews: the columns by which each row of a front is behind the one before it."""
 FEWEST = 32
-"""Loops of fewer rounds are not worth it."""
+"""Fewest iterations of loops that are worth it."""
 
 
 def fronts(program: Program, facts: Facts, fresh: Fresh) -> Program:
-    """Return the program whose tables are done front by front, where they have no other order."""
-    work = _Fronts(facts, fresh)
-    return over_kernels(program, lambda body: with_loops(body, facts, work.made))
+    """Return the program with wavefronts of nests that have no parallel loop."""
+    rewriter = _Rewriter(facts, fresh)
+    return over_kernels(program, lambda body: with_loops(body, facts, rewriter.rewrite_loop))
 
 
 @dataclass(frozen=True, slots=True)
-class _Fronts:
-    """The work on one program."""
+class _Rewriter:
+    """The rewriting of one program."""
 
     facts: Facts
     fresh: Fresh
 
-    def made(self, loop: For, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """Return what takes the place of a loop by fronts, nothing where it stays."""
-        return self.nest(loop, outer) or self.apart(loop, outer)
+    def rewrite_loop(self, loop: For, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
+        """Return the wavefronts that replace a loop, nothing where it stays."""
+        return self.rewrite_nest(loop, outer) or self.rewrite_parts(loop, outer)
 
-    def apart(self, loop: For, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """Return the parts of a loop, some of them by fronts; none where there are no such."""
+    def rewrite_parts(self, loop: For, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
+        """Return the parts of a distributed loop, some of them as wavefronts, if any is one."""
         if is_shared(loop, self.facts):
             return ()
-        whole = separated(loop, self.facts) or separated_within(loop, self.facts) or ()
-        found = [self.nest(part, outer) for part in whole]
-        if not any(found):
+        index_sets = separated(loop, self.facts) or separated_within(loop, self.facts) or ()
+        rewritten = [self.rewrite_nest(part, outer) for part in index_sets]
+        if not any(rewritten):
             return ()
-        return tuple(s for made, part in zip(found, whole, strict=True) for s in made or (part,))
+        return tuple(
+            s for nest, part in zip(rewritten, index_sets, strict=True) for s in nest or (part,)
+        )
 
-    def nest(self, stmt: For, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """Return a nest of which two loops are fronts now; nothing where it has no such."""
+    def rewrite_nest(self, stmt: For, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
+        """Return a nest of which two loops are skewed; nothing where none can be."""
         if only_written(stmt, self.facts.private(stmt)):
             return ()
         loops, body = nest_of(stmt)
         for at in candidates(loops, body, self.facts):
-            made = self.turned(loops[at], loops[at + 1], (*outer, *loops[:at]))
-            if made is not None:
-                nest = around(loops[:at], (made,))
+            front_loop = self.skew_pair(loops[at], loops[at + 1], (*outer, *loops[:at]))
+            if front_loop is not None:
+                nest = around(loops[:at], (front_loop,))
                 self.facts.tell(nest, self.facts.only_in(stmt))
                 return nest
         return ()
 
-    def turned(self, whole: For, inner: For, outer: tuple[For, ...]) -> For | None:
-        """Return the fronts of two loops, None where no skew is legal."""
-        own, known = self.facts.private(inner), ranges(outer)
-        rows, columns = self.counted(whole, inner)
+    def skew_pair(self, outer_loop: For, inner: For, outer: tuple[For, ...]) -> For | None:
+        """Return the skewed loops, None where no skew is legal."""
+        private, outer_ranges = self.facts.private(inner), ranges(outer)
+        rows, columns = self.normalize_pair(outer_loop, inner)
         if not is_linear(rows, columns):
             return None
-        both = replace(rows, body=(columns,))
+        pair = replace(rows, body=(columns,))
         for skew in SKEWS:
             front = var(columns.symbol) + var(rows.symbol) * skew
-            if is_in_order(both, front, own, known):
+            if is_in_order(pair, front, private, outer_ranges):
                 return skewed(rows, columns, skew, self.fresh.symbol("front"))
         return None
 
-    def counted(self, whole: For, inner: For) -> tuple[For, For]:
-        """Return two loops in steps of one."""
-        if whole.step != 1:
-            old = whole.symbol
-            whole, value = normal(whole, self.fresh.symbol(old.name))
-            (made,) = with_value((inner,), old, value)
-            assert isinstance(made, For), "a loop stays one"
-            inner = made
+    def normalize_pair(self, outer_loop: For, inner: For) -> tuple[For, For]:
+        """Return two loops with unit steps."""
+        if outer_loop.step != 1:
+            old = outer_loop.symbol
+            outer_loop, value = normal(outer_loop, self.fresh.symbol(old.name))
+            (new_inner,) = with_value((inner,), old, value)
+            assert isinstance(new_inner, For), "a loop stays one"
+            inner = new_inner
         if inner.step != 1:
             old = inner.symbol
             inner, value = normal(inner, self.fresh.symbol(old.name))
             inner = replace(inner, body=with_value(inner.body, old, value))
-        return whole, inner
+        return outer_loop, inner
 
 
 def candidates(loops: Sequence[For], body: tuple[Stmt, ...], facts: Facts) -> list[int]:
-    """Return the places of loops that may be fronts together with the one in each, the best first:
-    those that the elements follow, then those with many rounds."""
-    found: list[tuple[bool, int, int]] = []
-    followed = [_followed(stmt) for stmt in statements(body)]
-    for at, (whole, inner) in enumerate(zip(loops, loops[1:], strict=False)):
-        if any(is_shared(loop, facts) for loop in (loops[0], whole, inner)):
+    """Return the positions of loops that may be skewed with their inner loop, the best first: those
+    whose variables index a written element, then those with many iterations."""
+    ranked: list[tuple[bool, int, int]] = []
+    written = [_written_symbols(stmt) for stmt in statements(body)]
+    for at, (outer, inner) in enumerate(zip(loops, loops[1:], strict=False)):
+        if any(is_shared(loop, facts) for loop in (loops[0], outer, inner)):
             break
-        rounds = [2**40 if (n := trips(loop)) is None else n for loop in (whole, inner)]
-        if min(rounds) >= FEWEST and may_turn(whole) and may_turn(inner):
-            misses = not any({whole.symbol, inner.symbol} <= one for one in followed)
-            found.append((misses, -min(rounds), at))
-    return [at for _, _, at in sorted(found)]
+        trip_counts = [2**40 if (n := trips(loop)) is None else n for loop in (outer, inner)]
+        if min(trip_counts) >= FEWEST and may_turn(outer) and may_turn(inner):
+            is_unused = not any({outer.symbol, inner.symbol} <= symbols for symbols in written)
+            ranked.append((is_unused, -min(trip_counts), at))
+    return [at for _, _, at in sorted(ranked)]
 
 
-def _followed(stmt: Stmt) -> frozenset[Symbol]:
-    """Return the symbols of the elements that a statement writes."""
+def _written_symbols(stmt: Stmt) -> frozenset[Symbol]:
+    """Return the symbols of the subscripts that a statement writes."""
     reads = (Read(access.node, access.index) for access in parts(stmt).targets)
     return frozenset[Symbol]().union(*map(symbols_of, reads))
 
 
 def may_turn(loop: For) -> bool:
-    """Whether nothing in a loop may fail, end it, or has to be the host's."""
+    """Whether a loop is serial and has no checks, exits or host statements."""
     halts = Check, Print, Permute, Alloc
-    inside = statements(loop.body)
+    stmts = statements(loop.body)
     return loop.kind == "serial" and not (
-        is_left(loop.body) or any(isinstance(stmt, halts) for stmt in inside)
+        is_left(loop.body) or any(isinstance(stmt, halts) for stmt in stmts)
     )
 
 
-def is_in_order(loop: For, front: Affine, own: frozenset[int], outer: tuple[Range, ...]) -> bool:
-    """Whether of two points that use an element, which one of them writes, the later one is of a
-    later front; each point has its `own` temporaries."""
-    open_ = own | totals(loop)
+def is_in_order(
+    loop: For, front: Affine, private: frozenset[int], outer: tuple[Range, ...]
+) -> bool:
+    """Whether of two conflicting accesses of an element the later one is in a later front; the
+    `private` nodes are those of each point."""
+    unordered = private | totals(loop)
     for number, sites in accesses((loop,)).sites.items():
-        if number in open_ or not any(site.writes for site in sites):
+        if number in unordered or not any(site.writes for site in sites):
             continue
         if not sites[0].node.rank:
             return False
@@ -170,19 +172,19 @@ def is_in_order(loop: For, front: Affine, own: frozenset[int], outer: tuple[Rang
 
 
 def totals(loop: For) -> frozenset[int]:
-    """Return what a loop only accumulates into, always one element each, in an order that is open:
-    threads share that out, see `tree`."""
-    inside = statements(loop.body)
-    bound = {loop.symbol, *(symbol for stmt in inside for symbol in binds(stmt))}
+    """Return the accumulators of a loop, always one element each, of exactly reassociable
+    operations: these are split, see `reductions.block_reduction`."""
+    stmts = statements(loop.body)
+    bound = {loop.symbol, *(symbol for stmt in stmts for symbol in binds(stmt))}
     out = set()
     for number, sites in accesses((loop,)).sites.items():
         node, index = sites[0].node, sites[0].index
         if any(site.kind != "update" or site.index != index for site in sites) or index is None:
             continue
-        updates = [s for s in inside if isinstance(s, Update) and s.access.node == node]
+        updates = [s for s in stmts if isinstance(s, Update) and s.access.node == node]
         ops = {one.op if one.pair is None else None for one in updates}
         op = ops.pop() if len(ops) == 1 else None
-        fixed = all(isinstance(at, Affine) and not at.symbols() & bound for at in index)
-        if op is not None and fixed and is_apart(op, node.dtype, exact=True):
+        is_invariant = all(isinstance(at, Affine) and not at.symbols() & bound for at in index)
+        if op is not None and is_invariant and is_apart(op, node.dtype, exact=True):
             out.add(number)
     return frozenset(out)

@@ -1,1 +1,1 @@
-"""Reductions and scans on devices: by blocks of threads, by many blocks."""
+"""Reductions and scans on devices: in a thread block, in many blocks, segmented, by columns."""

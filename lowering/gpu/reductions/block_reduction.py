@@ -1,4 +1,4 @@
-"""Reductions by the threads of a block: each sums its share, then the shares are summed.
+"""Reductions by the threads of a block: a partial result of each thread, combined as a tree.
 
     for j in 0..n: total += f(j)
     becomes
@@ -11,17 +11,16 @@
     whole = 0; for m in 0..8: whole += parts[m]
     total += whole
 
-The order of the sum depends on the number of rounds only where that is known before the run, so
-every device and every launch gives the same bits. Needs rounds that are independent but for the
-accumulators; a loop that was written adds in its order, and so do all where sums keep the order of
-the program: then only exact operations are taken apart.
-Between these loops have to be barriers.
+The order of the sum depends on the number of iterations only where it is static, so results are
+bit-identical on every device and in every launch. Precondition: iterations that are independent but
+for the accumulators. A loop that was written is order-preserving, and so are all sums on request:
+then only exactly reassociable operations are split. Barriers have to separate these loops.
 
 >>> from plusequals.lowering.analysis.accumulators import sums
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100]")
 >>> loop, facts, fresh = program.kernels[0].body[-1], facts_of(program), fresh_for(program)
->>> made = reduced(loop, sums(loop, frozenset(), facts), facts, fresh, {})
->>> print_loops(made.threads[:1])
+>>> code = reduced(loop, sums(loop, frozenset(), facts), facts, fresh, {})
+>>> print_loops(code.threads[:1])
 for thread in 0..128 thread:
     s_part = -0.0
     for i in thread..100 step 128:
@@ -51,195 +50,212 @@ from ...transform.remap import Place, elsewhere
 from ..thread_points import THREADS, Space
 
 WARP = 32
-"""So many threads first add the shares of all others to theirs."""
+"""Threads that first combine the partial results of all others with theirs."""
 LAST = 8
-"""So many shares are summed by all threads alike, after the others were added to them."""
+"""Partial results that all threads combine redundantly, at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What each thread accumulates into, and where all threads put it."""
+    """The partial results of threads, with the positions of an argmin or argmax."""
 
     sum: Sum
-    best: Node
-    found: Node | None
-    bests: Node
-    founds: Node | None
+    value: Node
+    position: Node | None
+    values: Node
+    positions: Node | None
 
 
 def to_share(
-    loop: For, found: Sequence[Sum], facts: Facts
+    loop: For, accumulators: Sequence[Sum], facts: Facts
 ) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
-    """Return the loops of a nest whose points are independent but for accumulators, and the body.
+    """Return the loops of a nest that are parallel but for accumulators, and the body.
 
-    Rounds of the loop are; those of loops in it need not be: these stay part of the body.
+    Iterations of the outermost loop are; inner loops with dependent iterations stay in the body.
     """
     loops, body = nest_of(loop)
-    taken = frozenset(access.node.id for one in found for access in one.accesses)
+    targets = frozenset(access.node.id for one in accumulators for access in one.accesses)
     for at in range(1, len(loops)):
-        known = loops[at] if id(loops[at]) in facts.only else loop
-        if not facts.is_free(loops[at], facts.private(known) | taken, ranges(loops[:at])):
+        fact_loop = loops[at] if id(loops[at]) in facts.only else loop
+        if not facts.is_free(loops[at], facts.private(fact_loop) | targets, ranges(loops[:at])):
             return loops[:at], loops[at - 1].body
     return loops, body
 
 
 def reduced(
-    loop: For, found: Sequence[Sum], facts: Facts, fresh: Fresh, spaces: dict[int, Space]
+    loop: For, accumulators: Sequence[Sum], facts: Facts, fresh: Fresh, spaces: dict[int, Space]
 ) -> Parts:
-    """Return a loop as loops of threads, and what adds their result to the accumulators.
+    """Return a loop as thread loops, and the code that adds their result to the accumulators.
 
-    The loop of its nest whose neighbours are neighbours in memory is shared out; where it has few
-    rounds, all of the nest as one.
+    The loop of the nest with contiguous accesses is distributed over threads; where it is short,
+    the collapsed nest.
     """
-    loops, body = to_share(loop, found, facts)
+    loops, body = to_share(loop, accumulators, facts)
     at = max(range(len(loops)), key=lambda k: (favours(body, loops[k].symbol), k))
     count = trips(loops[at])
     is_short = count is not None and count < THREADS
-    whole = as_one(loops, body, fresh, any(one.pair for one in found)) if is_short else None
-    if whole is not None:
-        loops, body, at = (whole[0],), whole[1], 0
+    collapsed = (
+        as_one(loops, body, fresh, any(one.pair for one in accumulators)) if is_short else None
+    )
+    if collapsed is not None:
+        loops, body, at = (collapsed[0],), collapsed[1], 0
         count = trips(loops[at])
     elif count is not None and count < WARP:
-        at = max(range(len(loops)), key=lambda k: _size(loops[k]))
+        at = max(range(len(loops)), key=lambda k: _count_or_huge(loops[k]))
         count = trips(loops[at])
     size = THREADS if count is None else min(THREADS, ceil(max(count, 1) / WARP) * WARP)
-    shares = [_share(one, size, fresh, spaces) for one in found]
+    partials = [_build_partial(one, size, fresh, spaces) for one in accumulators]
     thread = fresh.symbol("thread")
-    shared = replace(
+    cyclic = replace(
         loops[at], lo=loops[at].lo + var(thread) * loops[at].step, step=loops[at].step * size
     )
-    own = elsewhere(body, _Moved(shares))
-    inner = around((*loops[:at], shared, *loops[at + 1 :]), own)
-    starts = tuple(stmt for share in shares for stmt in _start(share))
-    ends = tuple(stmt for share in shares for stmt in _put(share, thread))
+    private_body = elsewhere(body, _RedirectToPartials(partials))
+    inner = around((*loops[:at], cyclic, *loops[at + 1 :]), private_body)
+    starts = tuple(stmt for partial in partials for stmt in _initialize(partial))
+    ends = tuple(stmt for partial in partials for stmt in _store_partial(partial, thread))
     each = For(thread, const(0), const(size), 1, (*starts, *inner, *ends), "thread", loop.span)
-    joined = tuple(
-        _joined(shares, few, many, fresh)
+    tree = tuple(
+        _build_tree_level(partials, few, many, fresh)
         for few, many in ((WARP, size), (LAST, WARP)) if many > few
     )  # fmt: skip
-    last = tuple(stmt for share in shares for stmt in _whole(share, LAST, fresh, spaces))
-    return Parts((each, *joined), last)
+    combination = tuple(
+        stmt for partial in partials for stmt in _combine_last(partial, LAST, fresh, spaces)
+    )
+    return Parts((each, *tree), combination)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Loops of threads, then what all threads do alike."""
+    """Thread loops, then uniform code that all threads execute redundantly."""
 
     threads: tuple[Stmt, ...]
     all: tuple[Stmt, ...]
 
 
-def _size(loop: For) -> int:
+def _count_or_huge(loop: For) -> int:
     count = trips(loop)
     return 2**40 if count is None else count
 
 
-def _share(one: Sum, size: int, fresh: Fresh, spaces: dict[int, Space]) -> Share:
-    label = one.access.node.label
-    best = fresh.scalar(f"{label}_part", one.dtype)
-    bests = fresh.array(f"{label}_parts", (size,), one.dtype)
-    spaces |= {best.id: "private", bests.id: "shared"}
-    if one.pair is None:
-        return Share(one, best, None, bests, None)
-    label = one.pair.access.node.label
-    found = fresh.scalar(f"{label}_part", dtypes.int64)
-    founds = fresh.array(f"{label}_parts", (size,), dtypes.int64)
-    spaces |= {found.id: "private", founds.id: "shared"}
-    return Share(one, best, found, bests, founds)
+def _build_partial(accumulator: Sum, size: int, fresh: Fresh, spaces: dict[int, Space]) -> Share:
+    label = accumulator.access.node.label
+    value = fresh.scalar(f"{label}_part", accumulator.dtype)
+    values = fresh.array(f"{label}_parts", (size,), accumulator.dtype)
+    spaces |= {value.id: "private", values.id: "shared"}
+    if accumulator.pair is None:
+        return Share(accumulator, value, None, values, None)
+    label = accumulator.pair.access.node.label
+    position = fresh.scalar(f"{label}_part", dtypes.int64)
+    positions = fresh.array(f"{label}_parts", (size,), dtypes.int64)
+    spaces |= {position.id: "private", positions.id: "shared"}
+    return Share(accumulator, value, position, values, positions)
 
 
-class _Moved:
-    """Accesses of accumulators become those of a thread's share."""
+class _RedirectToPartials:
+    """Redirects accesses of accumulators to the partial results of a thread."""
 
-    def __init__(self, shares: Sequence[Share]) -> None:
+    def __init__(self, partials: Sequence[Share]) -> None:
         self.nodes: dict[int, Node] = {}
-        for share in shares:
-            self.nodes[share.sum.access.node.id] = share.best
-            if share.sum.pair is not None and share.found is not None:
-                self.nodes[share.sum.pair.access.node.id] = share.found
+        for partial in partials:
+            self.nodes[partial.sum.access.node.id] = partial.value
+            if partial.sum.pair is not None and partial.position is not None:
+                self.nodes[partial.sum.pair.access.node.id] = partial.position
 
     def __call__(self, node: Node, index: tuple[Index, ...]) -> Place:
-        moved = self.nodes.get(node.id)
-        return (node, index) if moved is None else (moved, ())
+        target = self.nodes.get(node.id)
+        return (node, index) if target is None else (target, ())
 
 
-def _start(share: Share) -> tuple[Stmt, ...]:
-    best = Access(share.best, ())
-    if share.found is None:
-        return (Store(best, neutral(share.sum.op, share.sum.dtype)),)
-    nothing = Store(Access(share.found, ()), Const(-1, dtypes.int64))
-    return Store(best, Const(zero_of(share.sum.dtype), share.sum.dtype)), nothing
+def _initialize(partial: Share) -> tuple[Stmt, ...]:
+    value = Access(partial.value, ())
+    if partial.position is None:
+        return (Store(value, neutral(partial.sum.op, partial.sum.dtype)),)
+    nothing = Store(Access(partial.position, ()), Const(-1, dtypes.int64))
+    return Store(value, Const(zero_of(partial.sum.dtype), partial.sum.dtype)), nothing
 
 
-def _put(share: Share, thread: Symbol) -> tuple[Stmt, ...]:
-    out: tuple[Stmt, ...] = (Store(Access(share.bests, (var(thread),)), Read(share.best, ())),)
-    if share.found is not None and share.founds is not None:
-        out += (Store(Access(share.founds, (var(thread),)), Read(share.found, ())),)
+def _store_partial(partial: Share, thread: Symbol) -> tuple[Stmt, ...]:
+    out: tuple[Stmt, ...] = (
+        Store(Access(partial.values, (var(thread),)), Read(partial.value, ())),
+    )
+    if partial.position is not None and partial.positions is not None:
+        out += (Store(Access(partial.positions, (var(thread),)), Read(partial.position, ())),)
     return out
 
 
-def _joined(shares: Sequence[Share], few: int, size: int, fresh: Fresh) -> Stmt:
-    """Return the loop in which few threads add the shares of all others to theirs."""
+def _build_tree_level(partials: Sequence[Share], few: int, size: int, fresh: Fresh) -> Stmt:
+    """Return the loop in which few threads combine all other partial results with theirs."""
     thread, other = fresh.symbol("thread"), fresh.symbol("other")
-    adding: tuple[Stmt, ...] = ()
-    for share in shares:
+    updates: tuple[Stmt, ...] = ()
+    for partial in partials:
         here, there = (var(thread),), (var(other),)
-        if share.founds is None:
-            place = Access(share.bests, here)
-            adding += (Update(place, share.sum.op, Read(share.bests, there)),)
+        if partial.positions is None:
+            target = Access(partial.values, here)
+            updates += (Update(target, partial.sum.op, Read(partial.values, there)),)
         else:
-            mine = Access(share.bests, here), Access(share.founds, here)
-            theirs = Read(share.bests, there), Read(share.founds, there)
-            adding += (_better(share.sum.op, mine, theirs),)
-    loop = For(other, var(thread) + few, const(size), few, adding)
+            target_pair = Access(partial.values, here), Access(partial.positions, here)
+            source_pair = Read(partial.values, there), Read(partial.positions, there)
+            updates += (_take_better(partial.sum.op, target_pair, source_pair),)
+    loop = For(other, var(thread) + few, const(size), few, updates)
     return For(thread, const(0), const(few), 1, (loop,), "thread")
 
 
-def _whole(share: Share, few: int, fresh: Fresh, spaces: dict[int, Space]) -> tuple[Stmt, ...]:
-    """Return what adds the few shares that are left to an accumulator, by all threads alike."""
+def _combine_last(
+    partial: Share, few: int, fresh: Fresh, spaces: dict[int, Space]
+) -> tuple[Stmt, ...]:
+    """Return the code that adds the remaining partial results to an accumulator, in all threads."""
     at = fresh.symbol("thread")
-    one = share.sum
-    whole = fresh.scalar(f"{one.access.node.label}_whole", one.dtype)
+    accumulator = partial.sum
+    whole = fresh.scalar(f"{accumulator.access.node.label}_whole", accumulator.dtype)
     spaces[whole.id] = "private"
-    there = Read(share.bests, (var(at),))
-    if share.founds is None or one.pair is None:
-        start = Store(Access(whole, ()), neutral(one.op, one.dtype))
-        loop = For(at, const(0), const(few), 1, (Update(Access(whole, ()), one.op, there),))
-        return start, loop, Update(one.access, one.op, Read(whole, ()))
-    place = fresh.scalar(f"{one.pair.access.node.label}_whole", dtypes.int64)
-    spaces[place.id] = "private"
-    mine = Access(whole, ()), Access(place, ())
+    there = Read(partial.values, (var(at),))
+    if partial.positions is None or accumulator.pair is None:
+        start = Store(Access(whole, ()), neutral(accumulator.op, accumulator.dtype))
+        loop = For(at, const(0), const(few), 1, (Update(Access(whole, ()), accumulator.op, there),))
+        return start, loop, Update(accumulator.access, accumulator.op, Read(whole, ()))
+    position = fresh.scalar(f"{accumulator.pair.access.node.label}_whole", dtypes.int64)
+    spaces[position.id] = "private"
+    target = Access(whole, ()), Access(position, ())
     starts = (
-        Store(mine[0], Const(zero_of(one.dtype), one.dtype)),
-        Store(mine[1], Const(-1, dtypes.int64)),
+        Store(target[0], Const(zero_of(accumulator.dtype), accumulator.dtype)),
+        Store(target[1], Const(-1, dtypes.int64)),
     )
-    better = _better(one.op, mine, (there, Read(share.founds, (var(at),))))
+    better = _take_better(accumulator.op, target, (there, Read(partial.positions, (var(at),))))
     symbol = fresh.symbol("at")
-    taken = (
-        Let(symbol, Read(place, ())),
-        Update(one.access, one.op, Read(whole, ()), Pair(one.pair.access, var(symbol))),
+    update = (
+        Let(symbol, Read(position, ())),
+        Update(
+            accumulator.access,
+            accumulator.op,
+            Read(whole, ()),
+            Pair(accumulator.pair.access, var(symbol)),
+        ),
     )
-    some = If(_apply("ge", Read(place, ()), Const(0, dtypes.int64)), taken)
-    return (*starts, For(at, const(0), const(few), 1, (better,)), some)
+    guarded_update = If(_build_test("ge", Read(position, ()), Const(0, dtypes.int64)), update)
+    return (*starts, For(at, const(0), const(few), 1, (better,)), guarded_update)
 
 
-def _better(op: Op, mine: tuple[Access, Access], theirs: tuple[Read, Read]) -> Stmt:
-    """Return what takes another share where it is better: the first in the program of the best."""
-    here, at = (Read(access.node, access.index) for access in mine)
-    value, other = theirs
-    better = _apply("lt" if op.name == "argmin" else "gt", value, here)
-    same = _apply("eq", value, here)
-    if here.dtype.kind == "f":
-        nan, old = _apply("isnan", value), _apply("isnan", here)
-        better = _apply("or", better, _apply("and", nan, _apply("logical_not", old)))
-        same = _apply("or", same, _apply("and", nan, old))
-    first = _apply("or", better, _apply("and", same, _apply("lt", other, at)))
-    nothing = _apply("lt", at, Const(0, dtypes.int64))
-    there = _apply("ge", other, Const(0, dtypes.int64))
-    test = _apply("and", there, _apply("or", nothing, first))
-    return If(test, (Store(mine[0], value), Store(mine[1], other)))
+def _take_better(op: Op, target: tuple[Access, Access], source: tuple[Read, Read]) -> Stmt:
+    """Return the update of an extreme; of equal ones the first in program order wins."""
+    value, position = (Read(access.node, access.index) for access in target)
+    new_value, new_position = source
+    is_better = _build_test("lt" if op.name == "argmin" else "gt", new_value, value)
+    is_equal = _build_test("eq", new_value, value)
+    if value.dtype.kind == "f":
+        is_nan, was_nan = _build_test("isnan", new_value), _build_test("isnan", value)
+        is_better = _build_test(
+            "or", is_better, _build_test("and", is_nan, _build_test("logical_not", was_nan))
+        )
+        is_equal = _build_test("or", is_equal, _build_test("and", is_nan, was_nan))
+    wins = _build_test(
+        "or", is_better, _build_test("and", is_equal, _build_test("lt", new_position, position))
+    )
+    is_empty = _build_test("lt", position, Const(0, dtypes.int64))
+    is_found = _build_test("ge", new_position, Const(0, dtypes.int64))
+    test = _build_test("and", is_found, _build_test("or", is_empty, wins))
+    return If(test, (Store(target[0], new_value), Store(target[1], new_position)))
 
 
-def _apply(name: str, *args: Expr) -> Apply:
-    """Return a test."""
+def _build_test(name: str, *args: Expr) -> Apply:
+    """Return a test on operands."""
     return Apply(OPS[name], args, dtypes.bool_)

@@ -1,14 +1,14 @@
-"""Points whose neighbours are neighbours in memory, with long sums: parts of them by more threads.
+"""Column reductions: long sums of few contiguous points, as partial sums of more threads.
 
     for j in 0..m: before; for i in 0..n: total += f(i, j); after
     becomes
     for g in 0..G, j in 0..m: part = 0; for i in g*C..(g+1)*C: part += f(i, j); parts[g, j] = part
     for j in 0..m: before; for g in 0..G: total += parts[g, j]; after
 
-so that a device that reads along `j`, each thread a column, has enough threads. A sum that needs
-what the points have found before begins nests of its own, and temporaries that are carried from one
-to another get an axis for the points. G depends on the sizes only, so every device gives the same
-bits.
+so that a device that reads along `j`, a column for each thread, has enough threads. A sum that
+depends on earlier results of the points begins a nest of its own, and temporaries that are live
+from one to another are expanded by axes for the points. G depends on the sizes only, so results are
+bit-identical on every device.
 
 >>> program = lowered("y[j] = sum[i](x[i, j]) * 2", y="f32[700]", x="f32[9000, 700]")
 >>> program = optimize(program, Target("cuda"))[0]
@@ -39,154 +39,161 @@ from .segmented import carried, is_along, shares_symbols
 from .split_reduction import Own, moved
 
 THREADS = 1 << 18
-"""So many threads are enough for a device; with more points nothing is cut."""
+"""Threads that occupy a device; with more points nothing is split."""
 TERMS = 32
-"""A thread sums at least so many terms."""
+"""Fewest terms of a thread."""
 WORTH = 1 << 20
-"""So many terms in all are worth a kernel more."""
+"""Fewest terms in all that are worth one more kernel."""
 
 
 def columns(
-    found: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
+    nest: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
 ) -> tuple[Made | For, ...] | None:
-    """Return kernels of parts of sums, and nests, in order; None where nothing is gained by that.
+    """Return kernels of partial sums, and nests, in order; None where nothing is gained by that.
 
-    Where checks may fail a band stays whole: of several the first is told.
+    A band that contains checks stays whole: of several failures the first is reported.
     """
-    counts = [trips(loop) for loop in found.free]
-    if None in counts or not FEW <= prod(map(_known, counts)) < THREADS or fails(found.inner):
+    counts = [trips(loop) for loop in nest.free]
+    if (
+        None in counts
+        or not FEW <= prod(map(_count_or_zero, counts)) < THREADS
+        or fails(nest.inner)
+    ):
         return None
-    free, body = normalised(found, fresh)
-    facts.tell(body, found.private)
-    work = _Cut(free, facts, fresh, nodes)
-    for stmt, before in zip(body, found.inner, strict=True):
-        work.add(stmt, is_along(before, found.free))
-    work.close()
-    if not any(part.is_of_sums for part in work.parts):
+    free, body = normalised(nest, fresh)
+    facts.tell(body, nest.private)
+    splitter = _Splitter(free, facts, fresh, nodes)
+    for stmt, original in zip(body, nest.inner, strict=True):
+        splitter.add(stmt, is_along(original, nest.free))
+    splitter.close()
+    if not any(piece.is_partial_sums for piece in splitter.parts):
         return None
-    bodies = [part.body for part in work.parts]
+    bodies = [piece.body for piece in splitter.parts]
     if shares_symbols(bodies):
         return None
-    shared = carried(bodies, found.private)
-    if shared:
-        whole = tuple(stmt for one in bodies for stmt in one)
-        large = [nodes[number] for number in sorted(shared)]
-        expansion = expanded(whole, large, free, fresh)
+    carried_ids = carried(bodies, nest.private)
+    if carried_ids:
+        stmts = tuple(stmt for stmt_list in bodies for stmt in stmt_list)
+        large = [nodes[number] for number in sorted(carried_ids)]
+        expansion = expanded(stmts, large, free, fresh)
         if expansion is None:
             return None
-        rest = iter(expansion)
-        bodies = [tuple(next(rest) for _ in one) for one in bodies]
+        rewritten = iter(expansion)
+        bodies = [tuple(next(rewritten) for _ in stmt_list) for stmt_list in bodies]
     return tuple(
-        work.nest(part, one, found.private - shared)
-        for part, one in zip(work.parts, bodies, strict=True)
+        splitter.build_nest(piece, stmt_list, nest.private - carried_ids)
+        for piece, stmt_list in zip(splitter.parts, bodies, strict=True)
     )
 
 
-def _known(count: int | None) -> int:
+def _count_or_zero(count: int | None) -> int:
     return count or 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """What becomes a nest over the points."""
+class _Nest:
+    """The body of one nest over the points."""
 
     body: tuple[Stmt, ...]
     group: For | None = None
-    """The loop around the points where it is parts of sums."""
+    """The loop over chunks around the points, if it computes partial sums."""
     private: frozenset[int] = frozenset()
-    """The temporaries of each thread that sums a part."""
+    """The temporaries of a thread that computes a partial sum."""
 
     @property
-    def is_of_sums(self) -> bool:
+    def is_partial_sums(self) -> bool:
         return self.group is not None
 
 
 @dataclass(slots=True)
-class _Cut:
-    """What points do, statement by statement, as parts of nests of their own."""
+class _Splitter:
+    """Splits the body of points, statement by statement, into nests of their own."""
 
     free: Sequence[For]
     facts: Facts
     fresh: Fresh
     nodes: Mapping[int, Node]
-    parts: list[_Part] = field(default_factory=list)
-    together: list[Stmt] = field(default_factory=list)
-    """The statements of the nest that is not closed: all that may be done after the last sums."""
-    found: set[int] = field(default_factory=set)
-    """The scalars of what puts parts together, for each point."""
+    parts: list[_Nest] = field(default_factory=list)
+    open_body: list[Stmt] = field(default_factory=list)
+    """The statements of the open nest: all that may be executed after the last sums."""
+    combined_scalars: set[int] = field(default_factory=set)
+    """The scalars of the combinations of partial sums, for each point."""
 
-    def add(self, stmt: Stmt, along: bool) -> None:
-        """Add a statement; in the place of a long sum `along` points stands then that of parts."""
-        made = self.summed(stmt) if along and isinstance(stmt, For) else None
-        if made is None:
-            self.together.append(stmt)
+    def add(self, stmt: Stmt, is_columnwise: bool) -> None:
+        """Add a statement; a long sum whose accesses are contiguous in the points is replaced by
+        the combination of its partial sums."""
+        split = self.split_sum(stmt) if is_columnwise and isinstance(stmt, For) else None
+        if split is None:
+            self.open_body.append(stmt)
             return
-        part, whole, accumulators = made
-        used = _nodes((stmt,)) - accumulators
-        written = _written((stmt,)) - accumulators
-        if used & _written(self.together) or written & _nodes(self.together):
+        nest, combination, accumulators = split
+        used = _accessed_ids((stmt,)) - accumulators
+        written = _written_ids((stmt,)) - accumulators
+        if used & _written_ids(self.open_body) or written & _accessed_ids(self.open_body):
             self.close()
-        self.parts.append(part)
-        self.together += whole
+        self.parts.append(nest)
+        self.open_body += combination
 
     def close(self) -> None:
-        """End the nest that is not closed, which comes after the sums that it uses."""
-        if self.together:
-            self.parts.append(_Part(tuple(self.together)))
-            self.together = []
+        """Close the open nest, which is behind the sums that it uses."""
+        if self.open_body:
+            self.parts.append(_Nest(tuple(self.open_body)))
+            self.open_body = []
 
-    def summed(self, loop: For) -> tuple[_Part, list[Stmt], frozenset[int]] | None:
-        """Return the parts of the sums of a loop, the loops that sum these, and to what they add;
-        None where it is no long sum, or not worth it."""
+    def split_sum(self, loop: For) -> tuple[_Nest, list[Stmt], frozenset[int]] | None:
+        """Return the nest of the partial sums of a loop, their combination, and the ids of the
+        accumulators; None where it is no long sum, or not worth it."""
         loops, body = nest_of(loop)
         sizes = [trips(one) for one in loops]
-        points = prod(_known(trips(one)) for one in self.free)
+        points = prod(_count_or_zero(trips(one)) for one in self.free)
         terms = prod(2**30 if size is None else size for size in sizes)
         count = min(THREADS // points, terms // TERMS)
-        own = self.facts.private(loop)
+        private = self.facts.private(loop)
         if points * terms < WORTH or count < 2:
             return None
-        found = sums(loop, own, self.facts)
-        if not found or not all(self.is_small(number) for number in own):
+        accumulators = sums(loop, private, self.facts)
+        if not accumulators or not all(self.fits_thread(number) for number in private):
             return None
-        at = 0 if any(one.pair for one in found) else _largest(sizes)
+        at = 0 if any(one.pair for one in accumulators) else _largest(sizes)
         if (size := sizes[at]) is not None:
             count = min(count, size)
-        group = self.fresh.symbol("part")
-        inside = around(loops[at + 1 :], body)
-        part, inside = chunk(loops[at], group, count, inside, self.fresh)
-        part = evened(part, loops[at], count)
-        places = [var(one.symbol) - one.lo for one in self.free]
-        shape = (count, *(_known(trips(one)) for one in self.free))
+        chunk_symbol = self.fresh.symbol("part")
+        chunk_body = around(loops[at + 1 :], body)
+        chunk_loop, chunk_body = chunk(loops[at], chunk_symbol, count, chunk_body, self.fresh)
+        chunk_loop = evened(chunk_loop, loops[at], count)
+        position = [var(one.symbol) - one.lo for one in self.free]
+        shape = (count, *(_count_or_zero(trips(one)) for one in self.free))
 
-        def place(number: Affine) -> tuple[Affine, ...]:
-            return (number, *places)
+        def locate(number: Affine) -> tuple[Affine, ...]:
+            return (number, *position)
 
-        mine = [Own(one, self.fresh, shape, place) for one in found]
-        inner = moved(around((*loops[:at], part), inside), mine)
-        starts = tuple(stmt for one in mine for stmt in one.start())
-        ends = tuple(stmt for one in mine for stmt in one.end(group))
-        private = own | {node.id for one in mine for node in one.scalars}
-        around_it = For(group, const(0), const(count), 1, ())
-        accumulators = frozenset(access.node.id for one in found for access in one.accesses)
-        known = len(self.fresh.nodes)
-        wholes = [stmt for one in mine for stmt in one.ends_of(self.fresh, count)]
-        self.found |= {node.id for node in self.fresh.nodes[known:]}
-        return _Part((*starts, *inner, *ends), around_it, private), wholes, accumulators
+        partials = [Own(one, self.fresh, shape, locate) for one in accumulators]
+        inner = moved(around((*loops[:at], chunk_loop), chunk_body), partials)
+        starts = tuple(stmt for one in partials for stmt in one.start())
+        ends = tuple(stmt for one in partials for stmt in one.end(chunk_symbol))
+        private_ids = private | {node.id for one in partials for node in one.scalars}
+        outer = For(chunk_symbol, const(0), const(count), 1, ())
+        targets = frozenset(access.node.id for one in accumulators for access in one.accesses)
+        first_new = len(self.fresh.nodes)
+        combinations = [stmt for one in partials for stmt in one.ends_of(self.fresh, count)]
+        self.combined_scalars |= {node.id for node in self.fresh.nodes[first_new:]}
+        return _Nest((*starts, *inner, *ends), outer, private_ids), combinations, targets
 
-    def is_small(self, number: int) -> bool:
-        """Whether each thread may have a temporary."""
+    def fits_thread(self, number: int) -> bool:
+        """Whether a temporary may be private to a thread."""
         node = self.nodes[number]
         return node.static_shape is not None and (not node.rank or node.bytes <= PRIVATE_BYTES)
 
-    def nest(self, part: _Part, body: tuple[Stmt, ...], private: frozenset[int]) -> Made | For:
-        """Return the kernel of parts of sums, or a nest over all points, known to the facts."""
-        if part.group is not None:
-            kernel = dealt([part.group, *self.free], body, self.fresh)
-            return Made((kernel,), dict.fromkeys(part.private, "private"))
+    def build_nest(
+        self, nest: _Nest, body: tuple[Stmt, ...], private: frozenset[int]
+    ) -> Made | For:
+        """Return the kernel of partial sums, or a nest over all points, recorded in the facts."""
+        if nest.group is not None:
+            kernel = dealt([nest.group, *self.free], body, self.fresh)
+            return Made((kernel,), dict.fromkeys(nest.private, "private"))
         (loop,) = around(self.free, body)
         assert isinstance(loop, For)
-        self.facts.tell((loop,), private | self.found)
+        self.facts.tell((loop,), private | self.combined_scalars)
         return loop
 
 
@@ -194,10 +201,10 @@ def _largest(sizes: Sequence[int | None]) -> int:
     return max(range(len(sizes)), key=lambda at: 2**40 if (n := sizes[at]) is None else n)
 
 
-def _nodes(body: Sequence[Stmt]) -> frozenset[int]:
-    """Return the ids of what statements read or write."""
+def _accessed_ids(body: Sequence[Stmt]) -> frozenset[int]:
+    """Return the ids of the nodes that statements read or write."""
     return frozenset(node.id for node in (*reads(body), *writes(body)))
 
 
-def _written(body: Sequence[Stmt]) -> frozenset[int]:
+def _written_ids(body: Sequence[Stmt]) -> frozenset[int]:
     return frozenset(node.id for node in writes(body))

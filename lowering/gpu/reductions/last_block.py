@@ -1,4 +1,4 @@
-"""Parts that many blocks find, put together by the last of these blocks: one kernel, not two.
+"""Last-block reductions: the block that finishes last combines the partial results, in one kernel.
 
     for part in 0..G: parts[part] = ...              blocks
     for block in 0..1: total = ... parts ...         one block
@@ -7,19 +7,22 @@
         for part in 0..G: parts[part] = ...          blocks
         for last in 0..1: total = ... parts ...      that of them which comes last
 
-Where parts are found for several points, or tiles of them, and a block puts those of each together,
-the loop over these is the outer one, and the last block of each does it:
+Where partial results belong to several points, or tiles of them, and one block combines those of
+each, the loop over these is the outer one, and the last block of each combines:
 
     for part in 0..G: for tile in 0..T: ...    becomes    for tile in 0..T:           blocks
     for tile in 0..T: ...                                     for part in 0..G: ...   blocks
                                                               for last in 0..1: ...
 
-The last block does what a block did before, in the same order and with as many threads: not a bit
-depends on which one it is, and it takes no longer. So columns stay with two kernels where each of
-them has a block of its own that adds its parts: one for a tile of them would have more to do.
+The last block executes what a block of the second kernel did, in the same order and with as many
+threads: results are bit-identical whichever block it is, and it takes no longer. So columns keep
+two kernels where each of them has a block of its own for the combination: one block for a tile of
+them would have more to do.
 
-Needs: nothing that may fail; of each array that both kernels use and one of them writes, elements
-that no other point uses. Guarantees: every element is what it was.
+Precondition: no checks; of each array that both kernels use and one of them writes, only elements
+that no other point uses. Postcondition: all elements are bit-identical.
+
+Source: CUDA C++ Programming Guide, memory fence functions.
 
 >>> from plusequals.lowering.gpu.mapping import grid
 >>> program = optimize(lowered("s[0] += x[i]", s="f32[1]", x="f32[100000]"), Target("cuda"))[0]
@@ -50,65 +53,65 @@ from ...ir.walk import bodies, expressions_of, parts, reads, statements, writes
 from ..thread_points import THREADS, Space
 
 BLOCKS = 2048
-"""Up to so many blocks each wait until the others see what they have written: a large device has
-most of them at once. Where more come one after the other, each of them would wait."""
+"""Most blocks that each wait until the others see what they have written: a large device runs most
+of them at once. Where more run one after the other, each of them would wait."""
 SHARED_BYTES = 16 * 1024
-"""So much memory a block may share for both: a multiprocessor has room for eight of them."""
+"""Most shared memory of a block for both: a multiprocessor has room for eight of them."""
 LONG = 32
-"""A loop with fewer rounds may be written out."""
+"""A loop with fewer iterations may be unrolled."""
 AXES = 3
-"""A grid has so many."""
+"""Axes of a grid."""
 MOST_NODES = 64
-"""A kernel is given up to so many arrays where it does what others could do, too."""
+"""Most arrays of a kernel that could be split into several."""
 _UNITS = frozenset(("packed", "tensor", "warpgroup", "settled", "paired", "atomic", "last"))
-"""Kinds of loops whose kernels stay as they are: they are made for other ends."""
+"""Kinds of loops whose kernels stay as they are: they were built for other mappings."""
 
 
 def by_the_last(
     body: Iterable[Stmt], spaces: Mapping[int, Space], fresh: Fresh
 ) -> tuple[Stmt, ...]:
-    """Return kernels, and what the host does around them, with each that puts together what the one
-    before it has found as part of that."""
+    """Return kernels, and the host code around them, with each kernel that combines partial results
+    of the one before it merged into that."""
     out: list[Stmt] = []
     for stmt in body:
         if not isinstance(stmt, For) or stmt.kind != "block":
             inner = tuple(by_the_last(part, spaces, fresh) for part in bodies(stmt))
             out.append(with_bodies(stmt, inner) if inner else stmt)
             continue
-        told = len(out)
-        while told and isinstance(out[told - 1], Comment):
-            told -= 1
-        before = out[told - 1] if told else None
-        made = None
-        if isinstance(before, For) and before.kind == "block":
-            made = joined(before, stmt, out[told:], spaces, fresh)
-        out = [*out, stmt] if made is None else [*out[: told - 1], made]
+        end = len(out)
+        while end and isinstance(out[end - 1], Comment):
+            end -= 1
+        previous = out[end - 1] if end else None
+        merged = None
+        if isinstance(previous, For) and previous.kind == "block":
+            merged = joined(previous, stmt, out[end:], spaces, fresh)
+        out = [*out, stmt] if merged is None else [*out[: end - 1], merged]
     return tuple(out)
 
 
 def joined(
     first: For, second: For, between: Sequence[Stmt], spaces: Mapping[int, Space], fresh: Fresh
 ) -> For | None:
-    """Return two kernels as one, None where they stay two; `between` are comments."""
-    if not _may(first, second, spaces, {node.id for node in fresh.nodes}):
+    """Return two kernels merged into one, None where they stay two; `between` are comments."""
+    if not _can_merge(first, second, spaces, {node.id for node in fresh.nodes}):
         return None
-    one, two = _Blocks.of(first), _Blocks.of(second)
-    found = _of_each(one, two, spaces) or _of_one(one, two)
-    if found is None:
+    producer, consumer = _Blocks.of(first), _Blocks.of(second)
+    merged = _merge_pointwise(producer, consumer, spaces) or _merge_single(producer, consumer)
+    if merged is None:
         return None
-    outer, blocks, inner = found
-    *_, end = two.body
-    rest = inner[:-1] if isinstance(end, Barrier) else inner
-    rest = map_statements(rest, _rolled)
-    last = For(fresh.symbol("last"), const(0), const(1), 1, (*between, *rest), "last")
-    (made,) = around(outer, (*around(blocks, one.body), last))
-    assert isinstance(made, For)
-    return made
+    outer, blocks, inner = merged
+    *_, final = consumer.body
+    stmts = inner[:-1] if isinstance(final, Barrier) else inner
+    stmts = map_statements(stmts, _keep_rolled)
+    last = For(fresh.symbol("last"), const(0), const(1), 1, (*between, *stmts), "last")
+    (kernel,) = around(outer, (*around(blocks, producer.body), last))
+    assert isinstance(kernel, For)
+    return kernel
 
 
-def _rolled(stmt: Stmt) -> tuple[Stmt, ...]:
-    """Return a long loop as one that compilers do not write out: registers that one block uses for
-    parts that it reads ahead are taken from all."""
+def _keep_rolled(stmt: Stmt) -> tuple[Stmt, ...]:
+    """Return a long loop as one that compilers do not unroll: registers that one block uses for
+    prefetched partial results are taken from all blocks."""
     if not isinstance(stmt, For) or stmt.kind != "serial" or trips(stmt) in range(LONG):
         return (stmt,)
     if any(isinstance(inner, For | While | Barrier) for inner in statements(stmt.body)):
@@ -117,58 +120,58 @@ def _rolled(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 class _Blocks(NamedTuple):
-    """The loops over the blocks of a kernel, and what a block does."""
+    """The block loops of a kernel, and the body of a block."""
 
     loops: tuple[For, ...]
     body: tuple[Stmt, ...]
 
     @classmethod
     def of(cls, kernel: For) -> _Blocks:
-        loops, told = [kernel], list[Stmt]()
+        loops, leading = [kernel], list[Stmt]()
         while True:
             comments = [stmt for stmt in loops[-1].body if isinstance(stmt, Comment)]
             inside = [stmt for stmt in loops[-1].body if not isinstance(stmt, Comment)]
             inner = inside[0] if len(inside) == 1 else None
             if not isinstance(inner, For) or inner.kind != "block":
-                return cls(tuple(loops), (*told, *loops[-1].body))
+                return cls(tuple(loops), (*leading, *loops[-1].body))
             loops.append(inner)
-            told += comments
+            leading += comments
 
 
-class _Found(NamedTuple):
-    """Loops over points, loops over the blocks of each, and what the last of them does."""
+class _Merged(NamedTuple):
+    """Loops over points, loops over the blocks of each, and the code of the last block."""
 
     outer: tuple[For, ...]
     blocks: tuple[For, ...]
     last: tuple[Stmt, ...]
 
 
-def _may(first: For, second: For, spaces: Mapping[int, Space], new: set[int]) -> bool:
-    """Whether two kernels can be one that is as fast: the first finds parts for the second."""
-    both = (first, second)
-    inside = statements(both)
-    if any(isinstance(stmt, Check | Print | Fill | Alloc | Permute) for stmt in inside):
+def _can_merge(first: For, second: For, spaces: Mapping[int, Space], new: set[int]) -> bool:
+    """Whether two kernels may be merged without loss: the second combines the first's results."""
+    kernels = (first, second)
+    stmts = statements(kernels)
+    if any(isinstance(stmt, Check | Print | Fill | Alloc | Permute) for stmt in stmts):
         return False
-    if any(isinstance(stmt, For) and stmt.kind in _UNITS for stmt in inside):
+    if any(isinstance(stmt, For) and stmt.kind in _UNITS for stmt in stmts):
         return False
     if not {node.id for node in writes((first,))} & {n.id for n in reads((second,))} & new:
         return False
     count = prod(trips(loop) or BLOCKS + 1 for loop in _Blocks.of(first).loops)
     if count not in range(2, BLOCKS + 1):
         return False
-    sizes = [_width(kernel) for kernel in both]
+    sizes = [_block_width(kernel) for kernel in kernels]
     if 0 in sizes or sizes[0] < sizes[1]:
         return False
-    used = {node.id: node for node in (*reads(both), *writes(both))}
-    kept = {n.id for n in (*reads((second,)), *writes((second,)))}
-    if any(spaces.get(number) in ("rows", "registers") for number in kept):
+    used = {node.id: node for node in (*reads(kernels), *writes(kernels))}
+    consumed = {n.id for n in (*reads((second,)), *writes((second,)))}
+    if any(spaces.get(number) in ("rows", "registers") for number in consumed):
         return False
     shared = [n.bytes for n in used.values() if spaces.get(n.id) == "shared"]
     return sum(shared) <= SHARED_BYTES and len(used) <= MOST_NODES
 
 
-def _width(kernel: For) -> int:
-    """Return how many threads a block has, 0 where these have more axes than one."""
+def _block_width(kernel: For) -> int:
+    """Return the number of threads of a block, 0 where these have more axes than one."""
     loops = [s for s in statements((kernel,)) if isinstance(s, For) and s.kind == "thread"]
     inside = (inner for loop in loops for inner in statements(loop.body))
     if any(isinstance(inner, For) and inner.kind == "thread" for inner in inside):
@@ -177,103 +180,105 @@ def _width(kernel: For) -> int:
     return max((THREADS if n is None else min(n, THREADS) for n in counts), default=0)
 
 
-def _of_one(one: _Blocks, two: _Blocks) -> _Found | None:
-    """Return what becomes of two kernels of which the second is a block's; None of others."""
-    if len(one.loops) == AXES or any(trips(loop) != 1 for loop in two.loops):
+def _merge_single(producer: _Blocks, consumer: _Blocks) -> _Merged | None:
+    """Return the merge of two kernels of which the second has one block; None for others."""
+    if len(producer.loops) == AXES or any(trips(loop) != 1 for loop in consumer.loops):
         return None
-    last = two.body
-    for loop in two.loops:
+    last = consumer.body
+    for loop in consumer.loops:
         last = with_value(last, loop.symbol, loop.lo)
-    return _Found((replace(two.loops[0], body=()),), one.loops, last)
+    return _Merged((replace(consumer.loops[0], body=()),), producer.loops, last)
 
 
-def _of_each(one: _Blocks, two: _Blocks, spaces: Mapping[int, Space]) -> _Found | None:
-    """Return what becomes of two kernels that have the same points, of which each is several
-    blocks' in the first one; None of others."""
-    for at, blocks in enumerate(one.loops):
-        outer = (*one.loops[:at], *one.loops[at + 1 :])
-        if _are_same(outer, two.loops) and is_known(blocks):
-            last = two.body
-            for mine, loop in zip(outer, two.loops, strict=True):
-                last = with_value(last, loop.symbol, var(mine.symbol))
-            known = Bounds()
-            for loop in one.loops:
-                known = known.inside(loop)
-            if _are_apart(outer, one.body, last, known, spaces):
-                return _Found(outer, (blocks,), last)
+def _merge_pointwise(
+    producer: _Blocks, consumer: _Blocks, spaces: Mapping[int, Space]
+) -> _Merged | None:
+    """Return the merge of two kernels with the same points, of which each has several blocks in the
+    first one; None for others."""
+    for at, blocks in enumerate(producer.loops):
+        outer = (*producer.loops[:at], *producer.loops[at + 1 :])
+        if _have_same_points(outer, consumer.loops) and is_known(blocks):
+            last = consumer.body
+            for point, loop in zip(outer, consumer.loops, strict=True):
+                last = with_value(last, loop.symbol, var(point.symbol))
+            bounds = Bounds()
+            for loop in producer.loops:
+                bounds = bounds.inside(loop)
+            if _are_independent(outer, producer.body, last, bounds, spaces):
+                return _Merged(outer, (blocks,), last)
     return None
 
 
-def _are_same(loops: Sequence[For], others: Sequence[For]) -> bool:
-    """Whether two kernels have the same points, whatever their names."""
+def _have_same_points(loops: Sequence[For], others: Sequence[For]) -> bool:
+    """Whether two kernels have the same points, up to the names of variables."""
     return len(loops) == len(others) and all(
         is_known(one) and (one.lo, one.hi, one.step) == (other.lo, other.hi, other.step)
         for one, other in zip(loops, others, strict=True)
     )
 
 
-def _are_apart(
-    outer: Sequence[For], first: tuple[Stmt, ...], last: tuple[Stmt, ...], known: Bounds,
+def _are_independent(
+    outer: Sequence[For], first: tuple[Stmt, ...], last: tuple[Stmt, ...], bounds: Bounds,
     spaces: Mapping[int, Space],
 ) -> bool:  # fmt: skip
     """Whether no two points use the same element of what one part writes and the other uses."""
     written = [{n.id for n in writes(body)} for body in (first, last)]
     used = [{n.id for n in reads(body)} | w for body, w in zip((first, last), written, strict=True)]
-    clash = (written[0] & used[1]) | (used[0] & written[1])
-    places: dict[int, list[_Place]] = {
-        number: [] for number in clash if spaces.get(number, "device") == "device"
+    conflicts = (written[0] & used[1]) | (used[0] & written[1])
+    uses: dict[int, list[_Use]] = {
+        number: [] for number in conflicts if spaces.get(number, "device") == "device"
     }
-    for node, place in _places((*first, *last), known):
-        places.get(node.id, []).append(place)
+    for node, use in _uses_of((*first, *last), bounds):
+        uses.get(node.id, []).append(use)
     return all(
-        (trips(loop) or 0) <= 1 or _tells(some, loop.symbol)
-        for loop in outer for some in places.values()
+        (trips(loop) or 0) <= 1 or _identifies_iteration(sites, loop.symbol)
+        for loop in outer for sites in uses.values()
     )  # fmt: skip
 
 
-class _Place(NamedTuple):
-    """Where an array is used, and what the numbers there are between."""
+class _Use(NamedTuple):
+    """An access of an array, and the bounds of the variables there."""
 
-    at: tuple[Index, ...]
-    known: Bounds
+    subscripts: tuple[Index, ...]
+    bounds: Bounds
 
 
-def _places(body: Iterable[Stmt], known: Bounds) -> Iterator[tuple[Node, _Place]]:
-    """Yield every use of an array."""
+def _uses_of(body: Iterable[Stmt], bounds: Bounds) -> Iterator[tuple[Node, _Use]]:
+    """Yield every access of an array."""
     for stmt in body:
         for access in parts(stmt).targets:
-            yield access.node, _Place(access.index, known)
+            yield access.node, _Use(access.index, bounds)
         for expr in expressions_of(stmt):
             for read in reads_of(expr):
-                yield read.node, _Place(read.index, known)
-        inside = known.inside(stmt) if isinstance(stmt, For) else known
+                yield read.node, _Use(read.index, bounds)
+        inner_bounds = bounds.inside(stmt) if isinstance(stmt, For) else bounds
         for part in bodies(stmt):
-            yield from _places(part, inside)
+            yield from _uses_of(part, inner_bounds)
 
 
-def _tells(places: Sequence[_Place], symbol: Symbol) -> bool:
-    """Whether an index tells everywhere the round of a loop: in another one it is another."""
-    axes = zip(*(place.at for place in places), strict=True) if places else ()
+def _identifies_iteration(uses: Sequence[_Use], symbol: Symbol) -> bool:
+    """Whether an axis of the subscripts is injective in a loop variable, at all accesses."""
+    axes = zip(*(use.subscripts for use in uses), strict=True) if uses else ()
     return any(
-        _told([(one, place.known) for one, place in zip(axis, places, strict=True)], symbol)
+        _is_injective([(one, use.bounds) for one, use in zip(axis, uses, strict=True)], symbol)
         for axis in axes
     )
 
 
-def _told(indices: Sequence[tuple[Index, Bounds]], symbol: Symbol) -> bool:
-    """Whether indices are of the form `k*symbol + r` with the same k, and r of one range below it.
+def _is_injective(indices: Sequence[tuple[Index, Bounds]], symbol: Symbol) -> bool:
+    """Whether indices are of the form `k*symbol + r` with the same k, and r in one range below k.
 
     >>> tile, thread = Symbol("tile", 0), Symbol("thread", 1)
-    >>> known = Bounds().holding(thread, (0, 255))
-    >>> [_told([(var(tile) * k + var(thread), known)], tile) for k in (256, 255)]
+    >>> bounds = Bounds().holding(thread, (0, 255))
+    >>> [_is_injective([(var(tile) * k + var(thread), bounds)], tile) for k in (256, 255)]
     [True, False]
     """
     factors, lows, highs = set[int](), list[int](), list[int]()
-    for index, known in indices:
+    for index, bounds in indices:
         if not isinstance(index, Affine):
             return False
         factor = index.coefficient(symbol)
-        low, high = _rest(index - var(symbol) * factor, symbol, known)
+        low, high = _remainder_bounds(index - var(symbol) * factor, symbol, bounds)
         if low is None or high is None:
             return False
         factors.add(factor)
@@ -282,6 +287,6 @@ def _told(indices: Sequence[tuple[Index, Bounds]], symbol: Symbol) -> bool:
     return len(factors) == 1 and max(highs) - min(lows) < min(factors)
 
 
-def _rest(rest: Affine, symbol: Symbol, known: Bounds) -> Interval:
-    """Return what the rest of an index is between, where that says nothing of a loop."""
-    return UNKNOWN if symbol in rest.symbols() else known.interval(rest)
+def _remainder_bounds(rest: Affine, symbol: Symbol, bounds: Bounds) -> Interval:
+    """Return the bounds of the remainder of an index, unknown where it depends on the symbol."""
+    return UNKNOWN if symbol in rest.symbols() else bounds.interval(rest)

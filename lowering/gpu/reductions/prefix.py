@@ -1,17 +1,19 @@
-"""Loops that carry totals from round to round and use them: each piece finds what it starts from.
+"""Prefix sums inside loops: accumulators that iterations also read, in chunks with known starts.
 
     for r in 0..n: if f(r): y[count] = x[r]; count += 1
     becomes
-    for g in 0..G: part = 0; for r of piece g: if f(r): part += 1; parts[g] = part        threads
+    for g in 0..G: part = 0; for r of chunk g: if f(r): part += 1; parts[g] = part        threads
     for g in 0..G: own = count; for p in 0..g: own += parts[p]                            threads
-                   for r of piece g: if f(r): y[own] = x[r]; own += 1
+                   for r of chunk g: if f(r): y[own] = x[r]; own += 1
     for g in 0..G: count += parts[g]
 
-Needs totals that are exact in any order, as those of whole numbers, maxima and minima, of terms
-that need no total; rounds that need nothing else of each other. An element whose index is a total
-is that of one round alone where the total grows behind it, by one or more. How many pieces there
-are depends on the number of rounds only; with more than 1,024 the parts become running totals
-between the two, see `scan`.
+Precondition: accumulators of exactly reassociable operations (integer sums, minima and maxima),
+whose terms depend on no accumulator; no other loop-carried dependence. An element whose subscript
+is an accumulator belongs to one iteration alone where the accumulator then grows, by one or more.
+The number of chunks depends on the number of iterations only; with more than 1,024 of them the
+partial results are scanned between the two kernels, see `scan`.
+
+Source: Blelloch, Prefix sums and their applications, 1990.
 
 >>> program = lowered('''
 ... n = 0
@@ -49,87 +51,96 @@ from .scan import MOST, ROUNDS, totalled
 
 
 @dataclass(frozen=True, slots=True)
-class _Total:
-    """A scalar that rounds accumulate into, and where pieces have theirs."""
+class _Accumulator:
+    """A scalar accumulator, and its partial and running values in chunks."""
 
     node: Node
     op: Op
     part: Node
-    parts: Node
-    own: Node
+    partials: Node
+    running: Node
 
     @classmethod
-    def of(cls, node: Node, op: Op, pieces: int, fresh: Fresh) -> _Total:
-        """Return a total with what pieces need."""
-        part, own = (fresh.scalar(f"{node.label}_{name}", node.dtype) for name in ("part", "own"))
-        return cls(node, op, part, fresh.array(f"{node.label}_parts", (pieces,), node.dtype), own)
+    def of(cls, node: Node, op: Op, chunks: int, fresh: Fresh) -> _Accumulator:
+        """Return an accumulator with the nodes that chunks need."""
+        part, running = (
+            fresh.scalar(f"{node.label}_{name}", node.dtype) for name in ("part", "own")
+        )
+        return cls(
+            node, op, part, fresh.array(f"{node.label}_parts", (chunks,), node.dtype), running
+        )
 
 
 def prefix(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
-    """Return the kernels of a loop that carries totals, and what is left of them behind."""
-    count, own = trips(loop), facts.private(loop)
-    found = totals_of(loop, own)
-    if not found or (count is not None and count < 2 * ROUNDS):
+    """Return the kernels of a loop with running accumulators, and their combination; else None."""
+    count, private = trips(loop), facts.private(loop)
+    ops = totals_of(loop, private)
+    if not ops or (count is not None and count < 2 * ROUNDS):
         return None
-    if any(nodes[n].static_shape is None or nodes[n].bytes > PRIVATE_BYTES for n in own):
+    if any(nodes[n].static_shape is None or nodes[n].bytes > PRIVATE_BYTES for n in private):
         return None
-    carried = frozenset(node.id for node in found)
-    only = sliced(loop.body, carried, own)
-    if only is None or not facts.is_free(loop, own | carried | filled(loop, carried)):
+    carried = frozenset(node.id for node in ops)
+    updates = sliced(loop.body, carried, private)
+    if updates is None or not facts.is_free(loop, private | carried | filled(loop, carried)):
         return None
-    pieces = MOST if count is None else ceil(count / ROUNDS)
-    totals = tuple(_Total.of(node, op, pieces, fresh) for node, op in found.items())
-    work = _Pieces(loop, pieces, totals, fresh)
-    private = own | {one.id for total in totals for one in (total.part, total.own)}
-    body = (work.first(only), *work.between(), work.second(), *work.whole())
-    return Made(body, dict.fromkeys(private, "private"))
+    chunks = MOST if count is None else ceil(count / ROUNDS)
+    totals = tuple(_Accumulator.of(node, op, chunks, fresh) for node, op in ops.items())
+    builder = _KernelBuilder(loop, chunks, totals, fresh)
+    private_ids = private | {one.id for total in totals for one in (total.part, total.running)}
+    body = (
+        builder.partial_kernel(updates),
+        *builder.scan_partials(),
+        builder.main_kernel(),
+        *builder.combine(),
+    )
+    return Made(body, dict.fromkeys(private_ids, "private"))
 
 
-def totals_of(loop: For, own: frozenset[int]) -> dict[Node, Op]:
-    """Return the scalars that rounds do nothing to but accumulate, in an order that is open."""
-    inside = statements(loop.body)
-    found: dict[Node, Op] = {}
+def totals_of(loop: For, private: frozenset[int]) -> dict[Node, Op]:
+    """Return the scalars that iterations only accumulate into, exactly reassociable."""
+    stmts = statements(loop.body)
+    ops_by_node: dict[Node, Op] = {}
     for node in writes(loop.body):
-        if node.rank or node.id in own:
+        if node.rank or node.id in private:
             continue
-        stmts = [stmt for stmt in inside if node in own_writes(stmt)]
-        ops = {stmt.op if isinstance(stmt, Update) and not stmt.pair else None for stmt in stmts}
+        updates = [stmt for stmt in stmts if node in own_writes(stmt)]
+        ops = {stmt.op if isinstance(stmt, Update) and not stmt.pair else None for stmt in updates}
         op = ops.pop()
         if ops or op is None or not is_apart(op, node.dtype, exact=True):
             return {}
-        found[node] = op
-    return found
+        ops_by_node[node] = op
+    return ops_by_node
 
 
 def sliced(
-    body: Sequence[Stmt], carried: frozenset[int], own: frozenset[int]
+    body: Sequence[Stmt], carried: frozenset[int], private: frozenset[int]
 ) -> tuple[Stmt, ...] | None:
-    """Return what of the statements of a round accumulates; None where that needs anything that
-    others change, or check."""
+    """Return the slice of an iteration that accumulates; None where it depends on anything that
+    other iterations change, or on a check."""
     needed = carried
     while True:
-        made = _part(body, needed)
-        read = {read.node.id for stmt in statements(made) for read in _reads(stmt)}
-        if read & own <= needed:
+        updates = _slice(body, needed)
+        read = {read.node.id for stmt in statements(updates) for read in _value_reads(stmt)}
+        if read & private <= needed:
             break
-        needed |= read & own
-    changed = {n.id for n in writes(body)} - own
-    checked = {stmt.symbol for stmt in statements(body) if isinstance(stmt, Let)}
-    symbols = {symbol for stmt in statements(made) for symbol in uses(stmt)}
-    order = any(isinstance(stmt, While) for stmt in statements(made))
-    return None if order or read & (changed | carried) or symbols & checked else made
+        needed |= read & private
+    written = {n.id for n in writes(body)} - private
+    defined = {stmt.symbol for stmt in statements(body) if isinstance(stmt, Let)}
+    symbols = {symbol for stmt in statements(updates) for symbol in uses(stmt)}
+    has_while = any(isinstance(stmt, While) for stmt in statements(updates))
+    return None if has_while or read & (written | carried) or symbols & defined else updates
 
 
-def _reads(stmt: Stmt) -> list[Read]:
-    """Return the reads in what a statement computes: not of what it accumulates into."""
+def _value_reads(stmt: Stmt) -> list[Read]:
+    """Return the reads of a statement's operands: not that of its accumulator."""
     return [read for expr in expressions_of(stmt) for read in reads(expr)]
 
 
-def _part(body: Sequence[Stmt], needed: frozenset[int]) -> tuple[Stmt, ...]:
+def _slice(body: Sequence[Stmt], needed: frozenset[int]) -> tuple[Stmt, ...]:
     """Return the statements that write nodes, with the loops and branches around them."""
     out: list[Stmt] = []
     for stmt in body:
-        lists = tuple(_part(one, needed) for one in bodies(stmt))
+        lists = tuple(_slice(one, needed) for one in bodies(stmt))
         if isinstance(stmt, Store | Update) and stmt.access.node.id in needed:
             out.append(stmt)
         elif any(lists):
@@ -138,14 +149,14 @@ def _part(body: Sequence[Stmt], needed: frozenset[int]) -> tuple[Stmt, ...]:
 
 
 def filled(loop: For, carried: frozenset[int]) -> frozenset[int]:
-    """Return the arrays of which each round has elements of its own: a total that is their index
-    grows behind them, by one or more."""
-    inside = statements(loop.body)
-    if any(isinstance(stmt, Break | Continue) for stmt in inside):
+    """Return the arrays of which each iteration writes elements of its own: their subscript is an
+    accumulator that then grows, by one or more."""
+    stmts = statements(loop.body)
+    if any(isinstance(stmt, Break | Continue) for stmt in stmts):
         return frozenset()
-    lists = [loop.body, *(one for stmt in inside for one in bodies(stmt))]
-    growing = [number for number in carried if _grows(inside, number)]
-    names = {symbol for n in growing for body in lists for symbol in _own_values(body, n)}
+    lists = [loop.body, *(one for stmt in stmts for one in bodies(stmt))]
+    monotonic = [number for number in carried if _is_monotonic(stmts, number)]
+    names = {symbol for n in monotonic for body in lists for symbol in _unique_symbols(body, n)}
     values: list[Index] = [var(name) for name in names]
     return frozenset(
         number for number, sites in accesses((loop,)).sites.items()
@@ -156,17 +167,17 @@ def filled(loop: For, carried: frozenset[int]) -> frozenset[int]:
     )  # fmt: skip
 
 
-def _grows(inside: Sequence[Stmt], number: int) -> bool:
-    """Whether a total never gets less, and cannot wrap around."""
+def _is_monotonic(inside: Sequence[Stmt], number: int) -> bool:
+    """Whether an accumulator is non-decreasing, and cannot overflow."""
     updates = [s for s in inside if isinstance(s, Update) and s.access.node.id == number]
     return all(
-        s.op.name == "add" and s.access.node.dtype is dtypes.int64 and _least(s.value) >= 0
+        s.op.name == "add" and s.access.node.dtype is dtypes.int64 and _constant_step(s.value) >= 0
         for s in updates
     )
 
 
-def _least(value: Expr) -> int:
-    """Return a small whole number that is written there, -1 for others."""
+def _constant_step(value: Expr) -> int:
+    """Return a small integer constant, -1 for other expressions."""
     match value:
         case Const(int() as number) if number < 2**16:
             return number
@@ -174,18 +185,18 @@ def _least(value: Expr) -> int:
             return -1
 
 
-def _own_values(body: Sequence[Stmt], number: int) -> set[Symbol]:
-    """Return the names in a list of statements of a total that grows in it before it is named
-    again."""
+def _unique_symbols(body: Sequence[Stmt], number: int) -> set[Symbol]:
+    """Return the symbols in a list of statements that hold an accumulator that grows in it before
+    it is read again."""
     out: set[Symbol] = set()
-    held: set[Symbol] = set()
+    pending: set[Symbol] = set()
     for stmt in body:
         if isinstance(stmt, Let) and isinstance(stmt.value, Read) and stmt.value.node.id == number:
-            held.add(stmt.symbol)
+            pending.add(stmt.symbol)
         elif isinstance(stmt, Update) and stmt.access.node.id == number:
-            out |= held if _least(stmt.value) > 0 else set()
+            out |= pending if _constant_step(stmt.value) > 0 else set()
         elif number in {node.id for node in writes((stmt,))}:
-            held = set()
+            pending = set()
     return out
 
 
@@ -193,59 +204,66 @@ def _own_values(body: Sequence[Stmt], number: int) -> set[Symbol]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pieces:
-    """Makes the kernels of a loop in pieces."""
+class _KernelBuilder:
+    """Builds the kernels of a loop in chunks."""
 
     loop: For
     count: int
-    totals: tuple[_Total, ...]
+    totals: tuple[_Accumulator, ...]
     fresh: Fresh
 
-    def first(self, body: tuple[Stmt, ...]) -> For:
-        """Return the kernel that finds what each piece adds."""
-        piece = self.fresh.symbol("piece")
+    def partial_kernel(self, body: tuple[Stmt, ...]) -> For:
+        """Return the kernel that computes the partial results of chunks."""
+        chunk_symbol = self.fresh.symbol("piece")
         starts = [Store(Access(t.part, ()), neutral(t.op, t.node.dtype)) for t in self.totals]
-        ends = [Store(Access(t.parts, (var(piece),)), Read(t.part, ())) for t in self.totals]
-        return self.each(piece, starts, body, {t.node.id: t.part for t in self.totals}, ends)
+        ends = [
+            Store(Access(t.partials, (var(chunk_symbol),)), Read(t.part, ())) for t in self.totals
+        ]
+        return self.chunk_kernel(
+            chunk_symbol, starts, body, {t.node.id: t.part for t in self.totals}, ends
+        )
 
-    def between(self) -> tuple[For, ...]:
-        """Return the nests that make running totals of what pieces add, none of few."""
+    def scan_partials(self) -> tuple[For, ...]:
+        """Return the nests that scan the partial results, none for few of them."""
         if self.count <= MOST:
             return ()
-        return tuple(nest for t in self.totals for nest in totalled(t.parts, t.op, self.fresh))
+        return tuple(nest for t in self.totals for nest in totalled(t.partials, t.op, self.fresh))
 
-    def second(self) -> For:
-        """Return the kernel that does the rounds, each piece from its own totals."""
-        piece, before = self.fresh.symbol("piece"), self.fresh.symbol("before")
-        starts = [Store(Access(t.own, ()), Read(t.node, ())) for t in self.totals]
-        adding = tuple(
-            Update(Access(t.own, ()), t.op, Read(t.parts, (var(before),))) for t in self.totals
+    def main_kernel(self) -> For:
+        """Return the kernel that executes the iterations, each chunk from its prefix."""
+        chunk_symbol, before = self.fresh.symbol("piece"), self.fresh.symbol("before")
+        starts = [Store(Access(t.running, ()), Read(t.node, ())) for t in self.totals]
+        updates = tuple(
+            Update(Access(t.running, ()), t.op, Read(t.partials, (var(before),)))
+            for t in self.totals
         )
-        since = const(0) if self.count <= MOST else maximum(var(piece) - 1, const(0))
-        up = For(before, since, var(piece), 1, adding)
-        moved = {t.node.id: t.own for t in self.totals}
-        return self.each(piece, [*starts, up], self.loop.body, moved, ())
+        start = const(0) if self.count <= MOST else maximum(var(chunk_symbol) - 1, const(0))
+        prefix_loop = For(before, start, var(chunk_symbol), 1, updates)
+        copies = {t.node.id: t.running for t in self.totals}
+        return self.chunk_kernel(chunk_symbol, [*starts, prefix_loop], self.loop.body, copies, ())
 
-    def each(
-        self, piece: Symbol, starts: Sequence[Stmt], body: tuple[Stmt, ...],
-        moved: Mapping[int, Node], ends: Sequence[Stmt],
+    def chunk_kernel(
+        self, chunk_symbol: Symbol, starts: Sequence[Stmt], body: tuple[Stmt, ...],
+        copies: Mapping[int, Node], ends: Sequence[Stmt],
     ) -> For:  # fmt: skip
-        """Return the kernel in which each thread has a piece."""
+        """Return the kernel in which each thread executes a chunk."""
 
-        def place(node: Node, index: tuple[Index, ...]) -> Place:
-            return moved.get(node.id, node), index
+        def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+            return copies.get(node.id, node), index
 
-        part, inner = chunk(self.loop, piece, self.count, body, self.fresh)
-        rounds = around((part,), elsewhere(inner, place))
-        outer = For(piece, const(0), const(self.count), 1, (), "serial", self.loop.span)
-        return dealt([outer], (*starts, *rounds, *ends), self.fresh)
+        chunk_loop, inner = chunk(self.loop, chunk_symbol, self.count, body, self.fresh)
+        iterations = around((chunk_loop,), elsewhere(inner, redirect))
+        outer = For(chunk_symbol, const(0), const(self.count), 1, (), "serial", self.loop.span)
+        return dealt([outer], (*starts, *iterations, *ends), self.fresh)
 
-    def whole(self) -> tuple[For, ...]:
-        """Return the loops that add up what all pieces add."""
+    def combine(self) -> tuple[For, ...]:
+        """Return the loops that add the partial results to the accumulators."""
         out = []
         for total in self.totals:
-            piece = self.fresh.symbol("piece")
-            one = Update(Access(total.node, ()), total.op, Read(total.parts, (var(piece),)))
+            chunk_symbol = self.fresh.symbol("piece")
+            update = Update(
+                Access(total.node, ()), total.op, Read(total.partials, (var(chunk_symbol),))
+            )
             first = 0 if self.count <= MOST else self.count - 1
-            out.append(For(piece, const(first), const(self.count), 1, (one,)))
+            out.append(For(chunk_symbol, const(first), const(self.count), 1, (update,)))
         return tuple(out)

@@ -1,4 +1,4 @@
-"""Running totals of what may be added in any order: pieces are totalled, then run through again.
+"""Scans of an array: chunks are reduced, then scanned from the prefix of their partial results.
 
     for r in 0..n: y[r] = y[r - 1] + f(r)
     becomes
@@ -6,14 +6,16 @@
     for g in 0..G: own = y[-1]; for p in 0..g: own += parts[p]        threads
                    for r in g*C..: own += f(r); y[r] = own
 
-With more than 1,024 pieces the parts become running totals in the same way, in place, and a piece
-starts from the one before it. Rows that have such a total each have pieces of their own.
+With more than 1,024 chunks the partial results are scanned in the same way, in place, and a chunk
+starts from the one before it. Points of a band that are scans each have chunks of their own.
 
-Needs a loop of one statement, whose operation is exact: whole numbers, maxima, minima, truths; or
-sums of real numbers where their order is left open, of a loop that only counts terms. How many
-pieces there are depends on the number of rounds only. Every thread adds up by itself what stands
-before its piece, in the same order: all read the same few numbers. Other real numbers add in the
-order of the program, by one thread.
+Precondition: a loop of one statement, whose operation is exactly reassociable: integer and Boolean
+operations, minima, maxima; or reassociable floating-point sums, of a loop that only enumerates
+terms. The number of chunks depends on the number of iterations only. Every thread sums the partial
+results before its chunk by itself, in the same order: all read the same few numbers. Other
+floating-point sums are order-preserving, in one thread.
+
+Source: Blelloch, Prefix sums and their applications, 1990.
 
 >>> program = lowered("y[:] = np.cumsum(x)", y="i64[9000]", x="i64[9000]")
 >>> loop = program.kernels[0].body[2]
@@ -56,16 +58,16 @@ from ...ir.ops import Op
 from ...ir.rewrite import substitute_expr
 
 MOST = 1024
-"""Pieces at most: so many threads run through them, and one goes from piece to piece."""
+"""Most chunks: so many threads scan them, and each sums at most so many partial results."""
 ROUNDS = 32
-"""A piece has at least so many rounds."""
+"""Fewest iterations of a chunk."""
 ENOUGH = 1 << 16
-"""So many rows, of which each is a thread's, are enough for a device."""
+"""Rows, each scanned by one thread, that occupy a device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a loop totals: `node[here] = op(node[before], value)`."""
+    """The recurrence of a scan: `node[here] = op(node[before], value)`."""
 
     node: Node
     here: tuple[Affine, ...]
@@ -77,78 +79,82 @@ class Running:
 def scan(
     loop: For, fresh: Fresh, exact: bool, points: tuple[For, ...] = ()
 ) -> tuple[For, ...] | None:
-    """Return the nests in the place of a loop that runs a total, None where it does not.
+    """Return the nests that replace a scan loop, None for other loops.
 
-    With `exact` sums keep the order of the program. `points` are loops around it, whose rounds, of
-    which there are known numbers, are independent.
+    With `exact` all sums are order-preserving. `points` are loops around it with independent
+    iterations, whose numbers are static.
     """
     count = trips(loop)
-    found = running(loop, exact)
-    if found is None or (count is not None and count < 2 * ROUNDS) or (points and count is None):
+    recurrence = running(loop, exact)
+    if (
+        recurrence is None
+        or (count is not None and count < 2 * ROUNDS)
+        or (points and count is None)
+    ):
         return None
-    plain, at = normal(loop, fresh.symbol(loop.symbol.name))
-    pieces = MOST if count is None else ceil(count / ROUNDS)
-    return _Scan(found, loop, plain, at, pieces, fresh, points).nests()
+    normalized, loop_value = normal(loop, fresh.symbol(loop.symbol.name))
+    chunks = MOST if count is None else ceil(count / ROUNDS)
+    return _ScanBuilder(recurrence, loop, normalized, loop_value, chunks, fresh, points).build()
 
 
-def rows_of(found: Band, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
-    """Return the nests of points that each run a total, None where there are enough of them."""
-    inner = [stmt for stmt in found.inner if not isinstance(stmt, Comment)]
-    counts = [trips(loop) for loop in found.free]
-    if len(inner) != 1 or not isinstance(inner[0], For) or found.private or None in counts:
+def rows_of(nest: Band, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
+    """Return the nests of points that are scans, None where the points alone are enough."""
+    inner = [stmt for stmt in nest.inner if not isinstance(stmt, Comment)]
+    counts = [trips(loop) for loop in nest.free]
+    if len(inner) != 1 or not isinstance(inner[0], For) or nest.private or None in counts:
         return None
     if prod(count or 0 for count in counts) >= ENOUGH or fails(inner):
         return None
-    return scan(inner[0], fresh, exact, found.free)
+    return scan(inner[0], fresh, exact, nest.free)
 
 
 def totalled(parts: Node, op: Op, fresh: Fresh) -> tuple[For, ...]:
-    """Return the nests that make running totals, which are exact, of an array in its place."""
+    """Return the nests that scan an array in place, with an exactly reassociable operation."""
     (size,) = parts.static_shape or ()
-    loop = _through(parts, op, size, lambda piece: (piece,), fresh)
+    loop = _build_serial_scan(parts, op, size, lambda piece: (piece,), fresh)
     return scan(loop, fresh, True) or (loop,)
 
 
-def _through(
-    parts: Node, op: Op, count: int, place: Callable[[Affine], tuple[Affine, ...]], fresh: Fresh
+def _build_serial_scan(
+    parts: Node, op: Op, count: int, locate: Callable[[Affine], tuple[Affine, ...]], fresh: Fresh
 ) -> For:
-    """Return the loop that makes running totals of parts."""
-    piece = fresh.symbol("piece")
-    here, before = place(var(piece)), place(var(piece) - 1)
+    """Return the serial loop that scans partial results."""
+    chunk_symbol = fresh.symbol("piece")
+    here, before = locate(var(chunk_symbol)), locate(var(chunk_symbol) - 1)
     both = (Read(parts, before), Read(parts, here))
     add = Store(Access(parts, here), Apply(op, both, parts.dtype))
-    return For(piece, const(1), const(count), 1, (add,))
+    return For(chunk_symbol, const(1), const(count), 1, (add,))
 
 
 def running(loop: For, exact: bool) -> Running | None:
-    """Return what a loop totals, None where it does more or less than that."""
+    """Return the recurrence of a scan loop, None for other loops."""
     body = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     if len(body) != 1 or not isinstance(body[0], Store | Update) or not body[0].access.node.rank:
         return None
     access, value = body[0].access, _new_value(body[0])
-    here = _affine(access.index)
-    if here is None or not isinstance(value, Apply) or len(value.args) != 2:
+    index = _affine(access.index)
+    if index is None or not isinstance(value, Apply) or len(value.args) != 2:
         return None
-    if not all(_is_linear(one, loop.symbol) for one in here):
+    if not all(_is_linear(one, loop.symbol) for one in index):
         return None
-    before = tuple(substitute(i, {loop.symbol: var(loop.symbol) - loop.step}) for i in here)
-    old = [arg for arg in value.args if _is_at(arg, access.node, before)]
-    rest = [arg for arg in value.args if arg not in old]
-    if len(old) != 1 or len(rest) != 1 or before == here:
+    previous = tuple(substitute(i, {loop.symbol: var(loop.symbol) - loop.step}) for i in index)
+    old = [arg for arg in value.args if _is_at(arg, access.node, previous)]
+    terms = [arg for arg in value.args if arg not in old]
+    if len(old) != 1 or len(terms) != 1 or previous == index:
         return None
     is_open = loop.counts and not exact and value.op.name == "add"
     fits = is_open or is_apart(value.op, access.node.dtype, exact=True)
     if (
         not fits
         or value.dtype is not access.node.dtype
-        or any(read.node == access.node and read.index != here for read in reads(rest[0]))
+        or any(read.node == access.node and read.index != index for read in reads(terms[0]))
     ):
         return None
-    return Running(access.node, here, before, value.op, rest[0])
+    return Running(access.node, index, previous, value.op, terms[0])
 
 
 def _new_value(stmt: Store | Update) -> Expr | None:
-    """Return what a statement puts into its element, None where it does more."""
+    """Return the value that a statement puts into its element, None for paired updates."""
     if isinstance(stmt, Store):
         return stmt.value
     if stmt.pair is not None:
@@ -158,7 +164,7 @@ def _new_value(stmt: Store | Update) -> Expr | None:
 
 
 def _is_linear(index: Affine, symbol: Symbol) -> bool:
-    """Whether an index moves by the same distance in every round."""
+    """Whether an index moves by the same distance in every iteration."""
     return symbol not in (index - var(symbol) * index.coefficient(symbol)).symbols()
 
 
@@ -167,108 +173,116 @@ def _is_at(value: Expr, node: Node, index: tuple[Affine, ...]) -> bool:
 
 
 def _affine(index: tuple[Index, ...]) -> tuple[Affine, ...] | None:
-    found = tuple(one for one in index if not isinstance(one, Dynamic))
-    return found if len(found) == len(index) else None
+    affine = tuple(one for one in index if not isinstance(one, Dynamic))
+    return affine if len(affine) == len(index) else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
-    """Makes the nests of a running total."""
+class _ScanBuilder:
+    """Builds the nests of a scan."""
 
-    what: Running
+    recurrence: Running
     loop: For
-    plain: For
-    """The loop, counting from zero."""
-    at: Affine
-    """The variable of the loop in these rounds."""
-    pieces: int
+    normalized: For
+    """The loop, normalized to count from zero."""
+    loop_value: Affine
+    """The variable of the loop in these iterations."""
+    chunks: int
     fresh: Fresh
     points: tuple[For, ...]
 
-    def nests(self) -> tuple[For, ...]:
-        """Return the totals of pieces, what runs through these if they are many, and the run
-        through all."""
-        label, dtype = self.what.node.label, self.what.node.dtype
-        sizes = [trips(one) or 0 for one in self.points]
-        shape = (self.pieces, *sizes) if self.is_across() else (*sizes, self.pieces)
-        parts = self.fresh.array(f"{label}_parts", shape, dtype)
-        part, own = (
+    def build(self) -> tuple[For, ...]:
+        """Return the reduction of chunks, the scan of their partial results if these are many, and
+        the scan of all iterations."""
+        label, dtype = self.recurrence.node.label, self.recurrence.node.dtype
+        sizes = [trips(loop) or 0 for loop in self.points]
+        shape = (self.chunks, *sizes) if self.is_point_major() else (*sizes, self.chunks)
+        partials = self.fresh.array(f"{label}_parts", shape, dtype)
+        partial, running_total = (
             Access(self.fresh.scalar(f"{label}_{name}", dtype), ()) for name in ("part", "own")
         )
-        one, two, three = (self.fresh.symbol(name) for name in ("piece", "piece", "before"))
-        totals = (
-            Store(part, self.nothing()),
-            self.rounds(one, (self.added(part, self.value()),)),
-            Store(Access(parts, self.place(var(one))), Read(part.node, ())),
+        first_chunk, second_chunk, earlier = (
+            self.fresh.symbol(name) for name in ("piece", "piece", "before")
         )
-        first = substitute_all(self.what.before, {self.loop.symbol: self.loop.lo})
-        here = substitute_all(self.what.here, {self.loop.symbol: self.at})
-        put = Store(Access(self.what.node, here), Read(own.node, ()))
-        start = self.added(own, Read(parts, self.place(var(three))))
-        middle, since = self.between(parts), const(0)
+        partial_body = (
+            Store(partial, self.neutral_value()),
+            self.chunk_loop(first_chunk, (self.accumulate(partial, self.term()),)),
+            Store(Access(partials, self.locate(var(first_chunk))), Read(partial.node, ())),
+        )
+        first = substitute_all(self.recurrence.before, {self.loop.symbol: self.loop.lo})
+        index = substitute_all(self.recurrence.here, {self.loop.symbol: self.loop_value})
+        store = Store(Access(self.recurrence.node, index), Read(running_total.node, ()))
+        add_partial = self.accumulate(running_total, Read(partials, self.locate(var(earlier))))
+        middle, start_chunk = self.scan_partials(partials), const(0)
         if middle:
-            since = maximum(var(two) - 1, const(0))
-        through: tuple[Stmt, ...] = (
-            Store(own, Read(self.what.node, first)),
-            For(three, since, var(two), 1, (start,)),
-            self.rounds(two, (self.added(own, self.value()), put)),
+            start_chunk = maximum(var(second_chunk) - 1, const(0))
+        main_body: tuple[Stmt, ...] = (
+            Store(running_total, Read(self.recurrence.node, first)),
+            For(earlier, start_chunk, var(second_chunk), 1, (add_partial,)),
+            self.chunk_loop(second_chunk, (self.accumulate(running_total, self.term()), store)),
         )
         if trips(self.loop) is None:
-            once = minimum(const(1), self.count())
-            through = (For(self.fresh.symbol("first"), const(0), once, 1, through),)
-        return self.each(one, totals), *middle, self.each(two, through)
+            once = minimum(const(1), self.trip_count())
+            main_body = (For(self.fresh.symbol("first"), const(0), once, 1, main_body),)
+        return (
+            self.chunk_nest(first_chunk, partial_body),
+            *middle,
+            self.chunk_nest(second_chunk, main_body),
+        )
 
-    def between(self, parts: Node) -> tuple[For, ...]:
-        """Return the nests that make running totals of parts, none where there are few."""
-        if self.pieces <= MOST:
+    def scan_partials(self, partials: Node) -> tuple[For, ...]:
+        """Return the nests that scan partial results, none for few of them."""
+        if self.chunks <= MOST:
             return ()
-        loop = _through(parts, self.what.op, self.pieces, self.place, self.fresh)
+        loop = _build_serial_scan(
+            partials, self.recurrence.op, self.chunks, self.locate, self.fresh
+        )
         loop = replace(loop, counts=self.loop.counts)
-        made = scan(loop, self.fresh, not self.loop.counts, self.points)
-        return (self.over_points(loop),) if made is None else made
+        nests = scan(loop, self.fresh, not self.loop.counts, self.points)
+        return (self.wrap_points(loop),) if nests is None else nests
 
-    def over_points(self, loop: For) -> For:
-        """Return a loop in those over the points."""
+    def wrap_points(self, loop: For) -> For:
+        """Return a loop inside the loops over points."""
         (nest,) = around(self.points, (loop,))
         assert isinstance(nest, For)
         return nest
 
-    def is_across(self) -> bool:
-        """Whether neighbours in memory are neighbouring points rather than neighbouring rounds."""
+    def is_point_major(self) -> bool:
+        """Whether points rather than iterations are contiguous in memory."""
         inside = favours(self.loop.body, self.loop.symbol)
         return any(favours(self.loop.body, one.symbol) > inside for one in self.points)
 
-    def place(self, piece: Affine) -> tuple[Affine, ...]:
-        """Return where the part of a piece is."""
-        at = tuple(var(one.symbol) - one.lo for one in self.points)
-        return (piece, *at) if self.is_across() else (*at, piece)
+    def locate(self, chunk: Affine) -> tuple[Affine, ...]:
+        """Return the location of a chunk's partial result."""
+        point = tuple(var(one.symbol) - one.lo for one in self.points)
+        return (chunk, *point) if self.is_point_major() else (*point, chunk)
 
-    def count(self) -> Affine:
+    def trip_count(self) -> Affine:
         return rounds_of(self.loop)
 
-    def nothing(self) -> Const:
-        """Return what changes nothing."""
-        return neutral(self.what.op, self.what.node.dtype)
+    def neutral_value(self) -> Const:
+        """Return the neutral element of the operation."""
+        return neutral(self.recurrence.op, self.recurrence.node.dtype)
 
-    def value(self) -> Expr:
-        """Return what a round adds."""
-        return substitute_expr(self.what.value, {self.loop.symbol: self.at})
+    def term(self) -> Expr:
+        """Return the term of an iteration."""
+        return substitute_expr(self.recurrence.value, {self.loop.symbol: self.loop_value})
 
-    def added(self, place: Access, value: Expr) -> Store:
-        """Return what adds a value to a scalar."""
-        total = Read(place.node, place.index)
-        return Store(place, Apply(self.what.op, (total, value), self.what.node.dtype))
+    def accumulate(self, target: Access, value: Expr) -> Store:
+        """Return the accumulation of a value into a scalar."""
+        total = Read(target.node, target.index)
+        return Store(target, Apply(self.recurrence.op, (total, value), self.recurrence.node.dtype))
 
-    def each(self, piece: Symbol, body: tuple[Stmt, ...]) -> For:
-        """Return the loop over pieces."""
-        loop = For(piece, const(0), const(self.pieces), 1, body, "serial", self.loop.span)
-        return self.over_points(loop)
+    def chunk_nest(self, chunk: Symbol, body: tuple[Stmt, ...]) -> For:
+        """Return the loop over chunks."""
+        loop = For(chunk, const(0), const(self.chunks), 1, body, "serial", self.loop.span)
+        return self.wrap_points(loop)
 
-    def rounds(self, piece: Symbol, body: tuple[Stmt, ...]) -> For:
-        """Return the loop over the rounds of a piece."""
-        size = floordiv(self.plain.hi + (self.pieces - 1), const(self.pieces))
-        lo = multiply(var(piece), size)
-        return replace(self.plain, lo=lo, hi=minimum(self.plain.hi, lo + size), body=body)
+    def chunk_loop(self, chunk: Symbol, body: tuple[Stmt, ...]) -> For:
+        """Return the loop over the iterations of a chunk."""
+        size = floordiv(self.normalized.hi + (self.chunks - 1), const(self.chunks))
+        lo = multiply(var(chunk), size)
+        return replace(self.normalized, lo=lo, hi=minimum(self.normalized.hi, lo + size), body=body)
 
 
 def substitute_all(index: tuple[Affine, ...], values: dict[Symbol, Affine]) -> tuple[Affine, ...]:

@@ -80,7 +80,7 @@ def test_pieces_are_no_more_than_their_memory_and_their_sums_are_worth() -> None
         case = Case("h[k[i]] += x[i]", h=f"i32[{size}]", k=f"i64[{n}]", x=f"i32[{n}]")
         (loop,) = (s for s in case.body if isinstance(s, For) and s == case.loop())
         (node,) = (node for node in case.nodes.values() if node.label == "h")
-        assert owners_of._pieces(loop, [node]) == pieces
+        assert owners_of._count_chunks(loop, [node]) == pieces
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_rounds_of_loops_inside_count(rows: int, columns: int, pieces: int) -> N
     text = f"for i in range({rows}):\n    for j in range({columns}):\n        h[k[i, j]] += 1"
     case = Case(text, h="i32[16]", k=f"i64[{rows}, {columns}]")
     (node,) = (node for node in case.nodes.values() if node.label == "h")
-    assert owners_of._pieces(case.loop(), [node]) == pieces
+    assert owners_of._count_chunks(case.loop(), [node]) == pieces
 
 
 def test_pieces_of_two_loops(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..base.diagnostic import CdBackendError, Span
 from ..lowering.ir.assignments import Procedure
+from ..lowering.ir.decision import Decision
 from ..lowering.ir.loops import Program
 
 API_VERSION = 1
@@ -80,6 +81,10 @@ class HasKernels(Protocol):
     @property
     def whole(self) -> Program:
         """The same before they were shared out."""
+
+    @property
+    def decisions(self) -> Sequence[Decision]:
+        """What became of each nest on the device, and of arrays, and why."""
 
     @property
     def computed(self) -> Set[int]:

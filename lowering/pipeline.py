@@ -6,9 +6,9 @@ the observer is shown the program and, where asked, the invariants are checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..base.diagnostic import CdValueError, Diagnostic, nearest
 from ..base.garbage_collector import paused
@@ -42,7 +42,7 @@ from .cpu.reductions.narrow_accumulators import in_narrow, narrow
 from .cpu.reductions.row_jam import in_streams, streams
 from .cpu.split_wrapped import wraps
 from .cpu.time_tiling import in_time, stencil
-from .ir.decision import Decided, Decision
+from .ir.decision import Decided, Decision, Pass
 from .ir.loops import If, Program
 from .ir.node import Node
 from .memory_requests import settle
@@ -68,19 +68,19 @@ from .target import Target
 
 if TYPE_CHECKING:
     from .cpu import complex_pairs
+    from .gpu import mapping
+    from .gpu import passes as device
+    from .gpu.mapping import Grid
     from .passes import unguard_products
     from .transform import split_index_set
 else:  # what few programs need
     unguard_products, complex_pairs, split_index_set = later(
         __package__, ".passes.unguard_products", ".cpu.complex_pairs", ".transform.split_index_set"
     )
+    device, mapping = later(__package__, ".gpu.passes", ".gpu.mapping")
 
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
-
-
-def _unless_short(target: Target) -> bool:
-    return not target.short
 
 
 def _schedules(target: Target) -> bool:
@@ -93,17 +93,6 @@ def _reorders(target: Target) -> bool:
 
 def _fuses(target: Target) -> bool:
     return _reorders(target) and target.fma
-
-
-class Pass(NamedTuple):
-    """A step of the pipeline; the name is used by dumps, errors and the documentation."""
-
-    name: str
-    run: Callable[[Program, Target], Program]
-    decide: Callable[[Program, Target], Decided] | None = None
-    """Where given: the same, together with what was decided about nodes and nests, and why."""
-    when: Callable[[Target], bool] = _unless_short
-    """Whether it does anything; the others are steps that change nothing."""
 
 
 def _regardless(program: Program) -> Program:
@@ -200,31 +189,11 @@ def optimize(
     such pass, and CdTypeError CD0572 for requests that the whole pipeline does not meet, wherever
     it stops.
     """
-    decisions: list[Decision] = []
     lowered = program
     if target.short and any(node.request is not None for node in _nodes(program)):
         target = replace(target, short=False)  # what was asked of passes is what others do
-    spans, wanted = origins(program), {node.id for node in program.locals}
-    for stage in _stages(stop_after):
-        before = program
-        if not stage.when(target):
-            found: tuple[Decision, ...] = ()
-        elif stage.decide is None:
-            program = stage.run(program, target)
-            found = noticed(stage.name, before, program)
-        else:
-            program, found = stage.decide(program, target)
-        if any(node.id not in spans for node in program.locals):
-            spans = origins(program) | spans
-        decisions += (
-            located(one, spans) for one in found
-            if one.outcome != "removed" or one.node is None or one.node.id in wanted
-        )  # fmt: skip
-        if observe is not None:
-            observe(stage.name, program)
-        if verify is not None and (program is not before or stage.name == "lower"):
-            verify(program)
-    placement = place(program, tuple(decisions), target.stack_bytes)
+    program, decisions = _run(_stages(stop_after), program, target, observe, verify)
+    placement = place(program, decisions, target.stack_bytes)
     if target.schedule and target.vector_bits > 64:
         placement = replace(placement, vector_bits=target.vector_bits)
     if not stop_after:
@@ -232,6 +201,55 @@ def optimize(
     elif any(node.request is not None for node in _nodes(lowered)):
         optimize(lowered, target)  # what all passes together refuse is refused after some, too
     return program, replace(placement, polls=target.schedule, picks=target.schedule)
+
+
+def map_to_device(
+    program: Program, target: Target, observe: Observer | None = None,
+    verify: Callable[[Program], None] | None = None, stop_after: str = "",
+) -> Grid:  # fmt: skip
+    """Return what `optimize` returned as kernels of a device: after its passes, nests are mapped.
+
+    The arguments are those of `optimize`; where `stop_after` names a pass before the device's,
+    these are left out. The mapping itself is the stage `mapping`, in which all ends.
+    """
+    named = [stage.name for stage in device.GPU_PASSES]
+    count = named.index(stop_after) + 1 if stop_after in named else 0 if stop_after else None
+    program, decisions = _run(device.GPU_PASSES[:count], program, target, observe, verify)
+    grid = mapping.map_kernels(program, target)
+    if observe is not None:
+        observe("mapping", grid.program)
+    if verify is not None:
+        verify(grid.program)
+    return replace(grid, decisions=(*decisions, *grid.decisions))
+
+
+def _run(
+    stages: Iterable[Pass], program: Program, target: Target, observe: Observer | None,
+    verify: Callable[[Program], None] | None,
+) -> tuple[Program, tuple[Decision, ...]]:  # fmt: skip
+    """Return the program after some stages, and what they decided."""
+    decisions: list[Decision] = []
+    spans, wanted = origins(program), {node.id for node in program.locals}
+    for stage in stages:
+        before = program
+        if not stage.when(target):
+            made: tuple[Decision, ...] = ()
+        elif stage.decide is None:
+            program = stage.run(program, target)
+            made = noticed(stage.name, before, program)
+        else:
+            program, made = stage.decide(program, target)
+        if any(node.id not in spans for node in program.locals):
+            spans = origins(program) | spans
+        decisions += (
+            located(one, spans) for one in made
+            if one.outcome != "removed" or one.node is None or one.node.id in wanted
+        )  # fmt: skip
+        if observe is not None:
+            observe(stage.name, program)
+        if verify is not None and (program is not before or stage.name == "lower"):
+            verify(program)
+    return program, tuple(decisions)
 
 
 def _nodes(program: Program) -> tuple[Node, ...]:
@@ -243,6 +261,9 @@ def _stages(stop_after: str) -> tuple[Pass, ...]:
     stages = (Pass("lower", lambda lowered, _: lowered), *PASSES)
     names = [stage.name for stage in stages]
     if stop_after and stop_after not in names:
+        names += [stage.name for stage in device.GPU_PASSES]
+        if stop_after in names:
+            return stages
         near = nearest(stop_after, names)
         raise CdValueError(
             Diagnostic(

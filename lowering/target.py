@@ -41,6 +41,8 @@ class Target:
     """Whether four warps multiply together, by instructions that no other architecture has."""
     atomics: bool = False
     """Whether threads may add to an element in the order in which they come."""
+    exact: bool = False
+    """Whether a device keeps the order of all sums: the profile is `strict`."""
     short: bool = False
     """Whether only those passes run that a bit of a result may depend on."""
 

@@ -69,7 +69,7 @@ def target() -> Target:
         streams=_streams(),
         stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
         reorders=chosen.profile == "default", fma=fuses(),
-        short=chosen.pipeline == "short", tensors=(), warpgroups=False, atomics=False,
+        short=chosen.pipeline == "short", tensors=(), warpgroups=False, atomics=False, exact=False,
         **known,
     )  # fmt: skip
 

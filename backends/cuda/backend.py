@@ -13,13 +13,12 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label
 from ...lowering.analysis.accesses import accesses
 from ...lowering.device_branches import for_many
-from ...lowering.gpu.mapping import grid
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import rename
-from ...lowering.ir.verify import Verifier, verify_procedure, verify_program
+from ...lowering.ir.verify import Verifier, verify_procedure
 from ...lowering.lower import lower
-from ...lowering.pipeline import optimize
+from ...lowering.pipeline import map_to_device, optimize
 from ...lowering.target import Target
 from ..cache.cache import Cache, Entry, content_key
 from ..dump import observer, save, tell
@@ -252,12 +251,9 @@ def translate(procedure: Procedure, device: Properties) -> Plan:
     if chosen.verify:
         verify_procedure(procedure)
     target = target_of(device)
+    watch, verify = observer(procedure.name), Verifier() if chosen.verify else None
     program, _ = optimize(
-        lower(for_many(packed(procedure))),
-        target,
-        observer(procedure.name),
-        Verifier() if chosen.verify else None,
-        chosen.stop_after,
+        lower(for_many(packed(procedure))), target, watch, verify, chosen.stop_after
     )
     found = accesses(tuple(stmt for kernel in program.kernels for stmt in kernel.body))
     nodes = (*program.locals, *program.results)
@@ -266,12 +262,10 @@ def translate(procedure: Procedure, device: Properties) -> Plan:
         if found.read_before_written(node)
         or (node in program.results and not found.is_overwritten(node))
     )  # fmt: skip
-    scheduled = grid(program, target, chosen.profile == "strict")
-    if chosen.verify:
-        verify_program(scheduled.program)
+    mapped = map_to_device(program, target, watch, verify, chosen.stop_after)
     made = replace(
-        plan(scheduled.program, scheduled.spaces, zeroed),
-        whole=scheduled.whole, computed=scheduled.computed,
+        plan(mapped.program, mapped.spaces, zeroed),
+        whole=mapped.whole, computed=mapped.computed, decisions=mapped.decisions,
     )  # fmt: skip
     save(procedure.name, "source.cu", made.text.text)
     return made
@@ -283,7 +277,8 @@ def target_of(device: Properties) -> Target:
     tensors = ("f16", "bf16", *("f32",) * chosen.tf32) if device.architecture >= TENSORS else ()
     return Target(
         "cuda", stack_bytes=chosen.stack_bytes, tensors=tensors, atomics=chosen.atomics,
-        shared_bytes=device.most_shared_bytes, warpgroups=device.architecture == WARPGROUPS,
+        exact=chosen.profile == "strict", shared_bytes=device.most_shared_bytes,
+        warpgroups=device.architecture == WARPGROUPS,
     )  # fmt: skip
 
 

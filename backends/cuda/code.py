@@ -10,6 +10,7 @@ from typing import Any
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ...lowering.ir.assignments import Parameter
+from ...lowering.ir.decision import Decision
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
 from ..gpu.device import Opened
@@ -69,6 +70,11 @@ class CudaCode:
     def whole(self) -> Program:
         """The loops before they were shared out."""
         return self.plan.whole or self.plan.program
+
+    @property
+    def decisions(self) -> Sequence[Decision]:
+        """What became of each nest on the device, and why."""
+        return self.plan.decisions
 
     @property
     def computed(self) -> Set[int]:

@@ -27,6 +27,7 @@ from ...lowering.gpu.thread_points import THREADS, Space
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Alloc, Break, Continue, Let, Permute, Print
 from ...lowering.ir.bounds import Bounds, bounds_of
+from ...lowering.ir.decision import Decision
 from ...lowering.ir.expressions import Cast, Expr, Position, reads
 from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, var
 from ...lowering.ir.loops import (
@@ -173,6 +174,8 @@ class Plan:
     """The locals that are the device's, in the order of the program."""
     whole: Program | None = None
     """The program before its loops were shared out, where that is known."""
+    decisions: tuple[Decision, ...] = ()
+    """What became of each nest, and of arrays, and why."""
     computed: frozenset[int] = frozenset()
     """Arrays of that, by node id, which are none here: products compute elements in tiles."""
 

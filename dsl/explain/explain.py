@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...backends.cc import cpu_info
 from ...backends.interface import Code, HasKernels, Origin
 from ...base import settings
 from ...base.dataclass import dataclass
@@ -31,13 +30,13 @@ from ...lowering.operation_counts import Counts, counts
 from ...lowering.passes.inferred_decisions import origins
 from ...lowering.pipeline import optimize
 from ...lowering.placement import Place, Placement, place
-from ...lowering.target import HOST, Target
 from ..elaborate.captures.inputs import NumberSpec, ObjectSpec, Spec
 from ..elaborate.captures.instances import is_library
 from ..elaborate.scope import LIBRARY
 from ..source.function_source import MISSING
 from ..specialize.recompile_reasons import path_text, spec_text
 from ..specialize.variants import Arguments, Specialisation
+from ..tracing.bisect import target_of
 from ..values.values import Path as Way
 from .page import page_of
 from .parts import ArrayRow, Parts, Told, in_order, text_of_lines
@@ -118,7 +117,9 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
     if code.origin != "interpreted":
         before = lower(procedure)
         stop = settings.current().stop_after
-        program, placement = optimize(before, _target(form, code), stop_after=stop)
+        program, placement = optimize(
+            before, target_of(code, form.situation.backend), stop_after=stop
+        )
         shown = code.program if isinstance(code, HasKernels) else program
         about["lowered"] = tuple(program_lines(shown, names))
         given = [get(arguments) for get in form.arrays]
@@ -128,6 +129,9 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
             about["counts"] = _without(code, about["counts"], known)
             placement = _computed(placement, code)
         about["arrays"] = tuple(_arrays(before, program, placement, names))
+        if isinstance(code, HasKernels):
+            found = (*placement.decisions, *code.decisions)
+            placement = replace(placement, decisions=found)
         about["decisions"] = tuple(_decisions(placement, names, procedure.span))
     meaning = tuple(procedure_lines(procedure, names))
     return Explanation(
@@ -141,13 +145,6 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
         kernels=tuple(code.kernels) if isinstance(code, HasKernels) else (),
         **about,
     )
-
-
-def _target(form: Specialisation, code: Code) -> Target:
-    """Return what loops were made for."""
-    if isinstance(code, HasKernels):
-        return Target("cuda", stack_bytes=settings.current().stack_bytes)
-    return cpu_info.target() if form.situation.backend == "cc" else HOST
 
 
 def _computed(placement: Placement, code: HasKernels) -> Placement:

@@ -9,18 +9,20 @@ import numpy as np
 
 from ...backends.cc import cpu_info
 from ...backends.gpu.device_array import Placed
-from ...backends.interface import Array
+from ...backends.interface import Array, Code, HasKernels
 from ...backends.runtime.call_arguments import copied, ours
 from ...backends.runtime.state import RUNTIME
+from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdError
+from ...lowering.device_branches import for_many
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.interpret import run_procedure, run_program
 from ...lowering.ir.loops import Program
 from ...lowering.ir.printer import print_program
 from ...lowering.lower import lower
-from ...lowering.pipeline import optimize
-from ...lowering.target import HOST
+from ...lowering.pipeline import map_to_device, optimize
+from ...lowering.target import HOST, Target
 from ..dispatch.execute import prepared
 from ..specialize.variants import Match
 from .differences import alike
@@ -61,8 +63,15 @@ def bisected(
     procedure = known.procedure
     expected = _outcome(lambda arrays: run_procedure(procedure, arrays, _quiet), procedure, given)
     stages: list[tuple[str, Program]] = []
-    target = cpu_info.target() if known.situation.backend == "cc" else HOST
-    optimize(lower(procedure), target, lambda name, now: stages.append((name, now)))
+    code = RUNTIME.compile(procedure, known.situation.backend)
+    target, is_device = target_of(code, known.situation.backend), isinstance(code, HasKernels)
+
+    def observe(name: str, now: Program) -> None:
+        stages.append((name, now))
+
+    loops, _ = optimize(lower(for_many(procedure) if is_device else procedure), target, observe)
+    if is_device:
+        map_to_device(loops, target, observe)
     before: Program | None = None
     for name, now in stages:
         if now == before:
@@ -72,12 +81,18 @@ def bisected(
             told = "" if before is None else print_program(before)
             return Bisection(name, why, told, print_program(now))
         before = now
-    code = RUNTIME.compile(procedure, known.situation.backend)
     found = _outcome(code.run, procedure, given, _there)
     if why := _unlike(procedure, expected, found, rtol, atol):
         told = "" if before is None else print_program(before)
         return Bisection("compile", why, told, code.text)
     return None
+
+
+def target_of(code: Code, backend: str) -> Target:
+    """Return what the loops of code were made for by a backend of that name."""
+    if isinstance(code, HasKernels):
+        return Target("cuda", stack_bytes=settings.current().stack_bytes)
+    return cpu_info.target() if backend == "cc" else HOST
 
 
 def _run(program: Program) -> Made:

@@ -33,10 +33,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE
 from ..analysis.accesses import accesses
 from ..analysis.accumulators import sums
 from ..analysis.parallel_band import Band, Facts, band, facts_of, uses_of
 from ..ir.bounds import Bounds
+from ..ir.decision import Decision, Reason
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Symbol, const
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, While
@@ -46,15 +48,14 @@ from ..ir.walk import bodies, reads, statements, writes
 from ..target import Target
 from ..transform.split_index_set import separated
 from .atomic_scatter import scattered
-from .gemm.rematerialize import anew
 from .gemm.shared_tiles import tiles
 from .gemm.split_k import divided
 from .gemm.tensor_tiles import tensor_tiles
 from .host_code import is_hosts, is_large
 from .mapping_heuristic import is_by_steps, prefers_rows
 from .nest_distribution import distributed
-from .normalize import prepared
 from .owner_computes import owners
+from .passes import GPU_PASSES, Recomputed
 from .reductions.column_reduction import columns
 from .reductions.last_block import MOST_NODES, by_the_last
 from .reductions.prefix import prefix
@@ -66,6 +67,28 @@ from .thread_block import is_shared, is_worth, one_block, rows
 from .thread_points import PRIVATE_BYTES, Made, Space, points
 
 
+class Mapped(Reason):
+    """Why the iterations of a loop run as they do."""
+
+    SEGMENTS = "it has few points with a long sum in each, whose terms many blocks share"
+    SPLIT_K = "its product has few tiles and many terms, which blocks share"
+    TENSOR_TILES = "tensor cores multiply such matrices, and each block computes a tile"
+    TILES = "it is a product of matrices, and each block computes a tile from shared memory"
+    ROWS_OF_SCANS = "each of its rows is a running total, whose chunks are summed first"
+    NESTS = "its points do several nests, for which a block has no room"
+    COLUMNS = "its points read neighbours and have long sums, whose terms threads share"
+    POINTS = "its iterations are independent, and a thread computes each"
+    BLOCKS = "its iterations are independent and have loops inside, and a block computes each"
+    REDUCTION = "its iterations only accumulate: many blocks sum parts, one sums those"
+    SCAN = "it is a running total, whose chunks are summed first"
+    PREFIX = "it carries totals, and each chunk finds what it starts from"
+    ATOMIC = "it writes where data says, by the atomic operations that were asked for"
+    OWNERS = "it writes where data says, and each thread writes the elements that it owns"
+    STEPS = "its iterations need each other, and each is worth kernels of its own"
+    ONE_BLOCK = "its iterations need each other, and one block does them in order"
+    ONE_THREAD = "its iterations need each other, and one thread does them in order"
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A program whose outermost loops of the kind `block` are kernels."""
@@ -75,15 +98,30 @@ class Grid:
     """Memory spaces, by node id, of the temporaries that are not in device memory."""
     whole: Program
     """The loops before they were mapped."""
-    computed: frozenset[int]
-    """The arrays, by node id, that were removed because contractions recompute their elements."""
+    decisions: tuple[Decision, ...]
+    """What became of each nest, and why; of arrays, where passes removed them."""
+
+    @property
+    def computed(self) -> frozenset[int]:
+        """The arrays, by node id, that were removed: contractions recompute their elements."""
+        reason = Recomputed.IN_TILES
+        return frozenset(d.node.id for d in self.decisions if d.node and d.reason is reason)
 
 
 def grid(program: Program, target: Target, exact: bool = False) -> Grid:
-    """Return a program mapped to kernels; with `exact` all sums are order-preserving."""
-    serial, _ = prepared(program)
-    program = anew(serial, target, exact)
-    computed = frozenset(n.id for n in serial.locals) - {n.id for n in program.locals}
+    """Return a program as kernels, after the passes of devices; with `exact` sums keep their
+    order."""
+    target = replace(target, exact=exact)
+    for stage in GPU_PASSES:
+        program = stage.run(program, target)
+    return map_kernels(program, target)
+
+
+def map_kernels(program: Program, target: Target) -> Grid:
+    """Return a program mapped to kernels.
+
+    Precondition: it is as the passes of devices leave it, or nests stay in order that need not.
+    """
     fresh = fresh_for(program)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
@@ -91,7 +129,7 @@ def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     copied_ids = set(map(id, copied.values()))
     rest = tuple(stmt for stmt in body if id(stmt) not in copied_ids)
     builder = _KernelBuilder(
-        facts_of(program, exact), fresh, {node.id: node for node in nodes}, uses_of(body),
+        facts_of(program, target.exact), fresh, {node.id: node for node in nodes}, uses_of(body),
         frozenset(node.id for node in program.locals), target,
         dict.fromkeys(copied, "private"),
     )  # fmt: skip
@@ -100,7 +138,8 @@ def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     mapped = fresh.declared(mapped)
     used = {node.id for node in (*reads(kernels), *writes(kernels))}
     locals_ = tuple(n for n in mapped.locals if n.id in used)
-    return Grid(replace(mapped, locals=locals_), builder.spaces, program, computed)
+    decisions = tuple(dict.fromkeys(builder.decisions))
+    return Grid(replace(mapped, locals=locals_), builder.spaces, program, decisions)
 
 
 @dataclass(slots=True)
@@ -117,6 +156,14 @@ class _KernelBuilder:
     spaces: dict[int, Space] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=lambda: Bounds({}))
     """Bounds of the variables of the enclosing host loops."""
+    decisions: list[Decision] = field(default_factory=list)
+    """What became of each nest, and why."""
+
+    def note(self, loop: Stmt, reason: Mapped) -> None:
+        """Note what a loop becomes; those that were made here are not the user's."""
+        if isinstance(loop, For) and loop.span is not NOWHERE:
+            one = Decision("mapped", reason, span=loop.span, variable=loop.symbol.name)
+            self.decisions.append(one)
 
     def map_body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
         """Return statements with everything that is not host code inside kernels."""
@@ -144,6 +191,7 @@ class _KernelBuilder:
 
     def map_host_code(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return a loop or branch of the host, with kernels in it."""
+        self.note(stmt, Mapped.STEPS)
         outer, self.bounds = self.bounds, self.bounds_inside(stmt)
         mapped = with_bodies(stmt, tuple(self.map_body(part) for part in bodies(stmt)))
         self.bounds = outer
@@ -161,48 +209,84 @@ class _KernelBuilder:
         if not isinstance(stmt, For):
             return None
         nest = band(stmt, self.facts)
-        code = None
-        if nest is not None and is_by_steps(nest, stmt, self.facts):
+        if nest is None:
+            return self.map_dependent(stmt)
+        if is_by_steps(nest, stmt, self.facts):
             return None
-        if nest is not None:
-            parts = segments(nest, self.facts, self.fresh, self.nodes)
-            if parts is not None:
-                return self.map_segments(parts)
-            split = divided(nest, self.facts, self.fresh)
-            if split is not None:
-                return self.map_in_order(split)
-            code = self.map_tiles(nest)
+        parts = segments(nest, self.facts, self.fresh, self.nodes)
+        if parts is not None:
+            self.note(stmt, Mapped.SEGMENTS)
+            return self.map_segments(parts)
+        split = divided(nest, self.facts, self.fresh)
+        if split is not None:
+            self.note(stmt, Mapped.SPLIT_K)
+            return self.map_in_order(split)
+        return self.map_parallel(nest, stmt)
+
+    def map_parallel(self, nest: Band, loop: For) -> tuple[Stmt, ...] | None:
+        """Return the kernels of a band of independent iterations that stays one, None for none."""
+        code = tensor_tiles(nest, self.facts, self.fresh, self.target)
+        if code is not None:
+            return self.finish(loop, Mapped.TENSOR_TILES, code)
+        code = tiles(nest, self.facts, self.fresh)
+        if code is not None:
+            return self.finish(loop, Mapped.TILES, code)
+        phases = rows_of(nest, self.fresh, self.facts.exact)
+        if phases is not None:
+            self.note(loop, Mapped.ROWS_OF_SCANS)
+            return tuple(kernel for phase in phases for kernel in self.map_new_nest(phase))
+        nests: Sequence[Made | For] | None = distributed(nest, self.facts, self.fresh, self.nodes)
+        if nests:
+            self.note(loop, Mapped.NESTS)
+            return self.map_in_order(nests)
+        nests = columns(nest, self.facts, self.fresh, self.nodes)
+        if nests is not None:
+            self.note(loop, Mapped.COLUMNS)
+            return self.map_in_order(nests)
+        by_block = prefers_rows(nest, self.facts, self.nodes)
+        code = None if by_block else points(nest, self.fresh, self.nodes)
+        if code is not None:
+            return self.finish(loop, Mapped.POINTS, code)
+        code = rows(nest, self.facts, self.fresh, self.nodes)
+        if code is not None:
+            return self.finish(loop, Mapped.BLOCKS, code)
+        code = points(nest, self.fresh, self.nodes) if by_block else None
+        return None if code is None else self.finish(loop, Mapped.POINTS, code)
+
+    def map_dependent(self, loop: For) -> tuple[Stmt, ...] | None:
+        """Return the kernels of a loop whose iterations are not independent, None for none."""
+        accumulators = sums(loop, self.facts.private(loop), self.facts)
+        if accumulators:
+            if blocks_for(loop, known=self.bounds) <= 1:
+                return None
+            code = apart(loop, accumulators, self.facts, self.fresh, self.nodes)
             if code is None:
-                phases = rows_of(nest, self.fresh, self.facts.exact)
-                if phases is not None:
-                    return tuple(kernel for phase in phases for kernel in self.map_new_nest(phase))
-                nests = self.split_band(nest)
-                if nests is not None:
-                    return self.map_in_order(nests)
-                code = self.map_band(nest)
-        else:
-            private = self.facts.private(stmt)
-            accumulators = sums(stmt, private, self.facts)
-            if accumulators and blocks_for(stmt, known=self.bounds) > 1:
-                code = apart(stmt, accumulators, self.facts, self.fresh, self.nodes)
-                if code is not None:
-                    return self.map_partials(code)
-            elif not accumulators:
-                phases = scan(stmt, self.fresh, self.facts.exact)
-                if phases is not None:
-                    return tuple(kernel for phase in phases for kernel in self.map_new_nest(phase))
-                code = prefix(stmt, self.facts, self.fresh, self.nodes)
-                if code is not None:
-                    return self.map_phases(code)
-                if self.target.atomics:
-                    code = scattered(stmt, self.facts, self.fresh, self.nodes)
-                code = code or owners(stmt, self.facts, self.fresh, self.nodes)
-                if code is not None and len(code.body) > 1:
-                    return self.map_partials(code)
-                if code is None:
-                    return self.map_index_sets(stmt)
+                return None
+            self.note(loop, Mapped.REDUCTION)
+            return self.map_partials(code)
+        phases = scan(loop, self.fresh, self.facts.exact)
+        if phases is not None:
+            self.note(loop, Mapped.SCAN)
+            return tuple(kernel for phase in phases for kernel in self.map_new_nest(phase))
+        code = prefix(loop, self.facts, self.fresh, self.nodes)
+        if code is not None:
+            self.note(loop, Mapped.PREFIX)
+            return self.map_phases(code)
+        reason = Mapped.ATOMIC
+        if self.target.atomics:
+            code = scattered(loop, self.facts, self.fresh, self.nodes)
         if code is None:
-            return None
+            code, reason = owners(loop, self.facts, self.fresh, self.nodes), Mapped.OWNERS
+        if code is None:
+            return self.map_index_sets(loop)
+        if len(code.body) == 1:
+            return self.finish(loop, reason, code)
+        self.note(loop, reason)
+        return self.map_partials(code)
+
+    def finish(self, loop: For, reason: Mapped, code: Made) -> tuple[Stmt, ...]:
+        """Return the kernels of a loop, noted with the reason for them."""
+        self.note(loop, reason)
         self.spaces |= code.spaces
         return code.body
 
@@ -283,11 +367,6 @@ class _KernelBuilder:
         self.facts.tell((stmt,), frozenset(n for n in used if not known[n].rank))
         return self.map_or_keep(stmt)
 
-    def split_band(self, nest: Band) -> Sequence[Made | For] | None:
-        """Return the nests that a band is split into, None where it stays one."""
-        nests = distributed(nest, self.facts, self.fresh, self.nodes)
-        return nests or columns(nest, self.facts, self.fresh, self.nodes)
-
     def map_in_order(self, nests: Sequence[Made | For]) -> tuple[Stmt, ...]:
         """Return the kernels of nests, some of which are mapped already."""
         out: list[Stmt] = []
@@ -299,18 +378,6 @@ class _KernelBuilder:
             else:
                 out += self.map_or_keep(nest)
         return tuple(out)
-
-    def map_tiles(self, nest: Band) -> Made | None:
-        """Return the kernel of a contraction by tiles, None for other bands."""
-        code = tensor_tiles(nest, self.facts, self.fresh, self.target)
-        return code or tiles(nest, self.facts, self.fresh)
-
-    def map_band(self, nest: Band) -> Made | None:
-        """Return the kernel of a band: a thread or a block for each point."""
-        by_block = prefers_rows(nest, self.facts, self.nodes)
-        code = None if by_block else points(nest, self.fresh, self.nodes)
-        code = code or rows(nest, self.facts, self.fresh, self.nodes)
-        return code or (points(nest, self.fresh, self.nodes) if by_block else None)
 
     def is_host_loop(self, stmt: Stmt) -> bool:
         """Whether the host should run a sequential loop, whose body is worth kernels of its own."""
@@ -341,8 +408,12 @@ class _KernelBuilder:
         if any(is_worth(s, facts) or (isinstance(s, For) and is_shared(s, facts)) for s in body):
             code = one_block(body, private, self.facts, self.fresh, self.nodes | self.new_nodes())
             if code is not None:
+                for stmt in body:
+                    self.note(stmt, Mapped.ONE_BLOCK)
                 self.spaces |= code.spaces
                 return code.body
+        for stmt in body:
+            self.note(stmt, Mapped.ONE_THREAD)
         for number in private:
             node = (self.nodes | self.new_nodes())[number]
             if not node.rank or node.bytes <= PRIVATE_BYTES:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, assert_never
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
+from ..target import Target
 from .loops import Program
 from .node import Node
 
@@ -16,8 +17,13 @@ Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
     "deferred", "checked", "skewed", "masked", "staged", "answered", "of reals",
-    "mirrored", "split",
+    "mirrored", "split", "mapped",
 ]  # fmt: skip
+
+
+def is_thorough(target: Target) -> bool:
+    """Whether all passes run, not only those that a bit of a result may depend on."""
+    return not target.short
 
 
 class Reason(Enum):
@@ -101,6 +107,8 @@ class Decision:
                 return f"the nest of the loop over `{self.variable}` computes with real numbers"
             case "mirrored":
                 return f"half of {array} is copied from its other half"
+            case "mapped":
+                return f"the loop over `{self.variable}` runs on the device"
             case "split":
                 return f"the loop over `{self.variable}` is split in two"
             case "abreast":
@@ -124,7 +132,18 @@ class Decided(NamedTuple):
     """A program after a pass, and what the pass decided on the way."""
 
     program: Program
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Decision, ...] = ()
+
+
+class Pass(NamedTuple):
+    """A step of a pipeline; the name is used by dumps, errors and the documentation."""
+
+    name: str
+    run: Callable[[Program, Target], Program]
+    decide: Callable[[Program, Target], Decided] | None = None
+    """Where given: the same, together with what was decided about nodes and nests, and why."""
+    when: Callable[[Target], bool] = is_thorough
+    """Whether it does anything; the others are steps that change nothing."""
 
 
 def line_of(span: Span, near: Span) -> str:

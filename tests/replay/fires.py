@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from plusequals.lowering.gpu.mapping import Mapped
+
 from .store import Recording
-from .watch import MAPPINGS
 
 MAPPED = "mappings"
+MAPPINGS = tuple(one.name.lower() for one in Mapped)
+"""What loops become on a device, by the names of the reasons."""
 
 
 @dataclass(slots=True)

@@ -10,21 +10,21 @@ from unittest.mock import patch
 
 from plusequals.backends.codegen.c_printer import emit
 from plusequals.backends.cuda import backend as cuda
+from plusequals.lowering.gpu.mapping import Grid
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.decision import Decision
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.printer import print_procedure, print_program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
-from plusequals.lowering.pipeline import PASSES, optimize
+from plusequals.lowering.pipeline import PASSES, map_to_device, optimize
 from plusequals.lowering.placement import Placement
 from plusequals.lowering.target import Target
 
 from .targets import DEVICE, DEVICES, Variant, fixed, processor
-from .watch import watched
 
-ASSIGNMENTS, MAPPED = "assignments", "mapped"
-"""The stage before the first pass, and the one behind the last of a device."""
+ASSIGNMENTS = "assignments"
+"""The stage before the first pass."""
 
 
 @dataclass(slots=True)
@@ -55,13 +55,6 @@ class Lowered:
         if program is not self._last:
             self._add(name, print_program(program))
         self._last = program
-
-    def rewritten(self, name: str, before: Program, after: Program) -> None:
-        """Keep a rewriting for a device."""
-        self.ran.append(name)
-        if after is not before:
-            self._add(name, print_program(after))
-        self._last = after
 
     def _add(self, name: str, text: str) -> None:
         if self.stages[-1][1] != text:
@@ -99,8 +92,7 @@ def _on_processor(procedure: Procedure, variant: Variant, made: Lowered) -> None
 
 
 def _on_device(procedure: Procedure, made: Lowered) -> None:
-    """Have the backend translate, with its passes watched."""
-    fired: Counter[str] = Counter()
+    """Have the backend translate, with its passes observed."""
     placed: list[Placement] = []
 
     def observed(program: Program, target: Target, *_: object) -> tuple[Program, Placement]:
@@ -109,16 +101,19 @@ def _on_device(procedure: Procedure, made: Lowered) -> None:
         placed.append(found[1])
         return found
 
-    with patch.object(cuda, "optimize", observed), watched(made.rewritten, fired):
+    def mapped(program: Program, target: Target, *_: object) -> Grid:
+        return map_to_device(program, target, made.observe)
+
+    with patch.object(cuda, "optimize", observed), patch.object(cuda, "map_to_device", mapped):
         plan = cuda.translate(procedure, DEVICE)
-    made.observe(MAPPED, plan.program)
+    fired = Counter(one.reason.name.lower() for one in plan.decisions if one.outcome == "mapped")
     _split(plan.text.text, plan.text.above, made)
     made.table = {
         "kernels": [[one.name, one.threads, one.shared, one.dynamic] for one in plan.text.kernels],
         "loops": _loops(plan.program),
         "mappings": sorted(fired.items()),
     }
-    _decided(placed[0].decisions, made)
+    _decided((*placed[0].decisions, *plan.decisions), made)
 
 
 def _idle(target: Target) -> frozenset[str]:

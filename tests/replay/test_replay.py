@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ from plusequals.dsl.api.cd import CdFunction
 from tests.replay import corpus, store
 from tests.replay.__main__ import main
 from tests.replay.compare import Rules, compare
-from tests.replay.fires import fires
+from tests.replay.fires import MAPPINGS, fires
 from tests.replay.record import Counts, Wanted, digest, record, recorded, whole
 from tests.replay.targets import EVERY, some
-from tests.replay.watch import MAPPINGS, watched
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = 4
@@ -160,11 +158,6 @@ def test_a_recording_goes_on_with_what_it_has(
 def test_without_a_recording_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fires", str(tmp_path)]) == 2
     assert "there is no recording in" in capsys.readouterr().err
-
-
-def test_the_mappings_are_those_of_the_compiler() -> None:
-    with watched(lambda *_: None, Counter()):
-        assert len(set(MAPPINGS)) == len(MAPPINGS)
 
 
 def test_a_stored_program_is_the_same_again() -> None:

@@ -11,7 +11,11 @@ import pytest
 import plusequals as pe
 from plusequals.backends.cuda.nvrtc import Figures, Made
 from plusequals.backends.interface import HasKernels
+from plusequals.lowering.gpu.passes import GPU_PASSES
+from plusequals.lowering.pipeline import map_to_device
+from plusequals.lowering.target import Target
 
+from ...lowering.shown import lowered
 from .on_cpu import Gxx, Nothing, backend, installed, needs_gxx
 from .test_nvrtc import needed, needs_nvrtc
 
@@ -178,3 +182,36 @@ def test_the_text_of_kernels_has_the_statements_that_they_come_from(
     for kernel in kernels:
         assert any(f"/* {one} */" in kernel for one in told), kernel
     assert all(f"/* {one} */" in code for one in told)
+
+
+LOOPS = """\
+def f(y, x, s):
+    y[i] = x[i] * 2
+    s[0] = sum(x[i])
+    for k in range(1, 300):
+        y[k] = y[k - 1] * 0.5 + x[k]
+"""
+
+
+@needs_gxx
+def test_every_nest_says_what_it_is_on_a_device_and_why() -> None:
+    with installed(backend(compiler=Nothing)):
+        f = pe.cd_from_source(LOOPS, {"np": np}).on("cuda")
+        told = " ".join(str(f.explain(np.zeros(300000), np.ones(300000), np.zeros(1))).split())
+    assert "runs on the device: its iterations are independent, and a thread computes each" in told
+    assert "runs on the device: its iterations only accumulate: many blocks sum parts" in told
+    assert "runs on the device: its iterations need each other, and one block does them" in told
+
+
+@needs_gxx
+def test_passes_of_devices_are_observed_and_stopped_after() -> None:
+    program = lowered(LOOPS.split("\n", 1)[1], y="f64[300]", x="f64[300]", s="f64[1]")
+    target, seen = Target("cuda"), list[str]()
+    map_to_device(program, target, lambda name, _: seen.append(name))
+    assert seen == [*(stage.name for stage in GPU_PASSES), "mapping"]
+    seen.clear()
+    map_to_device(program, target, lambda name, _: seen.append(name), stop_after="updates")
+    assert seen == ["induction", "updates", "mapping"]
+    seen.clear()
+    map_to_device(program, target, lambda name, _: seen.append(name), stop_after="fuse")
+    assert seen == ["mapping"]

@@ -16,7 +16,7 @@ from plusequals.lowering.analysis.parallel_band import (
     rounds_of,
     trips,
 )
-from plusequals.lowering.gpu.normalize import prepared
+from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.indexing import Symbol, const, evaluate, var
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.rewrite import rename
@@ -125,7 +125,7 @@ def test_what_points_fill_first_is_theirs(name: str) -> None:
     case = Case(text, **{
         label: f"{kinds[array.dtype.kind]}[{len(array)}]" for label, array in arrays.items()
     })  # fmt: skip
-    program, _ = prepared(case.program)
+    program = normalized(case.program)
     (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     found = band(loop, facts_of(program))
     assert found is not None and found.free == (loop,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.gpu.normalize import prepared
+from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.target import Target
 from plusequals.lowering.transform import distribute as module
@@ -74,7 +74,7 @@ def test_the_best_of_all_rows_of_any_number() -> None:
     arguments = [given(0)[0], np.zeros(2, np.int64)]
     any_size = of_any_size(function(text + "    y[0] = a\n    y[1] = b"), *arguments)
     program = scheduled(any_size, Target("cuda"))
-    made, _ = prepared(program)
+    made = normalized(program)
     assert "m_first_rounds: f64[x_0]" in print_program(made)
     for seed in range(4):
         arguments = [given(seed)[0], np.zeros(2, np.int64)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.analysis.parallel_band import facts_of
-from plusequals.lowering.gpu.normalize import prepared
+from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.printer import print_program
@@ -50,7 +50,7 @@ def test_rounds_have_their_own_where_there_is_room(
     monkeypatch.setattr(module, "EXPANDED_BYTES", most)
     program, made = made_of(FILLED)
     assert "alloc t_rounds: f64[x_1, x_0]" in print_program(made)
-    for one in (made, prepared(program)[0]):
+    for one in (made, normalized(program)):
         verify_program(one)
         for sizes in ((5, 6), (2, 2), (7, 3)):
             want = interpreted(program, *given(*sizes))

@@ -7,7 +7,7 @@ import pytest
 
 from plusequals.base.diagnostic import CdIndexError
 from plusequals.lowering.analysis.parallel_band import facts_of
-from plusequals.lowering.gpu.normalize import prepared
+from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import Check, Program
 from plusequals.lowering.ir.printer import print_program
@@ -53,7 +53,7 @@ def test_the_same_checks_fail(term: str) -> None:
     (branch,) = (stmt for stmt in made.kernels[0].body if hasattr(stmt, "then"))
     left = [stmt for stmt in statements(branch.then) if isinstance(stmt, Check)]
     assert bool(left) == ("k" in term)
-    whole, _ = prepared(program)
+    whole = normalized(program)
     assert ("front" in print_program(whole)) == ("k" not in term)
     for one in (made, whole):
         verify_program(one)

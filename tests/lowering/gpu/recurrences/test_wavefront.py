@@ -10,7 +10,7 @@ import pytest
 
 from plusequals.lowering.analysis.dependence import independent
 from plusequals.lowering.analysis.parallel_band import facts_of
-from plusequals.lowering.gpu.normalize import prepared
+from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.gpu.recurrences import wavefront as module
 from plusequals.lowering.gpu.recurrences.wavefront import fronts
 from plusequals.lowering.ir.indexing import Affine
@@ -154,7 +154,7 @@ def test_what_looks_for_the_first_best_point_stands_apart() -> None:
         "        if u[i, j] > b:\n            b = u[i, j]\n            v[0] = i * 99 + j"
     )
     case = Case(text + "\nv[1] = b", True, **ARRAYS)
-    program, _ = prepared(case.program)
+    program = normalized(case.program)
     fronts_, best = (s for s in program.kernels[0].body if isinstance(s, For))
     assert skew_of([fronts_]) == 1 and "argmax" in print_statement(best)
     arrays = [filled(p.node, np.random.default_rng(0)) for p in program.parameters]

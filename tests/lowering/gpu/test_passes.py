@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.analysis.parallel_band import band, facts_of
-from plusequals.lowering.gpu.normalize import prepared
+from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
@@ -32,8 +32,7 @@ TEXTS = [  # and how many loops there are in the end
 @pytest.mark.parametrize(("text", "count"), TEXTS)
 def test_steps_together_do_the_same(text: str, count: int) -> None:
     case = Case(text, True, u="f64[40, 50]")
-    made, fresh = prepared(case.program)
-    made = fresh.declared(made)
+    made = normalized(case.program)
     verify_program(made)
     assert sum(isinstance(stmt, For) for stmt in statements(made.kernels[0].body)) == count
     arrays = [filled(p.node, np.random.default_rng(3)) for p in case.program.parameters]
@@ -54,16 +53,16 @@ for i in range(40):
 
 
 def test_points_that_look_for_a_first_best_each_are_independent() -> None:
-    made, fresh = prepared(Case(BEST_OF_EACH, True, u="f64[40, 50]", k="i64[40]").program)
+    made = normalized(Case(BEST_OF_EACH, True, u="f64[40, 50]", k="i64[40]").program)
     assert {"m_first", "m_at"} <= {node.label for node in made.locals}
-    assert not fresh.nodes, "nothing is declared twice"
+    assert len({node.id for node in made.locals}) == len(made.locals), "nothing is declared twice"
     (loop,) = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
     found = band(loop, facts_of(made))
     assert found is not None and found.free == (loop,)
 
 
 def test_parts_of_a_loop_have_temporaries_of_their_own() -> None:
-    made, _ = prepared(Case(TEXTS[-1][0], True, u="f64[40, 50]").program)
+    made = normalized(Case(TEXTS[-1][0], True, u="f64[40, 50]").program)
     facts = facts_of(made)
     (outer,) = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
     parts = [stmt for stmt in outer.body if isinstance(stmt, For)]

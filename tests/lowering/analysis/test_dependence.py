@@ -331,7 +331,7 @@ def test_places_that_are_used_alike_are_asked_for_once() -> None:
     loop = lowered(text, y="f32[8]", x="f32[8]").kernels[0].body[0]
     assert isinstance(loop, For)
     (sites,) = (sites for sites in accesses((loop,)).sites.values() if sites[0].node.label == "y")
-    found = list(dependence._distinct(sites))
+    found = list(dependence._representatives(sites))
     assert len(sites) == 36 and len(found) == 3  # y[i] read and written, y[i - 1] read
     assert [sites.index(site) for site in found] == [0, 1, 2]
     assert str(independent(loop)).startswith("two rounds use the same element")

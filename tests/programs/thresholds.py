@@ -253,7 +253,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     ),
     "a mark that is no size": (
         "analysis.presburger._FRESH",
-        "transform.if_convert._ON",
+        "transform.if_convert._ACTIVE",
     ),
     "the look of a text": ("codegen.text_layout.WIDTH", "codegen.names.LONGEST"),
     "how strongly an operator of C binds": (

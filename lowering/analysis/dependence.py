@@ -78,32 +78,32 @@ class Refusal:
 
 def independent(
     loop: For,
-    private: frozenset[int] = frozenset(),
+    privatized: frozenset[int] = frozenset(),
     own: frozenset[int] = frozenset(),
     outer: tuple[Range, ...] = (),
     known: Bounds = NOTHING,
 ) -> Refusal | None:
     """Return why the iterations of a loop may not run in any order, None where they may.
 
-    `private` are the ids of privatized nodes, `own` those of nodes that nobody sees after an error
-    (temporaries and results), `outer` the ranges of symbols around the loop, `known` the bounds of
-    these. Iterations may end early by a `Continue`, and may fail a `Check`: which iteration fails
-    first has to be found by whoever runs them.
+    `privatized` are the ids of nodes with a private copy in each iteration, `own` those of nodes
+    that nobody sees after an error (temporaries and results), `outer` the ranges of symbols around
+    the loop, `known` the bounds of these. Iterations may end early by a `Continue`, and may fail a
+    `Check`: which iteration fails first has to be found by whoever runs them.
     """
     if known is not NOTHING:
-        return _find_refusal(loop, private, own, outer, known)
-    key = (private, own, outer)
+        return _find_refusal(loop, privatized, own, outer, known)
+    key = (privatized, own, outer)
     try:
         memo: dict[object, Refusal | None] = loop.refusals
     except AttributeError:
         memo = keep(loop, "refusals", {})
     if key not in memo:
-        memo[key] = _find_refusal(loop, private, own, outer, known)
+        memo[key] = _find_refusal(loop, privatized, own, outer, known)
     return memo[key]
 
 
 def _find_refusal(
-    loop: For, private: frozenset[int], own: frozenset[int], outer: tuple[Range, ...], known: Bounds
+    loop: For, privatized: frozenset[int], own: frozenset[int], outer: tuple[Range, ...], known: Bounds
 ) -> Refusal | None:  # fmt: skip
     if is_left(loop.body):
         return Refusal(Dependent.JUMPS)
@@ -115,7 +115,7 @@ def _find_refusal(
                 return Refusal(Dependent.PRINTS)
             case Permute():
                 return Refusal(Dependent.STORAGE, f"`{stmt.nodes[0].label}`")
-            case Alloc(node) if node.id not in private:
+            case Alloc(node) if node.id not in privatized:
                 return Refusal(Dependent.STORAGE, f"`{node.label}`")
             case _:
                 pass
@@ -125,7 +125,7 @@ def _find_refusal(
             return Refusal(Dependent.CHECKS, f"`{touched.sites[visible[0]][0].node.label}`")
     for number, sites in touched.sites.items():
         node = sites[0].node
-        if number not in private and _is_written(sites) and not _is_idempotent_marking(sites):
+        if number not in privatized and _is_written(sites) and not _is_idempotent_marking(sites):
             if not node.rank:  # even with one iteration at most: its value must not be lost
                 return Refusal(Dependent.SCALAR, f"`{node.label}`")
             refusal = _find_conflict(loop, sites, outer, known)

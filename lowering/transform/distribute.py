@@ -68,8 +68,8 @@ def fission(program: Program, facts: Facts, fresh: Fresh) -> Program:
         crossing = crossing_of(loop, position, private) if position else None
         if crossing is None:
             return ()
-        trip_count = trips(loop) or 0
-        if trip_count * sum(node.dtype.itemsize for node in crossing) > EXPANDED_BYTES:
+        count = trips(loop) or 0
+        if count * sum(node.dtype.itemsize for node in crossing) > EXPANDED_BYTES:
             return ()
         first = replace(loop, body=loop.body[:position])
         facts.tell((first,), facts.only_in(loop))

@@ -172,11 +172,11 @@ class _Substitution:
         inner.values |= {n: starts[n] + multiply(by, iteration) for n, by in steps.items()}
         body = tuple(rewritten for stmt in loop.body for rewritten in inner.statement(stmt))
         count = trips(loop)
-        trip_count = maximum(const(0), rounds_of(loop)) if count is None else const(count)
+        iterations = maximum(const(0), rounds_of(loop)) if count is None else const(count)
         ends: list[Stmt] = []
         for number, by in steps.items():
             self.found.append(number)
-            target, total = Access(written[number], ()), Position(multiply(by, trip_count))
+            target, total = Access(written[number], ()), Position(multiply(by, iterations))
             if initial[number] is not None:
                 self.values[number] = starts[number] + total.index
                 total = Position(self.values[number])
@@ -260,19 +260,19 @@ class _CountedLoops:
         gap, name = (
             (stop - start, counting.name) if by > 0 else (start - stop, MIRRORED[counting.name])
         )
-        trip_count = floordiv(gap + (UPWARD[name] + abs(by) - 1), const(abs(by)))
-        return (*bindings, self.over(counting, trip_count, counting.loop.body))
+        iterations = floordiv(gap + (UPWARD[name] + abs(by) - 1), const(abs(by)))
+        return (*bindings, self.over(counting, iterations, counting.loop.body))
 
     def by_data(self, counting: _CountingLoop) -> Body:
         """Return the loop over a range for a step that depends on data, versioned with the
         original."""
         bindings, start, stop = self.ends(counting)
         step = self.named(counting.by, "step", bindings)
-        trip_count = floordiv(stop - start + UPWARD[counting.name] + step - 1, step)
+        iterations = floordiv(stop - start + UPWARD[counting.name] + step - 1, step)
         incremented = Apply(OPS["add"], (Read(counting.node, ()), Position(step)), dtypes.int64)
         increment = Store(Access(counting.node, ()), incremented, counting.loop.span)
         body = tuple(increment if stmt is counting.last else stmt for stmt in counting.loop.body)
-        counted = self.over(counting, trip_count, body)
+        counted = self.over(counting, iterations, body)
         names = {s: self.fresh.symbol(s.name) for one in statements(body) for s in binds(one)}
         is_up = Apply(OPS["ge"], (Position(step), Position(const(1))), dtypes.bool_)
         return (
@@ -293,10 +293,10 @@ class _CountedLoops:
         bindings.append(Let(symbol, value))
         return var(symbol)
 
-    def over(self, counting: _CountingLoop, trip_count: Affine, body: Body) -> For:
+    def over(self, counting: _CountingLoop, iterations: Affine, body: Body) -> For:
         """Return the loop over so many iterations."""
         symbol = self.fresh.symbol(counting.node.label)
-        return For(symbol, const(0), trip_count, 1, body, span=counting.loop.span)
+        return For(symbol, const(0), iterations, 1, body, span=counting.loop.span)
 
 
 @dataclass(frozen=True, slots=True)

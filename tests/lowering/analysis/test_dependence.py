@@ -120,7 +120,7 @@ def test_a_test_of_positions_keeps_rounds_apart() -> None:
 def test_an_accumulation_over_rounds_is_refused() -> None:
     total = loop(i, Update(at(S), OPS["add"], read(X, i)))
     assert why(total) is Dependent.SCALAR
-    assert independent(total, private=frozenset({S.id})) is None
+    assert independent(total, privatized=frozenset({S.id})) is None
 
 
 def test_a_variable_that_a_round_writes_is_refused_however_few_rounds_there_are() -> None:

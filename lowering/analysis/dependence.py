@@ -103,7 +103,8 @@ def independent(
 
 
 def _find_refusal(
-    loop: For, privatized: frozenset[int], own: frozenset[int], outer: tuple[Range, ...], known: Bounds
+    loop: For, privatized: frozenset[int], own: frozenset[int], outer: tuple[Range, ...],
+    known: Bounds,
 ) -> Refusal | None:  # fmt: skip
     if is_left(loop.body):
         return Refusal(Dependent.JUMPS)

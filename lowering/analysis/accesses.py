@@ -257,12 +257,12 @@ class Accesses:
         """Return the accesses as if a node had those sites only."""
         return Accesses(ChainMap({node.id: sites}, cast("dict[int, tuple[Site, ...]]", self.sites)))
 
-    def joined(self, gone: Node, kept: Node) -> Accesses:
-        """Return the accesses where the node `kept` stands for the node `gone` too."""
-        moved = (site._replace(node=kept) for site in self.of(gone))
-        both = sorted((*self.of(kept), *moved), key=lambda site: site.route)
-        others = {number: sites for number, sites in self.sites.items() if number != gone.id}
-        return Accesses({**others, kept.id: tuple(both)})
+    def joined(self, replaced: Node, target: Node) -> Accesses:
+        """Return the accesses where the node `target` stands for the node `replaced` too."""
+        moved = (site._replace(node=target) for site in self.of(replaced))
+        merged = sorted((*self.of(target), *moved), key=lambda site: site.route)
+        others = {number: sites for number, sites in self.sites.items() if number != replaced.id}
+        return Accesses({**others, target.id: tuple(merged)})
 
     def last_use(self, node: Node) -> Route | None:
         """Return the path of the last access of a node; None where there is none."""
@@ -406,7 +406,7 @@ def own_tests(site: Site, shared: int) -> tuple[Expr, ...]:
     return site.tests[outer:]
 
 
-def _may_change_test(found: Accesses, test: Expr, write: Site, read: Site, shared: int) -> bool:
+def _may_change_test(touched: Accesses, test: Expr, write: Site, read: Site, shared: int) -> bool:
     """Whether what a test reads may be written between the write that it guards and the read."""
     first, last = write.route[shared][0], read.route[shared][0]
     return any(
@@ -415,7 +415,7 @@ def _may_change_test(found: Accesses, test: Expr, write: Site, read: Site, share
         and len(site.route) > shared
         and first <= site.route[shared][0] <= last
         for node in nodes_of(test)
-        for site in found.of(node)
+        for site in touched.of(node)
     )
 
 
@@ -449,20 +449,20 @@ def _group_by_node(sites: Iterable[Site]) -> Accesses:
 
 def _collect_sites(body: Iterable[Stmt]) -> list[Site]:
     """Return the sites of a list of statements, relative to this list."""
-    found: list[Site] = []
+    result: list[Site] = []
     for at, stmt in enumerate(body):
         for node, index, kind, tests in _local_sites(stmt):
-            found.append(Site(node, index, kind, (), ((at, 0),), tests))
+            result.append(Site(node, index, kind, (), ((at, 0),), tests))
         if type(stmt) not in BODIES:
             continue
         enclosing = (stmt,)
         for number, (conditions, sites) in enumerate(_nested_sites(stmt)):
             prefix = ((at, number),)
             for node, index, kind, inside, route, tests in sites:
-                found.append(
+                result.append(
                     Site(node, index, kind, enclosing + inside, prefix + route, conditions + tests)
                 )
-    return found
+    return result
 
 
 _NestedList = tuple[tuple[Expr, ...], list[Site]]

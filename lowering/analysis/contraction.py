@@ -156,8 +156,8 @@ def _bounding_box(candidate: Contraction) -> Contraction | None:
     ):
         return None
     rows, columns = (
-        tuple(boxed.get(one.symbol, one) for one in some)
-        for some in (candidate.rows, candidate.columns)
+        tuple(boxed.get(one.symbol, one) for one in group)
+        for group in (candidate.rows, candidate.columns)
     )
     return replace(candidate, rows=rows, columns=columns, tests=tuple(tests))
 
@@ -192,7 +192,7 @@ def _try_contraction(
 ) -> Contraction | None:
     """Return the contraction of a nest with these rows and columns; None where its terms combine
     the two by more than arithmetic."""
-    row, column = (frozenset(one.symbol for one in some) for some in (rows, columns))
+    row, column = (frozenset(one.symbol for one in loops) for loops in (rows, columns))
     split = _TermSplitter(row, column, frozenset(k.symbol for k in nest.depth))
     term = split.term(nest.update.value)
     if term is None or {part.side for part in split.parts} != {"row", "column"}:

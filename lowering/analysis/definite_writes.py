@@ -32,7 +32,10 @@ from .subscripts import is_least, ranges
 
 
 def in_first_rounds(
-    around: Sequence[Stmt], places: Sequence[int], index: Sequence[Index], known: tuple[Range, ...]
+    enclosing: Sequence[Stmt],
+    places: Sequence[int],
+    index: Sequence[Index],
+    known: tuple[Range, ...],
 ) -> tuple[tuple[For, ...], tuple[Affine, ...]] | None:
     """Return the loops around an access and its index, both for the first iterations of those loops
     that may be left early or that the index does not use; None where these may not reach it.
@@ -40,9 +43,9 @@ def in_first_rounds(
     `places` says of each loop how many statements of its body are before the access, `known` is
     what is known of the symbols around all of them.
     """
-    loops = [stmt for stmt in around if isinstance(stmt, For)]
+    loops = [stmt for stmt in enclosing if isinstance(stmt, For)]
     subscripts = [at for at in index if isinstance(at, Affine)]
-    if not loops or len(loops) < len(around) or len(subscripts) < len(index):
+    if not loops or len(loops) < len(enclosing) or len(subscripts) < len(index):
         return None
     bound = summary(loops[0]).bound - {loop.symbol for loop in loops}
     used = {symbol for at in subscripts for symbol in at.symbols()}

@@ -22,11 +22,11 @@ OnIndex = Callable[[Affine], Affine]
 
 
 def of(
-    stmt: Assign, access: Access, positive: Collection[Symbol] = (), around: Sequence[Range] = ()
+    stmt: Assign, access: Access, positive: Collection[Symbol] = (), outer: Sequence[Range] = ()
 ) -> frozenset[Clash]:
     """Return how reads of the node of one written access conflict with the statement's own writes.
 
-    `positive` are symbols of loops around it that are greater than zero, `around` the ranges of
+    `positive` are symbols of loops around it that are greater than zero, `outer` the ranges of
     all.
     """
     if access.node not in [read.node for read in walk.own(stmt).found]:
@@ -38,7 +38,7 @@ def of(
     clashes: set[Clash] = set()
     for decides_where, is_after_write, expr in _expressions(stmt):
         for read in _reads_of(expr, access):
-            if apart(read.index, access.index, ranges, around):
+            if apart(read.index, access.index, ranges, outer):
                 continue
             if is_own_element and read.index == access.index:
                 if is_after_write and not is_written_once:
@@ -121,7 +121,7 @@ def _symbols_inside(atom: Quasi) -> frozenset[Symbol]:
 
 def apart(
     read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...],
-    around: Sequence[Range] = (),
+    outer: Sequence[Range] = (),
 ) -> bool:  # fmt: skip
     """Whether no two points read and write the same element, shown by one axis: disjoint ranges, or
     a greatest common divisor.
@@ -137,7 +137,7 @@ def apart(
         for below, above in ((left, right), (right, left)):
             most, least = extreme(below, ranges, 1), extreme(above, ranges, -1)
             if most is not None and least is not None:
-                gap = extreme(least - most, tuple(around), -1)
+                gap = extreme(least - most, tuple(outer), -1)
                 if gap is not None and (gap.constant or 0) > 0:
                     return True
         if _differs_by_gcd(left, right, ranges):

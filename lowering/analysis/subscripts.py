@@ -232,21 +232,21 @@ def solve(
 
 
 def _delinearize(
-    written: tuple[Index, ...], wanted: tuple[Index, ...], own: Sequence[For]
+    written: tuple[Index, ...], wanted: tuple[Index, ...], loops: Sequence[For]
 ) -> dict[Symbol, Affine] | None:
     """Return the iteration of loops that the only axis linearizes, None for others."""
-    if len(own) < 2 or len(written) != 1:
+    if len(loops) < 2 or len(written) != 1:
         return None
     (subscript,), (element,) = written, wanted
     if not isinstance(subscript, Affine) or not isinstance(element, Affine):
         return None
     values: dict[Symbol, Affine] = {}
     rest = element - subscript
-    for loop in own:
+    for loop in loops:
         rest += (var(loop.symbol) - loop.lo) * subscript.coefficient(loop.symbol)
-    if (rest.symbols() | element.symbols()) & {loop.symbol for loop in own}:
+    if (rest.symbols() | element.symbols()) & {loop.symbol for loop in loops}:
         return None
-    size, inwards = 1, sorted(own, key=lambda loop: subscript.coefficient(loop.symbol))
+    size, inwards = 1, sorted(loops, key=lambda loop: subscript.coefficient(loop.symbol))
     for loop in inwards:
         trip_count = (loop.hi - loop.lo).constant
         if subscript.coefficient(loop.symbol) != size or loop.step != 1 or not trip_count:
@@ -299,12 +299,12 @@ def _solve_axes(
 
 def is_inside(
     values: Mapping[Symbol, Affine],
-    own: Iterable[Stmt],
+    loops: Iterable[Stmt],
     known: tuple[Range, ...],
     tests: tuple[Expr, ...],
 ) -> bool:
     """Whether an iteration is surely one of the loops'."""
-    for stmt in own:
+    for stmt in loops:
         if isinstance(stmt, For):
             if stmt.step not in (1, -1):
                 return False

@@ -118,13 +118,13 @@ def crossing_of(loop: For, position: int, own: frozenset[int]) -> list[Node] | N
         return None
     changed = {*writes(first), *writes(second)}
     shared = {*reads(first), *writes(first)} & {*reads(second), *writes(second)} & changed
-    found = accesses((loop,))
+    touched = accesses((loop,))
     crossing: list[Node] = []
     for node in shared:
         if node.id in own and not node.rank:
             crossing.append(node)
             continue
-        sites = found.of(node)
+        sites = touched.of(node)
         early = [site for site in sites if site.route[1][0] < position]
         late = [site for site in sites if site.route[1][0] >= position]
         if not node.rank or node.id in own:

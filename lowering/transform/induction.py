@@ -107,7 +107,7 @@ class _Substitution:
     def inside(self, body: Body) -> Body:
         """Return nested statements rewritten, whose values are not known after them."""
         inner = replace(self, values=dict(self.values), names=dict(self.names))
-        return tuple(made for stmt in body for made in inner.statement(stmt))
+        return tuple(new for stmt in body for new in inner.statement(stmt))
 
     def statement(self, stmt: Stmt) -> Body:
         """Return the statements that replace a statement."""
@@ -236,7 +236,7 @@ class _CountedLoops:
 
     def inside(self, body: Body) -> Body:
         """Return statements with such loops rewritten, which still increment their variable."""
-        return tuple(made for stmt in body for made in self.statement(stmt))
+        return tuple(new for stmt in body for new in self.statement(stmt))
 
     def statement(self, stmt: Stmt) -> Body:
         """Return the statements that replace a statement."""

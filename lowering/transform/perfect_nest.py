@@ -68,11 +68,11 @@ def _sink_scalars(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
             return None
         if any(node.id in changed for node in reads((stmt,))):
             return None
-    found = band(inner, facts)
-    if found is None or found.serial:
+    inner_band = band(inner, facts)
+    if inner_band is None or inner_band.serial:
         return None
     loops, body = nest_of(inner)
-    if len(loops) != len(found.free):
+    if len(loops) != len(inner_band.free):
         return None
     is_long = any(isinstance(s, For) and within((s,)) >= LONG for s in statements(body))
     counts = [trips(one) for one in loops]

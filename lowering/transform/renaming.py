@@ -38,36 +38,36 @@ def with_own(program: Program, is_asked: Callable[[For], bool]) -> Program:
     total, inside = uses_of(program)
     fresh = fresh_for(program)
 
-    def body(stmts: Body, around: bool) -> Body:
+    def body(stmts: Body, in_loop: bool) -> Body:
         candidates = [
             stmt for stmt in stmts
             if isinstance(stmt, For) and inside[id(stmt)] and is_asked(stmt)
         ]  # fmt: skip
         changed = (
-            dict(_rename_loops(_StatementUses(stmts, total, around), candidates, fresh))
+            dict(_rename_loops(_StatementUses(stmts, total, in_loop), candidates, fresh))
             if candidates
             else {}
         )
-        return tuple(changed.get(id(stmt)) or deeper(stmt, around) for stmt in stmts)
+        return tuple(changed.get(id(stmt)) or deeper(stmt, in_loop) for stmt in stmts)
 
-    def deeper(stmt: Stmt, around: bool) -> Stmt:
+    def deeper(stmt: Stmt, in_loop: bool) -> Stmt:
         lists = bodies(stmt)
-        around = around or isinstance(stmt, For | While)
-        return with_bodies(stmt, tuple(body(one, around) for one in lists)) if lists else stmt
+        in_loop = in_loop or isinstance(stmt, For | While)
+        return with_bodies(stmt, tuple(body(one, in_loop) for one in lists)) if lists else stmt
 
     return fresh.declared(over_kernels(program, lambda stmts: body(stmts, False)))
 
 
 def _rename_loops(
-    found: _StatementUses, candidates: list[For], fresh: Fresh
+    uses: _StatementUses, candidates: list[For], fresh: Fresh
 ) -> Iterator[tuple[int, Stmt]]:
     """Yield loops with renamed temporaries, by the `id` of those that they replace."""
     for loop in candidates:
         nodes = {n.id: n for s in statements((loop,)) for n in (*own_reads(s), *own_writes(s))}
-        ids = [number for number in sorted(nodes) if found.is_free(nodes[number], loop)]
+        ids = [number for number in sorted(nodes) if uses.is_free(nodes[number], loop)]
         copies = {number: fresh.like(nodes[number]) for number in ids}
         for number in ids:
-            found.users[number] = [one for one in found.users[number] if one is not loop]
+            uses.users[number] = [one for one in uses.users[number] if one is not loop]
         if copies:
             (renamed,) = rename((loop,), {}, copies)
             yield id(loop), renamed
@@ -76,10 +76,10 @@ def _rename_loops(
 class _StatementUses:
     """The statements of a list that use each temporary, for those that nothing else uses."""
 
-    def __init__(self, stmts: Body, total: Uses, around: bool) -> None:
+    def __init__(self, stmts: Body, total: Uses, in_loop: bool) -> None:
         """Take the statements, the number of uses of each temporary in the program, and whether
         there is a loop around them."""
-        self.around = around
+        self.in_loop = in_loop
         self.users: dict[int, list[Stmt]] = {}
         uses: Uses = {}
         for stmt in stmts:
@@ -107,7 +107,7 @@ class _StatementUses:
         if node.rank:
             return all(_writes_before_reading(node, one) for one in users)
         at = next(n for n, one in enumerate(users) if one is loop)
-        for stmt in (*users[at + 1 :], *(users[:at] if self.around else ())):
+        for stmt in (*users[at + 1 :], *(users[:at] if self.in_loop else ())):
             overwrites = isinstance(stmt, Store) and node not in own_reads(stmt)
             if overwrites and not self.jumps:
                 return True

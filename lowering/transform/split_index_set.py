@@ -78,7 +78,7 @@ class _IndexSetSplitter:
 
     def body(self, body: Sequence[Stmt], known: Bounds, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
         """Return statements with the loops among and inside them split."""
-        return tuple(made for stmt in body for made in self.statement(stmt, known, outer))
+        return tuple(new for stmt in body for new in self.statement(stmt, known, outer))
 
     def statement(self, stmt: Stmt, known: Bounds, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
         """Return the statements that replace a statement."""
@@ -159,9 +159,9 @@ def _can_distribute_at(loop: For, position: int) -> bool:
     shared = {*reads(first), *writes(first)} & {*reads(second), *writes(second)} & changed
     if any(not node.rank for node in shared):
         return False
-    found = accesses((loop,))
+    touched = accesses((loop,))
     for node in shared:
-        sites = found.of(node)
+        sites = touched.of(node)
         early = [site for site in sites if site.route[1][0] < position]
         late = [site for site in sites if site.route[1][0] >= position]
         for late_site in late:

@@ -1,1 +1,1 @@
-"""Analyses: values about programs, which change nothing."""
+"""Analyses: results about programs and loops as values; no program is changed."""

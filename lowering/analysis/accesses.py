@@ -1,9 +1,9 @@
-"""Who reads and writes which cells: the analysis that the passes decide by. It changes nothing.
+"""Array accesses of statements: which elements are read and written, and where.
 
-Every access becomes a `Site`: the node, the affine index, the loops around it that say through
-which values the symbols of the index run, and the tests that hold where it happens. Nothing is
-traced or sampled, so the answers are exact for any size; where an index depends on data, or on
-something that is not affine, they err towards "may touch".
+Every access becomes a `Site`: the node, the affine subscripts, the loops around it that give the
+symbols of the subscripts their ranges, and the tests that hold where it happens. Nothing is traced
+or sampled, so the answers are exact for any size; where a subscript depends on data, or is not
+affine, they err towards "may access". Analysis only.
 
 >>> from plusequals.lowering.ir import dtypes, indexing, loops, node, expressions, assignments
 >>> i = indexing.Symbol("i", 0)
@@ -45,16 +45,17 @@ from .subscripts import holds, is_inside, ranges, solve
 
 Kind = Literal["read", "write", "update"]
 PARTS, BRANCHES, CUTS = 8, 4, 8
-"""So many writes, branches and ends of writes are considered together."""
+"""The most writes, branches and ends of writes that are considered together."""
 FIRST = 4
-"""So many first rounds of a loop are looked at one by one."""
-_route = attrgetter("route")
+"""The largest dependence distance, in iterations, whose first iterations are checked one by one."""
+_site_route = attrgetter("route")
 Route = tuple[tuple[int, int], ...]
-"""Where a statement stands: at each level its number in the list, and which list inside of it."""
+"""Path to a statement in the program tree: at each level its position in the list of statements,
+and which list inside of it comes next."""
 
 
 class Site(NamedTuple):
-    """One place of the text where elements of a node are read, written, or both (an update)."""
+    """One access in the program text: elements of a node are read, written, or both (an update)."""
 
     node: Node
     index: tuple[Index, ...] | None  # type: ignore[assignment]  # hides `tuple.index`
@@ -63,28 +64,29 @@ class Site(NamedTuple):
     inside: tuple[Stmt, ...]
     """The loops and branches around the statement, outermost first."""
     route: Route
-    """One entry more than `inside`: the last is the statement itself. Ordered as the program."""
+    """Path of the statement, with one entry more than `inside`: the last is the statement itself.
+    Paths compare in program order."""
     tests: tuple[Expr, ...]
-    """What holds when it happens: tests of branches and of selects around it."""
+    """Conditions that hold when it happens: tests of the branches and selects around it."""
 
     @property
     def reads(self) -> bool:
-        """Whether the old value matters."""
+        """Whether the old value matters (a read or an update)."""
         return self.kind != "write"
 
     @property
     def writes(self) -> bool:
-        """Whether there is a new value."""
+        """Whether a new value is stored (a write or an update)."""
         return self.kind != "read"
 
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Every site of some statements, in program order, by the id of the node."""
+    """All sites of some statements, in program order, by the id of the node."""
 
     sites: Mapping[int, tuple[Site, ...]]
     covered: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
-    """Whether all reads of a node are covered, as far as it was asked; kept with a loop."""
+    """Memo of `read_before_written`, by the id of the node; shared with the loop."""
 
     def of(self, node: Node) -> tuple[Site, ...]:
         """Return the sites of a node."""
@@ -95,20 +97,22 @@ class Accesses:
         return any(site.writes for site in self.of(node))
 
     def read_before_written(self, node: Node) -> bool:
-        """Whether some read may see an element that nothing here wrote before."""
-        known = self.covered.get(node.id)
-        if known is None:
+        """Whether some read may see an element that none of these statements wrote before."""
+        covered = self.covered.get(node.id)
+        if covered is None:
             reads = (site for site in self.of(node) if site.reads)
-            known = self.covered[node.id] = all(map(self.is_covered, reads))
-        return not known
+            covered = self.covered[node.id] = all(map(self.is_covered, reads))
+        return not covered
 
     def is_covered(self, read: Site) -> bool:
-        """Whether all that a site reads was surely written before: in the same round, or by rounds
-        of a loop around it that came before."""
+        """Whether all elements that a site reads were surely written before: in the same iteration,
+        or in earlier iterations of a loop around it."""
         if self._is_written_by_one(read):
             return True
         writes = [site for site in self._before(read) if site.kind == "write"]
-        if any(site.route < read.route and self.covers(site, read) for site in _sides(writes)):
+        if any(
+            site.route < read.route and self.covers(site, read) for site in _merge_branches(writes)
+        ):
             return True
         several = islice((s for s in self.of(read.node) if s.kind == "write" and s.index), 2)
         if len(tuple(several)) < 2 or not all(
@@ -116,29 +120,29 @@ class Accesses:
         ):
             return False
         writes += [site for site in self._later_in(read) if site.kind == "write"]
-        hands_on = any(self._hands_on(write, read) for write in writes if write.index)
-        return hands_on or self._is_in_parts(read)
+        hands_on = any(self._is_carried(write, read) for write in writes if write.index)
+        return hands_on or self._is_covered_in_parts(read)
 
     def _is_written_by_one(self, read: Site) -> bool:
-        """Whether one statement before a site surely wrote all that it reads."""
+        """Whether a single statement before a site surely wrote all that it reads."""
         return any(
             write.kind == "write" and self.covers(write, read) for write in self._before(read)
         )
 
     def _before(self, site: Site) -> tuple[Site, ...]:
-        """Return the sites of its node that stand before a site."""
-        every = self.of(site.node)
-        return every[: bisect_left(every, site.route, key=_route)]
+        """Return the sites of the same node before a site, in program order."""
+        sites = self.of(site.node)
+        return sites[: bisect_left(sites, site.route, key=_site_route)]
 
     def _later_in(self, site: Site) -> tuple[Site, ...]:
-        """Return the sites of its node behind it that an earlier iteration of a loop may run."""
-        every, last = self.of(site.node), site.route[0][0]
-        start = bisect_left(every, site.route, key=_route)
-        return every[start : bisect_right(every, last, start, key=lambda one: one.route[0][0])]
+        """Return the sites of its node after it that an earlier iteration of a loop may run."""
+        sites, last = self.of(site.node), site.route[0][0]
+        start = bisect_left(sites, site.route, key=_site_route)
+        return sites[start : bisect_right(sites, last, start, key=lambda one: one.route[0][0])]
 
-    def _hands_on(self, write: Site, read: Site) -> bool:
-        """Whether each round reads what a write has left some rounds before; and the first rounds
-        what another one has left before the loop."""
+    def _is_carried(self, write: Site, read: Site) -> bool:
+        """Whether each iteration reads what a write left a constant number of iterations before,
+        and the first iterations read what another write left before the loop."""
         shared = common(write.route, read.route)
         loop = read.inside[shared - 1] if shared else None
         inner = write.inside[shared:]
@@ -153,85 +157,99 @@ class Accesses:
         if back is None or not 1 <= back <= FIRST:
             return False
         firsts = (loop.lo + loop.step * number for number in range(back))
-        return all(self._is_written_by_one(_at(read, loop, first)) for first in firsts)
+        return all(self._is_written_by_one(_fix_iteration(read, loop, first)) for first in firsts)
 
-    def _is_in_parts(self, read: Site) -> bool:
-        """Whether writes cover what the first, or last, round of a loop reads, and all others."""
-        index, known = _everywhere(read.node)
-        loops = tuple(For(one.symbol, one.lo, one.hi, 1, ()) for one in known)
+    def _is_covered_in_parts(self, read: Site) -> bool:
+        """Whether writes cover both what the first (or last) iteration of a loop reads, and what
+        all the other iterations read."""
+        index, known = _all_elements(read.node)
+        loops = tuple(
+            For(candidate.symbol, candidate.lo, candidate.hi, 1, ()) for candidate in known
+        )
         whole = read._replace(index=index, inside=(*read.inside, *loops))
-        places = ((site, *at) for site in (read, whole) for at in enumerate(site.inside))
-        for one, at, loop in places:
+        candidates = ((site, *at) for site in (read, whole) for at in enumerate(site.inside))
+        for candidate, at, loop in candidates:
             if not isinstance(loop, For) or loop.step not in (1, -1):
                 continue
             last = loop.hi - loop.step
-            rests = {loop.lo: replace(loop, lo=loop.lo + loop.step), last: replace(loop, hi=last)}
-            for end, rest in rests.items():
-                others = one._replace(inside=(*one.inside[:at], rest, *one.inside[at + 1 :]))
-                if self._is_written_by_one(_at(one, loop, end)):
+            remaining = {
+                loop.lo: replace(loop, lo=loop.lo + loop.step),
+                last: replace(loop, hi=last),
+            }
+            for end, rest in remaining.items():
+                others = candidate._replace(
+                    inside=(*candidate.inside[:at], rest, *candidate.inside[at + 1 :])
+                )
+                if self._is_written_by_one(_fix_iteration(candidate, loop, end)):
                     if self._is_written_by_one(others):
                         return True
         return False
 
     def is_overwritten(self, node: Node) -> bool:
-        """Whether every element is surely written: by one statement, by several that write parts
-        of it, or on both sides of branches."""
+        """Whether every element is surely written: by one statement, by several that write a part
+        each, or on both sides of branches."""
         return self._is_filled(node, [site for site in self.of(node) if site.kind == "write"])
 
     def is_input(self, node: Node) -> bool:
-        """Whether some read may see an element from before, all statements before it considered."""
+        """Whether some read may see an element's value on entry (an upward-exposed read), with all
+        statements before it considered."""
         return any(
             site.reads
             and not self.is_covered(site)
-            and not self._is_filled(node, [one for one in self._ahead(site) if one.kind == "write"])
+            and not self._is_filled(
+                node, [one for one in self._before_outermost(site) if one.kind == "write"]
+            )
             for site in self.of(node)
         )
 
-    def _ahead(self, read: Site) -> Iterator[Site]:
-        """Yield the sites of its node in statements before the outermost one around a site."""
+    def _before_outermost(self, read: Site) -> Iterator[Site]:
+        """Yield the sites of the same node in statements before the outermost one around a site."""
         return (one for one in self._before(read) if one.route[0][0] < read.route[0][0])
 
     def _is_filled(self, node: Node, writes: list[Site]) -> bool:
-        """Whether writes surely reach every element."""
-        index, whole = _everywhere(node)
-        if any(self._reaches(site, index, whole, (), 0) for site in (*writes, *_sides(writes))):
+        """Whether writes together surely reach every element."""
+        index, whole = _all_elements(node)
+        if any(
+            self._reaches(site, index, whole, (), 0) for site in (*writes, *_merge_branches(writes))
+        ):
             return True
-        if 2 <= len(writes) <= PARTS and self._reach_in_parts(writes, index, whole, 0):
+        if 2 <= len(writes) <= PARTS and self._is_reached_in_parts(writes, index, whole, 0):
             return True
         branches = {one.route[0][0] for one in writes if one.inside and type(one.inside[0]) is If}
         if len(writes) > PARTS or len(branches) > BRANCHES:
             return False
         return any(
-            all(self._is_filled(node, _on_side(writes, place, side)) for side in (0, 1))
-            for place in branches
+            all(self._is_filled(node, _take_side(writes, position, side)) for side in (0, 1))
+            for position in branches
         )
 
-    def _reach_in_parts(
-        self, writes: list[Site], index: tuple[Index, ...], known: tuple[Range, ...], first: int
+    def _is_reached_in_parts(
+        self, writes: list[Site], index: tuple[Index, ...], domain: tuple[Range, ...], first: int
     ) -> bool:
         """Whether each element of some ranges is reached by one of several writes.
 
-        The ranges from `first` on are cut where writes begin and end: what is reached up to a cut
-        is extended from there, so nothing has to be known of the order of the cuts.
+        The ranges from `first` on are split where writes begin and end: from a point up to which
+        all is reached, the range is extended to the next one, so the order of the split points need
+        not be known.
         """
-        if any(self._reaches(site, index, known, (), 0) for site in writes):
+        if any(self._reaches(site, index, domain, (), 0) for site in writes):
             return True
-        for at in range(first, len(known)):
-            symbol, lo, hi = known[at].symbol, known[at].lo, known[at].hi
+        for at in range(first, len(domain)):
+            symbol, lo, hi = domain[at].symbol, domain[at].lo, domain[at].hi
             axis = next(n for n, one in enumerate(index) if one == var(symbol))
-            cuts = dict.fromkeys((hi, *(cut for one in writes for cut in _ends(one, axis))))
-            reached, left = [lo], [cut for cut in cuts if cut != lo][:CUTS]
+            cuts = dict.fromkeys((hi, *(cut for one in writes for cut in _write_bounds(one, axis))))
+            reached, pending = [lo], [cut for cut in cuts if cut != lo][:CUTS]
             for start in reached:
-                for cut in tuple(left):
-                    here: tuple[Index, ...] = index
+                for cut in tuple(pending):
+                    part_index: tuple[Index, ...] = index
                     part: tuple[Range, ...] = (Range(symbol, start, cut),)
                     if (cut - start).constant == 1:
-                        here, part = (*index[:axis], start, *index[axis + 1 :]), ()
-                    around = (*known[:at], *part, *known[at + 1 :])
-                    if self._reach_in_parts(writes, here, around, at + len(part)):
+                        part_index, part = (*index[:axis], start, *index[axis + 1 :]), ()
+                    inner_ranges = (*domain[:at], *part, *domain[at + 1 :])
+                    if self._is_reached_in_parts(writes, part_index, inner_ranges, at + len(part)):
                         if cut == hi:
                             return True
-                        left.remove(cut)
+                        pending.remove(cut)
                         reached.append(cut)
         return False
 
@@ -239,26 +257,29 @@ class Accesses:
         """Return the accesses as if a node had those sites only."""
         return Accesses(ChainMap({node.id: sites}, cast("dict[int, tuple[Site, ...]]", self.sites)))
 
-    def joined(self, gone: Node, kept: Node) -> Accesses:
-        """Return the accesses where one node stands for another one too."""
-        moved = (site._replace(node=kept) for site in self.of(gone))
-        both = sorted((*self.of(kept), *moved), key=lambda site: site.route)
-        left = {number: sites for number, sites in self.sites.items() if number != gone.id}
-        return Accesses({**left, kept.id: tuple(both)})
+    def joined(self, replaced: Node, target: Node) -> Accesses:
+        """Return the accesses where the node `target` stands for the node `replaced` too."""
+        moved = (site._replace(node=target) for site in self.of(replaced))
+        merged = sorted((*self.of(target), *moved), key=lambda site: site.route)
+        others = {number: sites for number, sites in self.sites.items() if number != replaced.id}
+        return Accesses({**others, target.id: tuple(merged)})
 
     def last_use(self, node: Node) -> Route | None:
-        """Return where the last read or write stands; None where there is none."""
+        """Return the path of the last access of a node; None where there is none."""
         return max((site.route for site in self.of(node)), default=None)
 
     def covers(self, write: Site, read: Site) -> bool:
-        """Whether a write before a read, in one round of the loops around both, wrote its cells."""
+        """Whether a write before a read, in one iteration of the loops around both, wrote all that
+        it reads."""
         shared = common(write.route, read.route)
-        if any(_is_between(self, test, write, read, shared) for test in own_tests(write, shared)):
+        if any(
+            _may_change_test(self, test, write, read, shared) for test in own_tests(write, shared)
+        ):
             return False
         return any(
             self._reaches(one, index, (*ranges(read.inside), *anywhere), read.tests, shared)
-            for one in _firsts(write, shared)
-            for index, anywhere in _wanted(read)
+            for one in _first_iterations(write, shared)
+            for index, anywhere in _read_elements(read)
         )
 
     def _reaches(
@@ -269,21 +290,21 @@ class Accesses:
         tests: tuple[Expr, ...],
         shared: int,
     ) -> bool:
-        """Whether the write runs for sure at the points that give every cell of the index."""
-        own = write.inside[shared:]
-        if any(isinstance(s, While) or has_jumps(s) for s in own):
+        """Whether the write surely runs at the points that give every element of the index."""
+        inner = write.inside[shared:]
+        if any(isinstance(s, While) or has_jumps(s) for s in inner):
             return False
         if write.index is None:
-            return not any(isinstance(s, If | For) for s in own)
-        values = solve(write.index, index, own)
+            return not any(isinstance(s, If | For) for s in inner)
+        values = solve(write.index, index, inner)
         if values is None:
             return False
-        return is_inside(values, own, known, tests) and all(
+        return is_inside(values, inner, known, tests) and all(
             holds(substitute_expr(test, values), known, tests) for test in own_tests(write, shared)
         )
 
 
-def _sides(writes: Iterable[Site]) -> Iterator[Site]:
+def _merge_branches(writes: Iterable[Site]) -> Iterator[Site]:
     """Yield a write in place of each branch that writes the same elements on both sides."""
     left, seen = list(writes), dict[tuple[object, ...], Site]()
     while left:
@@ -294,62 +315,68 @@ def _sides(writes: Iterable[Site]) -> Iterator[Site]:
             first = seen.setdefault((site.route[:at], place, site.index), site)
             if first.route[at][1] != number:
                 tests = site.tests[: len(site.tests) - len(own_tests(site, at))]
-                route = (*site.route[:at], (place, 2))  # after what stands on either side
+                route = (*site.route[:at], (place, 2))  # after the statements of both sides
                 left.append(site._replace(inside=site.inside[:at], route=route, tests=tests))
                 yield left[-1]
 
 
-def _on_side(writes: Iterable[Site], place: int, side: int) -> list[Site]:
-    """Return writes as they are where a branch, the statement at a place, takes one side."""
-    found: list[Site] = []
-    for one in writes:
-        (at, number), *route = one.route
-        if at != place:
-            found.append(one)
+def _take_side(writes: Iterable[Site], position: int, side: int) -> list[Site]:
+    """Return the writes where a branch, the statement at a position, takes one side."""
+    result: list[Site] = []
+    for write in writes:
+        (at, number), *route = write.route
+        if at != position:
+            result.append(write)
         elif number == side:
             inner = (at, route[0][1]), *route[1:]
-            found.append(one._replace(inside=one.inside[1:], route=inner, tests=own_tests(one, 1)))
-    return found
+            result.append(
+                write._replace(inside=write.inside[1:], route=inner, tests=own_tests(write, 1))
+            )
+    return result
 
 
-def _ends(write: Site, axis: int) -> Iterator[Affine]:
-    """Yield where the cells of a write may begin or end on an axis."""
-    one = None if write.index is None else write.index[axis]
-    if isinstance(one, Affine):
+def _write_bounds(write: Site, axis: int) -> Iterator[Affine]:
+    """Yield the subscripts at which the elements of a write may begin or end on an axis."""
+    subscript = None if write.index is None else write.index[axis]
+    if isinstance(subscript, Affine):
         loops = [stmt for stmt in write.inside if isinstance(stmt, For)]
         for end in (
-            substitute(one, {loop.symbol: loop.lo for loop in loops}),
-            substitute(one, {loop.symbol: loop.hi for loop in loops}),
+            substitute(subscript, {loop.symbol: loop.lo for loop in loops}),
+            substitute(subscript, {loop.symbol: loop.hi for loop in loops}),
         ):
             yield from (end, end + 1)
 
 
-def _firsts(write: Site, shared: int) -> Iterator[Site]:
-    """Yield a write, then what it surely does in the first rounds of the loops around it."""
+def _first_iterations(write: Site, shared: int) -> Iterator[Site]:
+    """Yield a write, then what it surely does in the first iterations of the loops around it."""
     yield write
-    around, places = write.inside[shared:], [at + (n == 2) for at, n in write.route[shared + 1 :]]
-    found = in_first_rounds(around, places, write.index or (), ranges(write.inside[:shared]))
-    if found is not None:
-        loops, index = found
+    enclosing, positions = (
+        write.inside[shared:],
+        [at + (n == 2) for at, n in write.route[shared + 1 :]],
+    )
+    firsts = in_first_rounds(enclosing, positions, write.index or (), ranges(write.inside[:shared]))
+    if firsts is not None:
+        loops, index = firsts
         inside = (*write.inside[:shared], *loops)
         yield write._replace(index=None if write.index is None else index, inside=inside)
 
 
-def _at(site: Site, loop: For, value: Affine) -> Site:
-    """Return a site in one round of a loop around it."""
+def _fix_iteration(site: Site, loop: For, value: Affine) -> Site:
+    """Return a site in the iteration of a loop around it that has a value."""
     values = {loop.symbol: value}
     index = (substitute(at, values) if isinstance(at, Affine) else at for at in site.index or ())
     return site if site.index is None else site._replace(index=tuple(index))
 
 
-def _wanted(read: Site) -> Iterator[tuple[tuple[Index, ...], tuple[Range, ...]]]:
-    """Yield the cells that a site reads, then all: data may say which, under a name."""
+def _read_elements(read: Site) -> Iterator[tuple[tuple[Index, ...], tuple[Range, ...]]]:
+    """Yield the elements that a site reads, then all elements: its subscripts may be symbols bound
+    to data."""
     if read.index is not None:
-        yield _anywhere(read.node, read.index)
-    yield _everywhere(read.node)
+        yield _widen_dynamic(read.node, read.index)
+    yield _all_elements(read.node)
 
 
-def _everywhere(node: Node) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
+def _all_elements(node: Node) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
     """Return an index that runs over all elements of a node, and the ranges of its symbols."""
     sizes = [(axis, n) for axis, n in enumerate(node.shape) if n.constant != 1]
     symbols = {axis: Symbol(f"axis{axis}", -1 - axis) for axis, _ in sizes}
@@ -357,8 +384,10 @@ def _everywhere(node: Node) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
     return tuple(index), tuple(Range(symbols[axis], const(0), n) for axis, n in sizes)
 
 
-def _anywhere(node: Node, index: tuple[Index, ...]) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
-    """Return an index with a symbol over the whole axis for each part that depends on data."""
+def _widen_dynamic(
+    node: Node, index: tuple[Index, ...]
+) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
+    """Return an index with a symbol over the whole axis for each subscript that depends on data."""
     symbols = {
         axis: Symbol(f"any{axis}", -1 - axis)
         for axis, one in enumerate(index)
@@ -369,7 +398,7 @@ def _anywhere(node: Node, index: tuple[Index, ...]) -> tuple[tuple[Index, ...], 
 
 
 def own_tests(site: Site, shared: int) -> tuple[Expr, ...]:
-    """Return the tests around a site that do not stand around the first `shared` lists."""
+    """Return the tests around a site that do not hold for the first `shared` statement lists."""
     outer = 0
     for stmt, (_, number) in zip(site.inside[:shared], site.route, strict=False):
         if isinstance(stmt, If):
@@ -377,7 +406,7 @@ def own_tests(site: Site, shared: int) -> tuple[Expr, ...]:
     return site.tests[outer:]
 
 
-def _is_between(found: Accesses, test: Expr, write: Site, read: Site, shared: int) -> bool:
+def _may_change_test(touched: Accesses, test: Expr, write: Site, read: Site, shared: int) -> bool:
     """Whether what a test reads may be written between the write that it guards and the read."""
     first, last = write.route[shared][0], read.route[shared][0]
     return any(
@@ -386,7 +415,7 @@ def _is_between(found: Accesses, test: Expr, write: Site, read: Site, shared: in
         and len(site.route) > shared
         and first <= site.route[shared][0] <= last
         for node in nodes_of(test)
-        for site in found.of(node)
+        for site in touched.of(node)
     )
 
 
@@ -394,122 +423,125 @@ def _is_between(found: Accesses, test: Expr, write: Site, read: Site, shared: in
 
 
 def accesses(body: Iterable[Stmt]) -> Accesses:
-    """Return every access of some statements, those inside them too."""
+    """Return all accesses of some statements, with those nested inside them."""
     body = tuple(body)
     if len(body) != 1:
-        return _by_node(_sites(body))
+        return _group_by_node(_collect_sites(body))
     try:
         covered: dict[int, bool] = body[0].covered
     except AttributeError:
         covered = keep(body[0], "covered", {})
-    return Accesses(_by_node(_sites(body)).sites, covered)
+    return Accesses(_group_by_node(_collect_sites(body)).sites, covered)
 
 
 def within(loop: For) -> Accesses:
-    """Return every access in the body of a loop, as seen from there: the loop is not around it."""
-    ((_, sites),) = _lists(loop)
-    return _by_node(sites)
+    """Return all accesses in the body of a loop, relative to the body."""
+    ((_, sites),) = _nested_sites(loop)
+    return _group_by_node(sites)
 
 
-def _by_node(sites: Iterable[Site]) -> Accesses:
-    found: dict[int, list[Site]] = {}
+def _group_by_node(sites: Iterable[Site]) -> Accesses:
+    by_node: dict[int, list[Site]] = {}
     for site in sites:
-        found.setdefault(site.node.id, []).append(site)
-    return Accesses({number: tuple(sites) for number, sites in found.items()})
+        by_node.setdefault(site.node.id, []).append(site)
+    return Accesses({number: tuple(sites) for number, sites in by_node.items()})
 
 
-def _sites(body: Iterable[Stmt]) -> list[Site]:
-    """Return the sites of a list of statements, as they are seen from this list."""
-    found: list[Site] = []
+def _collect_sites(body: Iterable[Stmt]) -> list[Site]:
+    """Return the sites of a list of statements, relative to this list."""
+    result: list[Site] = []
     for at, stmt in enumerate(body):
-        for node, index, kind, tests in _touches(stmt):
-            found.append(Site(node, index, kind, (), ((at, 0),), tests))
+        for node, index, kind, tests in _local_sites(stmt):
+            result.append(Site(node, index, kind, (), ((at, 0),), tests))
         if type(stmt) not in BODIES:
             continue
-        around = (stmt,)
-        for number, (holding, sites) in enumerate(_lists(stmt)):
-            here = ((at, number),)
+        enclosing = (stmt,)
+        for number, (conditions, sites) in enumerate(_nested_sites(stmt)):
+            prefix = ((at, number),)
             for node, index, kind, inside, route, tests in sites:
-                found.append(
-                    Site(node, index, kind, around + inside, here + route, holding + tests)
+                result.append(
+                    Site(node, index, kind, enclosing + inside, prefix + route, conditions + tests)
                 )
-    return found
+    return result
 
 
-_List = tuple[tuple[Expr, ...], list[Site]]
-"""What holds in a list inside of a statement, and the sites as they are seen from that list."""
+_NestedList = tuple[tuple[Expr, ...], list[Site]]
+"""The conditions that hold in a nested list of statements, and its sites relative to that list."""
 
 
-def _lists(stmt: Stmt) -> tuple[_List, ...]:
-    """Return what is known of each list inside of a statement.
+def _nested_sites(stmt: Stmt) -> tuple[_NestedList, ...]:
+    """Return the conditions and the sites of each list nested in a statement.
 
-    No site names the statement itself: what is kept with it does not keep it alive.
+    No site refers to the statement itself: the memo kept with a statement must not keep it alive.
     """
     try:
-        known: tuple[_List, ...] = stmt.lists
+        lists: tuple[_NestedList, ...] = stmt.lists
     except AttributeError:
-        holding: tuple[tuple[Expr, ...], ...] = ((), ())
+        conditions: tuple[tuple[Expr, ...], ...] = ((), ())
         if isinstance(stmt, If):
-            holding = tuple(conjuncts(stmt.test)), (negated(stmt.test),)
-        known = keep(stmt, "lists", tuple(zip(holding, map(_sites, bodies(stmt)))))
-    return known
+            conditions = tuple(conjuncts(stmt.test)), (negated(stmt.test),)
+        lists = keep(stmt, "lists", tuple(zip(conditions, map(_collect_sites, bodies(stmt)))))
+    return lists
 
 
-_Touch = tuple[Node, tuple[Index, ...] | None, Kind, tuple[Expr, ...]]
-"""Node, index, kind and tests of a site, but for what depends on where its statement stands."""
+_LocalSite = tuple[Node, tuple[Index, ...] | None, Kind, tuple[Expr, ...]]
+"""Node, index, kind and tests of a site: all that does not depend on where its statement is."""
 
 
-def _touches(stmt: Stmt) -> tuple[_Touch, ...]:
-    """Return what a statement itself touches."""
+def _local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
+    """Return the accesses of a statement itself, without those nested in it."""
     try:
-        known: tuple[_Touch, ...] = stmt.sites
+        touches: tuple[_LocalSite, ...] = stmt.sites
     except AttributeError:
-        known = keep(stmt, "sites", _touched(stmt))
-    return known
+        touches = keep(stmt, "sites", _compute_local_sites(stmt))
+    return touches
 
 
-def _touched(stmt: Stmt) -> tuple[_Touch, ...]:
-    mine = own(stmt)
-    if mine.chooses:
-        pairs = [pair for expr in mine.expressions for pair in reads_in(expr)]
-        found: list[_Touch] = [(read.node, read.index, "read", tests) for read, tests in pairs]
+def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
+    accessed = own(stmt)
+    if accessed.chooses:
+        pairs = [pair for expr in accessed.expressions for pair in reads_in(expr)]
+        touches: list[_LocalSite] = [
+            (read.node, read.index, "read", tests) for read, tests in pairs
+        ]
     else:
-        found = [(read.node, read.index, "read", ()) for read in mine.found]
+        touches = [(read.node, read.index, "read", ()) for read in accessed.found]
     match stmt:
         case Store(access):
-            found.append((access.node, access.index, "write", ()))
+            touches.append((access.node, access.index, "write", ()))
         case Update():
             for access in (stmt.access,) if stmt.pair is None else (stmt.access, stmt.pair.access):
-                found.append((access.node, access.index, "update", ()))
+                touches.append((access.node, access.index, "update", ()))
         case Fill(node) | Alloc(node):
-            found.append((node, None, "write", ()))
+            touches.append((node, None, "write", ()))
         case Permute(nodes, sources):
             for node in dict.fromkeys((*nodes, *sources)):
-                found.append((node, None, "update", ()))
+                touches.append((node, None, "update", ()))
         case _:
             pass
-    return tuple(found)
+    return tuple(touches)
 
 
 def has_jumps(stmt: Stmt) -> bool:
-    """Whether a loop may be left early, or a round of it, by a `Break` or `Continue` inside."""
+    """Whether a loop or an iteration of it may be left early by a `Break` or `Continue` inside."""
     return isinstance(stmt, For | While) and not summary(stmt).kinds.isdisjoint((Break, Continue))
 
 
 def has_effects(stmt: Stmt) -> bool:
-    """Whether a statement may raise or print: what can be seen besides the arrays."""
+    """Whether a statement may raise or print: effects that are visible besides the arrays."""
     return not summary(stmt).kinds.isdisjoint((Check, Print))
 
 
 def place_in(route: Route, outer: Route) -> int | None:
-    """Return where a place is in the list that `outer` leads to; None for a place that is not in
-    it, and for the test of the loop whose list it is, which comes after it."""
+    """Return the position of a statement, or of the one around it, in the list that `outer` leads
+    to; None where it is not in that list, and for the test of the loop that owns the list, which
+    comes after it."""
     depth = len(outer)
     return route[depth][0] if route[:depth] == outer and len(route) > depth else None
 
 
 def common(left: Route, right: Route) -> int:
-    """Return how many lists deep two places are in the same statement."""
+    """Return the depth down to which two paths are in the same statement."""
     depth = 0
     for one, other in zip(left[:-1], right[:-1]):
         if one != other:

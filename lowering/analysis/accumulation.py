@@ -1,10 +1,10 @@
-"""Nests that compute each of their elements by one accumulation: their parts, by what they are for.
+"""Nests that compute each element by one accumulation, split into the roles of their statements.
 
     for i, for j:  start;  for k: acc = acc + term(i, j, k);  rest
 
-What scalars name before the terms is put in its place there, so that a term says all by itself what
-it is computed from. An array's element that is added to directly becomes a scalar that is read from
-it before, and stored into it at the end. This changes nothing: it takes nests apart for others.
+Scalars that are defined before the terms are substituted into them, so that a term depends only on
+arrays and loop variables. An array element that is accumulated into directly becomes a scalar that
+is loaded before and stored at the end. Analysis only.
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> program = lowered("c[i] += w[i] * a[i, k]", c="f32[8]", w="f32[8]", a="f32[8, 5]")
@@ -42,52 +42,56 @@ REALS = frozenset((dtypes.float32, dtypes.float64))
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
-    """A nest whose innermost loops do nothing but accumulate."""
+    """A nest whose innermost loops only accumulate."""
 
     chain: tuple[For, ...]
-    """The loops that do not count, outermost first."""
+    """The loops that are not reduced over, outermost first."""
     depth: tuple[For, ...]
-    """The loops that count the terms."""
+    """The reduction loops, outermost first."""
     names: tuple[Store, ...]
-    """Scalars that rounds of the chain name before its innermost loop: they are pure."""
+    """Pure definitions of scalars, per iteration of the outer loops, before the innermost of these.
+   """
     start: tuple[Store, ...]
-    """What comes before the terms: it leaves in `acc` what they are added to."""
+    """Statements before the terms: they leave the initial value of the reduction in `acc`."""
     acc: Node
     update: Update
-    """The accumulation in `acc`; names are inlined in its term."""
+    """The accumulation into `acc`; scalars are substituted into its term."""
     rest: Body
-    """What comes after the terms, with the result in `acc`."""
+    """Statements after the terms, with the result in `acc`."""
     place: Access | None
-    """The element that the nest adds to directly: it is read first, and stored at the end."""
+    """The element that the nest accumulates into directly: loaded first, stored at the end; None
+    for a scalar."""
 
     @property
     def again(self) -> tuple[Store, ...]:
-        """What the start names besides `acc`."""
+        """Definitions of scalars other than `acc` at the start, which every user recomputes."""
         return tuple(stmt for stmt in self.start if stmt.access.node != self.acc)
 
     def named(
         self, body: Body, inside: frozenset[Symbol]
     ) -> tuple[tuple[Store, ...], tuple[Store, ...]]:
-        """Return the names that a body uses: those that depend on no such symbol, and the rest."""
+        """Return the definitions that a body uses: those that depend on no symbol in `inside`, and
+        the others."""
         used = {node.id for stmt in statements(body) for node in own_reads(stmt)}
         needed: list[Store] = []
         for name in reversed(self.names):
             if name.access.node.id in used:
                 needed.insert(0, name)
                 used |= {read.node.id for read in reads(name.value)}
-        outer = tuple(one for one in needed if not inside & _known(one, self.names))
+        outer = tuple(one for one in needed if not inside & _symbols_through(one, self.names))
         return outer, tuple(one for one in needed if one not in outer)
 
 
 def accumulation(
     loop: For, fresh: Fresh, reorders: bool = False, types: frozenset[DType] = REALS
 ) -> Accumulation | None:
-    """Return the parts of a nest that accumulates values of these types; None for others.
+    """Return the roles of a nest that accumulates values of these types; None for other nests.
 
-    Whether its loops may change places is for the caller to find out. Where `reorders`, sums that
-    know where their terms stand are for `lanes`: they have its order wherever they are.
+    The caller has to check whether its loops may be interchanged. Where `reorders`, reassociable
+    sums that know the position of each term are refused: these are for `lanes`, which fixes their
+    order.
     """
-    chain, names, body = _opened(loop)
+    chain, names, body = _match_nest(loop)
     if body is None or body.update.op.name not in ACCUMULATED:
         return None
     node, span = body.update.access.node, body.update.span
@@ -95,15 +99,15 @@ def accumulation(
         return None
     if reorders and node.dtype in REALS and body.update.over and not is_extreme(body.update):
         return None
-    changed = frozenset(one.id for one in writes((loop,)) if one.rank)
-    if any(node.id in changed for name in names for node in nodes_of(name.value)):
-        return None  # where it is named again it would be another number
-    named = (*names, *(s for s in body.before if s.access.node != node), *body.inner)
-    known = {stmt.access.node.id: stmt.value for stmt in named}
-    begun = [stmt for stmt in body.before if stmt.access.node == node]
-    if len(known) != len(named) or node.id in known or len(begun) != (not node.rank):
+    written = frozenset(one.id for one in writes((loop,)) if one.rank)
+    if any(node.id in written for name in names for node in nodes_of(name.value)):
+        return None  # a recomputed definition would have another value
+    definitions = (*names, *(s for s in body.before if s.access.node != node), *body.inner)
+    values = {stmt.access.node.id: stmt.value for stmt in definitions}
+    initial = [stmt for stmt in body.before if stmt.access.node == node]
+    if len(values) != len(definitions) or node.id in values or len(initial) != (not node.rank):
         return None
-    value = _inlined(body.update.value, known)
+    term = _inline_scalars(body.update.value, values)
     acc, start, rest = node, body.before, body.after
     place = body.update.access if node.rank else None
     if place is not None:
@@ -111,15 +115,15 @@ def accumulation(
         first = Read(node, place.index) if body.first is None else body.first
         start = (*start, Store(Access(acc, ()), first, span))
         rest = (Store(place, Read(acc, ()), span), *rest)
-    if acc.id in {read.node.id for read in reads(value)}:
+    if acc.id in {read.node.id for read in reads(term)}:
         return None
-    update = replace(body.update, access=Access(acc, ()), value=value, over=())
+    update = replace(body.update, access=Access(acc, ()), value=term, over=())
     return Accumulation(tuple(chain), body.depth, names, start, acc, update, rest, place)
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """The innermost of the loops that do not count: what it does."""
+    """The body of the innermost outer loop: what it does around the reduction loops."""
 
     before: tuple[Store, ...]
     depth: tuple[For, ...]
@@ -127,21 +131,21 @@ class _Body:
     update: Update
     after: Body
     first: Expr | None
-    """What is stored into the element of an array that the terms are added to."""
+    """The value stored into the array element just before terms are added to it."""
 
 
-def _opened(loop: For) -> tuple[list[For], tuple[Store, ...], _Body | None]:
-    """Return the loops down to the one that accumulates, what they name, and its body."""
+def _match_nest(loop: For) -> tuple[list[For], tuple[Store, ...], _Body | None]:
+    """Return the outer loops, the scalars defined in them, and the body that accumulates."""
     chain: list[For] = []
     names: list[Store] = []
     while True:
         if loop.step != 1 or loop.kind != "serial":
             return chain, (), None
         chain.append(loop)
-        body = _body(loop)
+        body = _match_body(loop)
         if body is not None:
             return chain, tuple(names), body
-        *before, last = _code(loop.body) or [Comment("")]
+        *before, last = _without_comments(loop.body) or [Comment("")]
         if not isinstance(last, For):
             return chain, (), None
         for stmt in before:
@@ -151,14 +155,14 @@ def _opened(loop: For) -> tuple[list[For], tuple[Store, ...], _Body | None]:
         loop = last
 
 
-def _body(loop: For) -> _Body | None:
-    """Return what a loop does where it accumulates in just one of its statements."""
-    code = _code(loop.body)
-    found = [(n, _terms(stmt)) for n, stmt in enumerate(code) if isinstance(stmt, For)]
-    terms = found[0][1] if len(found) == 1 else None
+def _match_body(loop: For) -> _Body | None:
+    """Return the roles in a loop's body where just one of its statements accumulates."""
+    code = _without_comments(loop.body)
+    nests = [(n, _match_terms(stmt)) for n, stmt in enumerate(code) if isinstance(stmt, For)]
+    terms = nests[0][1] if len(nests) == 1 else None
     if terms is None:
         return None
-    number, (depth, inner, update) = found[0][0], terms
+    number, (depth, inner, update) = nests[0][0], terms
     before: list[Store] = []
     first: Expr | None = None
     for stmt in code[:number]:
@@ -177,8 +181,9 @@ def _body(loop: For) -> _Body | None:
     return _Body(tuple(before), depth, inner, update, loop.body[last + 1 :], first)
 
 
-def _terms(loop: For) -> tuple[tuple[For, ...], tuple[Store, ...], Update] | None:
-    """Return the loops of a nest that only accumulates in one place, what they name, and that."""
+def _match_terms(loop: For) -> tuple[tuple[For, ...], tuple[Store, ...], Update] | None:
+    """Return the loops of a nest that only accumulates into one element, the scalars that it
+    defines, and the update."""
     loops: list[For] = []
     names: list[Store] = []
     stmt: Stmt = loop
@@ -186,7 +191,7 @@ def _terms(loop: For) -> tuple[tuple[For, ...], tuple[Store, ...], Update] | Non
         if stmt.step != 1 or stmt.kind != "serial":
             return None
         loops.append(stmt)
-        *before, stmt = _code(stmt.body) or [Comment("")]
+        *before, stmt = _without_comments(stmt.body) or [Comment("")]
         for one in before:
             if not isinstance(one, Store) or one.access.index:
                 return None
@@ -199,20 +204,20 @@ def _terms(loop: For) -> tuple[tuple[For, ...], tuple[Store, ...], Update] | Non
     return tuple(loops), tuple(names), stmt
 
 
-def _code(body: Body) -> list[Stmt]:
+def _without_comments(body: Body) -> list[Stmt]:
     return [stmt for stmt in body if not isinstance(stmt, Comment)]
 
 
-def _inlined(value: Expr, names: Mapping[int, Expr]) -> Expr:
-    """Return an expression with what scalars stand for in their place."""
+def _inline_scalars(value: Expr, names: Mapping[int, Expr]) -> Expr:
+    """Return an expression with scalars replaced by their definitions."""
     if isinstance(value, Read) and not value.index and value.node.id in names:
-        return _inlined(names[value.node.id], names)
-    return rebuild(value, lambda one: _inlined(one, names), lambda index: index)
+        return _inline_scalars(names[value.node.id], names)
+    return rebuild(value, lambda one: _inline_scalars(one, names), lambda index: index)
 
 
-def _known(name: Store, names: tuple[Store, ...]) -> frozenset[Symbol]:
-    """Return the symbols that a name depends on, through others too."""
-    own = symbols_of(name.value)
+def _symbols_through(name: Store, names: tuple[Store, ...]) -> frozenset[Symbol]:
+    """Return the symbols that a definition depends on, transitively."""
+    direct = symbols_of(name.value)
     used = {read.node.id for read in reads(name.value)}
-    others = (other for other in names if other.access.node.id in used and other is not name)
-    return own.union(*(_known(other, names) for other in others))
+    dependencies = (other for other in names if other.access.node.id in used and other is not name)
+    return direct.union(*(_symbols_through(other, names) for other in dependencies))

@@ -1,4 +1,7 @@
-"""Accumulators of loops whose iterations are otherwise independent, and how they are combined.
+"""Accumulators of loops whose iterations are otherwise independent, and their neutral elements.
+
+Recognizes scalar and array reductions; what may be reassociated follows from operation and type.
+Analysis only.
 
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100]")
 >>> [one.op.name for one in sums(program.kernels[0].body[-1], frozenset(), facts_of(program))]
@@ -29,7 +32,7 @@ from .parallel_band import Facts, nest_of, rounds_of
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Where a loop accumulates: always this element, by this operation."""
+    """An accumulator of a loop: always this element, updated by this operation."""
 
     access: Access
     op: Op
@@ -37,52 +40,58 @@ class Sum:
 
     @property
     def dtype(self) -> DType:
-        """The type of what is accumulated."""
+        """The type of the accumulator."""
         return self.access.node.dtype
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """The places that it writes."""
+        """The elements that it writes: the value and, of an argmin or argmax, the position."""
         return (self.access,) if self.pair is None else (self.access, self.pair.access)
 
 
-def sums(loop: For, own: frozenset[int], facts: Facts) -> tuple[Sum, ...]:
-    """Return the accumulators of a loop whose rounds are independent but for those; none else.
+def sums(loop: For, private: frozenset[int], facts: Facts) -> tuple[Sum, ...]:
+    """Return the accumulators of a loop whose iterations are independent but for those; else none.
 
-    `own` are the temporaries of which each round has its own.
+    `private` are the ids of the privatizable temporaries.
     """
     inside = statements(_tuple(loop))
     bound = {symbol for stmt in inside for symbol in binds(stmt)}
     updates = [stmt for stmt in inside if isinstance(stmt, Update)]
-    found: dict[int, Sum] = {}
+    accumulators: dict[int, Sum] = {}
     for stmt in updates:
         one = Sum(stmt.access, stmt.op, stmt.pair)
-        places = [i for access in one.accesses for i in access.index]
-        if stmt.access.node.id not in own and all(_is_fixed(i, bound) for i in places):
-            found.setdefault(stmt.access.node.id, one)
+        subscripts = [i for access in one.accesses for i in access.index]
+        if stmt.access.node.id not in private and all(_is_fixed(i, bound) for i in subscripts):
+            accumulators.setdefault(stmt.access.node.id, one)
     sites = accesses((loop,))
-    letters = frozenset(one.symbol for one in nest_of(loop)[0])
-    for one in found.values():
-        counted = all(is_counted(s, letters) for s in updates if s.access.node == one.access.node)
-        apart = is_apart(one.op, one.dtype, facts.exact or not counted)
-        if not apart or not _is_only_updated(one, updates, sites):
+    symbols = frozenset(one.symbol for one in nest_of(loop)[0])
+    for one in accumulators.values():
+        reduced = all(is_counted(s, symbols) for s in updates if s.access.node == one.access.node)
+        reassociable = is_apart(one.op, one.dtype, facts.exact or not reduced)
+        if not reassociable or not _is_only_updated(one, updates, sites):
             return ()
-        if one.pair is not None and not _ascends(loop, updates):
+        if one.pair is not None and not _has_ascending_positions(loop, updates):
             return ()
-    taken = frozenset(access.node.id for one in found.values() for access in one.accesses)
-    return tuple(found.values()) if found and facts.is_free(loop, own | taken) else ()
+    updated = frozenset(access.node.id for one in accumulators.values() for access in one.accesses)
+    return (
+        tuple(accumulators.values())
+        if accumulators and facts.is_free(loop, private | updated)
+        else ()
+    )
 
 
 def is_apart(op: Op, dtype: DType, exact: bool) -> bool:
-    """Whether a sum may be taken apart: floats only where its order is left open."""
+    """Whether a reduction is reassociable, so that partial results may be combined: floating-point
+    sums only where order-preserving (`exact`) is not asked for."""
     if op.name in ("argmin", "argmax"):
         return True
-    rounds = dtype.kind in "fc" and op.name not in ("max", "min")
-    return op.side == "both" and op.neutral is not None and not (exact and rounds)
+    is_inexact = dtype.kind in "fc" and op.name not in ("max", "min")
+    return op.side == "both" and op.neutral is not None and not (exact and is_inexact)
 
 
 def is_counted(update: Update, letters: frozenset[Symbol]) -> bool:
-    """Whether rounds over these only count the terms of a sum; those that were written do more."""
+    """Whether loops over these symbols are reduction axes of an update; loops that were written as
+    such do more."""
     return letters <= {symbol for at in update.over for symbol in at.symbols()}
 
 
@@ -90,42 +99,48 @@ def _is_fixed(index: Index, bound: set[Symbol]) -> bool:
     return not isinstance(index, Dynamic) and not index.symbols() & bound
 
 
-def _is_only_updated(one: Sum, updates: Sequence[Update], sites: Accesses) -> bool:
-    """Whether a loop uses an accumulator in no other way than that."""
-    for access in one.accesses:
+def _is_only_updated(accumulator: Sum, updates: Sequence[Update], sites: Accesses) -> bool:
+    """Whether a loop accesses an accumulator only by such updates."""
+    for access in accumulator.accesses:
         for site in sites.of(access.node):
             if site.kind != "update" or site.index != access.index:
                 return False
-    theirs = [stmt for stmt in updates if stmt.access.node == one.access.node]
+    matching = [stmt for stmt in updates if stmt.access.node == accumulator.access.node]
     return all(
-        stmt.op == one.op
-        and (stmt.pair is None) == (one.pair is None)
-        and (stmt.pair is None or one.pair is None or stmt.pair.access == one.pair.access)
-        for stmt in theirs
+        stmt.op == accumulator.op
+        and (stmt.pair is None) == (accumulator.pair is None)
+        and (
+            stmt.pair is None
+            or accumulator.pair is None
+            or stmt.pair.access == accumulator.pair.access
+        )
+        for stmt in matching
     )
 
 
-def _ascends(loop: For, updates: Sequence[Update]) -> bool:
-    """Whether positions grow in the order of the program, so that the least is the first found."""
+def _has_ascending_positions(loop: For, updates: Sequence[Update]) -> bool:
+    """Whether positions grow in program order, so that the least one is the first found."""
     loops, body = nest_of(loop)
     pairs = [(stmt, stmt.pair) for stmt in updates if stmt.pair is not None]
-    once = {id(stmt) for stmt in _straight(body)}
+    straight = {id(stmt) for stmt in _unconditional(body)}
     if len({pair.access for _, pair in pairs}) < len(pairs) or any(
-        id(stmt) not in once for stmt, _ in pairs
+        id(stmt) not in straight for stmt, _ in pairs
     ):
         return False
-    known, counts = Bounds(), list[int | None]()
+    known, trip_counts = Bounds(), list[int | None]()
     for one in loops:
-        counts.append(known.most(rounds_of(one)))
+        trip_counts.append(known.most(rounds_of(one)))
         known = known.inside(one)
     bound = {symbol for stmt in statements(body) for symbol in binds(stmt)}
-    sized = list(zip(loops, counts, strict=True))
-    return all(_grows(pair.position, sized, bound) for _, pair in pairs)
+    counted_loops = list(zip(loops, trip_counts, strict=True))
+    return all(_is_increasing(pair.position, counted_loops, bound) for _, pair in pairs)
 
 
-def _grows(position: Affine, loops: Sequence[tuple[For, int | None]], bound: set[Symbol]) -> bool:
-    """Whether a position grows from round to round of loops, of which each has at most so many;
-    nothing that is `bound` in them counts."""
+def _is_increasing(
+    position: Affine, loops: Sequence[tuple[For, int | None]], bound: set[Symbol]
+) -> bool:
+    """Whether a position grows from iteration to iteration of loops with these trip counts; it may
+    not depend on symbols `bound` inside."""
     below = 0
     for one, count in reversed(loops):
         step = position.coefficient(one.symbol) * one.step
@@ -135,17 +150,17 @@ def _grows(position: Affine, loops: Sequence[tuple[For, int | None]], bound: set
     return not (position.symbols() - {one.symbol for one, _ in loops}) & bound
 
 
-def _straight(body: tuple[Stmt, ...]) -> list[Stmt]:
-    """Return the statements that run at most once in each round."""
+def _unconditional(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """Return the statements that run at most once in each iteration."""
     out = [*body]
     for stmt in body:
         if isinstance(stmt, If):
-            out += _straight(stmt.then) + _straight(stmt.other)
+            out += _unconditional(stmt.then) + _unconditional(stmt.other)
     return out
 
 
 def neutral(op: Op, dtype: DType) -> Const:
-    """Return what changes nothing that it is added to, not even the sign of a zero."""
+    """Return the neutral element of an operation, which keeps even the sign of a zero."""
     if op.name == "add" and dtype.kind == "f":
         return Const(-0.0, dtype)
     if op.name == "add" and dtype.kind == "c":
@@ -163,7 +178,8 @@ def _tuple(loop: For) -> tuple[Stmt, ...]:
 
 
 def accumulates(loop: For, node: Node) -> Op | None:
-    """Return by what a loop accumulates into an array, None where the order matters."""
+    """Return the reassociable operation by which a loop accumulates into an array; None where there
+    is none or the order matters."""
     ops = {
         stmt.op if isinstance(stmt, Update) else None for stmt in statements(loop.body)
         if isinstance(stmt, Store | Update) and stmt.access.node == node
@@ -172,15 +188,15 @@ def accumulates(loop: For, node: Node) -> Op | None:
     return op if op is not None and is_apart(op, node.dtype, exact=True) else None
 
 
-def only_written(loop: For, own: frozenset[int]) -> list[Node]:
-    """Return the arrays that a loop writes and does not read; none where it reads one of them."""
-    found: list[Node] = []
+def only_written(loop: For, private: frozenset[int]) -> list[Node]:
+    """Return the arrays that a loop writes and never reads; none where it reads one of them."""
+    arrays: list[Node] = []
     for sites in accesses((loop,)).sites.values():
         node = sites[0].node
-        if node.id in own or not any(site.writes for site in sites):
+        if node.id in private or not any(site.writes for site in sites):
             continue
         if not node.rank or any(site.kind == "read" or site.index is None for site in sites):
             return []
-        found.append(node)
+        arrays.append(node)
     paired = any(isinstance(s, Update) and s.pair is not None for s in statements(loop.body))
-    return [] if paired else found
+    return [] if paired else arrays

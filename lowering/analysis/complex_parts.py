@@ -1,7 +1,8 @@
-"""Formulae of complex numbers: what is computed of their real and imaginary parts.
+"""Complex arithmetic in terms of real and imaginary parts.
 
-They are those of the generated C, step by step, so that either way gives the same bits. A
-part that is needed more than once becomes a scalar, before the statement that asks.
+The formulas are those of the generated C, operation by operation, so that results are
+bit-identical. A part that is used more than once becomes a scalar, stored before the statement that
+uses it.
 
 >>> from plusequals.base.diagnostic import NOWHERE
 >>> from plusequals.lowering.ir.dtypes import complex64, float32
@@ -32,47 +33,47 @@ from ..ir.loops import Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
 
-_PAIRS = frozenset("add sub mul product div neg conj complex recip".split())
-"""Operations whose complex result has a formula of parts."""
-_PARTS = frozenset("real imag abs angle eq ne isnan isinf isfinite".split())
-"""Operations whose real result is one of parts."""
+_COMPLEX_OPS = frozenset("add sub mul product div neg conj complex recip".split())
+"""Operations with a complex result that have a formula in parts."""
+_REAL_OPS = frozenset("real imag abs angle eq ne isnan isinf isfinite".split())
+"""Operations with a real result of complex arguments that have a formula in parts."""
 
 
 class Pair(NamedTuple):
-    """A complex number."""
+    """A complex value as its real and imaginary parts."""
 
     re: Expr
     im: Expr
 
     def joined(self) -> Expr:
-        """Return the number."""
+        """Return the complex value."""
         is_short = self.re.dtype is dtypes.float32
-        return Apply(OPS["complex"], tuple(self), _SHORT if is_short else _LONG)
+        return Apply(OPS["complex"], tuple(self), _COMPLEX64 if is_short else _COMPLEX128)
 
 
 def added(total: Pair, one: Pair, two: Pair) -> Pair:
-    """Return what a sum becomes when a product is added that is rounded together with it."""
+    """Return a sum to which a product is added by fused multiply-adds: `total + one * two`."""
     re = _apply("fma", one.im, _apply("neg", two.im), _apply("fma", one.re, two.re, total.re))
     im = _apply("fma", one.im, two.re, _apply("fma", one.re, two.im, total.im))
     return Pair(re, im)
 
 
-_SHORT, _LONG = dtypes.complex64, dtypes.complex128
+_COMPLEX64, _COMPLEX128 = dtypes.complex64, dtypes.complex128
 
 
 def parts_of(value: Expr) -> Pair:
-    """Return the parts of a value as what the generated C takes of it."""
-    return Pair(_part("real", value), _part("imag", value))
+    """Return the parts of a value by `real` and `imag`, as the generated C extracts them."""
+    return Pair(_extract("real", value), _extract("imag", value))
 
 
 def has_formula(value: Expr) -> bool:
-    """Whether a value, and all that it is computed from, has a formula of parts."""
+    """Whether a value and all its subexpressions have a formula in parts."""
     for part in walk(value):
         match part:
-            case Apply(op) if is_complex(part.dtype) and op.name not in _PAIRS:
+            case Apply(op) if is_complex(part.dtype) and op.name not in _COMPLEX_OPS:
                 return False
             case Apply(op, args) if not is_complex(part.dtype) and (
-                op.name not in _PARTS and any(is_complex(one.dtype) for one in args)
+                op.name not in _REAL_OPS and any(is_complex(one.dtype) for one in args)
             ):
                 return False
             case Apply(op, (_, second)) if op.name in ("and", "or") and not is_plain(second):
@@ -87,7 +88,7 @@ def has_formula(value: Expr) -> bool:
 
 
 def is_plain(value: Expr) -> bool:
-    """Whether a value needs no part twice, so that nothing is computed before it, whoever asks."""
+    """Whether no part of a value is used twice, so that its formula needs no temporaries."""
     for part in walk(value):
         match part:
             case Apply(Op(name="mul"), args) if is_complex(part.dtype):
@@ -101,7 +102,7 @@ def is_plain(value: Expr) -> bool:
 
 
 def computes_place(index: tuple[Index, ...]) -> bool:
-    """Whether a complex number says where an element is."""
+    """Whether a subscript is computed from complex numbers."""
     return any(
         isinstance(at, Dynamic) and any(is_complex(part.dtype) for part in walk(at.value))
         for at in index
@@ -109,7 +110,7 @@ def computes_place(index: tuple[Index, ...]) -> bool:
 
 
 def part_of(value: Expr) -> Read | None:
-    """Return the element of which a value is the real or the imaginary part, None of others."""
+    """Return the element whose real or imaginary part a value is; None for other values."""
     match value:
         case Apply(op, (Read() as read,)) if op.name in ("real", "imag"):
             return read
@@ -118,32 +119,38 @@ def part_of(value: Expr) -> Read | None:
 
 
 def is_of_parts(value: Expr) -> bool:
-    """Whether a value asks of complex elements for parts only; it may put two together itself."""
-    found = [part for part in walk(value) if is_complex(part.dtype)]
-    if found and found[0] is value and isinstance(value, Apply) and value.op.name == "complex":
-        del found[0]
+    """Whether a value reads only the real or imaginary parts of complex elements; at the top it may
+    combine two."""
+    complex_parts = [part for part in walk(value) if is_complex(part.dtype)]
+    if (
+        complex_parts
+        and complex_parts[0] is value
+        and isinstance(value, Apply)
+        and value.op.name == "complex"
+    ):
+        del complex_parts[0]
     parts = sum(part_of(part) is not None for part in walk(value))
-    return len(found) == parts and all(isinstance(part, Read) for part in found)
+    return len(complex_parts) == parts and all(isinstance(part, Read) for part in complex_parts)
 
 
 def is_complex(dtype: DType) -> bool:
-    """Whether numbers of a type have two parts."""
+    """Whether a type is complex."""
     return dtype.kind == "c"
 
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of the complex scalars of a program, and what is computed of them."""
+    """Splits complex scalars of a program into parts, and builds expressions of these."""
 
     fresh: Fresh
     split: frozenset[int]
-    """The ids of the scalars that become two; parts of others are taken when they are read."""
+    """The ids of the scalars that are split; of others, parts are extracted where they are read."""
     scalars: dict[int, tuple[Node, Node]] = field(default_factory=dict)
     before: list[Stmt] = field(default_factory=list)
-    """What comes before the statement whose values are asked for."""
+    """Statements to insert before the one whose values are asked for."""
 
     def halves(self, node: Node) -> tuple[Node, Node]:
-        """Return the parts of a complex scalar."""
+        """Return the real and imaginary scalars of a complex scalar."""
         if node.id not in self.scalars:
             re, im = (
                 self.fresh.scalar(f"{node.label}_{part}", node.dtype.real) for part in ("re", "im")
@@ -152,39 +159,40 @@ class Parts:
         return self.scalars[node.id]
 
     def named(self, value: Expr, label: str, span: Span) -> Expr:
-        """Return a value that is used more than once: what is no number yet becomes one."""
+        """Return a value that is used more than once: stored in a scalar unless it is a read or
+        constant."""
         if isinstance(value, Read | Const) or part_of(value) is not None:
             return value
         return self.stored(value, label, span)
 
     def stored(self, value: Expr, label: str, span: Span) -> Expr:
-        """Return a value that stays what it is now, as a scalar."""
+        """Return a value stored in a new scalar, so that it stays what it is at this point."""
         node = self.fresh.scalar(label, value.dtype)
         self.before.append(Store(Access(node, ()), value, span))
         return Read(node, (), span)
 
     def parts(self, value: Expr, span: Span) -> Pair:
-        """Return the parts of what is used more than once."""
+        """Return the parts of a value that is used more than once."""
         re, im = self.pair(value, span)
         return Pair(self.named(re, "re", span), self.named(im, "im", span))
 
     # ----------------------------------------------------------------------------------- values
 
     def real(self, value: Expr, span: Span) -> Expr:
-        """Return a value that is not complex, computed of parts."""
+        """Return a value that is not complex, its complex arguments being split."""
         match value:
             case Apply(op, (of, *_)) if is_complex(of.dtype):
                 return self.of_parts(op, [self.pair(arg, span) for arg in value.args])
             case Cast(of, dtype) if is_complex(of.dtype):
                 pair = self.pair(of, span)
                 if dtype is dtypes.bool_:
-                    return _either(Cast(pair.re, dtype), Cast(pair.im, dtype))
+                    return _or(Cast(pair.re, dtype), Cast(pair.im, dtype))
                 return Cast(pair.re, dtype) if dtype is not pair.re.dtype else pair.re
             case _:
                 return rebuild(value, lambda one: self.real(one, span), lambda index: index)
 
     def of_parts(self, op: Op, args: list[Pair]) -> Expr:
-        """Return what an operation that has no complex result makes of complex numbers."""
+        """Return the real result of an operation on complex arguments."""
         re, im = args[0]
         match op.name:
             case "real":
@@ -196,13 +204,13 @@ class Parts:
             case "angle":
                 return _apply("arctan2", im, re)
             case "eq":
-                return _both(_test("eq", re, args[1].re), _test("eq", im, args[1].im))
+                return _and(_test("eq", re, args[1].re), _test("eq", im, args[1].im))
             case "ne":
-                return _either(_test("ne", re, args[1].re), _test("ne", im, args[1].im))
+                return _or(_test("ne", re, args[1].re), _test("ne", im, args[1].im))
             case "isfinite":
-                return _both(_test("isfinite", re), _test("isfinite", im))
+                return _and(_test("isfinite", re), _test("isfinite", im))
             case name:
-                return _either(_test(name, re), _test(name, im))
+                return _or(_test(name, re), _test(name, im))
 
     def pair(self, value: Expr, span: Span) -> Pair:
         """Return a complex value as its parts."""
@@ -230,7 +238,7 @@ class Parts:
                 return parts_of(value)
 
     def applied(self, op: Op, args: tuple[Expr, ...], span: Span) -> Pair:
-        """Return the parts of what an operation with a complex result makes."""
+        """Return the parts of an operation with a complex result."""
         match op.name:
             case "complex":
                 re, im = (self.real(arg, span) for arg in args)
@@ -246,7 +254,7 @@ class Parts:
                 return Pair(_apply(name, one.re, two.re), _apply(name, one.im, two.im))
             case "mul" | "product":
                 one, two = (self.parts(arg, span) for arg in args)
-                return _product(one, two)
+                return _multiply(one, two)
             case "div":
                 one, two = (self.parts(arg, span) for arg in args)
                 return self.quotient(one, two, span)
@@ -256,62 +264,62 @@ class Parts:
                 raise AssertionError(f"`{name}` has no formula of parts")
 
     def quotient(self, a: Pair, b: Pair, span: Span) -> Pair:
-        """Return `a / b` by Smith's formula: the larger part of the divisor divides the other one.
+        """Return `a / b` by Smith's algorithm: scaled by the larger part of the divisor.
 
         (R. L. Smith, Algorithm 116: Complex division, 1962.)
         """
         dtype = a.re.dtype
         wide = _test("ge", _apply("abs", b.re), _apply("abs", b.im))
-        zero = _both(_test("eq", b.re, Const(0.0, dtype)), _test("eq", b.im, Const(0.0, dtype)))
+        zero = _and(_test("eq", b.re, Const(0.0, dtype)), _test("eq", b.im, Const(0.0, dtype)))
         if isinstance(b.re, Const) and isinstance(b.im, Const):
             one, two = abs(complex(b.re.value)), abs(complex(b.im.value))
             wide, zero = Const(one >= two, dtypes.bool_), Const(one == two == 0, dtypes.bool_)
         wide, zero = self.named(wide, "wide", span), self.named(zero, "zero", span)
-        large = self.named(_chosen(wide, b.re, b.im), "large", span)
-        small = self.named(_chosen(wide, b.im, b.re), "small", span)
+        large = self.named(_select(wide, b.re, b.im), "large", span)
+        small = self.named(_select(wide, b.im, b.re), "small", span)
         ratio = self.named(_apply("div", small, large), "ratio", span)
         scale = _apply("div", Const(1.0, dtype), _apply("add", large, _mul(small, ratio)))
         scale = self.named(scale, "scale", span)
         size = _apply("abs", b.re)
-        re = _chosen(
+        re = _select(
             wide, _apply("add", a.re, _mul(a.im, ratio)), _apply("add", _mul(a.re, ratio), a.im)
         )
-        im = _chosen(
+        im = _select(
             wide, _apply("sub", a.im, _mul(a.re, ratio)), _apply("sub", _mul(a.im, ratio), a.re)
         )
         return Pair(
-            _chosen(zero, _apply("div", a.re, size), _mul(re, scale)),
-            _chosen(zero, _apply("div", a.im, size), _mul(im, scale)),
+            _select(zero, _apply("div", a.re, size), _mul(re, scale)),
+            _select(zero, _apply("div", a.im, size), _mul(im, scale)),
         )
 
     def inverse(self, a: Pair, span: Span) -> Pair:
-        """Return `1 / a` by the same formula as NumPy's, whose zeros have other signs."""
+        """Return `1 / a` by NumPy's formula, which differs from `quotient` in signs of zeros."""
         dtype = a.re.dtype
         wide = self.named(_test("le", _apply("abs", a.im), _apply("abs", a.re)), "wide", span)
-        large = self.named(_chosen(wide, a.re, a.im), "large", span)
-        small = self.named(_chosen(wide, a.im, a.re), "small", span)
+        large = self.named(_select(wide, a.re, a.im), "large", span)
+        small = self.named(_select(wide, a.im, a.re), "small", span)
         ratio = self.named(_apply("div", small, large), "ratio", span)
         whole = _apply("add", large, _mul(small, ratio))
         whole = self.named(whole, "whole", span)
         one = Const(1.0, dtype)
         return Pair(
-            _apply("div", _chosen(wide, one, ratio), whole),
-            _apply("div", _apply("neg", _chosen(wide, ratio, one)), whole),
+            _apply("div", _select(wide, one, ratio), whole),
+            _apply("div", _apply("neg", _select(wide, ratio, one)), whole),
         )
 
 
-def _product(a: Pair, b: Pair) -> Pair:
+def _multiply(a: Pair, b: Pair) -> Pair:
     re = _apply("sub", _mul(a.re, b.re), _mul(a.im, b.im))
     return Pair(re, _apply("add", _mul(a.re, b.im), _mul(a.im, b.re)))
 
 
-def _chosen(test: Expr, yes: Expr, no: Expr) -> Expr:
+def _select(test: Expr, yes: Expr, no: Expr) -> Expr:
     if isinstance(test, Const):
         return yes if test.value else no
     return Select(test, yes, no)
 
 
-def _part(name: str, value: Expr) -> Expr:
+def _extract(name: str, value: Expr) -> Expr:
     return Apply(OPS[name], (value,), value.dtype.real)
 
 
@@ -327,9 +335,9 @@ def _test(name: str, *args: Expr) -> Expr:
     return Apply(OPS[name], args, dtypes.bool_)
 
 
-def _both(one: Expr, two: Expr) -> Expr:
+def _and(one: Expr, two: Expr) -> Expr:
     return Apply(OPS["and"], (one, two), dtypes.bool_)
 
 
-def _either(one: Expr, two: Expr) -> Expr:
+def _or(one: Expr, two: Expr) -> Expr:
     return Apply(OPS["or"], (one, two), dtypes.bool_)

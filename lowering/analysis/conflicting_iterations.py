@@ -1,6 +1,8 @@
-"""At which of its rounds a loop uses an element that its other rounds use.
+"""Iterations of a loop that access an element which other iterations access too.
 
     for i in 0..n: d[i] = min(d[i], d[k] + x[i])          at k, where 0 <= k < n
+
+Such an iteration is a point at which the loop's index set may be split. Analysis only.
 
 >>> program = lowered('''
 ... for k in range(9):
@@ -25,21 +27,21 @@ from ..ir.walk import binds, bodies, statements
 from .accesses import accesses
 
 MOST = 4
-"""So many places are looked at."""
+"""At most so many split points are considered."""
 
 
 def has_places(program: Program) -> bool:
-    """Whether some loop of a program has such a place."""
+    """Whether some loop of a program has such an iteration."""
     known = bounds_of(parameter.node for parameter in program.parameters)
-    return any(_has_places(kernel.body, known) for kernel in program.kernels)
+    return any(_has_conflicts(kernel.body, known) for kernel in program.kernels)
 
 
-def _has_places(body: Iterable[Stmt], known: Bounds) -> bool:
-    """Whether there is a loop among or inside statements that might be cut at some place."""
+def _has_conflicts(body: Iterable[Stmt], known: Bounds) -> bool:
+    """Whether a loop among or inside statements might be split at some iteration."""
     return any(
         (isinstance(stmt, For) and bool(shared_places(stmt, known)))
         or any(
-            _has_places(one, known.inside(stmt) if isinstance(stmt, For) else known)
+            _has_conflicts(one, known.inside(stmt) if isinstance(stmt, For) else known)
             for one in bodies(stmt)
         )
         for stmt in body
@@ -47,46 +49,47 @@ def _has_places(body: Iterable[Stmt], known: Bounds) -> bool:
 
 
 def shared_places(loop: For, known: Bounds) -> list[Affine]:
-    """Return the rounds whose element others use, too, by the value of the variable, as far as they
-    are sure to be there."""
+    """Return the conflicting iterations, as values of the loop's variable, as far as they are
+    surely in its range."""
     return [
-        place for place in _places(loop)
-        if _is_at_least(known, place - loop.lo, 0) and _is_at_least(known, loop.hi - place, 1)
+        point for point in _find_conflicts(loop)
+        if _is_at_least(known, point - loop.lo, 0) and _is_at_least(known, loop.hi - point, 1)
     ]  # fmt: skip
 
 
-def _places(loop: For) -> list[Affine]:
-    """Return the values of a loop's variable at which it uses an element that other rounds use."""
+def _find_conflicts(loop: For) -> list[Affine]:
+    """Return the values of a loop's variable at which it accesses an element that other iterations
+    access."""
     if loop.step != 1 or loop.kind != "serial":
         return []
     inside = {symbol for stmt in statements((loop,)) for symbol in binds(stmt)}
-    out: list[Affine] = []
+    points: list[Affine] = []
     for sites in accesses((loop,)).sites.values():
         if not any(site.writes for site in sites):
             continue
         indices = tuple(dict.fromkeys(site.index or () for site in sites))
-        for one in indices:
-            for other in indices:
-                out += _meetings(one, other, loop.symbol, inside)
-    return list(dict.fromkeys(out))[:MOST]
+        for first in indices:
+            for second in indices:
+                points += _intersections(first, second, loop.symbol, inside)
+    return list(dict.fromkeys(points))[:MOST]
 
 
 def _is_at_least(known: Bounds, number: Affine, least: int) -> bool:
-    found = known.least(number)
-    return found is not None and found >= least
+    bound = known.least(number)
+    return bound is not None and bound >= least
 
 
-def _meetings(
+def _intersections(
     one: tuple[Index, ...], other: tuple[Index, ...], symbol: Symbol, inside: set[Symbol]
 ) -> list[Affine]:
-    """Return where the index of one site, which follows a loop, is that of another, which does
-    not."""
-    out: list[Affine] = []
+    """Return where the subscripts of one access, which follow the loop, equal those of another,
+    which do not."""
+    points: list[Affine] = []
     for left, right in zip(one, other, strict=False):
         if not isinstance(left, Affine) or not isinstance(right, Affine):
             continue
         if left.coefficient(symbol) == 1 and not right.symbols() & inside:
-            place = right - (left - var(symbol))
-            if not place.symbols() & inside:
-                out.append(place)
-    return out
+            point = right - (left - var(symbol))
+            if not point.symbols() & inside:
+                points.append(point)
+    return points

@@ -1,4 +1,4 @@
-"""Tests that hold where all of several tests do, and branches that ask one after the other.
+"""Conjunctions as sequences of tests, and as nested branches.
 
     if a and b: body    becomes    if a: if b: body
 
@@ -21,8 +21,7 @@ from .guarded_reads import negated
 
 
 def parts_of(test: Expr) -> tuple[Expr, ...]:
-    """Return the tests that all have to hold for one to hold, in the order in which they are
-    asked."""
+    """Return the conjuncts of a test, in the order in which they are evaluated."""
     match test:
         case Select(first, second, no) if no == FALSE:
             return (*parts_of(first), *parts_of(second))
@@ -37,5 +36,5 @@ def parts_of(test: Expr) -> tuple[Expr, ...]:
 
 
 def every(tests: Sequence[Expr]) -> Expr:
-    """Return whether tests hold, none of which is asked where one before it does not hold."""
+    """Return the conjunction of tests; one is evaluated only where those before it hold."""
     return reduce(lambda last, first: Select(first, last, FALSE), tests[-2::-1], tests[-1])

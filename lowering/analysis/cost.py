@@ -1,10 +1,10 @@
-"""How much work a loop is, as an index expression: a number, or what a call computes from sizes.
+"""Static estimates of how much work a loop is, as an index expression: constant, or of sizes.
 
-The unit is an addition of one lane of a vector. What `cost` counts is worth `SCALAR` of these, but
-in innermost loops that compilers make vectors of: stores side by side, of cheap operations. What a
-tile in registers has is only computed, `AT_ONCE` for a unit: each read is for many elements. Bounds
-that depend on a loop inside are taken in its middle, what data decides is taken to be `UNKNOWN`: it
-is a guess, and nothing but speed may depend on it. It changes nothing.
+The unit is an addition of one SIMD lane. A unit of `expression_cost.cost` is worth `SCALAR` of
+these, except in innermost loops that compilers vectorize: contiguous stores of cheap operations. A
+tile in registers is only computed, `AT_ONCE` bytes for a unit: each read serves many elements.
+Bounds that depend on a loop inside are taken at its middle, what depends on data is taken to be
+`UNKNOWN`: it is a guess, and nothing but speed may depend on it. Analysis only.
 
 >>> program = lowered("y[i] = sum(x[i, j] * x[i, j])", y="f32[9]", x="f32[9, 50]")
 >>> rounds_of(program.kernels[0].body[-1]), work_of(program.kernels[0].body[-1])
@@ -41,95 +41,103 @@ from ..ir.walk import bodies, expressions_of, statements
 from .expression_cost import READ, UNKNOWN, cost
 
 WRITE = 1
-"""What a store of an element costs, while it is computed anyway."""
+"""Cost of a store of an element, beside its value's."""
 PRINTED = 1000
-"""What a print is taken to cost."""
+"""Assumed cost of a print."""
 SCALAR = 8
-"""What an operation costs that is none of a vector."""
+"""Cost of an operation that is not vectorized."""
 DEAR = 16
-"""What `cost` says of a call of the C library, of which no vectors are made."""
+"""What `cost` says of a call of the C library, which is not vectorized."""
 AT_ONCE = 16
-"""So many bytes of a tile of rows and columns are computed for a unit."""
+"""So many bytes of a register tile are computed for a unit."""
 MOST = 1 << 40
-"""No number is larger than that, so that products with sizes stay numbers."""
+"""Upper limit of all estimates, so that products with sizes stay numbers."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known of symbols: what some are taken to be, and which are sizes, never negative."""
+class _Assumptions:
+    """Assumptions about symbols: the values of some, and which are sizes, never negative."""
 
     sizes: frozenset[Symbol] | None
     """None: all are."""
     values: Mapping[Symbol, Affine] = field(default_factory=dict)
 
-    def inside(self, symbol: Symbol, value: Affine) -> _Known:
-        """Return what is known where a symbol is taken to be a value."""
-        return _Known(self.sizes, {**self.values, symbol: value})
+    def inside(self, symbol: Symbol, value: Affine) -> _Assumptions:
+        """Return the assumptions where a symbol is taken to be a value."""
+        return _Assumptions(self.sizes, {**self.values, symbol: value})
 
     def rounds(self, loop: For) -> Affine:
-        """Return how many rounds a loop has, at least 0."""
-        rounds = _most(loop, self.values)
+        """Return the trip count of a loop, at least 0."""
+        rounds = _full_trip_count(loop, self.values)
         return rounds if self.is_size(rounds) else maximum(rounds, const(0))
 
     def is_size(self, number: Affine) -> bool:
-        """Whether a number is a sum of sizes."""
+        """Whether an index expression is a sum of sizes."""
         sizes = number.symbols() if self.sizes is None else self.sizes
         plain = all(factor > 0 and atom in sizes for atom, factor in number.terms)
         return plain and number.offset >= 0
 
 
-def _most(loop: For, values: Mapping[Symbol, Affine]) -> Affine:
-    """Return how many rounds a loop has, of a tile that may be cut off how many it has in whole."""
+def _full_trip_count(loop: For, values: Mapping[Symbol, Affine]) -> Affine:
+    """Return the trip count of a loop; of a tile that may be partial, that of a full one."""
     if loop.step > 0:
         if not loop.lo.terms and not loop.hi.terms:  # as most have
             return const(-((loop.lo.offset - loop.hi.offset) // loop.step))
-        los, his = sides(substitute(loop.lo, values), "max"), sides(loop.hi, "min")
-        gaps = [(substitute(hi, values) - lo).constant for hi in his for lo in los]
-        known = [gap for gap in gaps if gap is not None]
-        if known:
-            return const(-(-min(known) // loop.step))
+        lower_bounds, upper_bounds = (
+            sides(substitute(loop.lo, values), "max"),
+            sides(loop.hi, "min"),
+        )
+        gaps = [
+            (substitute(hi, values) - lo).constant for hi in upper_bounds for lo in lower_bounds
+        ]
+        constants = [gap for gap in gaps if gap is not None]
+        if constants:
+            return const(-(-min(constants) // loop.step))
     return substitute(rounds_of(loop), values)
 
 
 def rounds_of(loop: For) -> Affine:
-    """Return how many rounds a loop has; less than zero may stand for none."""
+    """Return the trip count of a loop; a negative one stands for none."""
     gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
     step = abs(loop.step)
     return gap if step == 1 else floordiv(gap + (step - 1), const(step))
 
 
 def work_of(loop: For | While, sizes: frozenset[Symbol] | None = None) -> Affine:
-    """Return about how much work a round is, in symbols that are known at the loop.
+    """Return about how much work an iteration is, in symbols that are known at the loop.
 
-    It is at least 0, where the symbols in `sizes` are, or of None all that are not bound inside.
+    It is non-negative where the symbols in `sizes` are; None stands for all symbols not bound
+    inside.
     """
-    known = _Known(sizes)
+    assumed = _Assumptions(sizes)
     if isinstance(loop, While):
-        return _work(loop.prelude + loop.body, known, SCALAR) + cost(loop.test) * SCALAR
-    return _round(loop, known)
+        return _body_work(loop.prelude + loop.body, assumed, SCALAR) + cost(loop.test) * SCALAR
+    return _iteration_work(loop, assumed)
 
 
-def _round(loop: For, known: _Known) -> Affine:
-    """Return how much work a round of a loop is; kept with it where no value is in its sizes."""
-    if not known.values.keys().isdisjoint(_extents(loop)):
-        return _computed(loop, known)
+def _iteration_work(loop: For, assumed: _Assumptions) -> Affine:
+    """Return the work of an iteration of a loop; memoized with the loop where no assumed value is
+    in its extents."""
+    if not assumed.values.keys().isdisjoint(_extents(loop)):
+        return _compute_iteration_work(loop, assumed)
     try:
-        found: dict[frozenset[Symbol] | None, Affine] = loop.work
+        memo: dict[frozenset[Symbol] | None, Affine] = loop.work
     except AttributeError:
-        found = keep(loop, "work", {})
-    work = found.get(known.sizes)
+        memo = keep(loop, "work", {})
+    work = memo.get(assumed.sizes)
     if work is None:
-        work = found[known.sizes] = _computed(loop, known)
+        work = memo[assumed.sizes] = _compute_iteration_work(loop, assumed)
     return work
 
 
-def _computed(loop: For, known: _Known) -> Affine:
-    middle = _middle(loop, known, known.rounds(loop))
-    return _work(loop.body, known.inside(loop.symbol, middle), _scale(loop))
+def _compute_iteration_work(loop: For, assumed: _Assumptions) -> Affine:
+    middle = _middle_value(loop, assumed, assumed.rounds(loop))
+    return _body_work(loop.body, assumed.inside(loop.symbol, middle), _scale(loop))
 
 
 def _extents(stmt: Stmt) -> frozenset[Symbol]:
-    """Return the symbols that ranges and sizes of arrays in a statement use, but for its own."""
+    """Return the symbols in ranges and sizes of arrays in a statement, except those that it
+    binds."""
     try:
         known: frozenset[Symbol] = stmt.extents
     except AttributeError:
@@ -146,8 +154,9 @@ def _extents(stmt: Stmt) -> frozenset[Symbol]:
     return known
 
 
-def _own_cost(stmt: Stmt) -> int:
-    """Return what the expressions of a statement cost, without the statements inside of it."""
+def _direct_cost(stmt: Stmt) -> int:
+    """Return the cost of the expressions of a statement itself, without nested statements;
+    memoized."""
     try:
         known: int = stmt.cost
     except AttributeError:
@@ -156,34 +165,35 @@ def _own_cost(stmt: Stmt) -> int:
 
 
 def total_of(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
-    """Return about how much work all rounds together are, as `work_of` does."""
-    return _product(_Known(sizes).rounds(loop), work_of(loop, sizes))
+    """Return about how much work all iterations together are, see `work_of`."""
+    return _bounded_product(_Assumptions(sizes).rounds(loop), work_of(loop, sizes))
 
 
 def _scale(loop: For) -> int:
-    """Return what an operation in a loop costs."""
-    return 1 if loop.kind == "vector" or _is_vector(loop) else SCALAR
+    """Return the cost of an operation in a loop."""
+    return 1 if loop.kind == "vector" or _is_vectorizable(loop) else SCALAR
 
 
-def _in_registers(loop: For, rounds: Affine) -> Affine:
-    """Return the rounds of a loop, or with how many units a row of a tile is computed."""
+def _register_trip_count(loop: For, rounds: Affine) -> Affine:
+    """Return the trip count of a loop, or the number of units in which a row of a register tile is
+    computed."""
     if loop.kind != "vector" or len(loop.body) != 1:
         return rounds
     match loop.body[0]:
         case Store(access) | Update(access) if _is_tile(access.node):
-            some = max(1, AT_ONCE // access.node.dtype.itemsize)
-            return floordiv(rounds + (some - 1), const(some))
+            per_unit = max(1, AT_ONCE // access.node.dtype.itemsize)
+            return floordiv(rounds + (per_unit - 1), const(per_unit))
         case _:
             return rounds
 
 
 def _is_tile(node: Node) -> bool:
-    """Whether a node is a tile of rows and columns, in registers."""
+    """Whether a node is a two-dimensional register tile."""
     return node.purpose == "tile" and node.rank > 1
 
 
-def _is_vector(loop: For) -> bool:
-    """Whether compilers make vectors of an innermost loop: neighbours are stored, by cheap work."""
+def _is_vectorizable(loop: For) -> bool:
+    """Whether compilers vectorize an innermost loop: contiguous stores of cheap operations."""
     return all(
         isinstance(stmt, Comment)
         or (
@@ -196,7 +206,8 @@ def _is_vector(loop: For) -> bool:
 
 
 def is_beside(stmt: Store | Update, symbol: Symbol) -> bool:
-    """Whether the next round writes the next element, or the one before, or adds whole numbers."""
+    """Whether stores of neighbouring iterations are contiguous, or the statement is an integer
+    reduction."""
     node, index = stmt.access.node, stmt.access.index
     if not index and isinstance(stmt, Update):
         return node.dtype.kind in "iu" and stmt.pair is None
@@ -205,47 +216,49 @@ def is_beside(stmt: Store | Update, symbol: Symbol) -> bool:
     return index[-1].coefficient(symbol) in (1, -1)
 
 
-def _work(body: tuple[Stmt, ...], known: _Known, scale: int) -> Affine:
+def _body_work(body: tuple[Stmt, ...], assumed: _Assumptions, scale: int) -> Affine:
     total = const(0)
     for stmt in body:
-        total += _one(stmt, known, scale)
+        total += _statement_work(stmt, assumed, scale)
         if isinstance(stmt, Let):
-            known = known.inside(stmt.symbol, const(UNKNOWN))
-    return _limited(total)
+            assumed = assumed.inside(stmt.symbol, const(UNKNOWN))
+    return _clip(total)
 
 
-def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
+def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
     if isinstance(stmt, For):
-        rounds = _in_registers(stmt, known.rounds(stmt))
-        return _product(rounds, _round(stmt, known)) + SCALAR
-    own = const(_own_cost(stmt) * scale)
+        rounds = _register_trip_count(stmt, assumed.rounds(stmt))
+        return _bounded_product(rounds, _iteration_work(stmt, assumed)) + SCALAR
+    direct = const(_direct_cost(stmt) * scale)
     match stmt:
         case While(prelude, _, body):
-            return (own + _work(prelude + body, known, SCALAR)) * UNKNOWN
-        case If(_, then, ()) if _looks_for_faults(then) or ends_in_failure(then):
-            return own
+            return (direct + _body_work(prelude + body, assumed, SCALAR)) * UNKNOWN
+        case If(_, then, ()) if _only_checks(then) or ends_in_failure(then):
+            return direct
         case If(_, then, other):
-            return own + _larger(_work(then, known, scale), _work(other, known, scale))
+            return direct + _maximum_or_sum(
+                _body_work(then, assumed, scale), _body_work(other, assumed, scale)
+            )
         case Store(access, value) if _is_tile(access.node):
             return const(max(1, cost(value) - READ * len(reads(value))) * scale)
         case Store(access):
-            return own + (WRITE * scale if access.node.rank else 0)
+            return direct + (WRITE * scale if access.node.rank else 0)
         case Update(access, _, value) if access.node.purpose == "tile":
             return const(max(1, cost(value) - READ * len(reads(value))) * scale)
         case Update(access):
-            return own + (1 + READ + WRITE if access.node.rank else 1) * scale
+            return direct + (1 + READ + WRITE if access.node.rank else 1) * scale
         case Fill(node) | Alloc(node):
-            return _size(node, known)
+            return _fill_work(node, assumed)
         case Print():
-            return own + PRINTED * scale
+            return direct + PRINTED * scale
         case Let() | Check() | Permute() | Comment() | Barrier() | Break() | Continue():
-            return own
+            return direct
         case _:
             assert_never(stmt)
 
 
 def ends_in_failure(body: tuple[Stmt, ...]) -> bool:
-    """Whether the last statement is a check that surely fails: what is before is done once."""
+    """Whether the last statement is a check that surely fails: what is before it runs only once."""
     return bool(body) and isinstance(body[-1], Check) and surely_fails(body[-1])
 
 
@@ -255,12 +268,13 @@ def surely_fails(check: Check) -> bool:
 
 
 def going_on(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return the statements but those before a failure."""
+    """Return the statements without the branches that end in failure."""
     return tuple(s for s in body if not (isinstance(s, If) and ends_in_failure(s.then)))
 
 
-def _looks_for_faults(body: tuple[Stmt, ...]) -> bool:
-    """Whether statements do nothing but checks, and what these need: a test knew that one fails."""
+def _only_checks(body: tuple[Stmt, ...]) -> bool:
+    """Whether statements do nothing but check, and compute what checks need: they run only where
+    one fails."""
     inside = [stmt for stmt in statements(body) if not isinstance(stmt, For | Let | Comment)]
     return any(isinstance(stmt, Check) for stmt in inside) and all(
         isinstance(stmt, Check) or (isinstance(stmt, Store) and not stmt.access.index)
@@ -268,42 +282,45 @@ def _looks_for_faults(body: tuple[Stmt, ...]) -> bool:
     )
 
 
-def _size(node: Node, known: _Known) -> Affine:
+def _fill_work(node: Node, assumed: _Assumptions) -> Affine:
     size = const(1)
     for extent in node.shape:
-        size = _product(substitute(extent, known.values), size)
+        size = _bounded_product(substitute(extent, assumed.values), size)
     return size
 
 
-def _middle(loop: For, known: _Known, rounds: Affine) -> Affine:
-    """Return the value that the variable of a loop has in its middle round, of so many."""
+def _middle_value(loop: For, assumed: _Assumptions, rounds: Affine) -> Affine:
+    """Return the value of a loop's variable in its middle iteration."""
     if rounds.constant is not None and loop.step == 1:
-        return substitute(loop.lo, known.values) + rounds.constant // 2
-    return floordiv(substitute(loop.lo + loop.hi, known.values), const(2))
+        return substitute(loop.lo, assumed.values) + rounds.constant // 2
+    return floordiv(substitute(loop.lo + loop.hi, assumed.values), const(2))
 
 
-def _larger(one: Affine, other: Affine) -> Affine:
-    """Return the greater of two; both together where that is not known before the call."""
+def _maximum_or_sum(one: Affine, other: Affine) -> Affine:
+    """Return the maximum of two; their sum where that is not known before the call."""
     if one.constant is None or other.constant is None:
         return one + other
     return const(max(one.constant, other.constant))
 
 
-def _product(rounds: Affine, work: Affine) -> Affine:
+def _bounded_product(rounds: Affine, work: Affine) -> Affine:
     if rounds.constant is not None:
         rounds = const(min(max(0, rounds.constant), MOST))
-    return _limited(multiply(rounds, work))
+    return _clip(multiply(rounds, work))
 
 
-def _limited(work: Affine) -> Affine:
+def _clip(work: Affine) -> Affine:
     return work if work.constant is None else const(min(work.constant, MOST))
 
 
-_LARGEST = 1000
-"""How many parts the expressions of a loop may have that is written three times."""
+_MAX_SUBEXPRESSIONS = 1000
+"""The most subexpressions of a loop that is written three times."""
 
 
 def is_large(loop: For) -> bool:
     """Whether a loop is too long to be written three times."""
     inside = statements(loop.body)
-    return sum(len(walk(expr)) for stmt in inside for expr in expressions_of(stmt)) > _LARGEST
+    return (
+        sum(len(walk(expr)) for stmt in inside for expr in expressions_of(stmt))
+        > _MAX_SUBEXPRESSIONS
+    )

@@ -1,8 +1,8 @@
-"""What loops surely do in their first rounds, however early they are left.
+"""Definite writes: what loops surely do in their first iterations, however early they are left.
 
     for k in 0..30: s = f(k); if t(s): break
-    writes `s`, whatever the test says; a loop that may have no round, or that may be left before,
-    does not
+    writes `s`, whatever the test says; a loop that may have no iteration, or that may be left
+    before, does not
 
 >>> from plusequals.lowering.analysis.accesses import accesses
 >>> program = lowered('''
@@ -32,46 +32,50 @@ from .subscripts import is_least, ranges
 
 
 def in_first_rounds(
-    around: Sequence[Stmt], places: Sequence[int], index: Sequence[Index], known: tuple[Range, ...]
+    enclosing: Sequence[Stmt],
+    places: Sequence[int],
+    index: Sequence[Index],
+    known: tuple[Range, ...],
 ) -> tuple[tuple[For, ...], tuple[Affine, ...]] | None:
-    """Return the loops around an access and its index, both in the first rounds of those of the
-    loops that may be left, or that the index says nothing of; None where they may not come to it.
+    """Return the loops around an access and its index, both for the first iterations of those loops
+    that may be left early or that the index does not use; None where these may not reach it.
 
     `places` says of each loop how many statements of its body are before the access, `known` is
     what is known of the symbols around all of them.
     """
-    loops = [stmt for stmt in around if isinstance(stmt, For)]
-    wanted = [at for at in index if isinstance(at, Affine)]
-    if not loops or len(loops) < len(around) or len(wanted) < len(index):
+    loops = [stmt for stmt in enclosing if isinstance(stmt, For)]
+    subscripts = [at for at in index if isinstance(at, Affine)]
+    if not loops or len(loops) < len(enclosing) or len(subscripts) < len(index):
         return None
-    named = summary(loops[0]).bound - {loop.symbol for loop in loops}
-    used = {symbol for at in wanted for symbol in at.symbols()}
+    bound = summary(loops[0]).bound - {loop.symbol for loop in loops}
+    used = {symbol for at in subscripts for symbol in at.symbols()}
     firsts: dict[Symbol, Affine] = {}
-    left: list[For] = []
+    remaining: list[For] = []
     for loop, place in zip(loops, places, strict=True):
-        here = replace(loop, lo=substitute(loop.lo, firsts), hi=substitute(loop.hi, firsts))
-        if loop.symbol in used and not _jumps(loop):
-            left.append(here)
-        elif begins(here, place, known):
-            firsts[loop.symbol] = here.lo
+        current = replace(loop, lo=substitute(loop.lo, firsts), hi=substitute(loop.hi, firsts))
+        if loop.symbol in used and not _has_jump(loop):
+            remaining.append(current)
+        elif begins(current, place, known):
+            firsts[loop.symbol] = current.lo
         else:
             return None
-    wanted = [substitute(at, firsts) for at in wanted]
-    ends = [end for loop in left for end in (loop.lo, loop.hi)]
-    if not firsts or any(one.symbols() & named for one in (*wanted, *ends)):
-        return None  # a name has another value in each round
-    return tuple(left), tuple(wanted)
+    subscripts = [substitute(at, firsts) for at in subscripts]
+    ends = [end for loop in remaining for end in (loop.lo, loop.hi)]
+    if not firsts or any(one.symbols() & bound for one in (*subscripts, *ends)):
+        return None  # the symbol has another value in each iteration
+    return tuple(remaining), tuple(subscripts)
 
 
 def begins(loop: For, count: int, known: tuple[Range, ...]) -> bool:
-    """Whether a loop surely has a round, the first of which does what follows so many statements.
+    """Whether a loop surely has an iteration, the first of which reaches what follows its first
+    `count` statements.
 
     `known` is what is known of the symbols around the loop.
     """
     (reach,) = ranges((loop,))
-    return not any(map(_jumps, loop.body[:count])) and is_least(reach.hi - reach.lo - 1, known)
+    return not any(map(_has_jump, loop.body[:count])) and is_least(reach.hi - reach.lo - 1, known)
 
 
-def _jumps(stmt: Stmt) -> bool:
-    """Whether there is a jump in a statement, whichever loop it is for."""
+def _has_jump(stmt: Stmt) -> bool:
+    """Whether there is a jump in a statement, of whichever loop."""
     return not summary(stmt).kinds.isdisjoint((Break, Continue))

@@ -1,9 +1,9 @@
-"""What an array is computed from: the nests that store it, turned round.
+"""Reaching definitions of array elements: the nests that store an array, inverted.
 
-A `Layer` is a nest around one store. Layers lie over each other in program order: `zeros`, then an
-inner slice, then a diagonal. `value_at` asks for one cell, and answers with an expression: the
-value of the uppermost layer that reaches the cell. Whether it does is proven where that can be;
-otherwise a range, or two indices that have to be equal, become a guard.
+A `Layer` is a nest around one store. Layers cover each other in program order: `zeros`, then an
+inner slice, then a diagonal. `value_at` answers for one element with an expression: the value of
+the last layer that writes it. Whether a layer does is proven where that can be; otherwise a range,
+or two subscripts that have to be equal, become a guard.
 
 >>> from plusequals.lowering.ir import dtypes
 >>> from plusequals.lowering.ir.assignments import Access
@@ -42,32 +42,33 @@ Guards = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A nest of loops and branches around one store."""
+    """A nest of loops and branches around one store: a definition of array elements."""
 
     node: Node
     index: tuple[Index, ...] | None
-    """None: every cell gets the same value."""
+    """None: every element gets the same value."""
     value: Expr
     inside: tuple[Stmt, ...]
-    """The loops and branches of the nest."""
+    """The loops and branches of the nest, outermost first."""
     tests: tuple[Expr, ...]
 
     @property
     def sources(self) -> frozenset[Node]:
-        """The nodes that decide what is stored, and where."""
+        """The nodes that values, subscripts and tests depend on."""
         places = (at.value for at in self.index or () if isinstance(at, Dynamic))
         return nodes_of(self.value).union(*map(nodes_of, (*self.tests, *places)))
 
     @property
     def points(self) -> int:
-        """How often the store runs; of sizes that are not known, about."""
+        """How often the store runs; an estimate where sizes are not known."""
         if self.index is None:
             return prod(self.node.static_shape or (UNKNOWN,) * self.node.rank)
         return rounds(self.inside)
 
 
 def layer(stmt: Stmt | None) -> Layer | None:
-    """Return what a statement stores, if it is a nest of loops and branches around one store."""
+    """Return the definition that a statement is: a nest of loops and branches around one store;
+    None for others."""
     inside: list[Stmt] = []
     tests: list[Expr] = []
     while stmt is not None:
@@ -89,11 +90,11 @@ def layer(stmt: Stmt | None) -> Layer | None:
 
 
 class Unplaced(Exception):
-    """The point at which a cell was computed cannot be told from its index."""
+    """The subscripts cannot be inverted: the iteration that computed an element is not known."""
 
 
 class Unwritten(Exception):
-    """The cell may be one that no layer reaches."""
+    """The element may be one that no layer writes."""
 
 
 def value_at(
@@ -103,42 +104,42 @@ def value_at(
     tests: tuple[Expr, ...],
     below: Expr | None,
 ) -> Expr:
-    """Return what a cell was computed from, where symbols are in ranges and tests hold.
+    """Return the value of an element as an expression, where symbols are in ranges and tests hold.
 
-    `below` is what cells hold that no layer reaches. Raises Unplaced, and Unwritten where `below`
-    is None and it cannot be shown that a layer reaches the cell.
+    `below` is the value of elements that no layer writes. Raises Unplaced, and Unwritten where
+    `below` is None and it cannot be shown that a layer writes the element.
     """
-    over: list[tuple[Guards, Expr]] = []
+    guarded: list[tuple[Guards, Expr]] = []
     for one in reversed(layers):
-        found = _reached(one, index, known, tests)
-        if found is None:
+        reached = _match_definition(one, index, known, tests)
+        if reached is None:
             continue
-        guards, values = found
+        guards, values = reached
         value = substitute_expr(one.value, values)
         if not guards:
             below = value
             break
-        over.append((guards, value))
+        guarded.append((guards, value))
     if below is None:
         raise Unwritten
-    for guards, value in reversed(over):
-        below = Select(_all(guards), value, below)
+    for guards, value in reversed(guarded):
+        below = Select(_all_hold(guards), value, below)
     return below
 
 
 def zero_of(dtype: DType) -> Const:
-    """Return the number that cells start from."""
+    """Return the zero of a type, which elements are initialized with."""
     zeros: dict[str, bool | int | float | complex] = {"b": False, "f": 0.0, "c": 0j}
     return Const(zeros.get(dtype.kind, 0), dtype)
 
 
-def _reached(
+def _match_definition(
     one: Layer, index: tuple[Index, ...], known: tuple[Range, ...], tests: tuple[Expr, ...]
 ) -> tuple[Guards, Mapping[Symbol, Affine]] | None:
-    """Return the point of a layer that stored a cell, and what has to hold; None if none did."""
+    """Return the guards and the iteration of a layer that stored an element; None if none did."""
     if one.index is None:
         return (), {}
-    solved = _solved(one, index)
+    solved = _invert_subscripts(one, index)
     guards: list[Expr] = []
     for left, right in solved.equal:
         if differs(left, right, known):
@@ -164,62 +165,67 @@ def _reached(
 
 
 @dataclass(frozen=True, slots=True)
-class _Solved:
-    """The point of a nest, and the indices that have to be equal for it to be one."""
+class _Solution:
+    """The iteration of a nest, and the subscripts that have to be equal for it to exist."""
 
     values: Mapping[Symbol, Affine]
     equal: tuple[tuple[Affine, Affine], ...]
 
 
-def _solved(one: Layer, wanted: tuple[Index, ...]) -> _Solved:
-    """Return the point that stores a cell. Each axis gives one symbol, or has to agree."""
+def _invert_subscripts(one: Layer, wanted: tuple[Index, ...]) -> _Solution:
+    """Return the iteration that stores an element: each axis determines one symbol, or has to be
+    equal."""
     loops = [stmt for stmt in one.inside if isinstance(stmt, For)]
     if any(loop.step not in (1, -1) for loop in loops):
         raise Unplaced
     fresh = {s.symbol: Symbol(s.symbol.name, -2 - s.symbol.serial) for s in loops}
-    names = {old: var(new) for old, new in fresh.items()}
-    open_ = set(fresh.values())
+    renaming = {old: var(new) for old, new in fresh.items()}
+    unknown = set(fresh.values())
     values: dict[Symbol, Affine] = {}
     equal: list[tuple[Affine, Affine]] = []
     axes: list[tuple[Affine, Affine]] = []
-    for place, cell in zip(one.index or (), wanted, strict=True):
-        if isinstance(place, Affine) and isinstance(cell, Affine):
-            axes.append((substitute(place, names), cell))
-        elif place != cell or (isinstance(place, Dynamic) and _moves(place, fresh)):
+    for subscript, element in zip(one.index or (), wanted, strict=True):
+        if isinstance(subscript, Affine) and isinstance(element, Affine):
+            axes.append((substitute(subscript, renaming), element))
+        elif subscript != element or (
+            isinstance(subscript, Dynamic) and _is_variant(subscript, fresh)
+        ):
             raise Unplaced
     used: set[int] = set()
-    for at, (place, cell) in (*enumerate(axes), *enumerate(axes)):
-        place = substitute(place, values)  # again, for axes that use symbols of axes behind them
-        missing = place.symbols() & open_ - values.keys()
-        if place.symbol in missing:  # as most are: nothing to solve
-            values[place.symbol] = cell
+    for at, (subscript, element) in (*enumerate(axes), *enumerate(axes)):
+        subscript = substitute(subscript, values)  # again, for axes that use symbols of later axes
+        missing = subscript.symbols() & unknown - values.keys()
+        if subscript.symbol in missing:  # as most are: nothing to solve
+            values[subscript.symbol] = element
             used.add(at)
         elif len(missing) == 1:
             (symbol,) = missing
-            factor = place.coefficient(symbol)
-            rest = place - var(symbol) * factor
+            factor = subscript.coefficient(symbol)
+            rest = subscript - var(symbol) * factor
             if not factor or symbol in rest.symbols():
                 raise Unplaced
-            gap, by = (cell - rest) * (1 if factor > 0 else -1), const(abs(factor))
+            gap, by = (element - rest) * (1 if factor > 0 else -1), const(abs(factor))
             if mod(gap, by) != const(0):
                 raise Unplaced
             values[symbol] = floordiv(gap, by)
             used.add(at)
-    if open_ - values.keys():
+    if unknown - values.keys():
         raise Unplaced
     equal += (
-        (cell, substitute(place, values)) for at, (place, cell) in enumerate(axes) if at not in used
+        (element, substitute(subscript, values))
+        for at, (subscript, element) in enumerate(axes)
+        if at not in used
     )
-    return _Solved({old: values[new] for old, new in fresh.items()}, tuple(equal))
+    return _Solution({old: values[new] for old, new in fresh.items()}, tuple(equal))
 
 
-def _moves(place: Dynamic, fresh: Mapping[Symbol, Symbol]) -> bool:
-    names = {old: var(new) for old, new in fresh.items()}
-    return substitute_expr(place.value, names) != place.value
+def _is_variant(subscript: Dynamic, fresh: Mapping[Symbol, Symbol]) -> bool:
+    renaming = {old: var(new) for old, new in fresh.items()}
+    return substitute_expr(subscript.value, renaming) != subscript.value
 
 
 def compared(name: str, left: Affine, right: Affine) -> Expr:
-    """Return a comparison of index expressions, without what stands on both sides."""
+    """Return a comparison of index expressions, with common terms cancelled."""
     gap = right - left
     if name != "eq":
         less = Affine(tuple((atom, -k) for atom, k in gap.terms if k < 0))
@@ -231,7 +237,7 @@ def compared(name: str, left: Affine, right: Affine) -> Expr:
     return Apply(OPS[name], tuple(sides), dtypes.bool_)
 
 
-def _all(guards: Guards) -> Expr:
-    """Return the test that all hold: a later one is only looked at where those before it do."""
+def _all_hold(guards: Guards) -> Expr:
+    """Return the conjunction of guards: one is evaluated only where those before it hold."""
     first, *rest = guards
-    return Select(first, _all(tuple(rest)), Const(False, dtypes.bool_)) if rest else first
+    return Select(first, _all_hold(tuple(rest)), Const(False, dtypes.bool_)) if rest else first

@@ -1,12 +1,12 @@
-"""Whether the rounds of a loop may run in any order, or at once: what every schedule asks first.
+"""Dependence test: whether the iterations of a loop are independent, so that any order is legal.
 
-Two rounds of a loop depend on each other where both use one element of an array and one of them
-writes it. For each two places that use an array the equations "the same element, in different
-rounds" are solved in integers, sizes being unknowns. So the answer is exact for affine indices; a
-loop is refused with the rounds that clash. Where data decides which element is meant, only the
-other axes count. It changes nothing.
+Two iterations of a loop depend on each other where both access one element of an array and one of
+them writes it. For each pair of accesses to an array the equations "the same element, in different
+iterations" are solved in integers, with sizes as unknowns (`presburger`). So the answer is exact
+for affine subscripts, and a loop is refused with the two iterations in conflict. Where a subscript
+depends on data, only the other axes count. Analysis only.
 
-`confined` and `private` say which temporaries each round may have a copy of its own of.
+`confined` and `private` say which temporaries are privatizable.
 
 >>> program = lowered("y[i] = x[i] * 2", y="f32[8]", x="f32[8]")
 >>> loop = program.kernels[0].body[1]
@@ -49,11 +49,11 @@ else:  # what few programs need
 NOTHING = Bounds()
 Ranks = tuple[Affine, Affine]
 Uses = dict[int, int]
-"""How often nodes are used, by their ids."""
+"""Number of accesses of nodes, by their ids."""
 
 
 class Dependent(Reason):
-    """Why the rounds of a loop have to run in their order."""
+    """Why the iterations of a loop have to run in their order."""
 
     JUMPS = "a round may end the loop"
     PRINTS = "the rounds print one after the other"
@@ -66,7 +66,7 @@ class Dependent(Reason):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something may not be done to a loop."""
+    """Why a transformation of a loop is refused."""
 
     reason: Reason
     detail: str = ""
@@ -78,37 +78,37 @@ class Refusal:
 
 def independent(
     loop: For,
-    private: frozenset[int] = frozenset(),
+    privatized: frozenset[int] = frozenset(),
     own: frozenset[int] = frozenset(),
     outer: tuple[Range, ...] = (),
     known: Bounds = NOTHING,
 ) -> Refusal | None:
-    """Return why the rounds of a loop may not run in any order, None where they may.
+    """Return why the iterations of a loop may not run in any order, None where they may.
 
-    `private` are the ids of nodes of which each round gets its own, `own` those of what nobody sees
-    after an error, temporaries and results, `outer` what is known of the symbols around the loop,
-    `known` what these are between.
-    Rounds may end early by a `Continue`, and may fail a `Check`: which round fails first, who runs
-    them has to find out.
+    `privatized` are the ids of nodes with a private copy in each iteration, `own` those of nodes
+    that nobody sees after an error (temporaries and results), `outer` the ranges of symbols around
+    the loop, `known` the bounds of these. Iterations may end early by a `Continue`, and may fail a
+    `Check`: which iteration fails first has to be found by whoever runs them.
     """
     if known is not NOTHING:
-        return _refusal(loop, private, own, outer, known)
-    asked = (private, own, outer)
+        return _find_refusal(loop, privatized, own, outer, known)
+    key = (privatized, own, outer)
     try:
-        found: dict[object, Refusal | None] = loop.refusals
+        memo: dict[object, Refusal | None] = loop.refusals
     except AttributeError:
-        found = keep(loop, "refusals", {})
-    if asked not in found:
-        found[asked] = _refusal(loop, private, own, outer, known)
-    return found[asked]
+        memo = keep(loop, "refusals", {})
+    if key not in memo:
+        memo[key] = _find_refusal(loop, privatized, own, outer, known)
+    return memo[key]
 
 
-def _refusal(
-    loop: For, private: frozenset[int], own: frozenset[int], outer: tuple[Range, ...], known: Bounds
+def _find_refusal(
+    loop: For, privatized: frozenset[int], own: frozenset[int], outer: tuple[Range, ...],
+    known: Bounds,
 ) -> Refusal | None:  # fmt: skip
     if is_left(loop.body):
         return Refusal(Dependent.JUMPS)
-    found = accesses((loop,))
+    touched = accesses((loop,))
     inside = statements(loop.body)
     for stmt in inside:
         match stmt:
@@ -116,20 +116,20 @@ def _refusal(
                 return Refusal(Dependent.PRINTS)
             case Permute():
                 return Refusal(Dependent.STORAGE, f"`{stmt.nodes[0].label}`")
-            case Alloc(node) if node.id not in private:
+            case Alloc(node) if node.id not in privatized:
                 return Refusal(Dependent.STORAGE, f"`{node.label}`")
             case _:
                 pass
     if any(isinstance(stmt, Check) for stmt in inside):
-        seen = [n for n, sites in found.sites.items() if n not in own and _is_written(sites)]
-        if seen:
-            return Refusal(Dependent.CHECKS, f"`{found.sites[seen[0]][0].node.label}`")
-    for number, sites in found.sites.items():
+        visible = [n for n, sites in touched.sites.items() if n not in own and _is_written(sites)]
+        if visible:
+            return Refusal(Dependent.CHECKS, f"`{touched.sites[visible[0]][0].node.label}`")
+    for number, sites in touched.sites.items():
         node = sites[0].node
-        if number not in private and _is_written(sites) and not _are_marks(sites):
-            if not node.rank:  # even where there is one round at most: a round may not keep it
+        if number not in privatized and _is_written(sites) and not _is_idempotent_marking(sites):
+            if not node.rank:  # even with one iteration at most: its value must not be lost
                 return Refusal(Dependent.SCALAR, f"`{node.label}`")
-            refusal = _clash(loop, sites, outer, known)
+            refusal = _find_conflict(loop, sites, outer, known)
             if refusal is not None and not are_partners(loop, sites):
                 return refusal
     return None
@@ -138,8 +138,9 @@ def _refusal(
 def overtakes(
     loop: For, one: Site, other: Site, outer: tuple[Range, ...] = (), ranks: Ranks | None = None
 ) -> bool:
-    """Whether the second of two places may use, in a later round, an element that the first does;
-    with ranks, numbers in the symbols at each place, where that of the second is not greater.
+    """Whether there is a loop-carried dependence from the first access to the second: it may
+    access, in a later iteration, an element that the first does. With ranks (index expressions at
+    each access) only where that of the second is not greater.
 
     >>> program = lowered('''
     ... for i in range(1, 8):
@@ -151,75 +152,78 @@ def overtakes(
     >>> overtakes(loop, read, write), overtakes(loop, write, read)
     (False, True)
     """
-    return _Meeting(loop, one, other, outer, ranks).refusal() is not None
+    return _DependenceTest(loop, one, other, outer, ranks).refusal() is not None
 
 
 def confined(program: Program) -> Mapping[int, frozenset[int]]:
-    """Return by the `id` of each loop the ids of the temporaries that only its body uses."""
-    total, inside = uses_of(program)
+    """Return by the `id` of each loop the ids of the temporaries that only its body accesses."""
+    totals, inside = uses_of(program)
     return {
-        loop: frozenset(number for number, times in uses.items() if times == total[number])
+        loop: frozenset(number for number, count in uses.items() if count == totals[number])
         for loop, uses in inside.items()
     }
 
 
 def uses_of(program: Program) -> tuple[Uses, Mapping[int, Uses]]:
-    """Return how often each temporary is used in all, and by the `id` of each loop in its body."""
-    own = {node.id for node in program.locals} - exchanged(program)
-    total: Uses = {}
+    """Return how often each temporary is accessed in all, and in the body of each loop by its
+    `id`."""
+    temporaries = {node.id for node in program.locals} - exchanged(program)
+    totals: Uses = {}
     inside: dict[int, Uses] = {}
     for kernel in program.kernels:
         for stmt in kernel.body:
-            _add(total, _uses(stmt, own, inside))
-    return total, inside
+            _add_counts(totals, _count_uses(stmt, temporaries, inside))
+    return totals, inside
 
 
 def private(
     loop: For, only: frozenset[int], noted: Iterable[tuple[int, Symbol]] = ()
 ) -> frozenset[int]:
-    """Return those temporaries, of which `only` the loop uses, that no round has from another.
+    """Return the privatizable temporaries among those `only` this loop accesses: no iteration reads
+    a value of another.
 
-    `noted` is what is known of them from before, see `Program.rounds`.
+    `noted` are annotations from before loops were transformed, see `Program.rounds`.
     """
-    found = accesses((loop,))
-    nodes = (found.sites[number][0].node for number in only if number in found.sites)
+    touched = accesses((loop,))
+    nodes = (touched.sites[number][0].node for number in only if number in touched.sites)
     return frozenset(
         node.id for node in nodes
-        if node.purpose in _FILLED
-        or _is_of_rounds(found.of(node), {symbol for number, symbol in noted if number == node.id})
-        or not found.read_before_written(node)
+        if node.purpose in _FILLED_PURPOSES
+        or _is_noted_private(touched.of(node), {s for number, s in noted if number == node.id})
+        or not touched.read_before_written(node)
     )  # fmt: skip
 
 
-def _is_of_rounds(sites: tuple[Site, ...], symbols: set[Symbol]) -> bool:
-    """Whether an array is only used in rounds of loops that have it for themselves."""
+def _is_noted_private(sites: tuple[Site, ...], symbols: set[Symbol]) -> bool:
+    """Whether an array is only accessed in loops that are annotated with it as private."""
     return bool(symbols) and all(
         any(isinstance(stmt, For) and stmt.symbol in symbols for stmt in site.inside)
         for site in sites
     )
 
 
-def _uses(stmt: Stmt, own: set[int], inside: dict[int, Uses]) -> Uses:
-    """Return how often statements use each temporary; what loops do is kept by their `id`."""
+def _count_uses(stmt: Stmt, temporaries: set[int], inside: dict[int, Uses]) -> Uses:
+    """Return how often a statement accesses each temporary; those of loops are put into `inside` by
+    their `id`."""
     uses: Uses = {}
     for body in bodies(stmt):
         for one in body:
-            _add(uses, _uses(one, own, inside))
+            _add_counts(uses, _count_uses(one, temporaries, inside))
     if isinstance(stmt, For):
         inside[id(stmt)] = {**uses}
     for node in (*own_reads(stmt), *own_writes(stmt)):
-        if node.id in own:
+        if node.id in temporaries:
             uses[node.id] = uses.get(node.id, 0) + 1
     return uses
 
 
-def _add(total: Uses, more: Uses) -> None:
+def _add_counts(total: Uses, more: Uses) -> None:
     for number, times in more.items():
         total[number] = total.get(number, 0) + times
 
 
 def is_left(body: tuple[Stmt, ...]) -> bool:
-    """Whether the loop with this body, not one inside of it, may be left by a `Break`."""
+    """Whether the loop with this body, not one nested in it, may be left by a `Break`."""
     return any(
         isinstance(stmt, Break)
         or (isinstance(stmt, If) and (is_left(stmt.then) or is_left(stmt.other)))
@@ -240,37 +244,38 @@ def _is_written(sites: tuple[Site, ...]) -> bool:
     return any(site.writes for site in sites)
 
 
-def _are_marks(sites: tuple[Site, ...]) -> bool:
-    """Whether rounds do nothing to an array but to mark elements, each of which they do as one."""
+def _is_idempotent_marking(sites: tuple[Site, ...]) -> bool:
+    """Whether iterations only mark elements of an array, each an idempotent update."""
     return sites[0].node.purpose == "marks" and all(site.kind == "update" for site in sites)
 
 
-def _clash(
+def _find_conflict(
     loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...], known: Bounds
 ) -> Refusal | None:
-    """Return how two rounds use one element of a node, which one of them writes."""
-    for first, second in combinations_with_replacement(_distinct(sites), 2):
-        if (first.writes or second.writes) and not _keeps_apart(loop, first, second, known):
+    """Return why two iterations are in conflict over an element of a node; None where none are."""
+    for first, second in combinations_with_replacement(_representatives(sites), 2):
+        if (first.writes or second.writes) and not _moves_apart(loop, first, second, known):
             orders = ((first, second), (second, first)) if first is not second else ((first,) * 2,)
             for one, other in orders:
-                refusal = _Meeting(loop, one, other, outer).refusal()
+                refusal = _DependenceTest(loop, one, other, outer).refusal()
                 if refusal is not None:
                     return refusal
     return None
 
 
-def _distinct(sites: Iterable[Site]) -> Collection[Site]:
-    """Return the first of all sites that use a node alike: what meets one meets the others."""
-    found: dict[object, Site] = {}
+def _representatives(sites: Iterable[Site]) -> Collection[Site]:
+    """Return one representative of all sites that access a node alike: their dependences are the
+    same."""
+    representatives: dict[object, Site] = {}
     for site in sites:
-        around = tuple(map(id, site.inside))
-        found.setdefault((site.index, site.writes, site.tests, around), site)
-    return found.values()
+        enclosing = tuple(map(id, site.inside))
+        representatives.setdefault((site.index, site.writes, site.tests, enclosing), site)
+    return representatives.values()
 
 
-def _keeps_apart(loop: For, one: Site, other: Site, known: Bounds) -> bool:
-    """Whether two places are one that each round moves by the same distance, which is not zero but
-    no number: `y[a + d*j]` with `d` greater than zero.
+def _moves_apart(loop: For, first: Site, second: Site, known: Bounds) -> bool:
+    """Whether two accesses have the same index, which each iteration moves by the same distance
+    that is not zero but no constant: `y[a + d*j]` with `d` greater than zero.
 
     >>> program = lowered('''
     ... for i in range(2, 30):
@@ -283,89 +288,93 @@ def _keeps_apart(loop: For, one: Site, other: Site, known: Bounds) -> bool:
     >>> independent(outer.body[0], known=facts_of(program).around(outer.body[0])) is None
     True
     """
-    if one.index != other.index or one.index is None:
+    if first.index != second.index or first.index is None:
         return False
     if any(isinstance(stmt, While) or binds(stmt) for stmt in statements(loop.body)):
         return False
-    return any(_moves(at, loop.symbol, known) for at in one.index if isinstance(at, Affine))
+    return any(
+        _moves_by_positive(at, loop.symbol, known) for at in first.index if isinstance(at, Affine)
+    )
 
 
-def _moves(index: Affine, symbol: Symbol, known: Bounds) -> bool:
-    """Whether an index moves by one distance, a product of which is known that it is not zero."""
+def _moves_by_positive(index: Affine, symbol: Symbol, known: Bounds) -> bool:
+    """Whether a subscript moves by one distance, a product with a factor that is known to be
+    positive."""
     for atom, _ in index.terms:
         if isinstance(atom, Quasi) and atom.op == "mul":
-            for by, side in ((atom.left, atom.right), (atom.right, atom.left)):
-                rest = _others(index, atom) | by.symbols()
-                if side.symbol == symbol and symbol not in rest:
-                    return (known.least(by) or 0) > 0
+            for factor, side in ((atom.left, atom.right), (atom.right, atom.left)):
+                other_symbols = _other_symbols(index, atom) | factor.symbols()
+                if side.symbol == symbol and symbol not in other_symbols:
+                    return (known.least(factor) or 0) > 0
     return False
 
 
-def _others(index: Affine, atom: Quasi) -> set[Symbol]:
-    """Return the symbols of an index but for those of one part of it."""
+def _other_symbols(index: Affine, atom: Quasi) -> set[Symbol]:
+    """Return the symbols of a subscript without those of one of its terms."""
     parts = (Affine(((one, 1),)) for one, _ in index.terms if one != atom)
     return {symbol for part in parts for symbol in part.symbols()}
 
 
-_LATER = Symbol("later", -(2**30))
-"""By how many rounds one round is behind another."""
+_DISTANCE = Symbol("later", -(2**30))
+"""The dependence distance in iterations."""
 Names = dict[Symbol, Affine]
-_FILLED = ("tile", "panel", "lanes", "stage")
-"""What each round fills before it uses it: the schedules that make such arrays see to that."""
+_FILLED_PURPOSES = ("tile", "panel", "lanes", "stage")
+"""Purposes of arrays that each iteration fills before it reads them: the transformations that
+create such arrays ensure that."""
 
 
-def _later(loop: For) -> Names:
-    """Return what the symbols that a round binds are in the later round."""
+def _later_values(loop: For) -> Names:
+    """Return the values of the symbols that an iteration binds in the later iteration; memoized."""
     try:
-        known: Names = loop.later
+        names: Names = loop.later
     except AttributeError:
-        bound = [s.symbol for s in statements(loop.body) if isinstance(s, For | Let)]
-        known = {symbol: var(Symbol(symbol.name, -2 - symbol.serial)) for symbol in bound}
-        known[loop.symbol] = var(loop.symbol) + var(_LATER) * loop.step
-        keep(loop, "later", known)
-    return known
+        inner_symbols = [s.symbol for s in statements(loop.body) if isinstance(s, For | Let)]
+        names = {symbol: var(Symbol(symbol.name, -2 - symbol.serial)) for symbol in inner_symbols}
+        names[loop.symbol] = var(loop.symbol) + var(_DISTANCE) * loop.step
+        keep(loop, "later", names)
+    return names
 
 
 @dataclass(frozen=True, slots=True)
-class _Meeting:
-    """Two places that use one node, the second in a later round."""
+class _DependenceTest:
+    """Two accesses of one node, the second in a later iteration."""
 
     loop: For
     one: Site
     other: Site
     outer: tuple[Range, ...]
     ranks: Ranks | None = None
-    """Numbers at each of them, of which the second is not greater."""
+    """Index expressions at each of them, of which the second is not greater."""
 
     def refusal(self) -> Refusal | None:
-        """Return in which rounds both use one element; None where they never do."""
+        """Return in which iterations both access one element; None where they never do."""
         node = self.one.node
         if self.one.index is None or self.other.index is None:
             return Refusal(Dependent.STORAGE, f"`{node.label}`")
-        names = _later(self.loop)
-        later = _at(self.other.index, names)
+        names = _later_values(self.loop)
+        later = _substitute_index(self.other.index, names)
         if are_apart(self.one.index, later, self.known(names)):
             return None
-        found = presburger.solve(*self.system(names, later))
-        if found == "none":
+        solution = presburger.solve(*self.system(names, later))
+        if solution == "none":
             return None
-        one, other = _spelled(self.one), _spelled(self.other)
-        if isinstance(found, str) or not self.is_exact():
+        one, other = _spell(self.one), _spell(self.other)
+        if isinstance(solution, str) or not self.is_exact():
             return Refusal(Dependent.UNCLEAR, one if one == other else f"{one} and {other}")
         reason = Dependent.CELL if node.rank else Dependent.SCALAR
-        name, first = self.loop.symbol.name, found.get(self.loop.symbol, 0)
-        second = first + self.loop.step * found[_LATER]
+        name, first = self.loop.symbol.name, solution.get(self.loop.symbol, 0)
+        second = first + self.loop.step * solution[_DISTANCE]
         detail = f"{one} in the round {name} = {first} and {other} in the round {name} = {second}"
         return Refusal(reason, detail)
 
     def known(self, names: Names) -> tuple[Range, ...]:
-        """Return through what all symbols run, outermost first."""
+        """Return the ranges of all symbols, outermost first."""
         step, symbol = self.loop.step, var(self.loop.symbol)
         gap = self.loop.hi - symbol if step > 0 else symbol - self.loop.hi
         return (
             *self.outer,
             *ranges(self.one.inside),
-            Range(_LATER, const(1), gap),
+            Range(_DISTANCE, const(1), gap),
             *(
                 Range(_renamed(r.symbol, names), substitute(r.lo, names), substitute(r.hi, names))
                 for r in ranges(self.other.inside[1:])
@@ -373,9 +382,10 @@ class _Meeting:
         )
 
     def system(self, names: Names, later: tuple[Index, ...]) -> tuple[list[Affine], list[Affine]]:
-        """Return what is zero, and what is not negative, where both use one element."""
+        """Return the expressions that are zero, and those that are not negative, where both access
+        one element."""
         zero: list[Affine] = []
-        least = [var(_LATER) - 1]
+        least = [var(_DISTANCE) - 1]
         if self.ranks is not None:
             least.append(self.ranks[0] - substitute(self.ranks[1], names))
         for r in self.outer:
@@ -383,7 +393,7 @@ class _Meeting:
         for site, values in ((self.one, {}), (self.other, names)):
             loops = [stmt for stmt in site.inside if isinstance(stmt, For)]
             for number, loop in enumerate(loops):
-                lattice = Symbol("round", _LATER.serial - 1 - 2 * number - bool(values))
+                lattice = Symbol("round", _DISTANCE.serial - 1 - 2 * number - bool(values))
                 at = substitute(var(loop.symbol), values)
                 lo, hi = substitute(loop.lo, values), substitute(loop.hi, values)
                 zero.append(at - lo - var(lattice) * loop.step)
@@ -396,7 +406,7 @@ class _Meeting:
         return zero, least
 
     def is_exact(self) -> bool:
-        """Whether the system says all that there is to say about when both happen."""
+        """Whether the system is equivalent to both accesses happening, not only implied by that."""
         data = {s.symbol for s in statements(self.loop.body) if isinstance(s, Let)}
         return all(
             not any(isinstance(stmt, While) for stmt in site.inside)
@@ -406,7 +416,7 @@ class _Meeting:
         )
 
 
-def _at(index: tuple[Index, ...], names: Names) -> tuple[Index, ...]:
+def _substitute_index(index: tuple[Index, ...], names: Names) -> tuple[Index, ...]:
     return tuple(substitute(i, names) if isinstance(i, Affine) else i for i in index)
 
 
@@ -414,6 +424,6 @@ def _renamed(symbol: Symbol, names: Names) -> Symbol:
     return names[symbol].symbol or symbol
 
 
-def _spelled(site: Site) -> str:
+def _spell(site: Site) -> str:
     index = ", ".join(show(i) if isinstance(i, Affine) else "..." for i in site.index or ())
     return f"`{site.node.label}[{index}]`" if site.node.rank else f"`{site.node.label}`"

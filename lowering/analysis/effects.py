@@ -1,8 +1,8 @@
-"""What a statement touches: what the passes ask again and again.
+"""Summaries of the side effects of statements: what they read, write and bind, memoized.
 
-A summary counts everything inside of a statement. It is found from the summaries of the statements
-inside, and kept with the statement, so that a whole program takes one walk, however deep its loops
-are, and the next pass looks only at what has changed.
+A summary includes nested statements. It is computed from the summaries of these and kept with the
+statement, so that a whole program takes one walk, however deep its loops are, and the next pass
+looks only at what has changed.
 
 >>> from plusequals.lowering.ir import dtypes, expressions, loops, node
 >>> from plusequals.lowering.ir.assignments import Access
@@ -27,15 +27,15 @@ from ..ir.walk import binds, bodies, own, statements
 
 
 class Summary(NamedTuple):
-    """What a statement touches and binds, with all that is inside of it."""
+    """What a statement accesses and binds, with all that is nested in it."""
 
     reads: frozenset[int]
-    """Targets that take part are read."""
+    """Ids of nodes; an updated target is read."""
     writes: frozenset[int]
-    """Written, given storage or permuted."""
+    """Ids of nodes that are written, allocated or permuted."""
     kinds: frozenset[type]
     bound: frozenset[Symbol]
-    """What the loops in it run, and what else is bound."""
+    """The symbols that loops in it run over, and all others that it binds."""
 
     @property
     def touches(self) -> frozenset[int]:
@@ -44,18 +44,18 @@ class Summary(NamedTuple):
 
 
 def summary(stmt: Stmt) -> Summary:
-    """Return the summary of one statement."""
+    """Return the summary of one statement; memoized."""
     try:
         known: Summary = stmt.summary
     except AttributeError:
-        known = keep(stmt, "summary", _summary(stmt))
+        known = keep(stmt, "summary", _summarize(stmt))
     return known
 
 
-def _summary(stmt: Stmt) -> Summary:
-    mine = own(stmt)
-    written = {node.id for node in mine.writes}
-    read = {node.id for node in mine.reads}
+def _summarize(stmt: Stmt) -> Summary:
+    accessed = own(stmt)
+    written = {node.id for node in accessed.writes}
+    read = {node.id for node in accessed.reads}
     kinds: set[type] = {type(stmt)}
     bound = set(binds(stmt))
     for body in bodies(stmt):
@@ -69,24 +69,25 @@ def _summary(stmt: Stmt) -> Summary:
 
 
 def both(stmt: Stmt, first: Stmt, second: Stmt) -> Summary:
-    """Return the summary of a statement that does what two statements of its kind do."""
+    """Return the summary of a statement that does what two statements of its kind do (for
+    fusion)."""
     one, other = summary(first), summary(second)
-    joined = Summary(
+    merged = Summary(
         one.reads | other.reads, one.writes | other.writes, one.kinds | other.kinds,
         one.bound | other.bound,
     )  # fmt: skip
-    return keep(stmt, "summary", joined)
+    return keep(stmt, "summary", merged)
 
 
 def bound_in(body: Iterable[Stmt]) -> frozenset[Symbol]:
-    """Return the symbols that some statements bind."""
+    """Return the symbols that statements bind."""
     return frozenset[Symbol]().union(*(summary(stmt).bound for stmt in body))
 
 
 def sizes_use(body: Iterable[Stmt], symbols: frozenset[Symbol]) -> bool:
-    """Whether some statements make an array whose size uses one of these symbols.
+    """Whether some statements allocate an array whose size uses one of these symbols.
 
-    Sizes belong to arrays, not to statements: nothing can stand for such a symbol there.
+    Sizes belong to arrays, not to statements: such a symbol cannot be substituted there.
     """
     return any(
         isinstance(stmt, Alloc) and any(symbols & extent.symbols() for extent in stmt.node.shape)
@@ -99,22 +100,22 @@ def changed_where(
     nodes: Collection[int], body: tuple[Stmt, ...],
     change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]],
 ) -> tuple[Stmt, ...]:  # fmt: skip
-    """Return a list in which the statements that touch any of these nodes are changed."""
+    """Return statements with those replaced by `change` that access any of these nodes."""
     out: list[Stmt] = []
     for stmt in body:
-        known = summary(stmt)
-        apart = known.reads.isdisjoint(nodes) and known.writes.isdisjoint(nodes)
-        out += (stmt,) if apart else change((stmt,))
+        effects = summary(stmt)
+        is_disjoint = effects.reads.isdisjoint(nodes) and effects.writes.isdisjoint(nodes)
+        out += (stmt,) if is_disjoint else change((stmt,))
     return tuple(out)
 
 
 def touched(body: Iterable[Stmt]) -> frozenset[int]:
-    """Return the ids of the nodes that some statements read or write."""
+    """Return the ids of the nodes that statements read or write."""
     return frozenset[int]().union(*(summary(stmt).touches for stmt in body))
 
 
 def without_unused(program: Program) -> Program:
-    """Return the program without the scalars that no statement touches any more."""
+    """Return the program without the scalars that no statement accesses any more."""
     used = frozenset[int]().union(*(touched(kernel.body) for kernel in program.kernels))
-    kept = tuple(node for node in program.locals if node.rank or node.id in used)
-    return program if len(kept) == len(program.locals) else replace(program, locals=kept)
+    remaining = tuple(node for node in program.locals if node.rank or node.id in used)
+    return program if len(remaining) == len(program.locals) else replace(program, locals=remaining)

@@ -1,4 +1,4 @@
-"""What computing an element costs, against keeping it: the numbers behind `virtualize`.
+"""Cost of computing an expression, against storing its value: the numbers behind `inline`.
 
 The unit is about one addition; a division counts as 4 and a function such as `exp` as 16.
 
@@ -17,15 +17,15 @@ from ..ir.loops import For, Stmt, While
 from ..ir.ops import Op
 
 CHEAP = 2
-"""Up to this cost an expression is always worth computing again: a read and an operation."""
+"""Up to this cost an expression is always worth recomputing: a read and an operation."""
 STORE, READ = 4, 1
-"""What it costs to store an element of an array, and to read it again."""
+"""Cost of storing an element of an array, and of reading it again."""
 UNKNOWN = 64
-"""How many rounds a loop is taken to have, or elements an axis, whose size is not known."""
+"""Assumed trip count of a loop, or extent of an axis, whose size is not known."""
 
 
 def rounds(inside: Iterable[Stmt]) -> int:
-    """Return how often the innermost body runs; `UNKNOWN` for sizes that are not."""
+    """Return how often the innermost body runs, with `UNKNOWN` for sizes that are not known."""
     total = 1
     for stmt in inside:
         if isinstance(stmt, For):

@@ -1,8 +1,9 @@
-"""Whether two nests may be one, and why not: what `fuse` asks of each pair that it meets.
+"""Legality and profitability of fusing two neighbouring nests, and the reason where it is refused.
 
-A round of the second nest would run before the later rounds of the first. That is refused wherever
-one of these may touch a cell that the other writes, for a difference of their indices that may be
-zero; and wherever a check or a print would change places with a write that can be seen.
+In the fused loop an iteration of the second nest runs before the later iterations of the first.
+That is refused wherever one of these may access an element that the other writes, for a dependence
+distance that cannot be excluded; and wherever a check or a print would be reordered with a write
+that is visible. Analysis only.
 """
 
 from __future__ import annotations
@@ -42,21 +43,21 @@ class Apart(Reason):
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A loop and what is asked of it more than once."""
+    """A loop with the analysis results that fusion needs more than once."""
 
     loop: For
     found: Accesses
-    """As seen from its body; of sites that use the same elements there is one."""
+    """Relative to its body; one representative of sites that access the same elements."""
     reads: Mapping[int, int]
-    """How often each node is read."""
+    """How often each node is read, by its id."""
     kinds: frozenset[type]
-    """Of what statements are in it."""
+    """The types of the statements in it."""
     stays: bool
-    """Of an innermost loop, whether some statement writes the same cell in every iteration."""
+    """Of an innermost loop, whether some statement writes the same element in every iteration."""
 
     @property
     def jumps(self) -> bool:
-        """Whether rounds of it may be left early."""
+        """Whether it, or an iteration of it, may be left early."""
         return not self.kinds.isdisjoint((Break, Continue))
 
     @property
@@ -70,68 +71,72 @@ class Nest:
         return self.kinds.isdisjoint((For, While))
 
     def is_visible(self, own: frozenset[int]) -> bool:
-        """Whether it writes anything that is not among the ids of our own nodes."""
+        """Whether it writes nodes that are visible: not among these ids of temporaries."""
         return is_visible(self.found, own)
 
     def written_for(self, other: Nest) -> dict[int, int]:
-        """Return the arrays that it writes and another nest reads, with how often both read."""
-        found: dict[int, int] = {}
+        """Return the arrays that it writes and another nest reads, by id, with the number of reads
+        of both."""
+        read_counts: dict[int, int] = {}
         for number, sites in self.found.sites.items():
-            theirs = other.found.sites.get(number, ())
-            is_read = any(site.reads for site in theirs)
+            other_sites = other.found.sites.get(number, ())
+            is_read = any(site.reads for site in other_sites)
             if is_read and sites[0].node.rank and any(site.writes for site in sites):
-                found[number] = self.reads.get(number, 0) + other.reads[number]
-        return found
+                read_counts[number] = self.reads.get(number, 0) + other.reads[number]
+        return read_counts
 
     @property
     def runs(self) -> bool:
-        """Whether rounds of an innermost loop write the same cell, or check something."""
+        """Whether iterations of an innermost loop write the same element, or check something."""
         return self.effects or self.stays
 
 
 def nest_of(loop: For) -> Nest:
-    """Return a loop with what is asked of it."""
-    every: tuple[Stmt, ...] = inside(loop)
+    """Return the analysis results of a loop."""
+    all_statements: tuple[Stmt, ...] = inside(loop)
     sites = within(loop).sites
-    reads = {number: sum(site.reads for site in some) for number, some in sites.items()}
-    kinds = frozenset(map(type, every))
+    reads = {number: sum(site.reads for site in node_sites) for number, node_sites in sites.items()}
+    kinds = frozenset(map(type, all_statements))
     stays = kinds.isdisjoint((For, While)) and any(
         not any(isinstance(i, Affine) and loop.symbol in i.symbols() for i in access.index)
-        for stmt in every
+        for stmt in all_statements
         if isinstance(stmt, Store | Update)
         for access in parts(stmt).targets
     )
-    found = Accesses({number: _distinct(some) for number, some in sites.items()})
-    return Nest(loop, found, reads, kinds, stays)
+    representatives = Accesses(
+        {number: _representatives(node_sites) for number, node_sites in sites.items()}
+    )
+    return Nest(loop, representatives, reads, kinds, stays)
 
 
 def grown(first: Nest, second: Nest, both: For) -> Nest:
-    """Return what is asked of a loop that does what two nests over the same symbol do.
+    """Return the analysis results of the fusion `both` of two nests over the same symbol.
 
-    It takes as long as the second nest is: a nest that many join is not looked at each time.
+    The time is linear in the second nest: a nest that many are fused with is not analyzed each
+    time.
     """
     sites, reads = {**first.found.sites}, {**first.reads}
-    for number, some in second.found.sites.items():
-        sites[number] = _distinct((*sites.get(number, ()), *some))
+    for number, node_sites in second.found.sites.items():
+        sites[number] = _representatives((*sites.get(number, ()), *node_sites))
         reads[number] = reads.get(number, 0) + second.reads[number]
     kinds, stays = first.kinds | second.kinds, first.stays or second.stays
     return Nest(both, Accesses(sites), reads, kinds, stays)
 
 
-def _distinct(sites: tuple[Site, ...]) -> tuple[Site, ...]:
-    """Return sites of one node without those that use the same elements as an earlier one does, in
-    the same way: where they stand, and under which tests, nothing here asks."""
+def _representatives(sites: tuple[Site, ...]) -> tuple[Site, ...]:
+    """Return one representative of the sites of a node that access the same elements in the same
+    way: position and tests do not matter here."""
     if len(sites) < 2:
         return sites
     first: dict[object, Site] = {}
     for site in sites:
-        first.setdefault((site.kind, *_elements(site)), site)
+        first.setdefault((site.kind, *_element_key(site)), site)
     return tuple(first.values()) if len(first) < len(sites) else sites
 
 
-def _elements(site: Site) -> tuple[object, ...]:
-    """Return what sites of a node that use the same elements have in common: symbols of the loops
-    around them are numbered."""
+def _element_key(site: Site) -> tuple[object, ...]:
+    """Return a key that sites of a node share if they access the same elements: symbols of the
+    loops around them are numbered."""
     loops = ranges(site.inside)
     if not loops:
         return (site.index,)
@@ -145,23 +150,23 @@ def _elements(site: Site) -> tuple[object, ...]:
 
 
 def match(first: For, second: For) -> bool:
-    """Whether two loops run through the same values."""
+    """Whether two loops have the same iteration range."""
     ends = first.hi == second.hi and first.lo == second.lo
     return ends and (first.step, first.kind) == (second.step, second.kind)
 
 
 def are_strangers(first: For, second: For) -> bool:
-    """Whether two loops have no node in common, and the second writes some."""
-    ours, theirs = summary(first), summary(second)
-    touched = theirs.touches
+    """Whether two loops access no common node, and the second writes some."""
+    one, other = summary(first), summary(second)
+    nodes = other.touches
     return (
-        bool(theirs.writes)
-        and ours.reads.isdisjoint(touched) and ours.writes.isdisjoint(touched)
+        bool(other.writes)
+        and one.reads.isdisjoint(nodes) and one.writes.isdisjoint(nodes)
     )  # fmt: skip
 
 
 def is_visible(found: Accesses, own: frozenset[int]) -> bool:
-    """Whether anything is written that is not among the ids of our own nodes."""
+    """Whether anything is written that is not among the ids of temporaries."""
     return any(
         number not in own and any(site.writes for site in sites)
         for number, sites in found.sites.items()
@@ -170,7 +175,7 @@ def is_visible(found: Accesses, own: frozenset[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two neighbouring nests whose loops run through the same values."""
+    """Two neighbouring nests whose loops have the same iteration range."""
 
     first: Nest
     second: Nest
@@ -178,7 +183,8 @@ class Pair:
     outer: tuple[Range, ...]
 
     def refusal(self, moved: Sequence[Stmt]) -> tuple[Apart | None, str]:
-        """Return why they cannot, or should not, be one loop, with names; None where they do."""
+        """Return why they cannot, or should not, be fused, and the names involved; None where they
+        are."""
         first, second = self.first, self.second
         shared = any(
             number in first.found.sites and sites[0].node.rank
@@ -189,28 +195,28 @@ class Pair:
             return Apart.NOTHING, ""
         if first.jumps or second.jumps:
             return Apart.JUMPS, ""
-        if self._changes_what_is_seen():
+        if self._reorders_effects():
             return Apart.EFFECTS, ""
         if not all(self._is_movable(stmt) for stmt in moved):
             return Apart.SEPARATED, ""
         if first.is_innermost and second.is_innermost and first.runs != second.runs:
             return Apart.RUNNING, ""
-        clash = self._clash(first.found)
+        clash = self._find_conflict(first.found)
         if clash is not None:
             return Apart.ORDER, clash
         if first.effects and self._outruns_checks():
             return Apart.CHECKS, ""
-        if self._breaks_tiles():
+        if self._breaks_tiling():
             return Apart.TILES, ""
-        if self._reads_across():
+        if self._has_other_axes():
             return Apart.ACROSS, ""
         return None, ""
 
     def is_in_order(self) -> bool:
-        """Whether no round of the second touches what a later round of the first does."""
-        return self._clash(self.first.found) is None
+        """Whether no iteration of the second accesses what a later iteration of the first does."""
+        return self._find_conflict(self.first.found) is None
 
-    def _changes_what_is_seen(self) -> bool:
+    def _reorders_effects(self) -> bool:
         first, second = self.first, self.second
         return (
             (first.effects and second.effects)
@@ -219,7 +225,7 @@ class Pair:
         )
 
     def _is_movable(self, stmt: Stmt) -> bool:
-        """Whether a statement between the nests may as well run before the first."""
+        """Whether a statement between the nests may be moved before the first."""
         if not isinstance(stmt, Store | Update | Fill | Alloc | Let):
             return False
         before = self.first.found
@@ -239,17 +245,18 @@ class Pair:
         )
 
     def _outruns_checks(self) -> bool:
-        """Whether a round of the second may use an index that a later round of the first checks.
+        """Whether an iteration of the second may use a subscript that a later iteration of the
+        first checks.
 
-        Where checks are of elements, the second must not read these; where they are of positions,
-        its indices have to be in range for a reason of their own.
+        Where checks read elements, the second must not access these; where they are of index
+        expressions, its subscripts have to be in range without them.
         """
-        kept = (For, While, If, Check)
+        structural = (For, While, If, Check)
         checks = map_statements(
-            self.first.loop.body, lambda stmt: (stmt,) if isinstance(stmt, kept) else ()
+            self.first.loop.body, lambda stmt: (stmt,) if isinstance(stmt, structural) else ()
         )
         tests = [stmt.test for stmt in statements(checks) if isinstance(stmt, Check)]
-        if self._clash(accesses(checks), checked=True) is not None:
+        if self._find_conflict(accesses(checks), checked=True) is not None:
             return True
         of_positions = any(
             isinstance(e, Position) and e.index.terms for test in tests for e in walk(test)
@@ -261,33 +268,36 @@ class Pair:
             for site in sites
         )
 
-    def _clash(self, before: Accesses, checked: bool = False) -> str | None:
-        """Return the label of a node by which the order of rounds matters; None if there is none.
+    def _find_conflict(self, before: Accesses, checked: bool = False) -> str | None:
+        """Return the label of a node whose dependences forbid the order of the fused loop; None if
+        there is none.
 
-        `before` is what the first nest does; with `checked` any two accesses are a clash.
-        A later round of the first is `second.symbol + step * later`, with `later >= 1`.
+        `before` are the accesses of the first nest; with `checked` any two accesses count as a
+        dependence. A later iteration of the first is `second.symbol + step * later`, with `later >=
+        1`.
         """
-        rounds = var(self.first.loop.symbol), var(self.second.loop.symbol)
-        later: _Later | None = None
+        variables = var(self.first.loop.symbol), var(self.second.loop.symbol)
+        later: _LaterValues | None = None
         clashing: dict[int, str] = {}
-        both = [number for number in self.second.found.sites if number in before.sites]
-        for number in both:
+        common = [number for number in self.second.found.sites if number in before.sites]
+        for number in common:
             others = self.second.found.sites[number]
             for one in before.sites[number]:
-                met = [
+                conflicting = [
                     other for other in others
-                    if (checked or one.writes or other.writes) and not _in_turn(one, other, rounds)
+                    if (checked or one.writes or other.writes)
+                    and not _has_equal_subscript(one, other, variables)
                 ]  # fmt: skip
-                if met:
+                if conflicting:
                     later = later or self._later()
-                    if not _never_meet(one, met, *later):
+                    if not _are_disjoint(one, conflicting, *later):
                         clashing[number] = one.node.label
                         break
         first = (number for number in before.sites if number in clashing) if clashing else ()
         return next((clashing[number] for number in first), None)
 
-    def _later(self) -> _Later:
-        """Return what the symbols of the first nest are in a later round, and what is known."""
+    def _later(self) -> _LaterValues:
+        """Return the values of the first nest's symbols in a later iteration, and all ranges."""
         first, second = self.first.loop, self.second.loop
         step, symbol = first.step, var(second.symbol)
         later = Symbol("later", -1)
@@ -297,46 +307,53 @@ class Pair:
             values[name] = var(Symbol(name.name, -2 - name.serial))
         return values, (*self.outer, *ranges((second,)), Range(later, const(1), gap))
 
-    def _reads_across(self) -> bool:
-        """Whether a round of each reads rows of what both only read, but along another axis.
+    def _has_other_axes(self) -> bool:
+        """Whether both nests only read their common arrays, each along another axis.
 
-        Then they share next to nothing, and neighbours in memory are no neighbours in one of them.
+        Fusion then saves next to no memory traffic, and one of them loses contiguous accesses.
         """
-        found = False
+        is_across = False
         for number, sites in self.second.found.sites.items():
-            ours = self.first.found.sites.get(number, ())
-            if ours and sites[0].node.rank:
-                if any(site.writes for site in (*ours, *sites)):
+            first_sites = self.first.found.sites.get(number, ())
+            if first_sites and sites[0].node.rank:
+                if any(site.writes for site in (*first_sites, *sites)):
                     return False
-                axes = _axes(ours, self.first.loop.symbol), _axes(sites, self.second.loop.symbol)
+                axes = (
+                    _axes_of(first_sites, self.first.loop.symbol),
+                    _axes_of(sites, self.second.loop.symbol),
+                )
                 if not axes[0].isdisjoint(axes[1]):
                     return False
-                found = found or all(axes)
-        return found
+                is_across = is_across or all(axes)
+        return is_across
 
-    def _breaks_tiles(self) -> bool:
+    def _breaks_tiling(self) -> bool:
         """Whether a product of matrices would lose one of the loops over which it is tiled."""
-        summing = [n for n in (self.first, self.second) if Update in n.kinds]
-        depths = [(n is self.second, tiled_depth(n.loop)) for n in summing]
+        reducing = [n for n in (self.first, self.second) if Update in n.kinds]
+        depths = [(n is self.second, tiled_depth(n.loop)) for n in reducing]
         products = [(is_late, depth) for is_late, depth in depths if depth.loops]
-        return len(products) == 2 or not all(self._reaches(*one) for one in products)
+        return len(products) == 2 or not all(self._can_fuse_depth(*one) for one in products)
 
-    def _reaches(self, is_late: bool, depth: Depth) -> bool:
-        """Whether that many loops of both nests can be fused, one inside the other.
+    def _can_fuse_depth(self, is_late: bool, depth: Depth) -> bool:
+        """Whether so many loops of both nests can be fused, one inside the other.
 
-        The first may be of several nests by now, which are brought together further in. The product
-        is in the second where it `is_late`; the other one has to leave its elements in any order.
+        The first may already be a fusion of several nests, whose inner loops are fused later. The
+        product is in the second where it `is_late`; the other nest has to compute its elements
+        independently.
         """
         other = self.first if is_late else self.second
-        if not depth.is_enough and not self._is_free(other):
+        if not depth.is_enough and not self._is_independent(other):
             return False
         if depth.loops == 1:
-            return depth.is_enough or self._is_beside(other, is_late)
-        ours, theirs = _code(self.first.loop.body), _code(self.second.loop.body)
-        if len(theirs) != 1:
+            return depth.is_enough or self._is_tileable_around(other, is_late)
+        first_body, second_body = (
+            _without_comments(self.first.loop.body),
+            _without_comments(self.second.loop.body),
+        )
+        if len(second_body) != 1:
             return False
-        same = {self.second.loop.symbol: var(self.first.loop.symbol)}
-        (second,) = substituted(theirs, same)
+        renaming = {self.second.loop.symbol: var(self.first.loop.symbol)}
+        (second,) = substituted(second_body, renaming)
         if not isinstance(second, For):
             return False
         known = (*self.outer, *ranges((self.first.loop,)))
@@ -344,26 +361,28 @@ class Pair:
         return all(
             isinstance(first, For)
             and match(first, second)
-            and Pair(nest_of(first), nest_of(second), self.own, known)._meets(is_late, inner)
-            for first in ours
+            and Pair(nest_of(first), nest_of(second), self.own, known)._can_fuse_inside(
+                is_late, inner
+            )
+            for first in first_body
         )
 
-    def _meets(self, is_late: bool, depth: Depth) -> bool:
-        return self.is_in_order() and self._reaches(is_late, depth)
+    def _can_fuse_inside(self, is_late: bool, depth: Depth) -> bool:
+        return self.is_in_order() and self._can_fuse_depth(is_late, depth)
 
-    def _is_free(self, nest: Nest) -> bool:
-        """Whether rounds of a nest may run in any order: each has its own scalars."""
+    def _is_independent(self, nest: Nest) -> bool:
+        """Whether iterations of a nest are independent, with scalars privatized."""
         sites = {
-            number: some
-            for number, some in nest.found.sites.items()
-            if some[0].node.rank or number not in self.own or some[0].kind != "write"
+            number: node_sites
+            for number, node_sites in nest.found.sites.items()
+            if node_sites[0].node.rank or number not in self.own or node_sites[0].kind != "write"
         }
-        return Pair(nest, nest, self.own, self.outer)._clash(Accesses(sites)) is None
+        return Pair(nest, nest, self.own, self.outer)._find_conflict(Accesses(sites)) is None
 
-    def _is_beside(self, other: Nest, is_late: bool) -> bool:
-        """Whether a nest does nothing around an element of a product that tiles do not, either.
+    def _is_tileable_around(self, other: Nest, is_late: bool) -> bool:
+        """Whether a nest does nothing around an element of a product that tiling cannot do, too.
 
-        Before it they take no more than what it starts from.
+        Before the product that is only to compute its initial value.
         """
         if not is_late:
             return other.kinds <= {Store, Update, If, Comment}
@@ -375,11 +394,11 @@ class Pair:
         )
 
 
-_Later = tuple[dict[Symbol, Affine], tuple[Range, ...]]
+_LaterValues = tuple[dict[Symbol, Affine], tuple[Range, ...]]
 
 
-def _axes(sites: Sequence[Site], symbol: Symbol) -> frozenset[int]:
-    """Return the axes along which a loop with this symbol goes."""
+def _axes_of(sites: Sequence[Site], symbol: Symbol) -> frozenset[int]:
+    """Return the axes whose subscripts use a symbol."""
     return frozenset(
         axis
         for site in sites
@@ -388,15 +407,17 @@ def _axes(sites: Sequence[Site], symbol: Symbol) -> frozenset[int]:
     )
 
 
-def _in_turn(one: Site, other: Site, rounds: tuple[Affine, Affine]) -> bool:
-    """Whether some axis of both is the number of the round: other rounds have other cells."""
-    return any(pair == rounds for pair in zip(one.index or (), other.index or ()))
+def _has_equal_subscript(one: Site, other: Site, variables: tuple[Affine, Affine]) -> bool:
+    """Whether some axis of both is subscripted by the loop variables: other iterations have other
+    elements."""
+    return any(pair == variables for pair in zip(one.index or (), other.index or ()))
 
 
-def _never_meet(
+def _are_disjoint(
     one: Site, others: Sequence[Site], values: dict[Symbol, Affine], known: tuple[Range, ...]
 ) -> bool:
-    """Whether a site of the first nest, its symbols replaced, and some of the second are apart."""
+    """Whether a site of the first nest, its symbols replaced, and some of the second are
+    disjoint."""
     if one.index is None:
         return False
     index = tuple(substitute(i, values) if isinstance(i, Affine) else i for i in one.index)
@@ -412,5 +433,5 @@ def _renamed(symbol: Symbol, values: dict[Symbol, Affine]) -> Symbol:
     return values[symbol].symbol or symbol if symbol in values else symbol
 
 
-def _code(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _without_comments(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return tuple(stmt for stmt in body if not isinstance(stmt, Comment))

@@ -1,4 +1,4 @@
-"""What an expression reads, and the tests that hold where it does."""
+"""Reads of an expression, each with the conditions under which it is evaluated."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from ..ir.ops import OPS
 
 def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> list[tuple[Read, tuple[Expr, ...]]]:
     """Return each read of an expression with the tests that hold where it is evaluated."""
-    found: list[tuple[Read, tuple[Expr, ...]]] = []
-    _reads_in(expr, tests, found)
-    return found
+    guarded: list[tuple[Read, tuple[Expr, ...]]] = []
+    _collect_reads(expr, tests, guarded)
+    return guarded
 
 
-def _reads_in(
-    expr: Expr, tests: tuple[Expr, ...], found: list[tuple[Read, tuple[Expr, ...]]]
+def _collect_reads(
+    expr: Expr, tests: tuple[Expr, ...], guarded: list[tuple[Read, tuple[Expr, ...]]]
 ) -> None:
     if isinstance(expr, Select):
-        _reads_in(expr.test, tests, found)
-        _reads_in(expr.yes, (*tests, *conjuncts(expr.test)), found)
-        _reads_in(expr.no, (*tests, negated(expr.test)), found)
+        _collect_reads(expr.test, tests, guarded)
+        _collect_reads(expr.yes, (*tests, *conjuncts(expr.test)), guarded)
+        _collect_reads(expr.no, (*tests, negated(expr.test)), guarded)
         return
     if isinstance(expr, Read):
-        found.append((expr, tests))
+        guarded.append((expr, tests))
     for child in children(expr):
-        _reads_in(child, tests, found)
+        _collect_reads(child, tests, guarded)
 
 
 def nodes_of(expr: Expr) -> frozenset[Node]:

@@ -1,11 +1,11 @@
-"""Rounds that come in pairs, of which one does what both have to do: no two use one element.
+"""Iterations paired by an involution, of which one does the work of both: none share an element.
 
     for i: j = i ^ k; if j > i: exchange x[i] and x[j]           the partner of j is i
-    for i: if i & k == 0: x[i], x[i + k] = ...                   the round i + k does nothing
+    for i: if i & k == 0: x[i], x[i + k] = ...                   the iteration i + k does nothing
 
-Exclusive or is its own inverse, so that each element has one partner; where all that a round does
-to an array is done under a test that the round of the partner fails, rounds are independent. It
-changes nothing.
+Exclusive or is its own inverse, so that each element has one partner; where all accesses of an
+iteration to an array are under a test that fails in the partner's iteration, iterations are
+independent (butterflies of sorting networks and transforms). Analysis only.
 
 >>> program = lowered('''
 ... for i in range(8):
@@ -36,22 +36,22 @@ from .accesses import Site
 
 Body = tuple[Stmt, ...]
 JOINED = ("add", "bitor", "bitxor")
-"""How a number and one that has no bit in common with it become one: all the same."""
+"""Operations that are equal where their operands have no bit in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What is known of the numbers of a round."""
+    """The values of scalars and symbols in an iteration."""
 
     loop: For
     values: dict[int, Expr]
-    """What scalars are, that are filled once, before all that reads them: then."""
+    """Values of scalars that are stored once, before all reads, by their ids."""
     names: dict[Affine, Expr]
-    """What symbols are that are bound once."""
+    """Values of symbols that are bound once."""
 
     def known(self, expr: Expr) -> Expr:
-        """Return an expression of the loop's variable and of what the loop does not change, as far
-        as it is one."""
+        """Return an expression in terms of the loop's variable and of loop-invariant values, as far
+        as possible."""
         match expr:
             case Read(node, ()) if node.id in self.values:
                 return self.known(self.values[node.id])
@@ -61,105 +61,108 @@ class Round:
                 return rebuild(expr, self.known, lambda index: index)
 
     def stays(self, expr: Expr) -> bool:
-        """Whether an expression is the same in all rounds."""
+        """Whether an expression is loop-invariant."""
         inside = statements((self.loop,))
         bound = {symbol for stmt in inside for symbol in binds(stmt)}
         written = {node for stmt in inside for node in own_writes(stmt)}
         return not free_symbols(expr) & bound and not any(r.node in written for r in reads(expr))
 
     def partner(self, index: Index, names: Sequence[str]) -> Expr | None:
-        """Return what a place is joined with to be another one; None where it is not."""
+        """Return the operand that a subscript combines with the loop's variable to get the
+        partner's; None where it does not."""
         expr = self.known(index.value if isinstance(index, Dynamic) else Position(index))
         here = Position(var(self.loop.symbol))
         match expr:
             case Apply(op, (one, other)) if op.name in names and here in (one, other):
-                by = other if one == here else one
+                operand = other if one == here else one
             case Position(at) if "add" in names and at.coefficient(self.loop.symbol) == 1:
-                by = Position(at - var(self.loop.symbol))
+                operand = Position(at - var(self.loop.symbol))
             case _:
                 return None
-        return by if self.stays(by) else None
+        return operand if self.stays(operand) else None
 
 
 def are_partners(loop: For, sites: Sequence[Site]) -> bool:
-    """Whether sites that use a node do so in one round of each pair, whose elements they are."""
-    here = round_of(loop)
+    """Whether the sites of a node are only reached in one iteration of each pair, whose two
+    elements they access."""
+    iteration = round_of(loop)
     rank = sites[0].node.rank
     indices = [site.index for site in sites if site.index is not None]
     if len(indices) < len(sites):
         return False
-    tests = [[here.known(test) for test in site.tests] for site in sites]
-    at = Position(var(loop.symbol))
+    tests = [[iteration.known(test) for test in site.tests] for site in sites]
+    variable = Position(var(loop.symbol))
     for axis in range(rank):
-        places = {index[axis] for index in indices} - {var(loop.symbol)}
-        by = [here.partner(place, ("bitxor",)) for place in places]
-        if by and by[0] is not None and by == by[:1] * len(by):
+        subscripts = {index[axis] for index in indices} - {var(loop.symbol)}
+        operands = [iteration.partner(subscript, ("bitxor",)) for subscript in subscripts]
+        if operands and operands[0] is not None and operands == operands[:1] * len(operands):
             for above in (True, False):
-                if all(_asks(one, at, by[0], above) for one in tests):
+                if all(
+                    _requires_order(conjuncts, variable, operands[0], above) for conjuncts in tests
+                ):
                     return True
-        by = [here.partner(place, JOINED) for place in places]
-        if by and by[0] is not None and by == by[:1] * len(by):
-            if all(_has_none(one, at, by[0]) for one in tests):
+        operands = [iteration.partner(subscript, JOINED) for subscript in subscripts]
+        if operands and operands[0] is not None and operands == operands[:1] * len(operands):
+            if all(_requires_no_bit(conjuncts, variable, operands[0]) for conjuncts in tests):
                 return True
     return False
 
 
 def round_of(loop: For) -> Round:
-    """Return what is known of the numbers of a round."""
-    values = dict(_fixed(loop.body, Counter(_used(loop.body)), loop.body))
+    """Return the values of scalars and symbols in an iteration of a loop."""
+    values = dict(_single_stores(loop.body, Counter(_read_ids(loop.body)), loop.body))
     lets = [stmt for stmt in statements(loop.body) if isinstance(stmt, Let)]
     bound = [symbol for stmt in statements(loop.body) for symbol in binds(stmt)]
     names = {var(one.symbol): one.value for one in lets if bound.count(one.symbol) == 1}
     return Round(loop, values, names)
 
 
-def _fixed(part: Body, total: Counter[int], whole: Body) -> Iterator[tuple[int, Expr]]:
-    """Yield the scalars that are filled once in a round, before all that reads them, and with
-    what."""
+def _single_stores(part: Body, total: Counter[int], whole: Body) -> Iterator[tuple[int, Expr]]:
+    """Yield the scalars that are stored once in an iteration, before all reads, with the value."""
     written = Counter(node.id for stmt in statements(whole) for node in own_writes(stmt))
     for at, stmt in enumerate(part):
         if isinstance(stmt, Store) and not stmt.access.index:
             node = stmt.access.node
-            behind = Counter(_used(part[at + 1 :]))[node.id] == total[node.id]
-            if behind and written[node.id] == 1 and node.dtype is stmt.value.dtype:
+            is_last_read = Counter(_read_ids(part[at + 1 :]))[node.id] == total[node.id]
+            if is_last_read and written[node.id] == 1 and node.dtype is stmt.value.dtype:
                 yield node.id, stmt.value
         elif isinstance(stmt, If | For):
             for one in bodies(stmt):
-                yield from _fixed(one, total, whole)
+                yield from _single_stores(one, total, whole)
 
 
-def _used(body: Body) -> list[int]:
+def _read_ids(body: Body) -> list[int]:
     return [node.id for one in statements(body) for node in own_reads(one)]
 
 
-def _asks(tests: Sequence[Expr], here: Expr, by: Expr, above: bool) -> bool:
-    """Whether one of the tests asks for the partner to be behind a round, or before it."""
+def _requires_order(tests: Sequence[Expr], here: Expr, operand: Expr, above: bool) -> bool:
+    """Whether one of the tests requires the partner to be after this iteration, or before it."""
     for test in tests:
         match test:
             case Apply(op, (one, other)) if op.name in ("gt", "ge", "lt", "le"):
-                behind, before = (one, other) if op.name in ("gt", "ge") else (other, one)
-                partner, own = (behind, before) if above else (before, behind)
-                if own == here and _is_joined(partner, here, by, ("bitxor",)):
+                greater, lesser = (one, other) if op.name in ("gt", "ge") else (other, one)
+                partner, current = (greater, lesser) if above else (lesser, greater)
+                if current == here and _is_combination(partner, here, operand, ("bitxor",)):
                     return True
             case _:
                 pass
     return False
 
 
-def _has_none(tests: Sequence[Expr], here: Expr, by: Expr) -> bool:
-    """Whether one of the tests asks for a round to have no bit of a number."""
+def _requires_no_bit(tests: Sequence[Expr], here: Expr, operand: Expr) -> bool:
+    """Whether one of the tests requires that the loop's variable has no bit of `operand`."""
     for test in tests:
         match test:
             case Apply(op, (bits, Const(0))) if op.name == "eq":
-                if _is_joined(bits, here, by, ("bitand",)):
+                if _is_combination(bits, here, operand, ("bitand",)):
                     return True
             case _:
                 pass
     return False
 
 
-def _is_joined(expr: Expr, here: Expr, by: Expr, names: Sequence[str]) -> bool:
-    """Whether an expression is a number joined with another."""
+def _is_combination(expr: Expr, here: Expr, operand: Expr, names: Sequence[str]) -> bool:
+    """Whether an expression is one of these operations on two values."""
     return isinstance(expr, Apply) and expr.op.name in names and (
-        expr.args in ((here, by), (by, here))
+        expr.args in ((here, operand), (operand, here))
     )  # fmt: skip

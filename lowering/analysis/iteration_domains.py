@@ -1,9 +1,9 @@
-"""How often a place of a program is reached, and through which values its loop variables run.
+"""Iteration domains: how often a statement is reached, and the values of its loop variables.
 
-The rounds of all loops around a place are not run through: only variables that something depends
-on (an inner bound, a test, an index that is asked for) get a column of numbers; every other loop
-only multiplies. So the count is exact for rectangles, triangles and guarded corners alike. What
-only the run can know is assumed, and the assumption is part of the answer.
+The iterations of all loops around a statement are not enumerated: only variables that something
+depends on (an inner bound, a test, an index that is asked for) get a column of values; every other
+loop only multiplies. So the count is exact for rectangles, triangles and guarded corners alike.
+What depends on data is assumed, and the assumption is part of the answer. Analysis only.
 
 >>> from plusequals.lowering.ir.indexing import const, var
 >>> i, j = Symbol("i", 0), Symbol("j", 1)
@@ -31,11 +31,11 @@ from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.walk import free_symbols, statements
 
 LIMIT = 1 << 20
-"""With more points than that, evenly spaced ones stand for all of them."""
-_FOLDED = frozenset(
+"""With more points than that, evenly spaced samples stand for all of them."""
+_ARRAY_OPS = frozenset(
     "eq ne lt le gt ge and or logical_not add sub mul neg floordiv mod min max".split()
 )
-"""Operations whose NumPy meaning holds for whole columns; of `min` and `max` see `_applied`."""
+"""Operations that NumPy evaluates on whole columns; of `min` and `max` see `_apply`."""
 
 Column = NDArray[np.int64]
 Value = Any
@@ -44,7 +44,7 @@ Value = Any
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The numbers of one call: sizes by symbol, scalar arguments by the id of their node."""
+    """The values of one call: sizes by symbol, scalar arguments by the id of their node."""
 
     symbols: Mapping[Symbol, int] = field(default_factory=dict)
     scalars: Mapping[int, int | float | bool] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What was taken for granted where only the run can know, and which statement that is."""
+    """An assumption about a value that depends on data, and the statement that it is about."""
 
     text: str
     span: Span = field(default=NOWHERE)
@@ -60,22 +60,23 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The points at which a place is reached: a column for each symbol that was asked for."""
+    """The points of an iteration domain: a column for each symbol that was asked for."""
 
     columns: Mapping[Symbol, Column]
     weight: NDArray[np.float64]
-    """How often each point is reached."""
+    """How often each point is reached, float64."""
     assumed: tuple[Assumption, ...] = ()
     is_sampled: bool = False
 
     @property
     def times(self) -> float:
-        """How often the place is reached, altogether."""
+        """How often the statement is reached, altogether."""
         return float(self.weight.sum())
 
 
 def known_of(parameters: Iterable[Parameter], values: Iterable[Any]) -> Known:
-    """Return what the values of a call say: the extents of arrays, and the numbers among them."""
+    """Return the symbols and scalars that the arguments of a call determine: extents of arrays, and
+    numbers."""
     symbols: dict[Symbol, int] = {}
     scalars: dict[int, int | float | bool] = {}
     for parameter, value in zip(parameters, values, strict=True):
@@ -88,7 +89,8 @@ def known_of(parameters: Iterable[Parameter], values: Iterable[Any]) -> Known:
 
 
 def known_after(program: Program, known: Known) -> Known:
-    """Return what is known, with the integers that the program reads once from what is known."""
+    """Return the values of a call, with the integers that the program's `Let` statements compute
+    from them."""
     symbols = dict(known.symbols)
     for kernel in program.kernels:
         for stmt in statements(kernel.body):
@@ -111,24 +113,24 @@ def points(
     for stmt in reversed(inside):
         if isinstance(stmt, For):
             needed |= stmt.lo.symbols() | stmt.hi.symbols()
-    found = Points({}, np.ones(1))
+    domain = Points({}, np.ones(1))
     for stmt in inside:
         if isinstance(stmt, For):
-            found = _rounds(found, stmt, stmt.symbol in needed, known)
+            domain = _add_loop(domain, stmt, stmt.symbol in needed, known)
         elif isinstance(stmt, While):
             text = "how often this loop runs is not known before the call: one round is counted"
-            found = _assuming(found, text, stmt.span)
-    return _where(found, tests, inside, known)
+            domain = _assume(domain, text, stmt.span)
+    return _filter(domain, tests, inside, known)
 
 
 def number_at(index: Affine, columns: Mapping[Symbol, Value], known: Known) -> Value | None:
-    """Return the number of an index expression at points; None where a symbol is not known."""
+    """Return the value of an index expression at points; None where a symbol is not known."""
     total: Value = index.offset
     for atom, factor in index.terms:
         if isinstance(atom, Symbol):
             part = columns.get(atom, known.symbols.get(atom))
         else:
-            part = _quasi(atom, columns, known)
+            part = _quasi_value(atom, columns, known)
         if part is None:
             return None
         total = total + factor * part
@@ -147,23 +149,23 @@ def value_at(expr: Expr, columns: Mapping[Symbol, Value], known: Known) -> Value
         case Cast(value, dtype) if dtype.kind in "biu":
             inner = value_at(value, columns, known)
             return None if inner is None else np.asarray(inner).astype(dtype.numpy)
-        case Apply(op, args, _) if op.name in _FOLDED:
-            return _applied(op.name, op.meaning, [value_at(a, columns, known) for a in args])
+        case Apply(op, args, _) if op.name in _ARRAY_OPS:
+            return _apply(op.name, op.meaning, [value_at(a, columns, known) for a in args])
         case Select(test, yes, no):
             parts = [value_at(part, columns, known) for part in (test, yes, no)]
-            return _applied("where", np.where, parts)
+            return _apply("where", np.where, parts)
         case _:
             return None
 
 
-def _applied(name: str, meaning: Any, args: list[Value | None]) -> Value | None:
+def _apply(name: str, meaning: Any, args: list[Value | None]) -> Value | None:
     if any(arg is None for arg in args):
         return None
     by_element = {"max": np.maximum, "min": np.minimum}
     return by_element.get(name, meaning)(*args)
 
 
-def _quasi(atom: Quasi, columns: Mapping[Symbol, Value], known: Known) -> Value | None:
+def _quasi_value(atom: Quasi, columns: Mapping[Symbol, Value], known: Known) -> Value | None:
     left, right = (number_at(side, columns, known) for side in (atom.left, atom.right))
     if left is None or right is None:
         return None
@@ -180,61 +182,63 @@ def _quasi(atom: Quasi, columns: Mapping[Symbol, Value], known: Known) -> Value 
             return left * right
 
 
-def _rounds(found: Points, loop: For, is_needed: bool, known: Known) -> Points:
+def _add_loop(domain: Points, loop: For, is_needed: bool, known: Known) -> Points:
     """Return the points with one more loop around them, its variable as a column if needed."""
-    lo, hi = (number_at(bound, found.columns, known) for bound in (loop.lo, loop.hi))
+    lo, hi = (number_at(bound, domain.columns, known) for bound in (loop.lo, loop.hi))
     if any(isinstance(stmt, Break | Continue) for stmt in statements(loop.body)):
         text = "this loop may be left early: all of its rounds are counted"
-        found = _assuming(found, text, loop.span)
+        domain = _assume(domain, text, loop.span)
     if lo is None or hi is None:
         text = "how often this loop runs is not known before the call: one round is counted"
-        found = _assuming(found, text, loop.span)
+        domain = _assume(domain, text, loop.span)
         lo, hi = lo or 0, (lo or 0) + loop.step
-    count = len(found.weight)
+    count = len(domain.weight)
     lo = np.broadcast_to(np.asarray(lo, np.int64), (count,))
-    rounds = np.maximum(0, -((lo - np.asarray(hi, np.int64)) // loop.step))
+    trip_counts = np.maximum(0, -((lo - np.asarray(hi, np.int64)) // loop.step))
     if not is_needed:
-        return Points(found.columns, found.weight * rounds, found.assumed, found.is_sampled)
-    every = max(1, -(-int(rounds.sum()) // LIMIT))
-    shown = -(-rounds // every)
-    row = np.repeat(np.arange(count), shown)
-    number = np.arange(len(row)) - np.repeat(np.cumsum(shown) - shown, shown)
-    number = np.minimum(number * every + every // 2, rounds[row] - 1)
-    columns = {symbol: column[row] for symbol, column in found.columns.items()}
-    columns[loop.symbol] = lo[row] + loop.step * number
-    weight = found.weight[row] * (rounds[row] / shown[row])
-    return Points(columns, weight, found.assumed, found.is_sampled or every > 1)
+        return Points(
+            domain.columns, domain.weight * trip_counts, domain.assumed, domain.is_sampled
+        )
+    stride = max(1, -(-int(trip_counts.sum()) // LIMIT))
+    sampled = -(-trip_counts // stride)
+    row = np.repeat(np.arange(count), sampled)
+    iteration = np.arange(len(row)) - np.repeat(np.cumsum(sampled) - sampled, sampled)
+    iteration = np.minimum(iteration * stride + stride // 2, trip_counts[row] - 1)
+    columns = {symbol: column[row] for symbol, column in domain.columns.items()}
+    columns[loop.symbol] = lo[row] + loop.step * iteration
+    weight = domain.weight[row] * (trip_counts[row] / sampled[row])
+    return Points(columns, weight, domain.assumed, domain.is_sampled or stride > 1)
 
 
-def _where(
-    found: Points, tests: tuple[Expr, ...], inside: tuple[Stmt, ...], known: Known
+def _filter(
+    domain: Points, tests: tuple[Expr, ...], inside: tuple[Stmt, ...], known: Known
 ) -> Points:
     """Return the points at which tests hold that do not depend on data."""
     for test in tests:
-        value = value_at(test, found.columns, known)
+        value = value_at(test, domain.columns, known)
         if value is None:
             text = "a test here depends on data: what it guards is counted as always done"
-            found = _assuming(found, text, _span_of(test, inside))
+            domain = _assume(domain, text, _span_of(test, inside))
             continue
-        kept = np.broadcast_to(np.asarray(value, bool), found.weight.shape)
-        columns = {symbol: column[kept] for symbol, column in found.columns.items()}
-        found = Points(columns, found.weight[kept], found.assumed, found.is_sampled)
-    return found
+        mask = np.broadcast_to(np.asarray(value, bool), domain.weight.shape)
+        columns = {symbol: column[mask] for symbol, column in domain.columns.items()}
+        domain = Points(columns, domain.weight[mask], domain.assumed, domain.is_sampled)
+    return domain
 
 
-def _assuming(found: Points, text: str, span: Span) -> Points:
+def _assume(domain: Points, text: str, span: Span) -> Points:
     return Points(
-        found.columns, found.weight, (*found.assumed, Assumption(text, span)), found.is_sampled
+        domain.columns, domain.weight, (*domain.assumed, Assumption(text, span)), domain.is_sampled
     )
 
 
 def _span_of(test: Expr, inside: tuple[Stmt, ...]) -> Span:
     """Return where a test is written: at its branch, or with the innermost statement around it."""
-    written = test.args[0] if isinstance(test, Apply) and test.op.name == "logical_not" else test
+    positive = test.args[0] if isinstance(test, Apply) and test.op.name == "logical_not" else test
     branches = (
         stmt for stmt in inside
-        if isinstance(stmt, If) and any(part is written or part is test for part in walk(stmt.test))
+        if isinstance(stmt, If) and any(one is positive or one is test for one in walk(stmt.test))
     )  # fmt: skip
-    around = (*branches, *reversed(inside))
-    spans = (getattr(stmt, "span", NOWHERE) for stmt in around)
+    candidates = (*branches, *reversed(inside))
+    spans = (getattr(stmt, "span", NOWHERE) for stmt in candidates)
     return next((span for span in spans if span is not NOWHERE), NOWHERE)

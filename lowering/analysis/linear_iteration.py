@@ -1,9 +1,9 @@
-"""The rounds of loops in each other as one number, which grows in the order of the program.
+"""Linearized iterations of a nest: one number that increases in program order.
 
-    for i in 0..m: for j in 0..n: ...        the round (i, j) has the number n*i + j
+    for i in 0..m: for j in 0..n: ...        the iteration (i, j) has the number n*i + j
 
-Loops whose ends need those around them count as if they were as long as they may be. It changes
-nothing.
+Loops whose bounds depend on those around them are numbered as if they had their maximal extent.
+Analysis only.
 
 >>> program = lowered("s[0] += x[i, j]", s="f32[1]", x="f32[8, 9]")
 >>> from plusequals.lowering.ir.printer import print_index
@@ -29,42 +29,43 @@ from ..ir.loops import For, Stmt
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Loops, outermost first, and the number of each of their rounds."""
+    """Loops, outermost first, and the linear number of an iteration."""
 
     loops: tuple[For, ...]
     starts: tuple[Affine, ...]
-    """What the variable of each loop is where its part of the number is zero."""
+    """The value of each loop's variable where its part of the number is zero."""
     sizes: tuple[Affine, ...]
-    """How many numbers each loop has, but for the outermost."""
+    """The extent of each loop in the numbering, but for the outermost."""
     number: Affine
 
     def rounds(self, number: Affine) -> tuple[Affine, ...]:
-        """Return what the variables of the loops are in the round that has a number."""
-        out: list[Affine] = []
+        """Return the variables of the loops in the iteration with a number (delinearization)."""
+        variables: list[Affine] = []
         rest = number
         sizes = (None, *self.sizes)
         for loop, start, size in reversed(list(zip(self.loops, self.starts, sizes, strict=True))):
-            part = rest if size is None else mod(rest, size)
+            local = rest if size is None else mod(rest, size)
             rest = rest if size is None else floordiv(rest, size)
-            out.insert(0, start + part * _sign(loop))
-        return tuple(out)
+            variables.insert(0, start + local * _sign(loop))
+        return tuple(variables)
 
     def named(self, number: Expr, fresh: Fresh) -> tuple[tuple[Stmt, ...], Mapping[Symbol, Affine]]:
-        """Return what names the round that has a number, and what the variables are there."""
+        """Return statements that bind the number of an iteration, and the variables of the loops
+        there."""
         at = fresh.symbol("round" if len(self.loops) > 1 else self.loops[0].symbol.name)
         values = zip(self.loops, self.rounds(var(at)), strict=True)
         return (Let(at, number),), {loop.symbol: value for loop, value in values}
 
 
 def numbered(loops: Sequence[For]) -> Numbered | None:
-    """Return loops that stand directly in each other with the numbers of their rounds, which are
-    not negative; None where it is not known how long one of them may be."""
+    """Return directly nested loops with non-negative numbers of their iterations; None where the
+    maximal extent of one of them is not known."""
     starts, sizes = [loops[0].lo], list[Affine]()
     number = (var(loops[0].symbol) - loops[0].lo) * _sign(loops[0])
-    known, around = Bounds().inside(loops[0]), {loops[0].symbol}
+    known, outer_symbols = Bounds().inside(loops[0]), {loops[0].symbol}
     for loop in loops[1:]:
         lo, hi = loop.lo, loop.hi
-        if (lo.symbols() | hi.symbols()) & around:
+        if (lo.symbols() | hi.symbols()) & outer_symbols:
             least, most = known.least(lo), known.most(hi)
             if least is None or most is None or loop.step < 0:
                 return None
@@ -72,7 +73,7 @@ def numbered(loops: Sequence[For]) -> Numbered | None:
         sizes.append((hi - lo) * _sign(loop))
         starts.append(lo)
         number = multiply(number, sizes[-1]) + (var(loop.symbol) - lo) * _sign(loop)
-        known, around = known.inside(loop), {*around, loop.symbol}
+        known, outer_symbols = known.inside(loop), {*outer_symbols, loop.symbol}
     return Numbered(tuple(loops), tuple(starts), tuple(sizes), number)
 
 

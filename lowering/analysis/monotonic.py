@@ -1,4 +1,6 @@
-"""Scalars that never get less than some number: those that start from numbers, and only count on.
+"""Monotonic scalars: those that start from constants and are only incremented have lower bounds.
+
+Analysis only.
 
 >>> program, _ = optimize(lowered('''
 ... n = 3
@@ -18,28 +20,28 @@ from ..ir.loops import Program, Stmt, Store, Update
 from ..ir.walk import own_writes, statements
 
 SMALL = 1 << 16
-"""Counted on by less than that, a number does not wrap around."""
+"""Increments below this cannot overflow in any feasible run."""
 
 
 def growing(program: Program) -> dict[int, int]:
-    """Return what scalars are at least, by their ids, of those that only count on."""
-    least: dict[int, int] = {}
-    others: set[int] = set()
+    """Return the lower bounds of scalars that are only incremented, by their ids."""
+    lower_bounds: dict[int, int] = {}
+    excluded: set[int] = set()
     for kernel in program.kernels:
         for stmt in statements(kernel.body):
             for node in own_writes(stmt):
-                start = _start(stmt)
+                start = _initial_value(stmt)
                 if node.rank or node.dtype is not dtypes.int64 or start is None:
-                    others.add(node.id)
+                    excluded.add(node.id)
                 elif start >= 0:
-                    least[node.id] = min(start, least.get(node.id, start))
-    own = {node.id for node in program.locals}
-    return {number: one for number, one in least.items() if number in own - others}
+                    lower_bounds[node.id] = min(start, lower_bounds.get(node.id, start))
+    locals_ = {node.id for node in program.locals}
+    return {number: bound for number, bound in lower_bounds.items() if number in locals_ - excluded}
 
 
-def _start(stmt: Stmt) -> int | None:
-    """Return the number that a scalar starts from in a statement, -1 where it counts on there, None
-    where it does anything else."""
+def _initial_value(stmt: Stmt) -> int | None:
+    """Return the constant that a statement initializes a scalar with, -1 where it increments it,
+    None where it does anything else."""
     match stmt:
         case Store(_, Const(int() as value)) if 0 <= value < SMALL:
             return value

@@ -1,10 +1,11 @@
-"""Perfect nests of loops: which of them have points that may be dealt out, and in which order.
+"""Parallel bands of loop nests: the loops whose iterations may be distributed over threads.
 
-    Band := the loops whose rounds depend on nothing, outermost first, those that stay in order
-            inside of them, the body, and the temporaries of which each point has its own
+    Band := the loops without loop-carried dependences, outermost first, the serial loops
+            inside of them, the body, and the temporaries that are private to each point
 
-A loop further in may come to the front where its rounds are independent of all those around it. It
-changes nothing by itself.
+An inner loop may be interchanged outwards where its iterations are independent in all those around
+it. Also here: trip counts, normalization and collapsing of loops, strides of accesses. Analysis
+only, but for the functions that return rewritten loops.
 
 >>> program = lowered('''
 ... for t in range(1, 8):
@@ -47,169 +48,176 @@ from .dependence import NOTHING, confined, independent, is_left, private
 from .subscripts import ranges
 
 MOST_IN_ORDER = 3
-"""A grid has so many axes; what is dealt out beyond that is not done in its order."""
+"""The axes of a grid; iterations distributed beyond these do not start in program order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a whole program."""
+    """Analysis results about a whole program."""
 
     only: dict[int, tuple[Stmt, frozenset[int]]]
-    """By the `id` of each loop: the loop, and the temporaries that only its body uses."""
+    """By the `id` of each loop: the loop, and the temporaries that only its body accesses."""
     everything: frozenset[int]
     """The ids of all nodes."""
     exact: bool = False
-    """Whether sums keep the order of the program."""
+    """Whether reductions are order-preserving."""
     bounds: Mapping[int, Bounds] = field(default_factory=dict)
-    """By the `id` of each loop of the program: what the numbers around it are between."""
+    """By the `id` of each loop of the program: the bounds of the values around it."""
 
     def only_in(self, loop: For) -> frozenset[int]:
-        """Return the temporaries that only a loop uses; none of a loop that is not known."""
+        """Return the temporaries that only a loop accesses; none of a loop that is not known."""
         return self.only.get(id(loop), (loop, frozenset[int]()))[1]
 
     def tell(self, body: Iterable[Stmt], only: frozenset[int]) -> None:
-        """Make loops known that are new; `only` are temporaries that only these statements use."""
+        """Register loops that are new; `only` are temporaries that only these statements access."""
         body = tuple(body)
         total = uses_of(body)
         for stmt in statements(body):
             if isinstance(stmt, For) and id(stmt) not in self.only:
-                here = uses_of(stmt.body)
-                theirs = frozenset(n for n in only if n in here and here[n] == total[n])
-                self.only[id(stmt)] = stmt, theirs
+                body_uses = uses_of(stmt.body)
+                loop_only = frozenset(
+                    n for n in only if n in body_uses and body_uses[n] == total[n]
+                )
+                self.only[id(stmt)] = stmt, loop_only
 
     def private(self, loop: For) -> frozenset[int]:
-        """Return the temporaries of which each round of a loop may have its own."""
+        """Return the privatizable temporaries of a loop."""
         return own_of(loop, self.only_in(loop))
 
     def is_free(
         self, loop: For, own: frozenset[int] = frozenset(), outer: tuple[Range, ...] = (),
         known: Bounds = NOTHING,
     ) -> bool:  # fmt: skip
-        """Whether the rounds of a loop may run in any order, `own` being each round's own."""
+        """Whether the iterations of a loop are independent, with the nodes `own` privatized."""
         return independent(loop, own, self.everything, outer, known) is None
 
     def around(self, loop: For) -> Bounds:
-        """Return what the numbers around a loop are between, if it is known."""
+        """Return the bounds of the values around a loop, as far as they are known."""
         return self.bounds.get(id(loop), NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Loops around one body: those that may be dealt out, then those inside of them."""
+    """Loops around one body: those that may be distributed, then the serial ones inside of them."""
 
     free: tuple[For, ...]
-    """Outermost first; what is in their bodies is not looked at."""
+    """The parallel loops, outermost first; their bodies are not to be used."""
     serial: tuple[For, ...]
     body: tuple[Stmt, ...]
     private: frozenset[int]
-    """The temporaries of which each point has its own."""
+    """The temporaries that are private to each point."""
     inner: tuple[Stmt, ...]
-    """What each point does: the body in the serial loops, as the facts know it."""
+    """What each point does: the body in the serial loops, as registered with the facts."""
 
 
 def facts_of(program: Program, exact: bool = False) -> Facts:
-    """Return what is known of a program; the loops are told apart by their identity."""
+    """Return the analysis results about a program; loops are identified by `id`."""
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     only = confined(program)
     loops = (s for kernel in program.kernels for s in statements(kernel.body))
-    known = {id(s): (s, only[id(s)]) for s in loops if isinstance(s, For)}
+    registered = {id(s): (s, only[id(s)]) for s in loops if isinstance(s, For)}
     bounds: dict[int, Bounds] = {}
     for kernel in program.kernels:
-        _bound(kernel.body, NOTHING, bounds)
-    return Facts(dict(known), frozenset(node.id for node in nodes), exact, bounds)
+        _record_bounds(kernel.body, NOTHING, bounds)
+    return Facts(dict(registered), frozenset(node.id for node in nodes), exact, bounds)
 
 
-def _bound(body: Iterable[Stmt], known: Bounds, found: dict[int, Bounds]) -> None:
-    """Put down what the numbers around each loop are between."""
+def _record_bounds(body: Iterable[Stmt], known: Bounds, bounds: dict[int, Bounds]) -> None:
+    """Record the bounds of the values around each loop."""
     for stmt in body:
         inside = known
         if isinstance(stmt, For):
-            found[id(stmt)] = known
+            bounds[id(stmt)] = known
             inside = known.inside(stmt)
         elif isinstance(stmt, Check):
             known = known.where(stmt.test)
         for side, part in enumerate(bodies(stmt)):
-            there = inside.where(stmt.test, not side) if isinstance(stmt, If) else inside
-            _bound(part, there, found)
+            branch = inside.where(stmt.test, not side) if isinstance(stmt, If) else inside
+            _record_bounds(part, branch, bounds)
 
 
 def band(loop: For, facts: Facts) -> Band | None:
-    """Return the band of a nest, None where no loop of it may be dealt out.
+    """Return the band of a nest, None where no loop of it may be distributed.
 
-    Where checks may fail its loops keep their order: of several the first is told.
+    Where checks may fail its loops keep their order: the first failure in program order is
+    reported.
     """
     loops, body = nest_of(loop)
     only = facts.only_in(loop)
     free: list[For] = []
-    own: frozenset[int] = frozenset()
-    left = list(loops)
+    private_ids: frozenset[int] = frozenset()
+    remaining = list(loops)
     in_order = fails(body)
-    last = loops[-1] if is_left(body) else None  # whose rounds end what is innermost
-    while left and not (in_order and len(free) == MOST_IN_ORDER):
-        for at in range(1 if in_order else len(left)):
-            moved = None if left[at] is last else _moved(left, at)
+    last = loops[-1] if is_left(body) else None  # whose iterations may end the innermost loop
+    while remaining and not (in_order and len(free) == MOST_IN_ORDER):
+        for at in range(1 if in_order else len(remaining)):
+            moved = None if remaining[at] is last else _interchange_to_front(remaining, at)
             if moved is None:
                 continue
-            (whole,) = around(moved, body)
-            assert isinstance(whole, For)
-            mine = own_of(whole, only)
-            if facts.is_free(whole, mine, ranges(free), facts.around(loop)):
+            (interchanged,) = around(moved, body)
+            assert isinstance(interchanged, For)
+            candidate_ids = own_of(interchanged, only)
+            if facts.is_free(interchanged, candidate_ids, ranges(free), facts.around(loop)):
                 free.append(moved[0])
-                own, left = mine, moved[1:]
+                private_ids, remaining = candidate_ids, moved[1:]
                 break
         else:
             break
     if not free:
         return None
-    if tuple(loop.symbol for loop in (*free, *left)) == tuple(x.symbol for x in loops):
-        return Band(tuple(free), tuple(left), body, own, loops[len(free) - 1].body)
-    inner = around(left, body)
+    if tuple(loop.symbol for loop in (*free, *remaining)) == tuple(x.symbol for x in loops):
+        return Band(tuple(free), tuple(remaining), body, private_ids, loops[len(free) - 1].body)
+    inner = around(remaining, body)
     facts.tell(inner, only)
-    return Band(tuple(free), tuple(left), body, own, inner)
+    return Band(tuple(free), tuple(remaining), body, private_ids, inner)
 
 
 def uses_of(body: Iterable[Stmt]) -> Counter[int]:
-    """Return how often each node is read or written."""
+    """Return how often each node is read or written, by its id."""
     return Counter(n.id for s in statements(body) for n in (*own_reads(s), *own_writes(s)))
 
 
 def fails(body: Iterable[Stmt]) -> bool:
-    """Whether a check in statements may fail."""
+    """Whether statements contain a check, which may fail."""
     return any(isinstance(stmt, Check) for stmt in statements(tuple(body)))
 
 
 def own_of(loop: For, only: frozenset[int]) -> frozenset[int]:
-    """Return those temporaries, of which `only` the loop uses, that no round has from another.
+    """Return the privatizable temporaries among those `only` the loop accesses.
 
-    The best value of an argmin or argmax is among them where every round starts with no position.
+    The best value of an argmin or argmax is among them where every iteration starts with no
+    position.
     """
-    found = private(loop, only)
+    privatizable = private(loop, only)
     inside = statements(loop.body)
     pairs = [s for s in inside if isinstance(s, Update) and s.pair is not None]
-    started = {
+    initialized = {
         s.access.node.id for s in inside
         if isinstance(s, Store) and s.value == Const(-1, dtypes.int64)
     }  # fmt: skip
     best = {
         s.access.node.id for s in pairs
-        if s.pair is not None and s.pair.access.node.id in found & started
+        if s.pair is not None and s.pair.access.node.id in privatizable & initialized
         and s.access.index == s.pair.access.index
     }  # fmt: skip
-    others = {n.id for s in inside for n in (*own_reads(s), *own_writes(s)) if s not in pairs}
-    return found | frozenset(best & only - others)
+    otherwise_used = {
+        n.id for s in inside for n in (*own_reads(s), *own_writes(s)) if s not in pairs
+    }
+    return privatizable | frozenset(best & only - otherwise_used)
 
 
-def _moved(loops: list[For], at: int) -> list[For] | None:
-    """Return loops with one of them in front; None where its bounds need those before it."""
+def _interchange_to_front(loops: list[For], at: int) -> list[For] | None:
+    """Return loops with one of them interchanged to the front; None where its bounds depend on
+    those before it."""
     first = loops[at]
-    used = first.lo.symbols() | first.hi.symbols()
-    if used & {loop.symbol for loop in loops[:at]}:
+    bound_symbols = first.lo.symbols() | first.hi.symbols()
+    if bound_symbols & {loop.symbol for loop in loops[:at]}:
         return None
     return [first, *loops[:at], *loops[at + 1 :]]
 
 
 def nest_of(loop: For) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
-    """Return the loops that stand directly in each other, and what the innermost does."""
+    """Return the loops of a perfect nest, outermost first, and the body of the innermost."""
     loops = [loop]
     while True:
         inside = [stmt for stmt in loops[-1].body if not isinstance(stmt, Comment)]
@@ -219,7 +227,7 @@ def nest_of(loop: For) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
 
 
 def around(loops: Iterable[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return loops in each other around a body."""
+    """Return loops nested around a body."""
     for loop in reversed([*loops]):
         body = (replace(loop, body=body),)
     return body
@@ -229,83 +237,84 @@ def with_loops(
     body: Iterable[Stmt], facts: Facts,
     made: Callable[[For, tuple[For, ...]], tuple[Stmt, ...]], outer: tuple[For, ...] = (),
 ) -> tuple[Stmt, ...]:  # fmt: skip
-    """Return statements with what is made of each loop in its place, of those inside where nothing
-    is; it is given the loops around it, too, and the facts hold afterwards."""
+    """Return statements with each loop replaced by what `made` returns for it, given the loops
+    around it; where that is empty, the loops inside are asked. The facts are updated."""
     out: list[Stmt] = []
     for stmt in body:
-        turned = made(stmt, outer) if isinstance(stmt, For) else ()
-        if not turned:
+        replaced = made(stmt, outer) if isinstance(stmt, For) else ()
+        if not replaced:
             inner = (*outer, stmt) if isinstance(stmt, For) else outer
             lists = tuple(with_loops(one, facts, made, inner) for one in bodies(stmt))
-            turned = (stmt,)
+            replaced = (stmt,)
             if lists != bodies(stmt):
-                turned = (with_bodies(stmt, lists),)
+                replaced = (with_bodies(stmt, lists),)
                 if isinstance(stmt, For):
-                    facts.tell(turned, facts.only_in(stmt))
-        out += turned
+                    facts.tell(replaced, facts.only_in(stmt))
+        out += replaced
     return tuple(out)
 
 
 def trips(loop: For) -> int | None:
-    """Return how many rounds a loop has, None where that is only known in the run."""
+    """Return the static trip count of a loop, None where it depends on run-time values."""
     count = rounds_of(loop).constant
     return None if count is None else max(0, count)
 
 
 def rounds_of(loop: For) -> Affine:
-    """Return how many rounds a loop has; zero or less where it has none."""
+    """Return the trip count of a loop; zero or less where it has no iteration."""
     by = abs(loop.step)
     gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
     return floordiv(gap + (by - 1), const(by))
 
 
 def normal(loop: For, symbol: Symbol) -> tuple[For, Affine]:
-    """Return a loop that counts from 0 in steps of one, and what its old variable is there."""
+    """Return the normalized loop (from 0, in steps of one), and the value of its old variable
+    there."""
     value = loop.lo + var(symbol) * loop.step
     return replace(loop, symbol=symbol, lo=const(0), hi=rounds_of(loop), step=1), value
 
 
 def with_value(body: tuple[Stmt, ...], symbol: Symbol, value: Affine) -> tuple[Stmt, ...]:
-    """Return statements in which a symbol is an index expression."""
+    """Return statements with an index expression substituted for a symbol."""
     return substitute(body, {symbol: value})
 
 
 def counted(
     loops: Sequence[For], body: tuple[Stmt, ...], fresh: Fresh
 ) -> tuple[list[For], tuple[Stmt, ...]]:
-    """Return loops in which all whose rounds are known are one, in the order of the program.
+    """Return loops with those of static trip count collapsed into one, in program order.
 
-    Positions of theirs that count on from round to round are those of the one loop.
+    Linear combinations of their variables that increase by one from iteration to iteration are
+    simplified to the variable of the collapsed loop.
     """
-    known = [loop for loop in loops if is_known(loop)]
-    others = [loop for loop in loops if loop not in known]
-    total = prod(trips(loop) or 0 for loop in known)
+    static = [loop for loop in loops if is_known(loop)]
+    others = [loop for loop in loops if loop not in static]
+    total = prod(trips(loop) or 0 for loop in static)
     symbol = fresh.symbol("point")
     inner = 1
-    for loop in reversed(known):
+    for loop in reversed(static):
         count = trips(loop) or 0
         part = floordiv(var(symbol), const(inner))
-        if loop is not known[0]:
+        if loop is not static[0]:
             part = mod(part, const(max(count, 1)))
         body = with_value(body, loop.symbol, loop.lo + part)
         inner *= max(count, 1)
-    simple = Rewrite(index=recombined)
-    body = map_statements(body, lambda stmt: (rebuild_statement(stmt, simple),))
-    return [*others, replace(known[0], symbol=symbol, lo=const(0), hi=const(total))], body
+    recombine = Rewrite(index=recombined)
+    body = map_statements(body, lambda stmt: (rebuild_statement(stmt, recombine),))
+    return [*others, replace(static[0], symbol=symbol, lo=const(0), hi=const(total))], body
 
 
 def is_known(loop: For) -> bool:
-    """Whether the rounds of a loop are known, and the first of them."""
+    """Whether the trip count and the start of a loop are static."""
     return trips(loop) is not None and loop.lo.constant is not None
 
 
 def as_one(
     loops: Sequence[For], body: tuple[Stmt, ...], fresh: Fresh, in_order: bool
 ) -> tuple[For, tuple[Stmt, ...]] | None:
-    """Return loops that stand directly in each other as one; None where not all are known.
+    """Return a perfect nest collapsed into one loop; None where not all trip counts are static.
 
-    Unless they have to stay `in_order`, that of them whose neighbours are neighbours in memory
-    comes last.
+    Unless they have to stay `in_order`, the loop along which accesses are contiguous comes last.
     """
     if len(loops) < 2 or not all(is_known(loop) and loop.step == 1 for loop in loops):
         return None
@@ -313,24 +322,24 @@ def as_one(
     if not in_order:
         at = max(range(len(loops)), key=lambda k: (favours(body, loops[k].symbol), k))
         ordered.append(ordered.pop(at))
-    (one,), made = counted(ordered, body, fresh)
-    return one, made
+    (one,), collapsed = counted(ordered, body, fresh)
+    return one, collapsed
 
 
 def found_in(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return the loops of a round that find what is added in it, of those that stand in it: all of
-    them where it adds nothing but in them."""
-    plain = [stmt for stmt in body if not isinstance(stmt, For)]
-    used = {node.id for node in reads(plain)}
+    """Return the loops in an iteration's body that produce what the rest of it reads: all of them
+    where there is no rest."""
+    rest = [stmt for stmt in body if not isinstance(stmt, For)]
+    used = {node.id for node in reads(rest)}
     loops = tuple(stmt for stmt in body if isinstance(stmt, For))
-    if all(isinstance(stmt, Comment) for stmt in plain):
+    if all(isinstance(stmt, Comment) for stmt in rest):
         return loops
     return tuple(loop for loop in loops if used & {node.id for node in writes((loop,))})
 
 
 def within(body: Iterable[Stmt], known: Bounds | None = None) -> int:
-    """Return how many rounds the largest nest in statements has at most, as far as that is `known`
-    of the numbers in it; 1 where there is none."""
+    """Return the greatest trip count of a nest in statements, as far as it is bounded by what is
+    `known`; 1 where there is none."""
     known, most = Bounds() if known is None else known, 1
     for stmt in body:
         inside = known.inside(stmt) if isinstance(stmt, For) else known
@@ -340,9 +349,9 @@ def within(body: Iterable[Stmt], known: Bounds | None = None) -> int:
 
 
 def favours(body: Iterable[Stmt], symbol: Symbol) -> int:
-    """Return how much it is worth that neighbours of a symbol are done at once.
+    """Return a score of running neighbouring iterations of a symbol at once.
 
-    Accesses whose neighbours are neighbours in memory count for it, those far apart against it.
+    Contiguous accesses count for it, strided ones against it.
     """
     score = 0
     for node, index in accesses_of(body):
@@ -355,7 +364,7 @@ def favours(body: Iterable[Stmt], symbol: Symbol) -> int:
 
 
 def accesses_of(body: Iterable[Stmt]) -> Iterator[tuple[Node, tuple[Index, ...]]]:
-    """Yield every array that statements read or write, with the index."""
+    """Yield every array access of statements, with the index."""
     for stmt in statements(body):
         yield from ((a.node, a.index) for a in parts(stmt).targets if a.node.rank)
         for expr in expressions_of(stmt):
@@ -363,7 +372,8 @@ def accesses_of(body: Iterable[Stmt]) -> Iterator[tuple[Node, tuple[Index, ...]]
 
 
 def distance_of(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
-    """Return how many elements apart an access is in neighbouring rounds; None: that varies."""
+    """Return the stride of an access, in elements, from one iteration to the next; None where it
+    varies."""
     total = 0
     for one, stride in zip(index, node.element_strides, strict=True):
         if isinstance(one, Dynamic):

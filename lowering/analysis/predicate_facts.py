@@ -1,4 +1,6 @@
-"""Tests that surely hold where it is known what some scalars are: behind stores of numbers.
+"""Predicates decided by the values of scalars: after stores of constants, and by symbol ranges.
+
+Analysis only.
 
 >>> from plusequals.lowering.ir import dtypes
 >>> from plusequals.lowering.ir.indexing import Symbol, const, var
@@ -27,40 +29,40 @@ from .subscripts import is_least
 SAFE = 1 << 61
 """Positions, and numbers below this, may be added without wrapping."""
 Values = Mapping[int, Expr]
-"""What scalars are, by their ids."""
+"""Values of scalars, by their ids."""
 
 
 def after(body: Iterable[Stmt], values: Values | None = None) -> Values:
-    """Return which scalars are which numbers behind statements, before which some are known."""
-    out = dict(values or {})
+    """Return the known values of scalars after statements, given those before."""
+    known = dict(values or {})
     for stmt in body:
         if isinstance(stmt, Store) and not stmt.access.index:
-            out.pop(stmt.access.node.id, None)
+            known.pop(stmt.access.node.id, None)
             if isinstance(stmt.value, Const | Position):
-                out[stmt.access.node.id] = stmt.value
+                known[stmt.access.node.id] = stmt.value
         elif not isinstance(stmt, Comment):
             for node in writes((stmt,)):
-                out.pop(node.id, None)
-    return out
+                known.pop(node.id, None)
+    return known
 
 
 def is_sure(test: Expr, values: Values, known: tuple[Range, ...]) -> bool:
-    """Whether a test holds for all that symbols may be."""
-    return _decided(_at(test, values), known) is True
+    """Whether a test holds for all values of the symbols."""
+    return _decide(_substitute_values(test, values), known) is True
 
 
 def is_never(test: Expr, values: Values, known: tuple[Range, ...]) -> bool:
-    """Whether a test holds for nothing that symbols may be."""
-    return _decided(_at(test, values), known) is False
+    """Whether a test holds for no values of the symbols."""
+    return _decide(_substitute_values(test, values), known) is False
 
 
-def _at(expr: Expr, values: Values) -> Expr:
+def _substitute_values(expr: Expr, values: Values) -> Expr:
     if isinstance(expr, Read) and not expr.index:
         return values.get(expr.node.id, expr)
-    return rebuild(expr, lambda one: _at(one, values), lambda index: index)
+    return rebuild(expr, lambda one: _substitute_values(one, values), lambda index: index)
 
 
-def _decided(test: Expr, known: tuple[Range, ...]) -> bool | None:
+def _decide(test: Expr, known: tuple[Range, ...]) -> bool | None:
     """Return whether a test holds, None where that is not known."""
     match test:
         case Const(bool() as value):
@@ -68,42 +70,42 @@ def _decided(test: Expr, known: tuple[Range, ...]) -> bool | None:
         case Cast(Const(int() as number), dtype) if dtype is TRUE.dtype:
             return number != 0
         case Apply(op, (inner,)) if op.name == "logical_not":
-            found = _decided(inner, known)
-            return None if found is None else not found
+            operand = _decide(inner, known)
+            return None if operand is None else not operand
         case Select(first, second, no) if no == FALSE:
-            both = _decided(first, known), _decided(second, known)
+            both = _decide(first, known), _decide(second, known)
             return False if False in both else None if None in both else True
         case Select(first, no, second) if no == FALSE:
-            return _decided(Select(negated(first), second, FALSE), known)
+            return _decide(Select(negated(first), second, FALSE), known)
         case Select(first, yes, second) if yes == TRUE:
-            either = _decided(first, known), _decided(second, known)
+            either = _decide(first, known), _decide(second, known)
             return True if True in either else None if None in either else False
         case Apply(op, (one, other)):
-            return _compared(op.name, one, other, known)
+            return _decide_comparison(op.name, one, other, known)
         case _:
             return None
 
 
-def _compared(name: str, one: Expr, other: Expr, known: tuple[Range, ...]) -> bool | None:
-    """Return how a comparison of whole numbers comes out, None where that is not known."""
-    left, right = _number(one), _number(other)
+def _decide_comparison(name: str, one: Expr, other: Expr, known: tuple[Range, ...]) -> bool | None:
+    """Return the result of a comparison of integers, None where that is not known."""
+    left, right = _as_index(one), _as_index(other)
     if left is None or right is None:
         return None
     gap = right - left
-    sure = {"le": gap, "lt": gap - 1, "ge": gap * -1, "gt": gap * -1 - 1}
+    non_negative = {"le": gap, "lt": gap - 1, "ge": gap * -1, "gt": gap * -1 - 1}
     opposite = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le"}
-    if name in sure:
-        if is_least(sure[name], known):
+    if name in non_negative:
+        if is_least(non_negative[name], known):
             return True
-        return False if is_least(sure[opposite[name]], known) else None
+        return False if is_least(non_negative[opposite[name]], known) else None
     if name not in ("eq", "ne"):
         return None
-    apart = is_least(sure["lt"], known) or is_least(sure["gt"], known)
-    same = gap.constant == 0
-    return None if not apart and not same else same == (name == "eq")
+    unequal = is_least(non_negative["lt"], known) or is_least(non_negative["gt"], known)
+    equal = gap.constant == 0
+    return None if not unequal and not equal else equal == (name == "eq")
 
 
-def _number(expr: Expr) -> Affine | None:
+def _as_index(expr: Expr) -> Affine | None:
     match expr:
         case Position(index):
             return index
@@ -112,7 +114,7 @@ def _number(expr: Expr) -> Affine | None:
         case Const(int() as value, dtype) if dtype.kind in "iu" and abs(value) < SAFE:
             return const(value)
         case Apply(op, (one, other), dtype) if op.name in ("add", "sub") and dtype is dtypes.int64:
-            left, right = _number(one), _number(other)
+            left, right = _as_index(one), _as_index(other)
             if left is None or right is None:
                 return None
             return left + right if op.name == "add" else left - right

@@ -1,12 +1,12 @@
-"""Which temporaries are of use to single rounds of a loop, noted before loops are cut into pieces.
+"""Privatizable temporaries of loops, annotated before loops are tiled or otherwise split.
 
-Changes: nothing but what is noted of the program. Where a round writes all that it reads of a
-temporary, threads that share the loop may each have their own. That is plain while one write is in
-loops over all that is read; tiles and lanes, and what they leave over, write it piece by piece.
+Changes only the annotation `Program.rounds`. Where an iteration writes all that it reads of a
+temporary, threads that share the loop may each have a private copy. That is easy to see while one
+write covers all that is read; after tiling and vectorization several partial writes do.
 
-Needs: arrays that have their final shape, and no store of zeros missing that a later round relies
-on. Guarantees: it stays true, since schedules keep every round's meaning. A loop that has another
-symbol afterwards has to be found independent for a reason of its own.
+Precondition: arrays have their final shape, and no store of zeros that a later iteration relies on
+has been removed. Postcondition: the annotation stays true, since transformations keep the meaning
+of every iteration. A loop that has another symbol afterwards has to be analyzed again.
 
 >>> sharing = Target(threads=2, schedule=True, parallel_from=0)
 >>> program, _ = optimize(lowered('''
@@ -35,23 +35,24 @@ from .effects import summary
 
 
 def noted(program: Program, target: Target) -> Program:
-    """Return the program with what is noted of its temporaries, for a target with threads."""
+    """Return the program with its privatizable temporaries annotated, for a target with threads."""
     arrays = {node.id: node for node in program.locals if node.rank}
     if not target.schedule or target.threads < 2 or not arrays:
         return program
     only = confined(program)
-    found = (
+    annotations = (
         pair
         for kernel in program.kernels
-        for pair in _noted(kernel.body, arrays, only, target.parallel_from)
+        for pair in _find_annotations(kernel.body, arrays, only, target.parallel_from)
     )
-    return replace(program, rounds=tuple(dict.fromkeys(found)))
+    return replace(program, rounds=tuple(dict.fromkeys(annotations)))
 
 
-def _noted(
+def _find_annotations(
     body: Iterable[Stmt], arrays: Mapping[int, Node], only: Mapping[int, frozenset[int]], least: int
 ) -> Iterator[tuple[int, Symbol]]:
-    """Yield the arrays and the loops of which each round has its own, where sharing is worth it."""
+    """Yield arrays with the loops that they are privatizable in, where parallelizing these is worth
+    it."""
     for stmt in body:
         if not isinstance(stmt, For | If | While) or For not in summary(stmt).kinds:
             continue
@@ -59,8 +60,8 @@ def _noted(
             total = total_of(stmt).constant
             if total is not None and total < least:
                 continue
-            mine = only[id(stmt)] & arrays.keys()
-            for number in sorted(private(stmt, mine)) if mine else ():
+            candidates = only[id(stmt)] & arrays.keys()
+            for number in sorted(private(stmt, candidates)) if candidates else ():
                 yield number, stmt.symbol
         for inner in bodies(stmt):
-            yield from _noted(inner, arrays, only, least)
+            yield from _find_annotations(inner, arrays, only, least)

@@ -1,8 +1,9 @@
-"""Which loops a product of matrices is tiled over: what fusing must leave together.
+"""Loops over which products of matrices are tiled, which fusion must keep together.
 
 In `c[M.., N..] += a[M.., K..] * b[N.., K..]` the symbols M and N each index the target and just one
-of the factors; both sides are read again for every symbol of the other, which is why a large
-product is computed in tiles. A symbol of both factors and the target only counts products.
+of the factors; both factors are read again for every value of the other's symbol, which is why a
+large product is tiled. A symbol of both factors and the target only counts products (a batch).
+Analysis only.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ PRODUCTS = frozenset(("mul", "product"))
 TILED = 4096
 """From how many points on a product of matrices is worth tiling over both of its outer axes."""
 LEFT = 32
-"""With so many rows and so many columns inside of a loop, that need not be one of a tile."""
+"""With so many rows and so many columns inside of a loop, that loop need not be tiled."""
 
 
 def tiled(nest: For) -> frozenset[Symbol]:
     """Return the symbols over which a large product of matrices in the nest is tiled.
 
-    That is what indexes its target and just one of its factors.
+    They index its target and just one of its factors.
     """
     return frozenset[Symbol]().union(*(one.rows | one.columns for one in _products(nest)))
 
 
 class Depth(NamedTuple):
-    """How many loops others need to be in to leave tiles whole."""
+    """How many outer loops another nest has to share for tiles to stay whole."""
 
     loops: int
     """0 where there are no tiles."""
     is_enough: bool
-    """Whether what is left inside of them is tiled by itself: else that is one element."""
+    """Whether the product inside of them is tiled by itself: else that is one element."""
 
 
 def tiled_depth(nest: For) -> Depth:
-    """Return how many loops, from this one on, others need to be in to leave tiles whole.
+    """Return how many loops, from this one on, another nest has to share for tiles to stay whole.
 
     It is none where no large product of matrices in the nest is tiled over this loop.
     """
@@ -55,20 +56,23 @@ def _depth(product: _Product) -> Depth:
     depths = [at for at, loop in enumerate(loops, 1) if loop.symbol in rows | columns]
     if not depths or depths[0] != 1:
         return Depth(0, False)
-    enough = next((at for at in depths if _is_enough(rows, columns, loops[at:])), None)
-    if enough is not None:
-        return Depth(enough, True)
+    sufficient = next((at for at in depths if _is_tileable(rows, columns, loops[at:])), None)
+    if sufficient is not None:
+        return Depth(sufficient, True)
     return Depth(max(at for at, loop in enumerate(loops, 1) if loop.symbol in target), False)
 
 
-def _is_enough(rows: frozenset[Symbol], columns: frozenset[Symbol], loops: tuple[For, ...]) -> bool:
+def _is_tileable(
+    rows: frozenset[Symbol], columns: frozenset[Symbol], loops: tuple[For, ...]
+) -> bool:
     """Whether loops have enough rows and columns for tiles."""
-    one, other = (_rounds(some, loops) for some in (rows, columns))
-    return min(one, other) >= LEFT and one * other >= TILED
+    row_count, column_count = (_trip_count(symbols, loops) for symbols in (rows, columns))
+    return min(row_count, column_count) >= LEFT and row_count * column_count >= TILED
 
 
-def _rounds(symbols: frozenset[Symbol], loops: tuple[For, ...]) -> int:
-    """Return how many rounds loops with these symbols have; 0 where there is none, or unknown."""
+def _trip_count(symbols: frozenset[Symbol], loops: tuple[For, ...]) -> int:
+    """Return the product of trip counts of loops with these symbols; 0 where there is none, or
+    unknown."""
     sizes = [(loop.hi - loop.lo).constant or 0 for loop in loops if loop.symbol in symbols]
     return prod(sizes) if sizes else 0
 
@@ -90,7 +94,7 @@ def _products(nest: For) -> Iterator[_Product]:
     for update, loops in _updates((nest,), ()):
         match update.value:
             case Apply(op, (left, right), _) if update.op.name == "add" and op.name in PRODUCTS:
-                yield _product(update, _under(left), _under(right), loops)
+                yield _product(update, _without_casts(left), _without_casts(right), loops)
             case _:
                 pass
 
@@ -98,8 +102,8 @@ def _products(nest: For) -> Iterator[_Product]:
 def _product(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> _Product:
     bound = {loop.symbol for loop in loops}
     target = {s for i in update.access.index if isinstance(i, Affine) for s in i.symbols()} & bound
-    one, other = symbols_of(left), symbols_of(right)
-    rows, columns = target & (one - other), target & (other - one)
+    left_symbols, right_symbols = symbols_of(left), symbols_of(right)
+    rows, columns = target & (left_symbols - right_symbols), target & (right_symbols - left_symbols)
     sizes = ((loop.hi - loop.lo).constant for loop in loops)
     points = prod(64 if size is None else size for size in sizes)
     if rows and columns and bound - target and points >= TILED:
@@ -107,8 +111,8 @@ def _product(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) ->
     return _Product(frozenset(), frozenset(), frozenset(target), loops)
 
 
-def _under(expr: Expr) -> Expr:
-    return _under(expr.value) if isinstance(expr, Cast) else expr
+def _without_casts(expr: Expr) -> Expr:
+    return _without_casts(expr.value) if isinstance(expr, Cast) else expr
 
 
 def _updates(

@@ -1,7 +1,8 @@
-"""Which accumulations a loop counts the terms of, and whether they may be put together elsewhere.
+"""Reductions over loops, and whether their partial results may be computed out of order.
 
-Such a sum needs its cell only before and after the loop. What else the loop does does not matter,
-as long as it touches nothing of that cell.
+Such a reduction accesses its accumulator only before and after the loop; the loop may do anything
+else that does not access it. Also here: neutral elements, predicated updates, and the tree that
+combines SIMD lanes.
 
 >>> program = lowered("y[i] = sum(x[i, j, k])", y="f32[8]", x="f32[8, 9, 3]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
@@ -30,34 +31,39 @@ from .accesses import accesses
 from .subscripts import is_in_range, ranges
 
 STAYS = (Alloc, Break, Continue, Permute, Print, While, Check)
-"""What a loop may not do whose sums are taken elsewhere: they would be missing after it."""
+"""Statements that a loop may not contain whose reductions are computed outside: results would be
+missing after them."""
 MANY = 32
-"""In loops of so many iterations extremes are found apart from sums."""
-_CHEAP = frozenset("add sub mul neg abs isnan eq ne lt le gt ge logical_not bitand bitor".split())
+"""From so many iterations on minima and maxima are distributed into a loop of their own."""
+_CHEAP_OPS = frozenset(
+    "add sub mul neg abs isnan eq ne lt le gt ge logical_not bitand bitor".split()
+)
 """Operations on floats, and tests of them, that take next to no time."""
-_MOVES = (Alloc, Break, Continue, Permute, While)
-"""What of this no pass brings into a loop whose sums can be seen after an error."""
+_NEVER_MOVED = (Alloc, Break, Continue, Permute, While)
+"""Those of `STAYS` that no pass moves into a loop whose results are visible after an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """An accumulation, and the loops that count its terms."""
+    """A reduction: an update, and the loops over its terms."""
 
     update: Update
     letters: tuple[For, ...]
-    """Outermost first; loops that vanished, for they had one round, are not among them. Of an
-    extreme the innermost alone: that of a part may be taken before the others."""
+    """The reduction loops, outermost first, without those that were removed because they had one
+    iteration. Of a minimum or maximum only the innermost: a partial result may be combined before
+    the other loops."""
     is_guarded: bool
-    """Whether the innermost of these does not reach it in every round."""
+    """Whether the update is predicated in the innermost of these."""
 
     @property
     def innermost(self) -> For:
-        """The loop whose rounds are spread over the lanes."""
+        """The loop whose iterations are distributed over SIMD lanes."""
         return self.letters[-1]
 
     @property
     def is_plain(self) -> bool:
-        """Whether the innermost loop counts the terms of its range, and has no loop in it."""
+        """Whether the innermost loop runs over the terms in order, in steps of one, and contains no
+        loop."""
         loop = self.innermost
         counts = self.update.over[-1] == var(loop.symbol) - loop.lo and loop.step == 1
         simple = (Comment, Store, Update, If)
@@ -65,20 +71,20 @@ class Sum:
 
 
 def sums(loop: For, outer: tuple[For, ...]) -> list[Sum]:
-    """Return the sums whose outermost loop that is, and that may be taken out of it.
+    """Return the reductions whose outermost loop this is, and that may be computed outside of it.
 
     `outer` are the loops around it.
     """
-    found = [
-        one for one in _found(loop.body, (*outer, loop), False)
+    reductions = [
+        one for one in _collect(loop.body, (*outer, loop), False)
         if one.letters and one.letters[0] is loop and is_regrouped(one.update)
     ]  # fmt: skip
-    if not found or any(isinstance(stmt, _MOVES) for stmt in statements((loop,))):
+    if not reductions or any(isinstance(stmt, _NEVER_MOVED) for stmt in statements((loop,))):
         return []
     bound = frozenset(s.symbol for s in statements((loop,)) if isinstance(s, For | Let))
     sites, known = accesses((loop,)), ranges(outer)
     return [
-        one for one in found
+        one for one in reductions
         if not is_extreme(one.update) or (one.is_plain and not one.is_guarded and _is_light(one))
         if len(sites.of(one.update.access.node)) == 1
         and all(isinstance(i, Affine) and not i.symbols() & bound for i in one.update.access.index)
@@ -87,92 +93,99 @@ def sums(loop: For, outer: tuple[For, ...]) -> list[Sum]:
 
 
 def is_regrouped(update: Update) -> bool:
-    """Whether partial results of an accumulation may be put together in another order.
+    """Whether a reduction is reassociable: partial results may be combined in another order.
 
-    Products of complex numbers, which are rare, stay in theirs.
+    Products of complex numbers, which are rare, are order-preserving.
     """
     dtype = update.access.node.dtype
     if dtype.kind == "c":
         return update.op.name == "add"
-    known = update.op.name in ("add", "mul") or is_extreme(update)
-    return known and dtype in (dtypes.float32, dtypes.float64)
+    is_supported = update.op.name in ("add", "mul") or is_extreme(update)
+    return is_supported and dtype in (dtypes.float32, dtypes.float64)
 
 
 def is_extreme(update: Update) -> bool:
-    """Whether it is a maximum or a minimum, which no order changes, but for the sign of zeros."""
+    """Whether it is a maximum or a minimum, which any order leaves the same, but for the sign of
+    zeros."""
     return update.op.name in ("max", "min")
 
 
 def _is_light(one: Sum) -> bool:
-    """Whether a loop finds extremes alone, of terms so cheap that this takes most of its time.
+    """Whether a loop only finds minima and maxima, of terms so cheap that this takes most of its
+    time.
 
-    It may give values names, each once in a round, before it uses them.
+    It may define scalars, each once in an iteration, before it uses them.
     """
     inside = [s for s in statements(one.innermost.body) if not isinstance(s, Comment)]
-    own = {node.id for stmt in inside for node in own_writes(stmt)}
-    named: set[int] = set()
+    written = {node.id for stmt in inside for node in own_writes(stmt)}
+    defined: set[int] = set()
     for stmt in inside:
         if not isinstance(stmt, Store | Update) or not all(map(_is_cheap, walk(stmt.value))):
             return False
-        if not {read.node.id for read in reads(stmt.value)} & own <= named:
+        if not {read.node.id for read in reads(stmt.value)} & written <= defined:
             return False
         if isinstance(stmt, Update):
             if not (is_extreme(stmt) and is_regrouped(stmt)):
                 return False
-        elif stmt.access.index or stmt.access.node.id in named:
+        elif stmt.access.index or stmt.access.node.id in defined:
             return False
         else:
-            named.add(stmt.access.node.id)
+            defined.add(stmt.access.node.id)
     return True
 
 
 def extremes_apart(loop: For) -> tuple[For, ...]:
-    """Return a loop as one that does all but find extremes of cheap terms, and one that finds them:
-    each is done in lanes, both together are not. The loop alone where that is not so.
+    """Return a loop distributed into one that does all but find minima and maxima of cheap terms,
+    and one that finds them: each is vectorized, both in one are not. The loop alone where that is
+    not legal or not profitable.
 
-    Results are bit-identical: neither loop uses what the other one changes, but for names of
-    values, which both give.
+    Results are bit-identical: neither loop reads what the other one writes, but for scalars that
+    both define.
     """
-    found: list[Stmt] = []
+    extremes: list[Stmt] = []
     others: list[Stmt] = []
-    named: list[Stmt] = []
+    definitions: list[Stmt] = []
     names = {s.access.node.id for s in loop.body if isinstance(s, Store) and not s.access.index}
-    given, changed, read = set[int](), list[int](), set[int]()
+    defined, written, read = set[int](), list[int](), set[int]()
     for stmt in loop.body:
         if isinstance(stmt, Comment):
             continue
         if not isinstance(stmt, Store | Update):
             return (loop,)
         node = stmt.access.node.id
-        is_name = isinstance(stmt, Store) and node in names and node not in given
-        best = isinstance(stmt, Update) and is_extreme(stmt) and is_regrouped(stmt) and stmt.over
-        (named if is_name else found if best else others).append(stmt)
+        is_name = isinstance(stmt, Store) and node in names and node not in defined
+        is_candidate = (
+            isinstance(stmt, Update) and is_extreme(stmt) and is_regrouped(stmt) and stmt.over
+        )
+        (definitions if is_name else extremes if is_candidate else others).append(stmt)
         used = {one.node.id for expr in expressions_of(stmt) for one in reads(expr)}
-        if not used & names <= given:
-            return (loop,)  # it may be what an earlier iteration has left
+        if not used & names <= defined:
+            return (loop,)  # it may be a value of an earlier iteration
         read |= used
         if is_name:
-            given.add(node)
+            defined.add(node)
         else:
-            changed += [one.id for one in own_writes(stmt)]
-    cheap = all(_is_cheap(x) for s in (*named, *found) for e in expressions_of(s) for x in walk(e))
-    apart = len(set(changed)) == len(changed) and (read | names).isdisjoint(changed)
-    rounds = (loop.hi - loop.lo).constant
-    if not found or not others or not cheap or not apart or rounds in range(MANY):
+            written += [one.id for one in own_writes(stmt)]
+    all_cheap = all(
+        _is_cheap(x) for s in (*definitions, *extremes) for e in expressions_of(s) for x in walk(e)
+    )
+    is_disjoint = len(set(written)) == len(written) and (read | names).isdisjoint(written)
+    trip_count = (loop.hi - loop.lo).constant
+    if not extremes or not others or not all_cheap or not is_disjoint or trip_count in range(MANY):
         return (loop,)
-    rest = tuple(stmt for stmt in loop.body if stmt not in found)
-    return replace(loop, body=rest), replace(loop, body=(*named, *found))
+    rest = tuple(stmt for stmt in loop.body if stmt not in extremes)
+    return replace(loop, body=rest), replace(loop, body=(*definitions, *extremes))
 
 
 def _is_cheap(expr: Expr) -> bool:
-    """Whether a part of a term takes next to no time."""
+    """Whether a subexpression of a term takes next to no time."""
     match expr:
         case Const():
             return True
         case Read():
             return all(isinstance(at, Affine) for at in expr.index)
         case Apply():
-            return expr.op.name in _CHEAP
+            return expr.op.name in _CHEAP_OPS
         case Select():
             return expr.dtype in (dtypes.float32, dtypes.float64)
         case Cast():
@@ -181,39 +194,42 @@ def _is_cheap(expr: Expr) -> bool:
             return False
 
 
-def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list[Sum]:
-    """Return the accumulations in a body that know where their terms stand."""
-    found: list[Sum] = []
+def _collect(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list[Sum]:
+    """Return the updates in a body that know the positions of their terms."""
+    reductions: list[Sum] = []
     for stmt in body:
         if isinstance(stmt, Update) and stmt.over:
-            counting = [counting_loop(at, path) for at in stmt.over]
-            letters = tuple(loop for loop in counting if loop is not None)
-            letters = letters[-1:] if is_extreme(stmt) else letters
-            found.append(Sum(stmt, letters, guarded or letters[-1:] != path[-1:]))
+            candidates = [counting_loop(at, path) for at in stmt.over]
+            reduction_loops = tuple(loop for loop in candidates if loop is not None)
+            reduction_loops = reduction_loops[-1:] if is_extreme(stmt) else reduction_loops
+            reductions.append(
+                Sum(stmt, reduction_loops, guarded or reduction_loops[-1:] != path[-1:])
+            )
         for one in bodies(stmt):
             if isinstance(stmt, For):
-                found += _found(one, (*path, stmt), False)
+                reductions += _collect(one, (*path, stmt), False)
             else:
-                found += _found(one, path, guarded or isinstance(stmt, If))
-    return found
+                reductions += _collect(one, path, guarded or isinstance(stmt, If))
+    return reductions
 
 
 def counting_loop(at: Affine, path: tuple[For, ...]) -> For | None:
-    """Return the loop that counts a range: the bounds of a range use loops further out only."""
+    """Return the reduction loop of a range: the bounds of a range use loops further out only."""
     return next((loop for loop in reversed(path) if loop.symbol in at.symbols()), None)
 
 
 def start_of(op: Op, node: Node) -> float:
-    """Return what a sum starts with: of floats -0.0, for 0.0 would change the sum of zeros."""
+    """Return the initial value of a reduction: of floating-point sums -0.0, for 0.0 would change
+    the sum of negative zeros."""
     if node.dtype.kind != "f":
         return neutral_of(op, node.dtype.kind, node.dtype.bits)
     return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
 
 
 def chosen(update: Update, test: Expr) -> Update:
-    """Return an accumulation of what it adds where a test holds, and else of what changes nothing.
+    """Return an update predicated by a test: where it does not hold, its term is neutral.
 
-    Of a product both factors are chosen: `fma(-0.0, 0.0, s)` is s, for -0.0 too.
+    Of a product both factors are selected: `fma(-0.0, 0.0, s)` is s, for -0.0 too.
     """
     match update.value:
         case Apply(op, (one, two)) if op.name == "product":
@@ -226,7 +242,8 @@ def chosen(update: Update, test: Expr) -> Update:
 
 
 def together(op: Op, terms: list[Expr]) -> Expr:
-    """Return the terms put together as lanes are, of which the first zero is the greatest."""
+    """Return partial results combined in the order of SIMD lanes: a tree, but for minima and
+    maxima, where the first of two zeros is taken."""
     if op.name in ("max", "min"):
         return reduce(lambda one, two: Apply(op, (one, two), one.dtype), terms)
     while len(terms) > 1:

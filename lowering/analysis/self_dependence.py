@@ -1,4 +1,7 @@
-"""Whether a statement reads what it writes, in a way that loops on the current state would see."""
+"""Self-dependences of assignments: reads of elements that the same assignment writes.
+
+Loops that update in place would see new values there. Analysis only.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +15,42 @@ from ..ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, child
 from ..ir.indexing import Affine, Atom, Quasi, Range, Symbol, collected, var
 
 Clash = Literal["value at the cell", "value elsewhere", "place"]
-"""The value reads the cell itself too late; the value reads cells that other points write; or the
-predicate or the place of a point does."""
+"""The value reads the element itself, after it may have been written; the value reads elements that
+other points write; or the predicate or the subscripts of a point do."""
 OnExpr = Callable[[Expr], Expr]
 OnIndex = Callable[[Affine], Affine]
 
 
 def of(
-    stmt: Assign, access: Access, positive: Collection[Symbol] = (), around: Sequence[Range] = ()
+    stmt: Assign, access: Access, positive: Collection[Symbol] = (), outer: Sequence[Range] = ()
 ) -> frozenset[Clash]:
-    """Return how reads of the node of one written access clash with the statement's own writes.
+    """Return how reads of the node of one written access conflict with the statement's own writes.
 
-    `positive` are symbols of loops around it that are above zero, `around` what these run through.
+    `positive` are symbols of loops around it that are greater than zero, `outer` the ranges of
+    all.
     """
     if access.node not in [read.node for read in walk.own(stmt).found]:
         return frozenset()
     ranges = stmt.free.ranges + stmt.reduced.ranges
-    own = is_injective(access.index, stmt.free.ranges, positive)
-    own = own and not uses(access, stmt.reduced)
-    once = not stmt.reduced.ranges and not stmt.initialize
-    found: set[Clash] = set()
-    for place, late, expr in _parts(stmt):
-        for read in _reads(expr, access):
-            if apart(read.index, access.index, ranges, around):
+    is_own_element = is_injective(access.index, stmt.free.ranges, positive)
+    is_own_element = is_own_element and not uses(access, stmt.reduced)
+    is_written_once = not stmt.reduced.ranges and not stmt.initialize
+    clashes: set[Clash] = set()
+    for decides_where, is_after_write, expr in _expressions(stmt):
+        for read in _reads_of(expr, access):
+            if apart(read.index, access.index, ranges, outer):
                 continue
-            if own and read.index == access.index:
-                if late and not once:
-                    found.add("place" if place else "value at the cell")
+            if is_own_element and read.index == access.index:
+                if is_after_write and not is_written_once:
+                    clashes.add("place" if decides_where else "value at the cell")
             else:
-                found.add("place" if place else "value elsewhere")
-    return frozenset(found)
+                clashes.add("place" if decides_where else "value elsewhere")
+    return frozenset(clashes)
 
 
-def _parts(stmt: Assign) -> Iterator[tuple[bool, bool, Expr]]:
-    """Yield each expression; whether it decides where to write; whether it runs after a write."""
+def _expressions(stmt: Assign) -> Iterator[tuple[bool, bool, Expr]]:
+    """Yield each expression; whether it decides where to write; whether it is evaluated after a
+    write."""
     yield False, True, stmt.value
     if stmt.reduced.where is not None:
         yield False, True, stmt.reduced.where
@@ -56,38 +61,45 @@ def _parts(stmt: Assign) -> Iterator[tuple[bool, bool, Expr]]:
         yield from ((True, True, at.value) for at in access.index if isinstance(at, Dynamic))
 
 
-def _reads(expr: Expr, access: Access) -> Iterator[Read]:
+def _reads_of(expr: Expr, access: Access) -> Iterator[Read]:
     if isinstance(expr, Read) and expr.node == access.node:
         yield expr
     for child in children(expr):
-        yield from _reads(child, access)
+        yield from _reads_of(child, access)
 
 
 def is_injective(
     index: tuple[Index, ...], ranges: tuple[Range, ...], positive: Collection[Symbol] = ()
 ) -> bool:
-    """Whether different points surely have different cells: each symbol alone on some axis, once or
-    by a constant, or by symbols that are known to be positive."""
+    """Whether different points surely access different elements: each symbol alone on some axis,
+    with a constant coefficient, or one of symbols that are known to be positive."""
     bound = {r.symbol for r in ranges}
     if not bound:
         return True
-    alone: set[Symbol] = set()
+    determined: set[Symbol] = set()
     for at in index:
         if isinstance(at, Dynamic):
             return False
         used = at.symbols() & bound
         if len(used) == 1:
             (symbol,) = used
-            quasis = [(q, k) for q, k in at.terms if isinstance(q, Quasi) and symbol in _inside(q)]
-            if at.coefficient(symbol) and not quasis or _grows(at, symbol, quasis, positive):
-                alone.add(symbol)
-    return alone == bound
+            quasis = [
+                (q, k) for q, k in at.terms if isinstance(q, Quasi) and symbol in _symbols_inside(q)
+            ]
+            if (
+                at.coefficient(symbol)
+                and not quasis
+                or _is_increasing(at, symbol, quasis, positive)
+            ):
+                determined.add(symbol)
+    return determined == bound
 
 
-def _grows(
+def _is_increasing(
     at: Affine, symbol: Symbol, quasis: list[tuple[Quasi, int]], positive: Collection[Symbol]
 ) -> bool:
-    """Whether an index grows with a symbol, each step of which is made of positive symbols."""
+    """Whether a subscript is strictly increasing in a symbol, each coefficient a product of
+    positive symbols."""
     steps = []
     for atom, factor in quasis:
         sides = [atom.left, atom.right]
@@ -95,20 +107,24 @@ def _grows(
             return False
         sides.remove(var(symbol))
         steps.append(sides[0])
-    good = [var(one) for one in positive]
-    return bool(steps) and at.coefficient(symbol) >= 0 and all(step in good for step in steps)
+    positive_variables = [var(one) for one in positive]
+    return (
+        bool(steps)
+        and at.coefficient(symbol) >= 0
+        and all(step in positive_variables for step in steps)
+    )
 
 
-def _inside(atom: Quasi) -> frozenset[Symbol]:
+def _symbols_inside(atom: Quasi) -> frozenset[Symbol]:
     return atom.left.symbols() | atom.right.symbols()
 
 
 def apart(
     read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...],
-    around: Sequence[Range] = (),
+    outer: Sequence[Range] = (),
 ) -> bool:  # fmt: skip
-    """Whether no two points read and write the same cell, for a reason that one axis gives: a range
-    of it, or a greatest common divisor.
+    """Whether no two points read and write the same element, shown by one axis: disjoint ranges, or
+    a greatest common divisor.
 
     >>> i, j, k = (Symbol(name, n) for n, name in enumerate("ijk"))
     >>> rows, columns = Range(i, var(k) + 1, var(k) + 9), Range(j, var(k), var(k) + 9)
@@ -121,21 +137,22 @@ def apart(
         for below, above in ((left, right), (right, left)):
             most, least = extreme(below, ranges, 1), extreme(above, ranges, -1)
             if most is not None and least is not None:
-                gap = extreme(least - most, tuple(around), -1)
+                gap = extreme(least - most, tuple(outer), -1)
                 if gap is not None and (gap.constant or 0) > 0:
                     return True
-        if _is_elsewhere(left, right, ranges):
+        if _differs_by_gcd(left, right, ranges):
             return True
     return False
 
 
-def _is_elsewhere(read: Affine, write: Affine, ranges: tuple[Range, ...]) -> bool:
-    """Whether two subscripts are never equal as their difference is no multiple of the greatest
-    common divisor of all coefficients of symbols of the ranges: `4 * i` and `4 * j + 1`."""
+def _differs_by_gcd(read: Affine, write: Affine, ranges: tuple[Range, ...]) -> bool:
+    """Whether two subscripts are never equal by the GCD test: their difference is no multiple of
+    the greatest common divisor of all coefficients of symbols of the ranges, `4 * i` and `4 * j +
+    1`."""
     symbols = {r.symbol for r in ranges}
 
     def is_bound(atom: Atom) -> bool:
-        return bool(symbols & (_inside(atom) if isinstance(atom, Quasi) else {atom}))
+        return bool(symbols & (_symbols_inside(atom) if isinstance(atom, Quasi) else {atom}))
 
     coefficients = [k for side in (read, write) for atom, k in side.terms if is_bound(atom)]
     rest = [
@@ -165,14 +182,15 @@ def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | Non
 
 
 def _is_hidden(symbol: Symbol, terms: Mapping[Atom, int]) -> bool:
-    """Whether a symbol appears in a term that is not affine."""
+    """Whether a symbol occurs in a term that is not affine."""
     return any(
-        k and isinstance(atom, Quasi) and symbol in _inside(atom) for atom, k in terms.items()
+        k and isinstance(atom, Quasi) and symbol in _symbols_inside(atom)
+        for atom, k in terms.items()
     )
 
 
 def uses(access: Access, domain: Domain) -> bool:
-    """Whether the place of an access depends on a symbol of the domain."""
+    """Whether the subscripts of an access depend on a symbol of the domain."""
     bound = set(domain.symbols)
     return any(
         bound & (symbols_of(at.value) if isinstance(at, Dynamic) else at.symbols())

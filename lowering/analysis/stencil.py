@@ -1,8 +1,8 @@
-"""What the rounds of a loop do to the rows of arrays, where each needs only rows nearby.
+"""Stencil sweeps: iterations of a time loop as sweeps over rows, each using only nearby rows.
 
-A loop of sweeps: each statement of a round is a loop over rows, or works on one row; arrays that
-change in it are used at the row itself, or a few rows from it; at the end arrays may trade places.
-It changes nothing.
+Each statement of an iteration is a loop over rows, or works on one row; arrays that change in it
+are accessed at the row itself, or a few rows from it; at the end arrays may be exchanged (double
+buffering). Analysis only.
 
 >>> program = lowered('''
 ... for t in range(10):
@@ -34,50 +34,50 @@ from .subscripts import ranges
 Body = tuple[Stmt, ...]
 Names = Mapping[int, Node]
 ROOM = 64 << 10
-"""A row may have so many bytes for itself, of which each thread has its own."""
+"""The most bytes of a private row, of which each thread has a copy."""
 MOST_PERIOD = 4
-"""After so many rounds at most arrays have to be back in their places."""
+"""After so many iterations at most exchanged arrays have to be back in their places."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One statement of a round: what it does for each row."""
+    """One statement of an iteration: what it does for each row."""
 
     comments: tuple[Comment, ...]
     loop: For
     """The loop over rows."""
     mine: tuple[Node, ...]
-    """What each row has for itself."""
+    """The temporaries that are private to each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweeps:
-    """A loop each of whose rounds sweeps over rows."""
+    """A loop each of whose iterations sweeps over rows."""
 
     loop: For
     stages: tuple[Stage, ...]
     names: tuple[Names, ...]
-    """For each round of a period which arrays stand for which, by their ids."""
+    """For each iteration of a period the arrays that stand for arrays, by their ids."""
     reach: int
-    """So many rows from its own a row may need, or be needed, within a round."""
+    """The greatest distance in rows of a dependence within an iteration."""
     nodes: tuple[Node, ...]
-    """The arrays of rows, those that change and those that do not."""
+    """The arrays of rows, written or only read."""
 
     @property
     def period(self) -> int:
-        """After so many rounds the arrays are back in their places."""
+        """After so many iterations the arrays are back in their places."""
         return len(self.names)
 
     def stage(self, fresh: Fresh, number: int, time: Affine) -> For:
-        """Return a stage of a period, of the round `time`, with temporaries of its own."""
+        """Return a stage of a period, of the iteration `time`, with its temporaries renamed."""
         at, which = divmod(number, len(self.stages))
         stage = self.stages[which]
         names = dict(self.names[at])
-        names |= {node.id: _copy(fresh, node) for node in stage.mine}
-        (made,) = rename((stage.loop,), {}, names)
-        (made,) = substitute((made,), {self.loop.symbol: time})
-        assert isinstance(made, For), "a loop stays one"
-        return made
+        names |= {node.id: _fresh_copy(fresh, node) for node in stage.mine}
+        (renamed,) = rename((stage.loop,), {}, names)
+        (renamed,) = substitute((renamed,), {self.loop.symbol: time})
+        assert isinstance(renamed, For), "a loop stays one"
+        return renamed
 
 
 def sweeps_of(
@@ -86,77 +86,80 @@ def sweeps_of(
     own: frozenset[int],
     outer: tuple[Range, ...],
 ) -> Sweeps | None:
-    """Return what the rounds of a loop do to rows; None where they do anything else.
+    """Return the sweeps of a loop; None where it does anything else.
 
-    `only` says which temporaries each loop has for itself, `own` are all temporaries, `outer` is
+    `only` says which temporaries only each loop accesses, `own` are all temporaries, `outer` is
     what is known around the loop.
     """
-    names = _names(loop)
-    if names is None or not all(_is_plain(stmt) for stmt in loop.body):
+    names = _exchange_period(loop)
+    if names is None or not all(_is_supported(stmt) for stmt in loop.body):
         return None
-    alike = _alike(loop)
+    aliases = _exchange_classes(loop)
     stages: list[Stage] = []
     sites: list[tuple[Site, int]] = []
     comments: list[Comment] = []
-    known = (*outer, *ranges((loop,)))
-    for stmt in (one for whole in loop.body for one in _parts(whole, own, known)):
+    outer_ranges = (*outer, *ranges((loop,)))
+    for stmt in (one for whole in loop.body for one in _distribute_rows(whole, own, outer_ranges)):
         if isinstance(stmt, Comment):
             comments.append(stmt)
         elif not isinstance(stmt, Permute):
-            row = _row(stmt)
-            mine = private(stmt, only.get(id(stmt), frozenset())) if row is stmt else frozenset()
-            if row is None or independent(row, mine, own, known) is not None:
+            row = _row_loop(stmt)
+            private_ids = (
+                private(stmt, only.get(id(stmt), frozenset())) if row is stmt else frozenset()
+            )
+            if row is None or independent(row, private_ids, own, outer_ranges) is not None:
                 return None
-            kept = _used(row, mine)
-            if any(node.static_shape is None or node.bytes > ROOM for node in kept):
+            private_nodes = _private_nodes(row, private_ids)
+            if any(node.static_shape is None or node.bytes > ROOM for node in private_nodes):
                 return None
-            stages.append(Stage(tuple(comments), row, kept))
-            sites += ((site, len(stages) - 1) for site in _sites(row, mine))
+            stages.append(Stage(tuple(comments), row, private_nodes))
+            sites += ((site, len(stages) - 1) for site in _shared_sites(row, private_ids))
             comments.clear()
-    return _reaching(loop, stages, names, sites, alike)
+    return _measure_reach(loop, stages, names, sites, aliases)
 
 
-def _reaching(
+def _measure_reach(
     loop: For, stages: list[Stage], names: tuple[Names, ...], sites: list[tuple[Site, int]],
-    alike: Mapping[int, int],
+    aliases: Mapping[int, int],
 ) -> Sweeps | None:  # fmt: skip
-    """Return the sweeps with how far they reach; None where that is not a few rows."""
-    changed = {alike.get(site.node.id, site.node.id) for site, _ in sites if site.writes}
+    """Return the sweeps with their reach; None where that is not constant."""
+    changed = {aliases.get(site.node.id, site.node.id) for site, _ in sites if site.writes}
     offsets: dict[int, set[int]] = {}
     written: dict[int, set[int]] = {}
     nodes: dict[int, Node] = {}
     for site, number in sites:
-        which = alike.get(site.node.id, site.node.id)
-        offset = _offset(site, stages[number].loop)
+        array = aliases.get(site.node.id, site.node.id)
+        offset = _row_offset(site, stages[number].loop)
         if offset is not None:
             nodes[site.node.id] = site.node
-        if which not in changed:
+        if array not in changed:
             continue
         if offset is None:
             return None
-        offsets.setdefault(which, set()).add(offset)
+        offsets.setdefault(array, set()).add(offset)
         if site.writes:
-            written.setdefault(which, set()).add(offset)
-    reach = max((abs(w - o) for n, some in written.items() for w in some for o in offsets[n]),
+            written.setdefault(array, set()).add(offset)
+    reach = max((abs(w - o) for n, writes in written.items() for w in writes for o in offsets[n]),
                 default=0)  # fmt: skip
     if not stages or not changed:
         return None
     return Sweeps(loop, tuple(stages), names, reach, tuple(nodes.values()))
 
 
-def _names(loop: For) -> tuple[Names, ...] | None:
-    """Return which arrays stand for which in each round of a period; None where it has no end."""
-    found = [stmt for stmt in loop.body if isinstance(stmt, Permute)]
-    if not found:
+def _exchange_period(loop: For) -> tuple[Names, ...] | None:
+    """Return the arrays that stand for arrays in each iteration of a period; None where the period
+    is too long."""
+    exchanges = [stmt for stmt in loop.body if isinstance(stmt, Permute)]
+    if not exchanges:
         return ({},)
-    behind = loop.body[loop.body.index(found[0]) :]
-    if any(not isinstance(stmt, Permute | Comment) for stmt in behind) or len(found) > 1:
+    later = loop.body[loop.body.index(exchanges[0]) :]
+    if any(not isinstance(stmt, Permute | Comment) for stmt in later) or len(exchanges) > 1:
         return None
-    first = {node.id: node for node in found[0].nodes}
+    first = {node.id: node for node in exchanges[0].nodes}
     names: list[Names] = [first]
     while len(names) <= MOST_PERIOD:
         last = names[-1]
-        pairs = zip(found[0].nodes, found[0].sources, strict=True)
+        pairs = zip(exchanges[0].nodes, exchanges[0].sources, strict=True)
         after = {node.id: last.get(source.id, source) for node, source in pairs}
         if after == first:
             return tuple(names)
@@ -164,13 +167,13 @@ def _names(loop: For) -> tuple[Names, ...] | None:
     return None
 
 
-def _alike(loop: For) -> Mapping[int, int]:
-    """Return one number for all arrays that trade places."""
-    found = [stmt for stmt in loop.body if isinstance(stmt, Permute)]
-    return {node.id: stmt.nodes[0].id for stmt in found for node in stmt.nodes}
+def _exchange_classes(loop: For) -> Mapping[int, int]:
+    """Return one number for all arrays that are exchanged, by their ids."""
+    exchanges = [stmt for stmt in loop.body if isinstance(stmt, Permute)]
+    return {node.id: stmt.nodes[0].id for stmt in exchanges for node in stmt.nodes}
 
 
-def _is_plain(stmt: Stmt) -> bool:
+def _is_supported(stmt: Stmt) -> bool:
     if isinstance(stmt, Permute):
         return True
     return all(
@@ -180,22 +183,26 @@ def _is_plain(stmt: Stmt) -> bool:
     )
 
 
-def _parts(stmt: Stmt, own: frozenset[int], known: tuple[Range, ...]) -> tuple[Stmt, ...]:
-    """Return a statement, or what a loop does to single rows as a loop for each of them."""
+def _distribute_rows(
+    stmt: Stmt, temporaries: frozenset[int], outer_ranges: tuple[Range, ...]
+) -> tuple[Stmt, ...]:
+    """Return a statement, or a loop over updates of single rows distributed into one loop for
+    each."""
     if not isinstance(stmt, For) or not all(isinstance(s, Store | Comment) for s in stmt.body):
         return (stmt,)
     rows = [s.access.index[0] for s in stmt.body if isinstance(s, Store) and s.access.index]
-    fixed = len(rows) > 1 and all(isinstance(at, Affine) and not at.terms for at in rows)
-    if not fixed or independent(stmt, frozenset(), own, known) is not None:
+    are_constant = len(rows) > 1 and all(isinstance(at, Affine) and not at.terms for at in rows)
+    if not are_constant or independent(stmt, frozenset(), temporaries, outer_ranges) is not None:
         return (stmt,)
     return tuple(s if isinstance(s, Comment) else replace(stmt, body=(s,)) for s in stmt.body)
 
 
-def _row(stmt: Stmt) -> For | None:
-    """Return the loop over rows that a statement is, or stands for where it works on one row."""
+def _row_loop(stmt: Stmt) -> For | None:
+    """Return the loop over rows that a statement is, or a loop of one iteration around a statement
+    on one row."""
     if isinstance(stmt, For):
         fixed = stmt.lo.constant is not None and stmt.hi.constant is not None
-        if any(stmt.symbol in symbols for symbols in _first_symbols(stmt)):
+        if any(stmt.symbol in symbols for symbols in _written_row_symbols(stmt)):
             return stmt if fixed and stmt.step == 1 else None
     rows = {
         index.constant
@@ -209,10 +216,10 @@ def _row(stmt: Stmt) -> For | None:
 
 
 _ROW = Symbol("row", -(2**31))
-"""What counts the one row of a statement that has no loop over rows."""
+"""The variable of the loop around a statement on one row."""
 
 
-def _first_symbols(stmt: Stmt) -> Iterator[frozenset[Symbol]]:
+def _written_row_symbols(stmt: Stmt) -> Iterator[frozenset[Symbol]]:
     """Yield the symbols of the rows that a statement writes."""
     for site in _sites_of(stmt):
         if site.writes and site.index and isinstance(site.index[0], Affine):
@@ -220,34 +227,34 @@ def _first_symbols(stmt: Stmt) -> Iterator[frozenset[Symbol]]:
 
 
 def _sites_of(stmt: Stmt) -> Iterator[Site]:
-    for some in accesses((stmt,)).sites.values():
-        yield from some
+    for sites in accesses((stmt,)).sites.values():
+        yield from sites
 
 
-def _sites(row: For, mine: frozenset[int]) -> Iterator[Site]:
-    return (site for site in _sites_of(row) if site.node.id not in mine)
+def _shared_sites(row: For, private_ids: frozenset[int]) -> Iterator[Site]:
+    return (site for site in _sites_of(row) if site.node.id not in private_ids)
 
 
-def _offset(site: Site, row: For) -> int | None:
-    """Return how far from the row of its round a site is; None where that differs."""
+def _row_offset(site: Site, row: For) -> int | None:
+    """Return the distance in rows of a site from the row of its iteration; None where it varies."""
     if not site.index or not isinstance(site.index[0], Affine):
         return None
-    first = site.index[0]
-    at = var(row.symbol) if row.symbol in first.symbols() else row.lo
+    subscript = site.index[0]
+    at = var(row.symbol) if row.symbol in subscript.symbols() else row.lo
     if any(isinstance(i, Affine) and row.symbol in i.symbols() for i in site.index[1:]):
         return None
     if at is row.lo and (row.hi - row.lo).constant != 1:
         return None
-    return (first - at).constant
+    return (subscript - at).constant
 
 
-def _copy(fresh: Fresh, node: Node) -> Node:
+def _fresh_copy(fresh: Fresh, node: Node) -> Node:
     shape = node.static_shape or ()
     if not node.rank:
         return fresh.scalar(node.label, node.dtype)
     return fresh.array(node.label, shape, node.dtype, node.purpose)
 
 
-def _used(row: For, mine: frozenset[int]) -> tuple[Node, ...]:
+def _private_nodes(row: For, private_ids: frozenset[int]) -> tuple[Node, ...]:
     used = {n.id: n for s in statements(row.body) for n in (*own_reads(s), *own_writes(s))}
-    return tuple(used[number] for number in sorted(mine) if number in used)
+    return tuple(used[number] for number in sorted(private_ids) if number in used)

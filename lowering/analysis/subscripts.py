@@ -1,7 +1,7 @@
-"""Which cells an index can reach: questions about affine indices, answered for all points at once.
+"""Affine subscripts: which elements they can access, for all iterations at once.
 
-A symbol runs through its `Range`; what is not known of it can be anything. Each answer "yes" is
-sure; "no" may also mean that it could not be seen. Used by `access` and the passes.
+A symbol runs through its `Range`; a symbol without one may be anything. Each answer "yes" is sure;
+"no" may also mean that it could not be shown. Used by `accesses` and the passes. Analysis only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .self_dependence import extreme, symbols_of
 
 
 def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
-    """Return through what the symbols of the loops run, outermost first; steps are left out."""
+    """Return the ranges of the symbols of loops, outermost first; steps are ignored."""
     return tuple(
         [
             Range(f.symbol, f.lo, f.hi) if f.step > 0 else Range(f.symbol, f.hi + 1, f.lo + 1)
@@ -42,7 +42,7 @@ def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
 
 
 def differs(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
-    """Whether two indices are different numbers, whatever the symbols are.
+    """Whether two subscripts are different numbers, whatever the values of the symbols.
 
     >>> i, j = Symbol("i", 0), Symbol("j", 1)
     >>> triangle = Range(i, const(0), const(9)), Range(j, const(0), var(i))
@@ -62,7 +62,7 @@ def differs(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
 def are_apart(
     left: tuple[Index, ...] | None, right: tuple[Index, ...] | None, known: tuple[Range, ...]
 ) -> bool:
-    """Whether two places of an array are never the same cell, for a reason that one axis gives."""
+    """Whether two indices of an array are never the same element, shown by one axis."""
     if left is None or right is None:
         return False
     return any(differs(one, other, known) for one, other in zip(left, right, strict=True))
@@ -74,7 +74,7 @@ def is_in_range(
     known: tuple[Range, ...],
     tests: Sequence[Expr] = (),
 ) -> bool:
-    """Whether an access is surely inside of its array; `tests` are known to hold."""
+    """Whether an access is surely in bounds of its array where `tests` hold."""
     return index is None or all(
         isinstance(one, Affine)
         and is_least(one, known, tests)
@@ -84,64 +84,66 @@ def is_in_range(
 
 
 def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:
-    """Whether an index expression is surely zero or more; `tests` are known to hold."""
+    """Whether an index expression is surely non-negative where `tests` hold."""
     if not value.terms:
         return value.offset >= 0
-    if _is_not_negative(extreme(value, known, -1)):
+    if _is_non_negative(extreme(value, known, -1)):
         return True
-    if any(_has_sides(one) for one in known):
-        wider = tuple(map(_widened, known))
-        if wider != known and _is_not_negative(extreme(value, wider, -1)):
+    if any(_has_min_max(one) for one in known):
+        wider = tuple(map(_widen, known))
+        if wider != known and _is_non_negative(extreme(value, wider, -1)):
             return True
     if any(isinstance(atom, Quasi) for atom, _ in value.terms):
-        least = _within(known).least(value)
+        least = _bounds_inside(known).least(value)
         if least is not None and least >= 0:
             return True
     if not tests:
         return False
-    said = (fact for test in tests for fact in facts(test))
-    return any(is_least(value - fact, known) for fact in said if fact.terms)
+    implied = (fact for test in tests for fact in facts(test))
+    return any(is_least(value - fact, known) for fact in implied if fact.terms)
 
 
 @lru_cache(256)
-def _within(known: tuple[Range, ...]) -> Bounds:
-    """Return the bounds inside of loops: the places of one nest ask for them many times."""
+def _bounds_inside(known: tuple[Range, ...]) -> Bounds:
+    """Return the bounds inside of loops; cached, for accesses of one nest ask for them many
+    times."""
     return reduce(Bounds.inside, known, Bounds())
 
 
-def _is_not_negative(value: Affine | None) -> bool:
+def _is_non_negative(value: Affine | None) -> bool:
     return value is not None and value.constant is not None and value.constant >= 0
 
 
-def _has_sides(known: Range) -> bool:
-    """Whether an end of a range may be the least or the greatest of some."""
+def _has_min_max(known: Range) -> bool:
+    """Whether an end of a range may be a minimum or maximum."""
     return any(
         len(end.terms) == 1 and isinstance(end.terms[0][0], Quasi) for end in (known.lo, known.hi)
     )
 
 
-def _widened(known: Range) -> Range:
-    """Return a range with numbers for ends that are the least or greatest of a number and more."""
-    return Range(known.symbol, _number_of(known.lo, "max"), _number_of(known.hi, "min"))
+def _widen(known: Range) -> Range:
+    """Return a range whose ends are constants where they are minima or maxima with a constant."""
+    return Range(known.symbol, _constant_side(known.lo, "max"), _constant_side(known.hi, "min"))
 
 
-def _number_of(end: Affine, op: QuasiOp) -> Affine:
+def _constant_side(end: Affine, op: QuasiOp) -> Affine:
     return next((side for side in sides(end, op) if side.constant is not None), end)
 
 
 def holds(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:
-    """Whether a test surely holds where others do."""
+    """Whether a test is surely implied by others."""
     if test in tests:
         return True
-    said = tuple(facts(test))
-    return bool(said) and all(is_least(fact, known, tests) for fact in said)
+    implied = tuple(facts(test))
+    return bool(implied) and all(is_least(fact, known, tests) for fact in implied)
 
 
 def facts(test: Expr) -> Iterator[Affine]:
-    """Yield what is zero or more where a comparison of indices holds: all that it says."""
+    """Yield expressions that are non-negative where a comparison of index expressions holds,
+    equivalent to it."""
     match test:
         case Apply(op, (left, right), _):
-            one, other = _number(left), _number(right)
+            one, other = _as_index(left), _as_index(right)
             if one is None or other is None:
                 return
             match op.name:
@@ -168,7 +170,7 @@ def _is_equality(test: Expr) -> bool:
     return isinstance(test, Apply) and test.op.name == "eq"
 
 
-def _number(expr: Expr) -> Affine | None:
+def _as_index(expr: Expr) -> Affine | None:
     match expr:
         case Position(index):
             return index
@@ -179,7 +181,8 @@ def _number(expr: Expr) -> Affine | None:
 
 
 def stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
-    """Return by how many elements a place moves where a symbol grows by one; None where unclear.
+    """Return by how many elements an access moves where a symbol increases by one; None where
+    unclear.
 
     >>> from plusequals.lowering.ir.dtypes import float32
     >>> i, j = Symbol("i", 0), Symbol("j", 1)
@@ -204,100 +207,104 @@ def stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
 
 
 def solve(
-    written: tuple[Index, ...], wanted: tuple[Index, ...], own: Iterable[Stmt]
+    written: tuple[Index, ...], wanted: tuple[Index, ...], inner: Iterable[Stmt]
 ) -> dict[Symbol, Affine] | None:
-    """Return the point of the write's own loops that gives the wanted cell; None where unclear.
+    """Return the iteration of the write's inner loops that accesses the wanted element; None where
+    unclear.
 
-    Each axis gives one symbol, where its coefficient is 1 or -1 and all else on the axis is known;
-    or all of loops that count through it, `3*i + j` with three rounds of `j`. A symbol without an
-    axis has no single answer: the last round wins.
+    Each axis determines one symbol, where its coefficient is 1 or -1 and all else on the axis is
+    known; or all symbols of loops that it linearizes, `3*i + j` with three iterations of `j`. A
+    symbol without an axis has no single answer: the last iteration wins.
 
     >>> i = Symbol("i", 0)
     >>> loop = For(i, const(0), const(8), 1, ())
     >>> solve((var(i) + 1,), (const(5),), (loop,))
     {i.0: 4}
     """
-    loops = [stmt for stmt in own if isinstance(stmt, For)]
+    loops = [stmt for stmt in inner if isinstance(stmt, For)]
     bound = {loop.symbol for loop in loops}
-    counted = _counted_through(written, wanted, loops)
-    if counted is not None:
-        return counted
+    delinearized = _delinearize(written, wanted, loops)
+    if delinearized is not None:
+        return delinearized
     if any(isinstance(i, Affine) and i.symbols() & bound for i in wanted):
-        return _solved_apart(written, wanted, bound)
-    return _solved(written, wanted, bound)
+        return _solve_renamed(written, wanted, bound)
+    return _solve_axes(written, wanted, bound)
 
 
-def _counted_through(
-    written: tuple[Index, ...], wanted: tuple[Index, ...], own: Sequence[For]
+def _delinearize(
+    written: tuple[Index, ...], wanted: tuple[Index, ...], loops: Sequence[For]
 ) -> dict[Symbol, Affine] | None:
-    """Return the point of loops that count through the only axis, None of others."""
-    if len(own) < 2 or len(written) != 1:
+    """Return the iteration of loops that the only axis linearizes, None for others."""
+    if len(loops) < 2 or len(written) != 1:
         return None
-    (place,), (cell,) = written, wanted
-    if not isinstance(place, Affine) or not isinstance(cell, Affine):
+    (subscript,), (element,) = written, wanted
+    if not isinstance(subscript, Affine) or not isinstance(element, Affine):
         return None
     values: dict[Symbol, Affine] = {}
-    rest = cell - place
-    for loop in own:
-        rest += (var(loop.symbol) - loop.lo) * place.coefficient(loop.symbol)
-    if (rest.symbols() | cell.symbols()) & {loop.symbol for loop in own}:
+    rest = element - subscript
+    for loop in loops:
+        rest += (var(loop.symbol) - loop.lo) * subscript.coefficient(loop.symbol)
+    if (rest.symbols() | element.symbols()) & {loop.symbol for loop in loops}:
         return None
-    size, inwards = 1, sorted(own, key=lambda loop: place.coefficient(loop.symbol))
+    size, inwards = 1, sorted(loops, key=lambda loop: subscript.coefficient(loop.symbol))
     for loop in inwards:
-        rounds = (loop.hi - loop.lo).constant
-        if place.coefficient(loop.symbol) != size or loop.step != 1 or not rounds:
+        trip_count = (loop.hi - loop.lo).constant
+        if subscript.coefficient(loop.symbol) != size or loop.step != 1 or not trip_count:
             return None
         part = floordiv(rest, const(size))
-        values[loop.symbol] = loop.lo + (part if loop is inwards[-1] else mod(part, const(rounds)))
-        size *= rounds
+        values[loop.symbol] = loop.lo + (
+            part if loop is inwards[-1] else mod(part, const(trip_count))
+        )
+        size *= trip_count
     return values
 
 
-def _solved_apart(
+def _solve_renamed(
     written: tuple[Index, ...], wanted: tuple[Index, ...], bound: set[Symbol]
 ) -> dict[Symbol, Affine] | None:
-    """Return what `solve` does where another loop around the wanted cell has a symbol of ours."""
+    """Return the solution where a loop around the wanted element binds a symbol of the write's
+    loops."""
     names = {symbol: Symbol(symbol.name, -2 - symbol.serial) for symbol in bound}
     fresh = {symbol: var(name) for symbol, name in names.items()}
-    ours = tuple(substitute(i, fresh) if isinstance(i, Affine) else i for i in written)
-    values = _solved(ours, wanted, set(names.values()))
+    renamed = tuple(substitute(i, fresh) if isinstance(i, Affine) else i for i in written)
+    values = _solve_axes(renamed, wanted, set(names.values()))
     return None if values is None else {symbol: values[name] for symbol, name in names.items()}
 
 
-def _solved(
+def _solve_axes(
     written: tuple[Index, ...], wanted: tuple[Index, ...], bound: set[Symbol]
 ) -> dict[Symbol, Affine] | None:
     values: dict[Symbol, Affine] = {}
-    for _ in range(2):  # again, for axes that use symbols of axes behind them
-        for place, cell in zip(written, wanted, strict=True):
-            if isinstance(place, Affine) and isinstance(cell, Affine):
-                place = substitute(place, values)
-                missing = place.symbols() & bound - set(values)
+    for _ in range(2):  # again, for axes that use symbols of later axes
+        for subscript, element in zip(written, wanted, strict=True):
+            if isinstance(subscript, Affine) and isinstance(element, Affine):
+                subscript = substitute(subscript, values)
+                missing = subscript.symbols() & bound - set(values)
                 if len(missing) == 1:
                     (symbol,) = missing
-                    factor = place.coefficient(symbol)
-                    rest = place - var(symbol) * factor
+                    factor = subscript.coefficient(symbol)
+                    rest = subscript - var(symbol) * factor
                     if factor in (1, -1) and symbol not in rest.symbols():
-                        values[symbol] = (cell - rest) * factor
+                        values[symbol] = (element - rest) * factor
     if bound - set(values):
         return None
-    for place, cell in zip(written, wanted, strict=True):
-        if isinstance(place, Dynamic) or isinstance(cell, Dynamic):
-            if place != cell:
+    for subscript, element in zip(written, wanted, strict=True):
+        if isinstance(subscript, Dynamic) or isinstance(element, Dynamic):
+            if subscript != element:
                 return None
-        elif substitute(place, values) != cell:
+        elif substitute(subscript, values) != element:
             return None
     return values
 
 
 def is_inside(
     values: Mapping[Symbol, Affine],
-    own: Iterable[Stmt],
+    loops: Iterable[Stmt],
     known: tuple[Range, ...],
     tests: tuple[Expr, ...],
 ) -> bool:
-    """Whether a point is one through which the loops surely run."""
-    for stmt in own:
+    """Whether an iteration is surely one of the loops'."""
+    for stmt in loops:
         if isinstance(stmt, For):
             if stmt.step not in (1, -1):
                 return False

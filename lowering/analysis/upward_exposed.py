@@ -1,8 +1,8 @@
-"""Which elements a call needs from before: those that it reads before it surely wrote them.
+"""Upward-exposed reads: elements whose value on entry a call needs, as no write precedes the read.
 
-Every access is put on a line of time: the place of its statement in the text, and the round of each
-loop around it. Reads that may happen stand for reads, only writes that surely happen for writes, so
-an answer "not needed" is sure.
+Every access gets a time: the position of its statement in the text, and the iteration of each loop
+around it. All reads that may happen count, but only writes that surely happen, so an answer "not
+needed" is sure. Analysis only.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .iteration_domains import Known, Points, number_at, points
 
 EVENTS = 1 << 20
 """With more accesses than that they are not put in order one by one."""
-_Numbers = NDArray[np.int64]
-_Event = tuple[_Numbers, _Numbers]
-"""The times of accesses, a row each, and the flat numbers of the elements that they touch."""
+_Integers = NDArray[np.int64]
+_TimedAccesses = tuple[_Integers, _Integers]
+"""The times of accesses, a row each, and the flat indices of the elements that they access."""
 
 
 def needed(
@@ -32,20 +32,22 @@ def needed(
     known: Known,
     noted: Callable[[Points], Points],
 ) -> NDArray[np.bool_] | None:
-    """Return which elements are read before they are surely written; None where that is unclear.
+    """Return which elements are read before they are surely written, bool of `shape`; None where
+    that is unclear.
 
-    `writers` surely write at each of their points; `noted` is told what was assumed of others.
+    `writers` surely write at each of their points; `noted` is called with points, and returns them
+    after recording their assumptions.
     """
-    reads, writes = list[_Event](), list[_Event]()
+    reads, writes = list[_TimedAccesses](), list[_TimedAccesses]()
     for sites, events in ((readers, reads), (writers, writes)):
         for site in sites:
-            event = _events(site, shape, known, noted)
+            event = _accesses_of(site, shape, known, noted)
             if event is None:
                 return None
             events.append(event)
     if sum(len(flat) for _, flat in (*reads, *writes)) > EVENTS:
         return None
-    ranks = _ranks([times for times, _ in (*reads, *writes)])
+    ranks = _dense_ranks([times for times, _ in (*reads, *writes)])
     never = np.iinfo(np.int64).max
     first_read, first_write = (np.full(int(np.prod(shape)), never) for _ in range(2))
     for number, (_, flat) in enumerate((*reads, *writes)):
@@ -54,10 +56,10 @@ def needed(
     return ((first_read < never) & (first_read <= first_write)).reshape(shape)
 
 
-def _events(
+def _accesses_of(
     site: Site, shape: tuple[int, ...], known: Known, noted: Callable[[Points], Points]
-) -> _Event | None:
-    """Return when a site touches which elements; None where that is not known."""
+) -> _TimedAccesses | None:
+    """Return when a site accesses which elements; None where that is not known."""
     if any(isinstance(stmt, While) for stmt in site.inside):
         return None
     if any(isinstance(one, Dynamic) for one in site.index or ()):
@@ -72,7 +74,7 @@ def _events(
     if at.is_sampled or count * (size if site.index is None else 1) > EVENTS:
         return None
     if site.index is None:
-        return _times(site, at).repeat(size, axis=0), np.tile(np.arange(size), count)
+        return _access_times(site, at).repeat(size, axis=0), np.tile(np.arange(size), count)
     flat, inside = np.zeros(count, np.int64), np.ones(count, bool)
     for one, extent in zip(site.index, shape, strict=True):
         number = number_at(one, at.columns, known) if isinstance(one, Affine) else None
@@ -80,13 +82,14 @@ def _events(
             return None
         inside &= (number >= 0) & (number < extent)
         flat = flat * extent + number
-    return _times(site, at)[inside], flat[inside]
+    return _access_times(site, at)[inside], flat[inside]
 
 
-def _times(site: Site, at: Points) -> _Numbers:
-    """Return a row for each point: for each list its place in the text and the round of a loop."""
+def _access_times(site: Site, at: Points) -> _Integers:
+    """Return a row for each point: for each list the position in it and the iteration of its
+    loop."""
     count = len(at.weight)
-    columns: list[_Numbers] = []
+    columns: list[_Integers] = []
     for stmt, (place, number) in zip(site.inside, site.route, strict=False):
         rounds = np.zeros(count, np.int64)
         if isinstance(stmt, For):
@@ -97,8 +100,8 @@ def _times(site: Site, at: Points) -> _Numbers:
     return np.stack(columns, axis=1)
 
 
-def _ranks(times: list[_Numbers]) -> list[_Numbers]:
-    """Return the times of each list as numbers that compare as they do, equal for equal ones."""
+def _dense_ranks(times: list[_Integers]) -> list[_Integers]:
+    """Return dense ranks of the times of each list: equal for equal times."""
     width = max(rows.shape[1] for rows in times)
     padded = [np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) for rows in times]
     whole = np.concatenate(padded)
@@ -110,21 +113,23 @@ def _ranks(times: list[_Numbers]) -> list[_Numbers]:
 
 
 def is_from_before(found: Accesses, site: Site) -> bool:
-    """Whether a site may read what the caller put there."""
+    """Whether a site may read the value of an element on entry."""
     return site.reads and site.index is not None and not found.is_covered(site)
 
 
 def is_box(site: Site) -> bool:
-    """Whether each index of a site takes its values whatever the others are."""
+    """Whether the subscripts of a site take their values independently of each other."""
     if site.index is None:
         return False
-    used = [i.symbols() if isinstance(i, Affine) else frozenset[Symbol]() for i in site.index]
-    apart = sum(map(len, used)) == len(frozenset[Symbol]().union(*used))
+    symbols = [i.symbols() if isinstance(i, Affine) else frozenset[Symbol]() for i in site.index]
+    is_separable = sum(map(len, symbols)) == len(frozenset[Symbol]().union(*symbols))
     loops = (stmt for stmt in site.inside if isinstance(stmt, For))
-    return apart and not site.tests and not any(x.lo.symbols() | x.hi.symbols() for x in loops)
+    return (
+        is_separable and not site.tests and not any(x.lo.symbols() | x.hi.symbols() for x in loops)
+    )
 
 
 def is_plain(readers: Iterable[Site], writers: Iterable[Site]) -> bool:
-    """Whether each write has the old value of its own element read by the same statement."""
+    """Whether each write has a read of its own element by the same statement."""
     read = {(site.route, site.index, site.tests) for site in readers}
     return all((site.route, site.index, site.tests) in read for site in writers)

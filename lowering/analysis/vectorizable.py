@@ -1,8 +1,7 @@
-"""Which loops with others inside may become vectors: those whose rounds can be done in lanes.
+"""Outer-loop vectorization: loops with inner loops whose iterations can be SIMD lanes.
 
-Each of their statements has to be one that a compiler makes vectors of, and where the innermost
-loops are, neighbouring rounds have to use neighbours in memory, or the same element. It changes
-nothing.
+Each of their statements has to be one that compilers vectorize, and in the innermost loops
+neighbouring iterations have to access neighbours in memory, or the same element. Analysis only.
 
 >>> program = lowered("s[j] = sum(x[i, j])", s="f32[70]", x="f32[9, 70]")
 >>> down = Outer(program.kernels[0].body[-1], reorders=False)
@@ -28,28 +27,28 @@ from ..ir.walk import expressions_of, own_reads, own_writes, statements, writes
 from .complex_parts import is_complex, is_of_parts
 from .subscripts import is_in_range, ranges, stride
 
-_SLOW = frozenset(("floordiv", "mod", "fmod", "round_to", "round_decimal"))
-"""Operations that no compiler makes vectors of."""
+_SCALAR_OPS = frozenset(("floordiv", "mod", "fmod", "round_to", "round_decimal"))
+"""Operations that no compiler vectorizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """A loop that has others inside."""
+    """A loop with inner loops."""
 
     loop: For
     reorders: bool
-    """Whether sums may be added up in another order: then some are for `lanes`."""
+    """Whether sums are reassociable: then some are for `lanes`."""
     outer: tuple[For, ...] = ()
     """The loops around it."""
 
     def nodes(self) -> Iterator[Node]:
-        """Yield what the loop uses."""
+        """Yield the nodes that the loop accesses."""
         for stmt in statements(self.loop.body):
             yield from own_reads(stmt)
             yield from own_writes(stmt)
 
     def is_plain(self) -> bool:
-        """Whether the loop has loops inside, and nothing but what vectors can do."""
+        """Whether the loop has inner loops, and only statements that can be vectorized."""
         loop, inside = self.loop, statements(self.loop.body)
         return (
             loop.kind == "serial"
@@ -61,7 +60,7 @@ class Outer:
         )
 
     def can(self, stmt: Stmt) -> bool:
-        """Whether a statement can be done in lanes."""
+        """Whether a statement can be done in SIMD lanes."""
         match stmt:
             case Comment():
                 return True
@@ -69,77 +68,83 @@ class Outer:
                 return self.loop.symbol not in lo.symbols() | hi.symbols()
             case Update(pair=None) | Store():
                 index = stmt.access.index
-                summed = isinstance(stmt, Update) and stmt.over and self.reorders
-                plain = all(isinstance(at, Affine) for at in index)
+                is_for_lanes = isinstance(stmt, Update) and stmt.over and self.reorders
+                is_affine = all(isinstance(at, Affine) for at in index)
                 if isinstance(stmt, Update) and is_complex(stmt.access.node.dtype):
                     return False
                 can = (is_of_parts(e) and can_be_vector(e) for e in expressions_of(stmt))
-                return not summed and plain and all(can)
+                return not is_for_lanes and is_affine and all(can)
             case _:
                 return False
 
-    def room(self, mine: frozenset[int]) -> int | None:
-        """Return how many bytes of arrays a round has for itself, None where that is unclear."""
+    def room(self, private: frozenset[int]) -> int | None:
+        """Return how many bytes of arrays are private to an iteration, None where an array cannot
+        be expanded."""
         total = 0
         for stmt in statements(self.loop.body):
             for node, index in places(stmt):
-                if node.id in mine and not _is_fixed(node, index, self.loop.symbol):
+                if node.id in private and not _is_expandable(node, index, self.loop.symbol):
                     return None
         for node in dict.fromkeys(self.nodes()):
-            total += node.bytes if node.id in mine and node.rank else 0
+            total += node.bytes if node.id in private and node.rank else 0
         return total
 
-    def kept(self, mine: frozenset[int]) -> int:
-        """Return how many bytes a round has for itself, at least 1."""
-        return max(1, sum(node.bytes for node in dict.fromkeys(self.nodes()) if node.id in mine))
+    def kept(self, private: frozenset[int]) -> int:
+        """Return how many bytes are private to an iteration, at least 1."""
+        return max(1, sum(node.bytes for node in dict.fromkeys(self.nodes()) if node.id in private))
 
     def touched(self) -> int:
-        """Return how many bytes of memory the rounds of all loops use, 0 where that is unclear."""
-        most = 0
+        """Return how many bytes of memory all iterations access, 0 where that is unclear."""
+        greatest = 0
         for _, inner in _innermost(self.loop):
-            rounds = (self.loop.hi - self.loop.lo).constant, (inner.hi - inner.lo).constant
+            trip_counts = (self.loop.hi - self.loop.lo).constant, (inner.hi - inner.lo).constant
             for stmt in inner.body:
                 for node, index in places(stmt):
-                    both = {self.loop.symbol, inner.symbol} <= symbols_in(index)
-                    if both and rounds[0] is not None and rounds[1] is not None:
-                        most = max(most, rounds[0] * rounds[1] * node.dtype.itemsize)
-        return most
+                    is_in_both = {self.loop.symbol, inner.symbol} <= symbols_in(index)
+                    if is_in_both and trip_counts[0] is not None and trip_counts[1] is not None:
+                        greatest = max(
+                            greatest, trip_counts[0] * trip_counts[1] * node.dtype.itemsize
+                        )
+        return greatest
 
-    def is_near(self, mine: frozenset[int]) -> bool:
-        """Whether the innermost loops use neighbours, and are no vectors as they are."""
+    def is_near(self, private: frozenset[int]) -> bool:
+        """Whether accesses of the innermost loops are contiguous or invariant in this loop, and not
+        in those themselves."""
         changed = {node.id for node in writes(self.loop.body)}
-        worth = False
+        is_worthwhile = False
         for between, inner in _innermost(self.loop):
-            known = ranges((*self.outer, self.loop, *between))
+            domain = ranges((*self.outer, self.loop, *between))
             for stmt in inner.body:
                 for node, index in places(stmt):
                     step = stride(node, index, self.loop.symbol)
-                    if node.id in mine:
+                    if node.id in private:
                         continue
                     if step not in (0, 1):
-                        is_still = node.id not in changed and inner.symbol not in symbols_in(index)
-                        if is_still and is_in_range(node, index, known):
+                        is_invariant = node.id not in changed and inner.symbol not in symbols_in(
+                            index
+                        )
+                        if is_invariant and is_in_range(node, index, domain):
                             continue
                         return False
-                    worth |= step == 1 and stride(node, index, inner.symbol) not in (0, 1)
-                if _accumulates(stmt):
-                    worth |= inner.symbol not in symbols_in(stmt.access.index)
-        return worth
+                    is_worthwhile |= step == 1 and stride(node, index, inner.symbol) not in (0, 1)
+                if _is_update(stmt):
+                    is_worthwhile |= inner.symbol not in symbols_in(stmt.access.index)
+        return is_worthwhile
 
 
-def _accumulates(stmt: Stmt) -> TypeGuard[Store | Update]:
-    """Whether a statement changes an element by what it has."""
+def _is_update(stmt: Stmt) -> TypeGuard[Store | Update]:
+    """Whether a statement updates an element from its old value."""
     if not isinstance(stmt, Store):
         return isinstance(stmt, Update)
-    place = stmt.access.node, stmt.access.index
-    return any((read.node, read.index) == place for read in reads(stmt.value))
+    target = stmt.access.node, stmt.access.index
+    return any((read.node, read.index) == target for read in reads(stmt.value))
 
 
 def can_be_vector(expr: Expr) -> bool:
-    """Whether compilers make vectors of an expression, whatever the lane decides in it."""
+    """Whether compilers vectorize an expression, whatever the lane decides in it."""
     for part in walk(expr):
         match part:
-            case Apply(op, _, dtype) if op.name in _SLOW or (
+            case Apply(op, _, dtype) if op.name in _SCALAR_OPS or (
                 op.name == "pow" and dtype.kind != "f"
             ):
                 return False
@@ -153,7 +158,7 @@ def can_be_vector(expr: Expr) -> bool:
 
 
 def _innermost(loop: For) -> Iterator[tuple[tuple[For, ...], For]]:
-    """Yield the loops inside that have none inside, each with those between."""
+    """Yield the innermost loops, each with those between."""
     for stmt in loop.body:
         if isinstance(stmt, For):
             if any(isinstance(one, For) for one in stmt.body):
@@ -163,7 +168,7 @@ def _innermost(loop: For) -> Iterator[tuple[tuple[For, ...], For]]:
 
 
 def places(stmt: Stmt) -> Iterator[tuple[Node, tuple[Index, ...]]]:
-    """Yield what a statement itself reads and writes."""
+    """Yield the accesses of a statement itself."""
     if isinstance(stmt, Store | Update):
         yield stmt.access.node, stmt.access.index
         for expr in expressions_of(stmt):
@@ -171,13 +176,14 @@ def places(stmt: Stmt) -> Iterator[tuple[Node, tuple[Index, ...]]]:
                 yield read.node, read.index
 
 
-def _is_fixed(node: Node, index: tuple[Index, ...], symbol: Symbol) -> bool:
-    """Whether a round's own array may become another, and the number of the round no part in it."""
+def _is_expandable(node: Node, index: tuple[Index, ...], symbol: Symbol) -> bool:
+    """Whether a private array has a static shape and no memory request, so that it can be expanded,
+    and its index does not use the loop's variable."""
     is_free = node.static_shape is not None and node.request is None
     return is_free and symbol not in symbols_in(index)
 
 
 def symbols_in(index: Iterable[Index]) -> frozenset[Symbol]:
-    """Return the symbols of plain subscripts."""
+    """Return the symbols of affine subscripts."""
     parts = (at.symbols() for at in index if isinstance(at, Affine))
     return frozenset[Symbol]().union(*parts)

@@ -1,1 +1,1 @@
-"""Transformations of loops, each legal by itself; who calls them chooses where."""
+"""Loop transformations, each legal by its own precondition; callers choose where to apply them."""

@@ -1,4 +1,4 @@
-"""Arrays of sizes of the run that each round of a loop fills for itself: each round has its own.
+"""Expansion of arrays of run-time sizes, so that iterations of a loop become independent.
 
     alloc t[n]; for k in 0..s: t[0] = ...; for i in 1..n: t[i] = f(t[i - 1]); y[k] = t[n - 1]
     becomes
@@ -6,8 +6,8 @@
                                         for k in 0..s: t_rounds[0, k] = ...
                 else: as before
 
-Needs a loop that no other statement shares such arrays with, that reads of them only what the same
-round has filled, and whose rounds are independent but for that.
+Precondition: a loop that accesses such arrays alone, that reads of them only what the same
+iteration has written, and whose iterations are independent but for that.
 
 >>> program, _ = optimize(lowered("y[i] = x[i]", y="f32[90]", x="f32[90]"), Target("cuda"))
 >>> rooms(program, facts_of(program), fresh_for(program)) is program  # there are no such arrays
@@ -38,50 +38,55 @@ Body = tuple[Stmt, ...]
 
 
 def rooms(program: Program, facts: Facts, fresh: Fresh) -> Program:
-    """Return the program whose rounds have arrays of sizes of the run for themselves."""
-    given = {
+    """Return the program with arrays of run-time sizes expanded by an axis for iterations."""
+    allocated = {
         stmt.node.id: stmt.node for kernel in program.kernels for stmt in statements(kernel.body)
         if isinstance(stmt, Alloc) and fresh.fits(stmt.node.shape)
     }  # fmt: skip
     results = {node.id for node in program.results}
-    locals_ = {n: node for n, node in given.items() if n not in results}
+    locals_ = {n: node for n, node in allocated.items() if n not in results}
     if not locals_:
         return program
-    whole = uses_of(stmt for kernel in program.kernels for stmt in kernel.body)
+    all_uses = uses_of(stmt for kernel in program.kernels for stmt in kernel.body)
 
-    def made(loop: For, outer: tuple[For, ...]) -> Body:
-        here = uses_of((loop,))
-        mine = [node for n, node in locals_.items() if n in here and here[n] + 1 == whole[n]]
-        if not mine or loop.kind != "serial" or loop.step not in (1, -1):
+    def expand_loop(loop: For, outer: tuple[For, ...]) -> Body:
+        loop_uses = uses_of((loop,))
+        candidates = [
+            node
+            for n, node in locals_.items()
+            if n in loop_uses and loop_uses[n] + 1 == all_uses[n]
+        ]
+        if not candidates or loop.kind != "serial" or loop.step not in (1, -1):
             return ()
-        found, own = accesses((loop,)), frozenset(node.id for node in mine)
-        inside = any(isinstance(stmt, Alloc) for stmt in statements((loop,)))
-        if inside or any(found.read_before_written(node) for node in mine):
+        touched, ids = accesses((loop,)), frozenset(node.id for node in candidates)
+        has_alloc = any(isinstance(stmt, Alloc) for stmt in statements((loop,)))
+        if has_alloc or any(touched.read_before_written(node) for node in candidates):
             return ()
         private, known = facts.private(loop), ranges(outer)
         if not fresh.fits((rounds_of(loop),)) or facts.is_free(loop, private, known):
             return ()
-        is_own = facts.is_free(loop, private | own, known)
-        return _apart(loop, mine, private, fresh) if is_own else ()
+        is_expandable = facts.is_free(loop, private | ids, known)
+        return _expand(loop, candidates, private, fresh) if is_expandable else ()
 
-    return over_kernels(program, lambda body: with_loops(body, facts, made))
+    return over_kernels(program, lambda body: with_loops(body, facts, expand_loop))
 
 
-def _apart(loop: For, mine: list[Node], private: frozenset[int], fresh: Fresh) -> Body:
-    """Return a loop whose rounds have their own of some arrays, where there is room for that."""
+def _expand(loop: For, arrays: list[Node], private: frozenset[int], fresh: Fresh) -> Body:
+    """Return a loop with some arrays expanded, guarded by a test that they are not too large; else
+    the loop as it is."""
     count, here = rounds_of(loop), (var(loop.symbol) - loop.lo) * loop.step
-    own = {
+    expanded = {
         node.id: fresh.array(f"{node.label}_rounds", (*node.shape, count), node.dtype)
-        for node in mine
+        for node in arrays
     }
 
-    def place(node: Node, index: tuple[Index, ...]) -> Place:
-        return (own[node.id], (*index, here)) if node.id in own else (node, index)
+    def expand(node: Node, index: tuple[Index, ...]) -> Place:
+        return (expanded[node.id], (*index, here)) if node.id in expanded else (node, index)
 
-    sizes = (reduce(multiply, node.shape) * node.dtype.itemsize for node in own.values())
-    most = Const(EXPANDED_BYTES, dtypes.int64)
-    fits = Apply(OPS["le"], (Position(sum(sizes, start=const(0))), most), dtypes.bool_)
+    sizes = (reduce(multiply, node.shape) * node.dtype.itemsize for node in expanded.values())
+    limit = Const(EXPANDED_BYTES, dtypes.int64)
+    fits = Apply(OPS["le"], (Position(sum(sizes, start=const(0))), limit), dtypes.bool_)
     copies = {n.id: fresh.like(n) for n in writes((loop,)) if n.id in private}
     names = {s: fresh.symbol(s.name) for one in statements((loop,)) for s in binds(one)}
-    made = rename(elsewhere((loop,), place), names, copies)
-    return (If(fits, (*map(Alloc, own.values()), *made), (loop,), loop.span),)
+    copy = rename(elsewhere((loop,), expand), names, copies)
+    return (If(fits, (*map(Alloc, expanded.values()), *copy), (loop,), loop.span),)

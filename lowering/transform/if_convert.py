@@ -1,16 +1,17 @@
-r"""Branches as choices: both sides are computed, and one is kept (if-conversion).
+r"""If-conversion: branches as selects; both sides are computed, and one result is kept.
 
     if t: u = a; y[i] = u                 u_2 = a; y[i] = u_2 if t else y[i]
     else: u = b                    ->     u_3 = b; u_4 = u_2 if t else u_3
     z[i] = u                              z[i] = u_4
 
-Compilers make vectors only of loops without branches. Every store to a scalar makes a new one, and
-where branches meet there is a choice between what each has left, as in static single assignment; a
-store to an array keeps the old element where it does not happen. A branch that ends in a jump has
-all that follows on its other side.
+Compilers vectorize only loops without branches (J. R. Allen, K. Kennedy, C. Porterfield and J.
+Warren, Conversion of control dependence to data dependence, 1983). Every store to a scalar makes a
+new one, and where branches meet a select takes one of their values, as in static single assignment;
+a store to an array keeps the old element where its predicate does not hold. For a branch that ends
+in a jump, all that follows is its other side.
 
-Needs: statements for which `fits` holds: what a test guards can be done where it does not hold.
-Guarantees: what is kept has the same bits.
+Precondition: statements for which `fits` holds: predicated statements may be executed
+speculatively. Postcondition: results are bit-identical.
 
 >>> show(lambda program: masks(program, Target(schedule=True)),
 ...      "for i in range(9):\n    if x[i] > 1:\n        u = x[i] * 3\n    else:\n"
@@ -48,24 +49,24 @@ from ..ir.walk import expressions_of, own_writes
 
 Body = tuple[Stmt, ...]
 Values = Mapping[int, Expr]
-"""What each scalar is now, by its id."""
+"""The current value of each scalar, by its id."""
 
 
 class Straight(NamedTuple):
-    """Statements without branches."""
+    """If-converted statements."""
 
     body: Body
     values: Values
-    """What each scalar is behind them."""
+    """The values of scalars after them."""
     goes_on: Expr
-    """Whether no `Break` was met."""
+    """The predicate that no `Break` was met."""
 
 
 def fits(body: Body, jumps: tuple[type, ...], known: tuple[Range, ...], sure: bool = True) -> bool:
-    """Whether statements can be done without branches, `jumps` being those that may be there.
+    """Whether statements can be if-converted, `jumps` being the jumps that may be there.
 
     `known` is what is known of symbols whatever tests say. Without `sure`, the statements are
-    themselves done where they should not be.
+    speculative: they are executed where they should not be.
     """
     for number, stmt in enumerate(body):
         match stmt:
@@ -74,20 +75,22 @@ def fits(body: Body, jumps: tuple[type, ...], known: tuple[Range, ...], sure: bo
             case Store(access) | Update(access, pair=None):
                 if isinstance(stmt, Update) and stmt.over:
                     return False
-                found = (*expressions_of(stmt), Read(access.node, access.index))
-                if not is_made_of_numbers(stmt) or not all(_can(e, known, sure) for e in found):
+                operands = (*expressions_of(stmt), Read(access.node, access.index))
+                if not is_made_of_numbers(stmt) or not all(
+                    _is_vectorizable(e, known, sure) for e in operands
+                ):
                     return False
             case If(test, then, other):
-                jumped = ends(then) or ends(other)
-                lists = (_without_end(then), _without_end(other))
-                inner = all(fits(one, (), known, sure=False) for one in lists)
+                has_jump = ends(then) or ends(other)
+                branches = (_without_jump(then), _without_jump(other))
+                inner = all(fits(one, (), known, sure=False) for one in branches)
                 if not inner or not set(map(type, (*then[-1:], *other[-1:]))) & _JUMPS <= set(
                     jumps
                 ):
                     return False
-                if not _can(test, known, sure):
+                if not _is_vectorizable(test, known, sure):
                     return False
-                sure = sure and not jumped
+                sure = sure and not has_jump
             case Break() | Continue():
                 return type(stmt) in jumps and number == len(body) - 1
             case _:
@@ -99,17 +102,19 @@ _JUMPS = {Break, Continue}
 
 
 def ends(body: Body) -> bool:
-    """Whether nothing is done behind a list of statements."""
+    """Whether a list of statements ends in a jump."""
     return bool(body) and type(body[-1]) in _JUMPS
 
 
 def is_number(node: Node) -> bool:
-    """Whether C computes with the elements as they are stored, and vectors can hold them."""
+    """Whether elements are computed with in the type in which they are stored, and vectors support
+    it."""
     return node.dtype.compute is node.dtype and node.dtype.kind != "c"
 
 
 def is_made_of_numbers(stmt: Stmt) -> bool:
-    """Whether all that a statement itself changes are numbers, or pairs of them, see `pairs`."""
+    """Whether all that a statement itself changes are numbers, or complex values from parts, see
+    `complex_pairs`."""
     match stmt:
         case Store(_, Apply(op)) if op.name == "complex":
             return True
@@ -118,31 +123,35 @@ def is_made_of_numbers(stmt: Stmt) -> bool:
 
 
 def straight(body: Body, fresh: Fresh, values: Values, known: tuple[Range, ...]) -> Straight:
-    """Return statements without branches; `values` are the scalars that are not what they say."""
-    work = _Work(fresh)
+    """Return statements if-converted; `values` are the scalars with a current value other than
+    their own."""
+    converter = _IfConverter(fresh)
     body = rewrite(body, Rewrite(expr=partial(eager, known=known)))
-    found = work.run(body, {_ON: TRUE, **values}, None)
+    result = converter.run(body, {_ACTIVE: TRUE, **values}, None)
     return Straight(
-        tuple(work.out), {key: value for key, value in found.items() if key != _ON}, found[_ON]
+        tuple(converter.out),
+        {key: value for key, value in result.items() if key != _ACTIVE},
+        result[_ACTIVE],
     )
 
 
-_ON = -1
-"""Among the values: whether the round goes on; no node has this id."""
+_ACTIVE = -1
+"""The key in `Values` of the predicate that the iteration goes on; no node has this id."""
 
 
-def _can(expr: Expr, known: tuple[Range, ...], sure: bool) -> bool:
-    """Whether an expression can be computed on vectors, and where a test does not hold."""
+def _is_vectorizable(expr: Expr, known: tuple[Range, ...], sure: bool) -> bool:
+    """Whether an expression can be computed on vectors, and speculatively unless `sure`."""
     return (sure or is_inside(expr, known)) and can_be_vector(eager(expr, known))
 
 
 def is_inside(expr: Expr, known: tuple[Range, ...]) -> bool:
-    """Whether an expression reads inside of arrays, whatever tests say."""
+    """Whether all reads of an expression are in bounds, whatever tests say."""
     return all(is_in_range(read.node, read.index, known) for read in reads(expr))
 
 
 def eager(expr: Expr, known: tuple[Range, ...]) -> Expr:
-    """Return an expression whose `and` and `or` compute both sides, where that reads no further."""
+    """Return an expression whose `and` and `or` evaluate both operands, where all reads are in
+    bounds."""
 
     def value(one: Expr) -> Expr:
         one = rebuild(one, value, lambda index: index)
@@ -153,23 +162,23 @@ def eager(expr: Expr, known: tuple[Range, ...]) -> Expr:
     return value(expr)
 
 
-def _without_end(body: Body) -> Body:
+def _without_jump(body: Body) -> Body:
     return body[:-1] if ends(body) else body
 
 
 @dataclass(slots=True)
-class _Work:
-    """The work on one list of statements."""
+class _IfConverter:
+    """The state of if-conversion of one list of statements."""
 
     fresh: Fresh
     out: list[Stmt] = field(default_factory=list)
     labels: dict[int, Node] = field(default_factory=dict)
-    """The scalars that were met."""
+    """The scalars that were stored, by id."""
     made: set[int] = field(default_factory=set)
-    """The ids of those that were made, each stored once."""
+    """The ids of new scalars, each stored once."""
 
     def run(self, body: Body, values: Values, mask: Expr | None) -> Values:
-        """Do statements where a mask holds; return what scalars are behind them."""
+        """Convert statements under a predicate; return the values of scalars after them."""
         for number, stmt in enumerate(body):
             match stmt:
                 case Store(Access(node, ()), value):
@@ -187,7 +196,7 @@ class _Work:
                     if rest:
                         return values
                 case Break():
-                    return {**values, _ON: FALSE}
+                    return {**values, _ACTIVE: FALSE}
                 case Continue():
                     return values
                 case _:
@@ -195,39 +204,39 @@ class _Work:
         return values
 
     def store(self, stmt: Store | Update, access: Access, value: Expr, mask: Expr | None) -> None:
-        """Store an element of an array where a mask holds."""
+        """Store an element of an array under a predicate."""
         old = Read(access.node, access.index)
         if isinstance(stmt, Update):
             value = Apply(stmt.op, (old, value), access.node.dtype)
         if mask is not None:
-            value = _kept(mask, value, old)
+            value = _masked(mask, value, old)
         self.out.append(Store(access, value, stmt.span))
 
     def branch(
         self, stmt: If, then: Body, other: Body, test: Expr, values: Values, mask: Expr | None
     ) -> Values:
-        """Do both sides of a branch; return what scalars are behind it."""
-        if not isinstance(test, Read) and not _is_alone((*then, *other)):
+        """Convert both sides of a branch; return the values of scalars after it."""
+        if not isinstance(test, Read) and not _is_single_store((*then, *other)):
             test = self.named(Node(-1, "test", (), dtypes.bool_), test, stmt.span)
-        one = self.run(then, values, both(mask, test))
-        two = self.run(other, values, both(mask, _inverse(test)))
-        return self.merged(test, one, two, stmt.span)
+        then_values = self.run(then, values, both(mask, test))
+        else_values = self.run(other, values, both(mask, _negate(test)))
+        return self.merged(test, then_values, else_values, stmt.span)
 
-    def merged(self, test: Expr, one: Values, two: Values, span: Span) -> Values:
-        """Return what scalars are where branches meet; what one has set alone is its own."""
+    def merged(self, test: Expr, then_values: Values, else_values: Values, span: Span) -> Values:
+        """Return the values of scalars where branches meet: selects where both sides have one."""
         out: dict[int, Expr] = {}
-        for key in dict.fromkeys((*one, *two)):
-            yes, no = one.get(key), two.get(key)
+        for key in dict.fromkeys((*then_values, *else_values)):
+            yes, no = then_values.get(key), else_values.get(key)
             if yes is None or no is None or yes == no:
-                out[key] = one[key] if key in one else two[key]
-            elif key == _ON:
+                out[key] = then_values[key] if key in then_values else else_values[key]
+            elif key == _ACTIVE:
                 out[key] = self.named(Node(-1, "on", (), dtypes.bool_), choice(test, yes, no), span)
             else:
                 out[key] = self.named(self.labels[key], choice(test, yes, no), span)
         return out
 
     def named(self, node: Node, value: Expr, span: Span) -> Expr:
-        """Return a value as a new scalar; constants, and what is one, as they are."""
+        """Return a value as a new scalar; constants and new scalars as they are."""
         self.labels[node.id] = node
         if not reads(value) or (isinstance(value, Read) and value.node.id in self.made):
             return value
@@ -238,7 +247,7 @@ class _Work:
 
 
 def now(expr: Expr, values: Values) -> Expr:
-    """Return an expression with scalars being what they are now."""
+    """Return an expression with the current values of scalars substituted."""
 
     def value(one: Expr) -> Expr:
         if isinstance(one, Read) and not one.node.rank:
@@ -248,8 +257,8 @@ def now(expr: Expr, values: Values) -> Expr:
     return value(expr)
 
 
-def _kept(mask: Expr, value: Expr, old: Expr) -> Expr:
-    """Return a value where a mask holds, else what was there; of a pair each part by itself."""
+def _masked(mask: Expr, value: Expr, old: Expr) -> Expr:
+    """Return a value selected by a mask, else the old one; of a complex value part by part."""
     match value:
         case Apply(op, (re, im), dtype) if op.name == "complex":
             real, imag = (Apply(OPS[part], (old,), dtype.real) for part in ("real", "imag"))
@@ -259,9 +268,9 @@ def _kept(mask: Expr, value: Expr, old: Expr) -> Expr:
 
 
 def choice(test: Expr, yes: Expr, no: Expr) -> Expr:
-    """Return one of two values; of truth values that are known as plain logic."""
+    """Return a select; of constant truth values as boolean logic."""
     if yes == FALSE:
-        return both(_inverse(test), no)
+        return both(_negate(test), no)
     if no == FALSE:
         return both(test, yes)
     if yes == TRUE:
@@ -270,17 +279,17 @@ def choice(test: Expr, yes: Expr, no: Expr) -> Expr:
 
 
 def both(first: Expr | None, second: Expr) -> Expr:
-    """Return whether two tests hold, the first of which may be none."""
+    """Return the conjunction of two tests, the first of which may be absent."""
     if first is None or first == TRUE:
         return second
     return first if second == TRUE else Apply(OPS["and"], (first, second), dtypes.bool_)
 
 
-def _inverse(test: Expr) -> Expr:
+def _negate(test: Expr) -> Expr:
     return Apply(OPS["logical_not"], (test,), dtypes.bool_)
 
 
-def _is_alone(body: Iterable[Stmt]) -> bool:
-    """Whether a test decides about one store only."""
-    done = [stmt for stmt in body if not isinstance(stmt, Comment)]
-    return len(done) == 1 and isinstance(done[0], Store | Update)
+def _is_single_store(body: Iterable[Stmt]) -> bool:
+    """Whether statements are a single store, the only one that a test predicates."""
+    effective = [stmt for stmt in body if not isinstance(stmt, Comment)]
+    return len(effective) == 1 and isinstance(effective[0], Store | Update)

@@ -1,8 +1,8 @@
-r"""Loops changed from the outside in: the walk that schedules of whole nests share.
+r"""Outermost-first rewriting of loop nests: the traversal that whole-nest transformations share.
 
-A schedule says of each loop what takes its place, or that it stays; of a loop that stays the loops
-inside are asked. It may cut a loop into strips of several widths, and what is left. It needs
-nothing, and guarantees only that every loop is asked once, below those that stay.
+A subclass says for each loop what replaces it, or that it stays; of a loop that stays the inner
+loops are asked. It may strip-mine a loop by several widths, with a remainder. No precondition;
+postcondition: every loop is asked once, below those that stay.
 
 >>> class Fours(Outermost):
 ...     def nest(self, loop, outer):
@@ -42,46 +42,46 @@ from ..target import Target
 
 Body = tuple[Stmt, ...]
 Noted = list[tuple[int, Symbol]]
-"""What `Program.rounds` is to say of temporaries that are made."""
+"""Annotations for `Program.rounds` about temporaries that are created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outermost(ABC):
-    """The work on one program; keeps the decisions."""
+    """The state of rewriting one program, with the decisions."""
 
     fresh: Fresh
     target: Target
     own: frozenset[int]
     only: Callable[[], Mapping[int, frozenset[int]]]
-    """By the `id` of each loop what only its body uses; found out when first asked for."""
+    """By the `id` of each loop the nodes that only its body accesses; computed on first use."""
     known: Bounds
     decisions: list[Decision] = field(default_factory=list)
     rounds: Noted = field(default_factory=list)
 
     @classmethod
     def on(cls, program: Program, target: Target) -> Decided:
-        """Return the program with its nests changed, and what was decided."""
+        """Return the program with its nests rewritten, and the decisions."""
         own = frozenset(node.id for node in program.locals)
         known = bounds_of(parameter.node for parameter in program.parameters)
-        work = cls(fresh_for(program), target, own, cache(partial(confined, program)), known)
-        kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
-        if not work.decisions:
+        rewriter = cls(fresh_for(program), target, own, cache(partial(confined, program)), known)
+        kernels = tuple(replace(k, body=rewriter.body(k.body, ())) for k in program.kernels)
+        if not rewriter.decisions:
             return Decided(program, ())
-        rounds = (*program.rounds, *work.rounds)
-        made = work.fresh.declared(replace(program, kernels=kernels, rounds=rounds))
-        return Decided(made, tuple(work.decisions))
+        annotations = (*program.rounds, *rewriter.rounds)
+        rewritten = rewriter.fresh.declared(replace(program, kernels=kernels, rounds=annotations))
+        return Decided(rewritten, tuple(rewriter.decisions))
 
     @abstractmethod
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return what takes the place of a loop, None where it stays; `outer` are around it."""
+        """Return what replaces a loop, None where it stays; `outer` are the loops around it."""
 
     def body(self, body: Body, outer: tuple[For, ...]) -> Body:
-        """Return a list of statements with the outermost nests changed that can be."""
+        """Return a list of statements with its outermost nests rewritten, as far as they are."""
         out: list[Stmt] = []
         for stmt in body:
-            made = self.nest(stmt, outer) if isinstance(stmt, For) else None
-            if made is not None:
-                out += made
+            replaced = self.nest(stmt, outer) if isinstance(stmt, For) else None
+            if replaced is not None:
+                out += replaced
             elif type(stmt) in BODIES:
                 inside = (*outer, stmt) if isinstance(stmt, For) else outer
                 out.append(map_bodies(stmt, partial(self.body, outer=inside)))
@@ -90,7 +90,7 @@ class Outermost(ABC):
         return tuple(out)
 
     def is_free(self, chain: tuple[For, ...], outer: tuple[For, ...]) -> bool:
-        """Whether the rounds of loops, each in the one before it, may run in any order."""
+        """Whether the iterations of a chain of nested loops are independent."""
         return all(
             independent(
                 loop, private(loop, self.only()[id(loop)]), self.own, ranges((*outer, *chain[:n]))
@@ -99,7 +99,7 @@ class Outermost(ABC):
         )  # fmt: skip
 
     def end(self, loop: For, outer: tuple[For, ...]) -> Affine:
-        """Return where a loop ends; where it begins, if it has no rounds."""
+        """Return the end of a loop, but not before its start if it has no iterations."""
         known = self.known
         for one in outer:
             known = known.inside(one)
@@ -110,16 +110,16 @@ class Outermost(ABC):
         self, loop: For, end: Affine, widths: Sequence[int],
         strip: Callable[[int, Affine, Affine], Stmt],
     ) -> Body:  # fmt: skip
-        """Return a loop up to its end in strips, widest first, and the loop over what is left.
+        """Return a loop up to its end strip-mined, widest strips first, and the remainder loop.
 
-        `strip` makes the loop over the strips of a width, given its first round and its end.
+        `strip` returns the loop over the strips of a width, given its start and its end.
         """
         out: list[Stmt] = []
         start = loop.lo
         for width in widths:
-            whole = start + floordiv(end - start, const(width)) * width
-            if (whole - start).constant != 0:
-                out.append(strip(width, start, whole))
-            start = whole
+            strip_end = start + floordiv(end - start, const(width)) * width
+            if (strip_end - start).constant != 0:
+                out.append(strip(width, start, strip_end))
+            start = strip_end
         rest = replace(loop, lo=start, hi=end)
         return (*out, *((rest,) if (end - start).constant != 0 else ()))

@@ -1,10 +1,10 @@
-"""Nests with nothing between their loops: what stands there is done for each point.
+"""Perfect nests by sinking scalars: definitions between loops move into the inner loop's body.
 
     for i: s = f(i); for j: body    becomes    for i: for j: s = f(i); body
 
-Needs scalars that each round of the outer loop has of its own, of values that are cheap and that
-the loop inside does not change, and a loop inside whose rounds are independent. It is done where
-that loop has too few rounds for a block of its own, or much to do in each of them.
+Precondition: scalars that are private to an iteration of the outer loop, of cheap values that the
+inner loop does not change, and an inner loop of independent iterations. It is done where that loop
+has too few iterations for a thread block of its own, or much work in each of them.
 
 >>> program = lowered('''
 ... s = sqrt(v)
@@ -28,54 +28,55 @@ from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, writes
 
 CHEAP = 8
-"""A value up to this cost is worth computing for each point."""
+"""A value up to this cost is worth recomputing for each point."""
 FEW = 1024
-"""So many rounds are enough for a block."""
+"""So many iterations are enough for a block."""
 LONG = 32
-"""A loop inside of a point with so many rounds is more than the values are."""
+"""An inner loop of a point with so many iterations outweighs the recomputed values."""
 
 
 def inward(program: Program, facts: Facts) -> Program:
-    """Return a program whose nests are perfect where that gives a device more to deal out."""
+    """Return the program with nests made perfect where that exposes more parallelism to a
+    device."""
 
     def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(one for stmt in body for one in within_it(stmt))
+        return tuple(one for stmt in body for one in rewrite(stmt))
 
-    def within_it(stmt: Stmt) -> tuple[Stmt, ...]:
-        found = _moved(stmt, facts) if isinstance(stmt, For) else None
-        if found is not None:
-            return found
+    def rewrite(stmt: Stmt) -> tuple[Stmt, ...]:
+        sunk = _sink_scalars(stmt, facts) if isinstance(stmt, For) else None
+        if sunk is not None:
+            return sunk
         parts = tuple(change(part) for part in bodies(stmt))
         return (stmt if parts == bodies(stmt) else with_bodies(stmt, parts),)
 
     return over_kernels(program, change)
 
 
-def _moved(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
-    """Return a loop with the scalars that it computes in the loop inside, None where they stay."""
-    told = tuple(stmt for stmt in loop.body if isinstance(stmt, Comment))
-    plain = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
-    if len(plain) < 2 or not isinstance(plain[-1], For):
+def _sink_scalars(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
+    """Return a loop with its scalars sunk into the inner loop, None where they stay."""
+    comments = tuple(stmt for stmt in loop.body if isinstance(stmt, Comment))
+    code = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
+    if len(code) < 2 or not isinstance(code[-1], For):
         return None
-    scalars, inner = plain[:-1], plain[-1]
-    own = facts.private(loop)
+    scalars, inner = code[:-1], code[-1]
+    private = facts.private(loop)
     changed = {node.id for node in writes((inner,))}
     for stmt in scalars:
         if not isinstance(stmt, Store) or stmt.access.node.rank or cost(stmt.value) > CHEAP:
             return None
-        if stmt.access.node.id not in own or stmt.access.node.id in changed:
+        if stmt.access.node.id not in private or stmt.access.node.id in changed:
             return None
         if any(node.id in changed for node in reads((stmt,))):
             return None
-    found = band(inner, facts)
-    if found is None or found.serial:
+    inner_band = band(inner, facts)
+    if inner_band is None or inner_band.serial:
         return None
     loops, body = nest_of(inner)
-    if len(loops) != len(found.free):
+    if len(loops) != len(inner_band.free):
         return None
     is_long = any(isinstance(s, For) and within((s,)) >= LONG for s in statements(body))
     counts = [trips(one) for one in loops]
     if not is_long and (None in counts or prod(count or 0 for count in counts) >= FEW):
         return None
-    whole = around(loops, (*scalars, *body))
-    return (*told, replace(loop, body=whole))
+    nest = around(loops, (*scalars, *body))
+    return (*comments, replace(loop, body=nest))

@@ -1,12 +1,12 @@
-"""Stores that accumulate become updates, so that what is exact in any order may be shared out.
+"""Recognition of updates: stores that accumulate become updates, which are reassociable.
 
     m = max(m, x[i])                  becomes   m max= x[i]
-    n = n - x[i]                                n += -x[i]          whole numbers
-    if x[i] > m: m = x[i]                       m max= x[i]         whole numbers
+    n = n - x[i]                                n += -x[i]          integers
+    if x[i] > m: m = x[i]                       m max= x[i]         integers
 
-A subscript that was looked up and checked in a round before is not looked up again there, so that
-`y[k[i]] = max(y[k[i]], x[i])` reads and writes one element. Sums of real numbers stay as they are:
-they are added in the order of the program.
+A subscript that was already loaded and checked in the same iteration is not loaded again, so that
+`y[k[i]] = max(y[k[i]], x[i])` reads and writes one element. Floating-point sums stay as they are:
+they are order-preserving.
 
 >>> program, _ = optimize(lowered('''
 ... for i in range(len(k)):
@@ -50,32 +50,33 @@ def as_updates(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def _in_loops(stmt: Stmt, sizes: frozenset[Symbol]) -> Stmt:
-    """Return a statement of which the loops have updates."""
+    """Return a statement with the stores in its loops recognized."""
     if isinstance(stmt, For):
-        return with_bodies(stmt, (_Known(sizes).body(stmt.body),))
+        return with_bodies(stmt, (_Available(sizes).body(stmt.body),))
     lists = tuple(tuple(_in_loops(one, sizes) for one in part) for part in bodies(stmt))
     return with_bodies(stmt, lists)
 
 
 @dataclass(slots=True)
-class _Known:
-    """What has been looked up and checked where a statement runs."""
+class _Available:
+    """The available loads and checks where a statement runs."""
 
     sizes: frozenset[Symbol]
-    """Symbols that shapes are made of: they stay."""
+    """Symbols in shapes, which cannot be substituted."""
     values: list[tuple[Expr, Symbol]] = field(default_factory=list)
     tests: list[Expr] = field(default_factory=list)
 
     def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
-        """Return statements without what is known already, those that accumulate as updates."""
+        """Return statements without available loads and checks, those that accumulate as
+        updates."""
         out: list[Stmt] = []
-        same: dict[Symbol, Affine] = {}
+        renamed: dict[Symbol, Affine] = {}
         for stmt in body:
-            (one,) = substitute((stmt,), same) if same else (stmt,)
+            (one,) = substitute((stmt,), renamed) if renamed else (stmt,)
             if isinstance(one, Let) and one.symbol not in self.sizes:
-                old = next((s for value, s in self.values if value == one.value), None)
-                if old is not None:
-                    same[one.symbol] = var(old)
+                available = next((s for value, s in self.values if value == one.value), None)
+                if available is not None:
+                    renamed[one.symbol] = var(available)
                     continue
                 self.values.append((one.value, one.symbol))
             elif isinstance(one, Check):
@@ -88,20 +89,20 @@ class _Known:
         return tuple(out)
 
     def inside(self, stmt: Stmt) -> Stmt:
-        """Return a statement, and those inside of it, as updates."""
+        """Return a statement, and those nested in it, as updates."""
         if isinstance(stmt, Store):
             return update_of(stmt) or stmt
         if isinstance(stmt, Update):
             return added(stmt)
         if isinstance(stmt, For | While):
             self.forget(stmt)
-        lists = tuple(_Known(self.sizes, [*self.values], [*self.tests]).body(one)
+        lists = tuple(_Available(self.sizes, [*self.values], [*self.tests]).body(one)
                       for one in bodies(stmt))  # fmt: skip
-        made = with_bodies(stmt, lists)
-        return extreme_of(made) or made if isinstance(made, If) else made
+        rewritten = with_bodies(stmt, lists)
+        return extreme_of(rewritten) or rewritten if isinstance(rewritten, If) else rewritten
 
     def forget(self, stmt: Stmt) -> None:
-        """Forget what a statement changes."""
+        """Invalidate what a statement changes."""
         changed = {node.id for node in writes((stmt,))}
         if changed:
             self.values = [
@@ -111,23 +112,24 @@ class _Known:
 
 
 def update_of(stmt: Store) -> Update | None:
-    """Return a store that accumulates as an update, None where it does not, or in its order."""
+    """Return a store that accumulates as an update, None where it does not, or is
+    order-preserving."""
     access, value = stmt.access, stmt.value
     if not isinstance(value, Apply) or len(value.args) != 2 or value.dtype is not access.node.dtype:
         return None
     one, other = value.args
     op, term = value.op, other
-    if op.name == "sub" and value.dtype.kind in "iu" and _is_of(one, access):
+    if op.name == "sub" and value.dtype.kind in "iu" and _is_read_of(one, access):
         op, term = OPS["add"], Apply(OPS["neg"], (other,), value.dtype)
-    elif op.side == "both" and value.dtype.kind != "f" and not _is_of(one, access):
+    elif op.side == "both" and value.dtype.kind != "f" and not _is_read_of(one, access):
         one, term = other, one
-    if not _is_of(one, access) or not is_apart(op, value.dtype, exact=True):
+    if not _is_read_of(one, access) or not is_apart(op, value.dtype, exact=True):
         return None
-    return _made(access, op, term, stmt)
+    return _update(access, op, term, stmt)
 
 
 def added(stmt: Update) -> Update:
-    """Return what is taken away of whole numbers as what is added."""
+    """Return an integer subtraction as an addition of the negated term."""
     dtype = stmt.access.node.dtype
     if stmt.op.name != "sub" or dtype.kind not in "iu" or stmt.value.dtype is not dtype:
         return stmt
@@ -135,7 +137,7 @@ def added(stmt: Update) -> Update:
 
 
 def extreme_of(stmt: If) -> Update | None:
-    """Return a branch that keeps the greater or the lesser of whole numbers as an update."""
+    """Return a branch that keeps the maximum or minimum of integers as an update."""
     test, then = stmt.test, [one for one in stmt.then if not isinstance(one, Comment)]
     if len(then) != 1 or stmt.other or not isinstance(then[0], Store):
         return None
@@ -143,21 +145,21 @@ def extreme_of(stmt: If) -> Update | None:
     if not isinstance(test, Apply) or test.op.name not in EXTREMES:
         return None
     (one, other), name = test.args, test.op.name
-    if _is_of(one, store.access):
+    if _is_read_of(one, store.access):
         one, other, name = other, one, MIRRORED[name]
-    whole = store.access.node.dtype.kind in "iu" and one.dtype is store.value.dtype
-    if not whole or one != store.value or not _is_of(other, store.access):
+    are_integers = store.access.node.dtype.kind in "iu" and one.dtype is store.value.dtype
+    if not are_integers or one != store.value or not _is_read_of(other, store.access):
         return None
-    return _made(store.access, OPS[EXTREMES[name]], one, store)
+    return _update(store.access, OPS[EXTREMES[name]], one, store)
 
 
-def _is_of(value: Expr, access: Access) -> bool:
-    """Whether a value is what an element holds."""
+def _is_read_of(value: Expr, access: Access) -> bool:
+    """Whether a value is the current value of an element."""
     return isinstance(value, Read) and value.node == access.node and value.index == access.index
 
 
-def _made(access: Access, op: Op, term: Expr, stmt: Store) -> Update | None:
-    """Return an update by a term that does not use the array."""
+def _update(access: Access, op: Op, term: Expr, stmt: Store) -> Update | None:
+    """Return an update by a term that does not read the array; None for other terms."""
     if any(read.node == access.node for read in reads(term)):
         return None
     return Update(access, op, term, span=stmt.span)

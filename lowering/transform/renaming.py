@@ -1,7 +1,7 @@
-"""Loops with temporaries of their own, apart from those of other statements of their list.
+"""Renaming of temporaries that several loops reuse, so that each loop has one of its own.
 
-A temporary that a loop writes before it reads it, and whose last value is not needed behind it, may
-be another one there: no loop had a value from another.
+A temporary that a loop writes before it reads it, and whose last value is not needed after it, may
+be another one there: no value flows between loops, only output and anti-dependences do.
 
 >>> program = shared(lowered('''
 ... for i in range(9):
@@ -33,47 +33,53 @@ Body = tuple[Stmt, ...]
 
 
 def with_own(program: Program, is_asked: Callable[[For], bool]) -> Program:
-    """Return the program in which loops that are asked for have temporaries of their own; what has
-    become another loop's is not looked into."""
+    """Return the program in which loops that are asked for have their temporaries renamed; renamed
+    loops are not looked into."""
     total, inside = uses_of(program)
     fresh = fresh_for(program)
 
-    def body(stmts: Body, around: bool) -> Body:
-        worth = [
+    def body(stmts: Body, in_loop: bool) -> Body:
+        candidates = [
             stmt for stmt in stmts
             if isinstance(stmt, For) and inside[id(stmt)] and is_asked(stmt)
         ]  # fmt: skip
-        changed = dict(_changed(_List(stmts, total, around), worth, fresh)) if worth else {}
-        return tuple(changed.get(id(stmt)) or deeper(stmt, around) for stmt in stmts)
+        changed = (
+            dict(_rename_loops(_StatementUses(stmts, total, in_loop), candidates, fresh))
+            if candidates
+            else {}
+        )
+        return tuple(changed.get(id(stmt)) or deeper(stmt, in_loop) for stmt in stmts)
 
-    def deeper(stmt: Stmt, around: bool) -> Stmt:
+    def deeper(stmt: Stmt, in_loop: bool) -> Stmt:
         lists = bodies(stmt)
-        around = around or isinstance(stmt, For | While)
-        return with_bodies(stmt, tuple(body(one, around) for one in lists)) if lists else stmt
+        in_loop = in_loop or isinstance(stmt, For | While)
+        return with_bodies(stmt, tuple(body(one, in_loop) for one in lists)) if lists else stmt
 
     return fresh.declared(over_kernels(program, lambda stmts: body(stmts, False)))
 
 
-def _changed(found: _List, worth: list[For], fresh: Fresh) -> Iterator[tuple[int, Stmt]]:
-    """Yield loops with temporaries of their own, by the `id` of those they take the place of."""
-    for loop in worth:
+def _rename_loops(
+    uses: _StatementUses, candidates: list[For], fresh: Fresh
+) -> Iterator[tuple[int, Stmt]]:
+    """Yield loops with renamed temporaries, by the `id` of those that they replace."""
+    for loop in candidates:
         nodes = {n.id: n for s in statements((loop,)) for n in (*own_reads(s), *own_writes(s))}
-        mine = [number for number in sorted(nodes) if found.is_free(nodes[number], loop)]
-        copies = {number: fresh.like(nodes[number]) for number in mine}
-        for number in mine:
-            found.users[number] = [one for one in found.users[number] if one is not loop]
+        ids = [number for number in sorted(nodes) if uses.is_free(nodes[number], loop)]
+        copies = {number: fresh.like(nodes[number]) for number in ids}
+        for number in ids:
+            uses.users[number] = [one for one in uses.users[number] if one is not loop]
         if copies:
-            (made,) = rename((loop,), {}, copies)
-            yield id(loop), made
+            (renamed,) = rename((loop,), {}, copies)
+            yield id(loop), renamed
 
 
-class _List:
-    """The statements of a list by the temporaries that nothing else uses."""
+class _StatementUses:
+    """The statements of a list that use each temporary, for those that nothing else uses."""
 
-    def __init__(self, stmts: Body, total: Uses, around: bool) -> None:
-        """Take the statements, how often each temporary is used in all, and whether there is a loop
-        around them."""
-        self.around = around
+    def __init__(self, stmts: Body, total: Uses, in_loop: bool) -> None:
+        """Take the statements, the number of uses of each temporary in the program, and whether
+        there is a loop around them."""
+        self.in_loop = in_loop
         self.users: dict[int, list[Stmt]] = {}
         uses: Uses = {}
         for stmt in stmts:
@@ -87,24 +93,29 @@ class _List:
         self.alone = {number for number, times in uses.items() if times == total.get(number)}
 
     def is_free(self, node: Node, loop: For) -> bool:
-        """Whether a loop may have another temporary in place of one that others have, too: it needs
-        no value of it, and leaves none that is needed."""
+        """Whether a loop may have a temporary renamed that other statements use, too: it reads no
+        value of theirs, and leaves none that they read."""
         users = self.users[node.id]
-        plain = node.request is None and node.static_shape is not None
-        if len(users) < 2 or node.id not in self.alone or not plain or not _is_filled(node, loop):
+        is_plain = node.request is None and node.static_shape is not None
+        if (
+            len(users) < 2
+            or node.id not in self.alone
+            or not is_plain
+            or not _writes_before_reading(node, loop)
+        ):
             return False
         if node.rank:
-            return all(_is_filled(node, one) for one in users)
+            return all(_writes_before_reading(node, one) for one in users)
         at = next(n for n, one in enumerate(users) if one is loop)
-        for stmt in (*users[at + 1 :], *(users[:at] if self.around else ())):
-            starts = isinstance(stmt, Store) and node not in own_reads(stmt)
-            if starts and not self.jumps:
+        for stmt in (*users[at + 1 :], *(users[:at] if self.in_loop else ())):
+            overwrites = isinstance(stmt, Store) and node not in own_reads(stmt)
+            if overwrites and not self.jumps:
                 return True
-            if not starts and not _is_filled(node, stmt):
+            if not overwrites and not _writes_before_reading(node, stmt):
                 return False
         return True
 
 
-def _is_filled(node: Node, stmt: Stmt) -> bool:
-    """Whether a loop writes what it reads of a temporary before, in the same round."""
+def _writes_before_reading(node: Node, stmt: Stmt) -> bool:
+    """Whether a loop writes what it reads of a temporary before, in the same iteration."""
     return isinstance(stmt, For) and not accesses((stmt,)).read_before_written(node)

@@ -1,11 +1,11 @@
-"""Loops whose rounds need each other by few of them, or by some of their statements, in parts.
+"""Index-set splitting at conflicting iterations, and distribution of a loop's statements.
 
     for i in 0..n: s[i] = s[i-1] + x[i]; t[i] = s[i] * 2
     becomes
     for i in 0..n: s[i] = s[i-1] + x[i]
     for i in 0..n: t[i] = s[i] * 2
 
-where no round reads or writes what an earlier statement of a later round uses, see `separated`; and
+where no iteration depends on a later statement of an earlier iteration, see `separated`; and
 
     for i in 0..n: d[i] = min(d[i], d[k] + x[i])          0 <= k < n
     becomes
@@ -13,8 +13,9 @@ where no round reads or writes what an earlier statement of a later round uses, 
     for i in k..k+1: ...
     for i in k+1..n: ...
 
-where no rounds but those of one place, whose element all others use, need others, see `sections`.
-Either leaves every element as it is: what is done to it is done in the same order.
+where the only dependences are from and to one iteration, whose element all others read, see
+`sections`. Either is bit-identical: each element is computed by the same operations in the same
+order.
 
 >>> program = lowered('''
 ... for k in range(9):
@@ -53,108 +54,120 @@ from .renaming import with_own
 
 
 def in_sections(program: Program) -> Program:
-    """Return the program with such loops, each of which has temporaries of its own."""
-    made = sections(program, facts_of(program))
-    loops = [s for kernel in made.kernels for s in statements(kernel.body) if isinstance(s, For)]
-    times = Counter(loop.symbol for loop in loops)
-    while made is not program:  # from the outside in: what has its own is not looked into
-        program, made = made, with_own(made, lambda loop: times[loop.symbol] > 1)
-    return made
+    """Return the program with such loops split, each part with its temporaries renamed."""
+    split = sections(program, facts_of(program))
+    loops = [s for kernel in split.kernels for s in statements(kernel.body) if isinstance(s, For)]
+    occurrences = Counter(loop.symbol for loop in loops)
+    while split is not program:  # outermost first: renamed loops are not looked into
+        program, split = split, with_own(split, lambda loop: occurrences[loop.symbol] > 1)
+    return split
 
 
 def sections(program: Program, facts: Facts) -> Program:
-    """Return the program with loops in sections before, at and behind the place that others use."""
+    """Return the program with loops split before, at and after their conflicting iteration."""
     known = bounds_of(parameter.node for parameter in program.parameters)
-    work = _Sections(facts)
-    return over_kernels(program, lambda body: work.body(body, known, ()))
+    splitter = _IndexSetSplitter(facts)
+    return over_kernels(program, lambda body: splitter.body(body, known, ()))
 
 
 @dataclass(frozen=True, slots=True)
-class _Sections:
-    """The work on one program."""
+class _IndexSetSplitter:
+    """The state of splitting the loops of one program."""
 
     facts: Facts
 
     def body(self, body: Sequence[Stmt], known: Bounds, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """Return statements with the loops among and inside them in sections."""
-        return tuple(made for stmt in body for made in self.statement(stmt, known, outer))
+        """Return statements with the loops among and inside them split."""
+        return tuple(new for stmt in body for new in self.statement(stmt, known, outer))
 
     def statement(self, stmt: Stmt, known: Bounds, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """Return what takes the place of a statement."""
+        """Return the statements that replace a statement."""
         if not isinstance(stmt, For):
             lists = tuple(self.body(one, known, outer) for one in bodies(stmt))
             return (with_bodies(stmt, lists),)
         inner = self.body(stmt.body, known.inside(stmt), (*outer, stmt))
-        made = with_bodies(stmt, (inner,))
-        own = self.facts.private(stmt)
-        if made is not stmt:
-            self.facts.tell((made,), self.facts.only_in(stmt))
-        if fails((made,)) or self.facts.is_free(made, own, ranges(outer)):
-            return (made,)
-        if sums(made, own, self.facts) or (trips(made) or WORTH) < WORTH or is_large(made):
-            return (made,)
-        for place in shared_places(made, known):
-            before, there, behind = (
-                replace(made, lo=lo, hi=hi)
-                for lo, hi in ((made.lo, place), (place, place + 1), (place + 1, made.hi))
+        rewritten = with_bodies(stmt, (inner,))
+        private = self.facts.private(stmt)
+        if rewritten is not stmt:
+            self.facts.tell((rewritten,), self.facts.only_in(stmt))
+        if fails((rewritten,)) or self.facts.is_free(rewritten, private, ranges(outer)):
+            return (rewritten,)
+        if (
+            sums(rewritten, private, self.facts)
+            or (trips(rewritten) or WORTH) < WORTH
+            or is_large(rewritten)
+        ):
+            return (rewritten,)
+        for point in shared_places(rewritten, known):
+            before, at_point, after = (
+                replace(rewritten, lo=lo, hi=hi)
+                for lo, hi in ((rewritten.lo, point), (point, point + 1), (point + 1, rewritten.hi))
             )
-            parts = (before, behind)
-            if all(self.facts.is_free(part, own, ranges(outer)) for part in parts):
-                self.facts.tell((before, there, behind), self.facts.only_in(stmt))
-                return before, there, behind
-        return (made,)
+            sides = (before, after)
+            if all(self.facts.is_free(part, private, ranges(outer)) for part in sides):
+                self.facts.tell((before, at_point, after), self.facts.only_in(stmt))
+                return before, at_point, after
+        return (rewritten,)
 
 
 # ------------------------------------------------------------------------- statement by statement
 
 
 def separated(loop: For, facts: Facts) -> tuple[For, ...] | None:
-    """Return a loop for each part of a loop's statements, None where they stay together."""
-    halts = Print, Permute, Alloc, Break, Continue, Check
-    if loop.kind != "serial" or any(isinstance(s, halts) for s in statements(loop.body)):
+    """Return the loops that a loop's statements are distributed into, None where they stay
+    together."""
+    blocking = Print, Permute, Alloc, Break, Continue, Check
+    if loop.kind != "serial" or any(isinstance(s, blocking) for s in statements(loop.body)):
         return None
-    starts = [0, *(at for at in range(1, len(loop.body)) if _is_cut(loop, at)), len(loop.body)]
+    starts = [
+        0,
+        *(at for at in range(1, len(loop.body)) if _can_distribute_at(loop, at)),
+        len(loop.body),
+    ]
     parts = [loop.body[lo:hi] for lo, hi in zip(starts, starts[1:], strict=False)]
     if len(parts) < 2:
         return None
-    made = tuple(replace(loop, body=part) for part in parts)
-    facts.tell(made, facts.only_in(loop))
-    return made
+    loops = tuple(replace(loop, body=part) for part in parts)
+    facts.tell(loops, facts.only_in(loop))
+    return loops
 
 
 def separated_within(loop: For, facts: Facts) -> tuple[For, ...] | None:
-    """Return a nest for each part of what the only loop inside of a loop does, None where that
-    stays together."""
+    """Return a nest for each loop that the only inner loop of a loop is distributed into, None
+    where that stays together."""
     inside = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     if len(inside) != 1 or not isinstance(inside[0], For):
         return None
     parts = separated(inside[0], facts)
     if parts is None:
         return None
-    made = replace(loop, body=parts)
-    facts.tell((made,), facts.only_in(loop))
-    return separated(made, facts)
+    distributed = replace(loop, body=parts)
+    facts.tell((distributed,), facts.only_in(loop))
+    return separated(distributed, facts)
 
 
-def _is_cut(loop: For, at: int) -> bool:
-    """Whether all rounds may do what stands before a place before any does what stands behind."""
-    first, second = loop.body[:at], loop.body[at:]
+def _can_distribute_at(loop: For, position: int) -> bool:
+    """Whether a loop may be distributed at a position: all iterations of what is before it run
+    first."""
+    first, second = loop.body[:position], loop.body[position:]
     if isinstance(first[-1], Comment):
         return False
-    named = {stmt.symbol for stmt in first if isinstance(stmt, Let)}
-    if named & {symbol for stmt in statements(second) for symbol in uses(stmt)}:
+    bound = {stmt.symbol for stmt in first if isinstance(stmt, Let)}
+    if bound & {symbol for stmt in statements(second) for symbol in uses(stmt)}:
         return False
     changed = {node for part in (first, second) for node in writes(part)}
-    both = {*reads(first), *writes(first)} & {*reads(second), *writes(second)} & changed
-    if any(not node.rank for node in both):
+    shared = {*reads(first), *writes(first)} & {*reads(second), *writes(second)} & changed
+    if any(not node.rank for node in shared):
         return False
-    found = accesses((loop,))
-    for node in both:
-        sites = found.of(node)
-        early = [site for site in sites if site.route[1][0] < at]
-        late = [site for site in sites if site.route[1][0] >= at]
-        for one in late:
-            for other in early:
-                if (one.writes or other.writes) and overtakes(loop, one, other):
+    touched = accesses((loop,))
+    for node in shared:
+        sites = touched.of(node)
+        early = [site for site in sites if site.route[1][0] < position]
+        late = [site for site in sites if site.route[1][0] >= position]
+        for late_site in late:
+            for early_site in early:
+                if (late_site.writes or early_site.writes) and overtakes(
+                    loop, late_site, early_site
+                ):
                     return False
     return True

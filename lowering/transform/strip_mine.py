@@ -25,7 +25,8 @@ from ..ir.loops import For, Stmt
 def chunk(
     loop: For, group: Symbol, count: int, body: tuple[Stmt, ...], fresh: Fresh
 ) -> tuple[For, tuple[Stmt, ...]]:
-    """Return the rounds of one part of a loop, and the body with its variable."""
+    """Return the loop over one chunk of iterations of a normalized loop, and the body with its
+    variable."""
     plain, value = normal(loop, fresh.symbol(loop.symbol.name))
     size = floordiv(plain.hi + (count - 1), const(count))
     start = multiply(var(group), size)
@@ -33,8 +34,12 @@ def chunk(
     return chunk, with_value(body, loop.symbol, value)
 
 
-def evened(part: For, loop: For, count: int) -> For:
-    """Return one of so many parts of a loop with an end of its own where all are of one size:
-    compilers then see how many rounds it has."""
-    rounds = trips(loop)
-    return part if rounds is None or rounds % count else replace(part, hi=part.lo + rounds // count)
+def evened(chunk_loop: For, loop: For, count: int) -> For:
+    """Return one of `count` chunks of a loop with a simpler end where all have the same size:
+    compilers then see its trip count."""
+    trip_count = trips(loop)
+    return (
+        chunk_loop
+        if trip_count is None or trip_count % count
+        else replace(chunk_loop, hi=chunk_loop.lo + trip_count // count)
+    )

@@ -1,13 +1,14 @@
-"""Checks that sizes decide are made ahead of loops: these then have an order that is open.
+"""Loop versioning on checks: a copy without checks, for sizes by which they surely hold.
 
     for i in 1..n: for j in 1..m: check i < p; u[i, j] = f(u[i - 1, j], u[i, j - 1])
     becomes
     if n - 1 < p: for i in 1..n: for j in 1..m: u[i, j] = f(u[i - 1, j], u[i, j - 1])
     else:         for i in 1..n: for j in 1..m: check i < p; u[i, j] = ...
 
-where rounds need each other, or add up, and what may fail in them keeps them in their order. The
-host knows sizes without asking. Needs comparisons of indices, whose least value over all rounds
-follows from what is known before the loops; other checks stay where they are.
+where iterations depend on each other, or are reductions, and checks would fix their order. The host
+evaluates the guard, for it knows sizes. Precondition: comparisons of index expressions, whose least
+value over all iterations follows from what is known before the loops; other checks stay where they
+are.
 
 >>> program, _ = optimize(lowered("for i in range(1, 9): x[i] = x[i - 1]", x="i64[9]"),
 ...     Target("cuda"))
@@ -37,56 +38,57 @@ from ..ir.walk import binds, bodies, statements
 
 Body = tuple[Stmt, ...]
 OFFSETS = {"lt": (1, -1), "le": (1, 0), "gt": (-1, -1), "ge": (-1, 0)}
-"""What to do to a difference that is not negative then: its sign, and what is added."""
+"""The sign of a difference that is non-negative where a comparison holds, and what is added to
+it."""
 
 
 def ahead(program: Program, facts: Facts, fresh: Fresh) -> Program:
-    """Return the program with checks ahead of loops that may be done in another order then."""
+    """Return the program with loops versioned on checks that can be decided before them."""
     locals_ = {node.id: node for node in program.locals}
-    whole = uses_of(stmt for kernel in program.kernels for stmt in kernel.body)
+    all_uses = uses_of(stmt for kernel in program.kernels for stmt in kernel.body)
 
-    def made(stmt: Stmt) -> Body:
+    def version(stmt: Stmt) -> Body:
         if not isinstance(stmt, For | While):
             return (stmt,)
-        decided = _decided(stmt, facts)
-        if not decided:
+        conditions = _decidable_checks(stmt, facts)
+        if not conditions:
             return (stmt,)
-        tests = dict.fromkeys(test for tests in decided.values() for test in tests)
-        bare = map_statements((stmt,), lambda one: () if id(one) in decided else (one,))
-        here = uses_of(bare)
-        mine = [n for n in here if n in locals_ and here[n] == whole[n]]
-        copies = {number: fresh.like(locals_[number]) for number in mine}
-        names = {s: fresh.symbol(s.name) for one in statements(bare) for s in binds(one)}
-        return (If(every([*tests]), rename(bare, names, copies), (stmt,), stmt.span),)
+        tests = dict.fromkeys(test for tests in conditions.values() for test in tests)
+        unchecked = map_statements((stmt,), lambda one: () if id(one) in conditions else (one,))
+        loop_uses = uses_of(unchecked)
+        ids = [n for n in loop_uses if n in locals_ and loop_uses[n] == all_uses[n]]
+        copies = {number: fresh.like(locals_[number]) for number in ids}
+        names = {s: fresh.symbol(s.name) for one in statements(unchecked) for s in binds(one)}
+        return (If(every([*tests]), rename(unchecked, names, copies), (stmt,), stmt.span),)
 
     kernels = tuple(
-        Kernel(kernel.name, tuple(one for stmt in kernel.body for one in made(stmt)))
+        Kernel(kernel.name, tuple(one for stmt in kernel.body for one in version(stmt)))
         for kernel in program.kernels
     )
     return program if kernels == program.kernels else replace(program, kernels=kernels)
 
 
-def _decided(stmt: For | While, facts: Facts) -> dict[int, list[Expr]]:
-    """Return what has to hold for checks in a statement to hold, by the `id` of each of those that
-    can be decided before."""
+def _decidable_checks(stmt: For | While, facts: Facts) -> dict[int, list[Expr]]:
+    """Return the conditions under which checks in a statement hold, by the `id` of each check that
+    can be decided before it."""
     inside = statements((stmt,))
-    halts = Print, Permute, Alloc
-    if any(isinstance(one, halts) for one in inside):
+    blocking = Print, Permute, Alloc
+    if any(isinstance(one, blocking) for one in inside):
         return {}
     if isinstance(stmt, For) and facts.is_free(stmt, facts.private(stmt)):
         return {}
     bound = {symbol for one in inside for symbol in binds(one)}
-    out: dict[int, list[Expr]] = {}
+    conditions: dict[int, list[Expr]] = {}
     for check, loops in _checks(stmt, ()):
-        least = [_least(part, loops) for part in parts_of(check.test)]
-        if any(one is None or one.symbols() & bound for one in least):
+        minima = [_minimum(part, loops) for part in parts_of(check.test)]
+        if any(one is None or one.symbols() & bound for one in minima):
             continue
         zero = Const(0, dtypes.int64)
-        out[id(check)] = [
+        conditions[id(check)] = [
             Apply(OPS["ge"], (Position(one), zero), dtypes.bool_)
-            for one in least if one is not None
+            for one in minima if one is not None
         ]  # fmt: skip
-    return out
+    return conditions
 
 
 def _checks(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[Check, tuple[For, ...]]]:
@@ -99,10 +101,11 @@ def _checks(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[Check, tuple[F
             yield from _checks(one, inner)
 
 
-def _least(test: Expr, loops: tuple[For, ...]) -> Affine | None:
-    """Return what is not negative where a test holds in all rounds, None where that is not seen."""
-    found = difference(test)
-    if found is None or found[0] not in OFFSETS:
+def _minimum(test: Expr, loops: tuple[For, ...]) -> Affine | None:
+    """Return an expression that is non-negative where a test holds in all iterations, None where
+    that is not known."""
+    compared = difference(test)
+    if compared is None or compared[0] not in OFFSETS:
         return None
-    sign, more = OFFSETS[found[0]]
-    return extreme(found[1] * sign + more, ranges(loops), -1)
+    sign, offset = OFFSETS[compared[0]]
+    return extreme(compared[1] * sign + offset, ranges(loops), -1)

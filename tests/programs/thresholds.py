@@ -123,7 +123,7 @@ HOST: Choices = {
     },
     "cpu.peel": {"LEAST": (1, 2, 16), "MOST": (0, 2, 4)},
     "analysis.cost": {
-        "_LARGEST": (20, 1000),
+        "_MAX_SUBEXPRESSIONS": (20, 1000),
         "WRITE": (1, 50),
         "PRINTED": (1, 1000),
         "SCALAR": (1, 8),
@@ -253,7 +253,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     ),
     "a mark that is no size": (
         "analysis.presburger._FRESH",
-        "transform.if_convert._ON",
+        "transform.if_convert._ACTIVE",
     ),
     "the look of a text": ("codegen.text_layout.WIDTH", "codegen.names.LONGEST"),
     "how strongly an operator of C binds": (

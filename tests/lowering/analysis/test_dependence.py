@@ -120,7 +120,7 @@ def test_a_test_of_positions_keeps_rounds_apart() -> None:
 def test_an_accumulation_over_rounds_is_refused() -> None:
     total = loop(i, Update(at(S), OPS["add"], read(X, i)))
     assert why(total) is Dependent.SCALAR
-    assert independent(total, private=frozenset({S.id})) is None
+    assert independent(total, privatized=frozenset({S.id})) is None
 
 
 def test_a_variable_that_a_round_writes_is_refused_however_few_rounds_there_are() -> None:
@@ -331,7 +331,7 @@ def test_places_that_are_used_alike_are_asked_for_once() -> None:
     loop = lowered(text, y="f32[8]", x="f32[8]").kernels[0].body[0]
     assert isinstance(loop, For)
     (sites,) = (sites for sites in accesses((loop,)).sites.values() if sites[0].node.label == "y")
-    found = list(dependence._distinct(sites))
+    found = list(dependence._representatives(sites))
     assert len(sites) == 36 and len(found) == 3  # y[i] read and written, y[i - 1] read
     assert [sites.index(site) for site in found] == [0, 1, 2]
     assert str(independent(loop)).startswith("two rounds use the same element")

@@ -125,12 +125,12 @@ class _Chains(Outermost):
         if independent(loop, privates, self.own, ranges(outer)) is not None:
             return None
         name, span, before = loop.symbol.name, loop.span, len(self.fresh.nodes)
-        stages = self.find_stages(loop)
-        if len(stages) < 2:
+        bodies = self.find_stages(loop)
+        if len(bodies) < 2:
             del self.fresh.nodes[before:]
             return None
         self.decisions.append(Decision("staged", self.WHY, span=span, variable=name))
-        return self.build(loop, stages)
+        return self.build(loop, bodies)
 
     def split_tail(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop without the functions in which its iterations end, and a loop over these;
@@ -190,24 +190,24 @@ class _Chains(Outermost):
         """Return the kind of the loop of a stage."""
         return "serial"
 
-    def build(self, loop: For, stages: list[Body]) -> Body:
+    def build(self, loop: For, bodies: list[Body]) -> Body:
         """Return the loops over stages, in blocks of iterations."""
-        crossing = _crossing_lives(stages)
+        crossing = _crossing_lives(bodies)
         live = _live_bytes(crossing)
         room = self.target.l1_bytes // 2 // max(1, live)
         size = min(ROUNDS, max(FEW, 1 << max(room, 1).bit_length() - 1))
         trip_count = (loop.hi - loop.lo).constant
         if trip_count is not None and trip_count <= size:
-            return self.stages(loop, stages, crossing, loop.lo, loop.hi, trip_count)
+            return self.stages(loop, bodies, crossing, loop.lo, loop.hi, trip_count)
         block = self.fresh.symbol("block")
         end = var(block) + size
         if trip_count is None or trip_count % size:
             end = minimum(loop.hi, end)
-        body = self.stages(loop, stages, crossing, var(block), end, size)
+        body = self.stages(loop, bodies, crossing, var(block), end, size)
         return (For(block, loop.lo, loop.hi, size, body, span=loop.span),)
 
     def stages(
-        self, loop: For, stages: list[Body], crossing: Lives, lo: Affine, hi: Affine, size: int
+        self, loop: For, bodies: list[Body], crossing: Lives, lo: Affine, hi: Affine, size: int
     ) -> Body:  # fmt: skip
         """Return a loop for each stage, over the same iterations."""
         arrays = self.arrays(crossing, size)
@@ -218,7 +218,7 @@ class _Chains(Outermost):
             )
 
         out: list[Stmt] = []
-        for stage in stages:
+        for stage in bodies:
             symbol = self.fresh.symbol(loop.symbol.name)
             body = substitute(remap.elsewhere(stage, redirect), {loop.symbol: var(symbol)})
             kind = self.kind(stage)
@@ -266,9 +266,9 @@ class _Calls(_Chains):
             if before:
                 others[depth - 1] = (*others.get(depth - 1, ()), *comments, *before)
             calls.append((depth, (call,) if before else (*comments, call)))
-        stages = [(2 * depth, body) for depth, body in calls]
-        stages += [(2 * depth + 1, body) for depth, body in others.items()]
-        return [body for _, body in sorted(stages, key=lambda one: one[0])]
+        numbered = [(2 * depth, body) for depth, body in calls]
+        numbered += [(2 * depth + 1, body) for depth, body in others.items()]
+        return [body for _, body in sorted(numbered, key=lambda one: one[0])]
 
     def store_arguments(self, stmt: Store) -> tuple[Body, Store]:
         """Return the stores of a function's arguments that are no elements, and the store of the
@@ -371,11 +371,11 @@ Lives = Mapping[Node, tuple[int, int]]
 """The live range of each scalar: the first and the last stage that use it."""
 
 
-def _crossing_lives(stages: list[Body]) -> Lives:
+def _crossing_lives(bodies: list[Body]) -> Lives:
     """Return the live ranges of the scalars that more than one stage uses."""
     lives: dict[Node, tuple[int, int]] = {}
     written: set[Node] = set()
-    for at, stage in enumerate(stages):
+    for at, stage in enumerate(bodies):
         for stmt in stage:
             if isinstance(stmt, Store | Update):
                 written.add(stmt.access.node)

@@ -118,16 +118,16 @@ class _Parallelizer:
 
     def refusal(self, loop: For, outer: tuple[Range, ...]) -> Refusal | None:
         """Return why a loop may not be parallel; None where it may."""
-        privates = private(loop, self.exclusive[id(loop)], self.annotations)
+        private_ids = private(loop, self.exclusive[id(loop)], self.annotations)
         size = 0
         for stmt in statements(loop.body):
             if isinstance(stmt, Alloc):
                 return Refusal(Dependent.STORAGE, f"`{stmt.node.label}`")
         for node in writes(loop.body):
-            size += node.bytes if node.id in privates else 0
+            size += node.bytes if node.id in private_ids else 0
         if size > ROOM:
             return Refusal(Crowded.ROOM, f"{size:,} bytes")
-        return independent(loop, privates, self.hidden, outer)
+        return independent(loop, private_ids, self.hidden, outer)
 
 
 def _make_serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

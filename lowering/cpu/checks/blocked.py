@@ -135,16 +135,16 @@ class _CheckBlocking(Outermost):
                     return []
         return found if self.is_readable(found, ranges((*outer, loop))) else []
 
-    def is_readable(self, checks: list[Between], domain: tuple[Range, ...]) -> bool:
+    def is_readable(self, bounds_checks: list[Between], domain: tuple[Range, ...]) -> bool:
         """Whether the reads are in bounds in all iterations, also in those behind one that fails.
 
         Where subscripts do not depend on data, only a check of positions could say that they are
         not.
         """
-        read = [one for between in checks for one in reads(between.value)]
+        read = [one for between in bounds_checks for one in reads(between.value)]
         if any(not isinstance(at, Affine) for one in read for at in one.index):
             return False
-        all_read = all(reads(between.value) for between in checks)
+        all_read = all(reads(between.value) for between in bounds_checks)
         return all_read or all(is_in_range(one.node, one.index, domain) for one in read)
 
     def is_exclusive(self, access: Access, loop: For) -> bool:

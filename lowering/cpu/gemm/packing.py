@@ -19,7 +19,7 @@ are there. Lanes behind the last row or column are zeros. The operands are read 
 >>> found = contraction(nest, fresh)
 >>> axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
 >>> panels = Panels.of(fresh, found, Sizes(*axes, 9, 9, 1))
->>> for stmt in panels.filled("row", (const(0),), const(0), const(9)):
+>>> for stmt in panels.fill_panels("row", (const(0),), const(0), const(9)):
 ...     print(print_statement(stmt))
 for k in 0..8 step 8:
     for row in 0..4:
@@ -159,15 +159,15 @@ class Panels:
         lanes = self.sizes.axis(part.side).lanes
         return (before * self.sizes.panel(part.side) + step * lanes + lane,)
 
-    def filled(self, side: Side, block: At, first: Affine, last: Affine) -> Body:
+    def fill_panels(self, side: Side, block: At, first: Affine, last: Affine) -> Body:
         """Return the loops that fill the panels of a block for a range of the reduction."""
         return tuple(
             stmt
             for part in self.found.parts if part.side == side and part.node.id in self.nodes
-            for stmt in self.filled_with(part, Rounds(block, first, last))
+            for stmt in self.fill_part(part, Rounds(block, first, last))
         )  # fmt: skip
 
-    def filled_with(self, part: Part, rounds: Rounds) -> Body:
+    def fill_part(self, part: Part, rounds: Rounds) -> Body:
         """Return the loops over full tiles, and those that fill the last one where it is
         partial."""
         axis, block = self.sizes.axis(part.side), rounds.block
@@ -175,7 +175,7 @@ class Panels:
         loop, size = axis.loops[cut], axis.box[cut]
         full = tuple(map(const, axis.box))
         if axis.is_even:
-            return self.full(part, rounds, partial(axis.tiles, self.fresh, block))
+            return self.fill_full_tiles(part, rounds, partial(axis.tiles, self.fresh, block))
         trip_count = rounds_of(loop)
         if trip_count is None:
             full_end = block[cut] + floordiv(end[cut] - block[cut], const(size)) * size
@@ -190,7 +190,7 @@ class Panels:
         counts = (*full[:cut], remainder, *full[cut + 1 :])
 
         def partial_tile(at: At) -> Body:
-            return self.tile(part, rounds, at, counts)
+            return self.fill_tile(part, rounds, at, counts)
 
         def loop_tiles(stop: Affine, first: Affine, build: Callable[[At], Body]) -> Body:
             lows, highs = (
@@ -198,7 +198,7 @@ class Panels:
             )
             return axis.nested(self.fresh, (lows, highs, axis.box), range(len(block)), build)
 
-        out = self.full(part, rounds, partial(loop_tiles, stop, block[cut]))
+        out = self.fill_full_tiles(part, rounds, partial(loop_tiles, stop, block[cut]))
         body = loop_tiles(full_end + size, full_end, partial_tile)
         last = block[cut] + axis.block[cut] if trip_count is not None else end[cut]
         if trip_count is not None and axis.block[cut] >= trip_count:
@@ -206,45 +206,47 @@ class Panels:
         test = Apply(OPS["lt"], (Position(full_end), Position(last)), dtypes.bool_)
         return (*out, If(test, body))
 
-    def full(self, part: Part, rounds: Rounds, tiles: Tiles) -> Body:
+    def fill_full_tiles(self, part: Part, rounds: Rounds, tiles: Tiles) -> Body:
         """Return the loops that fill full tiles: where lanes are adjacent in memory, some steps of
         all tiles at a time, which are long pieces of few pages; not where threads share the
         tiles."""
         axis = self.sizes.axis(part.side)
-        counts, steps = tuple(map(const, axis.box)), self.counting(part, rounds)
+        counts, steps = tuple(map(const, axis.box)), self.reduction_loops(part, rounds)
         outer: tuple[For, ...] = ()
         is_private = part.side == "row" or not self.sizes.shared
         if is_private and is_across(part, self.found) and axis.room > axis.lanes == axis.count:
             inner, outer = _split_steps(self.fresh, steps[2])
             steps = (*steps[:2], inner)
-        body = tiles(lambda at: self.tile(part, rounds, at, counts, steps))
+        body = tiles(lambda at: self.fill_tile(part, rounds, at, counts, steps))
         for loop in outer:
             body = (replace(loop, body=body),)
         return body
 
-    def tile(
+    def fill_tile(
         self, part: Part, rounds: Rounds, at: At, counts: At, steps: Steps | None = None
     ) -> Body:
         """Return the loops that fill the lanes of a tile, with zeros behind so many iterations of
         its box."""
         axis = self.sizes.axis(part.side)
-        body = self.copied(part, rounds, at, counts, steps or self.counting(part, rounds))
+        body = self.copy_lanes(
+            part, rounds, at, counts, steps or self.reduction_loops(part, rounds)
+        )
         size = prod(axis.box[axis.cut :])
         filled = counts[axis.cut] * (size // axis.box[axis.cut])
         parts = axis.count // size
         if filled.constant != size and parts > 1:  # lanes are missing in each part of the tile
             symbol = self.fresh.symbol(part.side)
-            missing = self.cleared(part, rounds, at, (filled, const(size)), var(symbol) * size)
+            missing = self.clear_lanes(part, rounds, at, (filled, const(size)), var(symbol) * size)
             body = (*body, For(symbol, const(0), const(parts), 1, missing))
         padding_start = const(axis.count) if parts > 1 else filled
         if padding_start.constant == axis.lanes:
             return body
         return (
             *body,
-            *self.cleared(part, rounds, at, (padding_start, const(axis.lanes)), const(0)),
+            *self.clear_lanes(part, rounds, at, (padding_start, const(axis.lanes)), const(0)),
         )
 
-    def copied(self, part: Part, rounds: Rounds, at: At, counts: At, steps: Steps) -> Body:
+    def copy_lanes(self, part: Part, rounds: Rounds, at: At, counts: At, steps: Steps) -> Body:
         """Return the loops that copy so many iterations of the box of a tile."""
         axis = self.sizes.axis(part.side)
         inside, step, loops = steps
@@ -264,9 +266,9 @@ class Panels:
             return around(loops, lanes(lambda at: (store(at),), kind))
         if any(count.constant is None for count in counts):
             return lanes(lambda at: around(loops, (store(at),)))
-        return self.turned(loops, lanes, store)
+        return self.copy_transposed(loops, lanes, store)
 
-    def turned(self, loops: Loops, lanes: Lanes, store: Callable[[At], Store]) -> Body:
+    def copy_transposed(self, loops: Loops, lanes: Lanes, store: Callable[[At], Store]) -> Body:
         """Return the loops that copy lanes whose steps are adjacent in memory: some steps of each
         lane at a time, a cache line."""
         (name, lo, hi, span), *outer = loops
@@ -289,20 +291,20 @@ class Panels:
             body = (*body, For(step, chunks_end, hi, 1, lanes(single, "unrolled"), span=span))
         return around(outer, body)
 
-    def cleared(
+    def clear_lanes(
         self, part: Part, rounds: Rounds, at: At, lanes: tuple[Affine, Affine], start: Affine
     ) -> Body:
         """Return the loops that fill a range of the lanes of a tile, counted from `start`, with
         zeros."""
         axis, lane = self.sizes.axis(part.side), self.fresh.symbol(part.side)
-        _, step, loops = self.counting(part, rounds)
+        _, step, loops = self.reduction_loops(part, rounds)
         node, before = self.nodes[part.node.id], axis.before(at, rounds.block)
         place = Access(node, self.element(part, before, step, start + var(lane)))
         store = Store(place, Const(0.0, node.dtype), self.found.nest.update.span)
         loop = For(lane, *lanes, 1, (store,), "serial", axis.loops[-1].span)
         return around(loops, (loop,))
 
-    def counting(self, part: Part | None, rounds: Rounds) -> Steps:
+    def reduction_loops(self, part: Part | None, rounds: Rounds) -> Steps:
         """Return new index variables for the reduction loops, the number of the step, and the
         loops: innermost the one with unit stride in the part; all in their order where there is no
         part."""
@@ -320,7 +322,7 @@ class Panels:
         symbols = {loop.symbol: var(name) for loop, name in zip(depth, names, strict=True)}
         return symbols, step, loops
 
-    def taken(self, build: Mapping[Side, Callable[[Part], Expr]]) -> Expr:
+    def build_term(self, build: Mapping[Side, Callable[[Part], Expr]]) -> Expr:
         """Return the term, with each of its parts replaced by the read that `build` builds."""
         parts = {part.node.id: part for part in self.found.parts}
 

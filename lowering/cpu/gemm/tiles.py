@@ -160,7 +160,7 @@ class _Tiler:
         k = self.found.nest.depth[0]
         if self.sizes.group or not self.panels.holds("column"):
             return ()
-        body = self.panels.filled("column", column, k.lo, k.hi)
+        body = self.panels.fill_panels("column", column, k.lo, k.hi)
         for row in self.found.rows:
             if rounds_of(row) is None:
                 has_rows = Apply(OPS["lt"], (Position(row.lo), Position(row.hi)), dtypes.bool_)
@@ -171,7 +171,7 @@ class _Tiler:
         """Return the tiles of a block of rows and columns."""
         k, span = self.found.nest.depth[0], self.found.nest.update.span
         if self.panels.holds("row"):
-            fill = self.panels.filled("row", row, k.lo, k.hi)
+            fill = self.panels.fill_panels("row", row, k.lo, k.hi)
 
             def whole_tile(at: _TilePosition) -> Body:
                 accumulated = self.accumulate(at, k.lo, k.hi)
@@ -189,10 +189,10 @@ class _Tiler:
             finished = If(is_last, self.finish(at), span=span)
             return (started, *self.accumulate(at, var(first), last), *self.store(at), finished)
 
-        columns = self.panels.filled("column", column, var(first), last)
+        columns = self.panels.fill_panels("column", column, var(first), last)
         body = (
             *(() if self.sizes.group or self.panels.holds("column") else columns),
-            *self.panels.filled("row", row, var(first), last),
+            *self.panels.fill_panels("row", row, var(first), last),
             *self.tile_loop_nest(row, column, Rounds(row, var(first), last), part),
         )
         end = k.hi if rounds_of(k) else maximum(k.hi, k.lo + 1)  # no terms: it is only started
@@ -208,7 +208,7 @@ class _Tiler:
             body = build(_TilePosition(row, column, group, first, at))
             return self.guard(first, at, body, of_block=False)
 
-        def tiles(group: At) -> Body:
+        def of_columns(group: At) -> Body:
             return packed.tiles(self.fresh, group, lambda at: rows.tiles(
                 self.fresh, row, lambda first: tile(group, first, at)
             ))  # fmt: skip
@@ -218,10 +218,13 @@ class _Tiler:
 
         if packed is columns:
             first_rows = self.sizes.rows_first
-            return rows.tiles(self.fresh, row, of_row) if first_rows else tiles(column)
+            return rows.tiles(self.fresh, row, of_row) if first_rows else of_columns(column)
 
         def pack(group: At) -> Body:
-            return (*self.panels.filled("column", group, of.first, of.last), *tiles(group))
+            return (
+                *self.panels.fill_panels("column", group, of.first, of.last),
+                *of_columns(group),
+            )
 
         return columns.parts(self.fresh, column, packed.block, pack)
 
@@ -283,7 +286,7 @@ class _Tiler:
         panel_start = before if panels.holds("column") else const(0)
         columns = size.axis("column").before(at.column, at.group)
         if panels.in_place:
-            values, step, loops = panels.counting(None, Rounds(at.rows, first, last))
+            values, step, loops = panels.reduction_loops(None, Rounds(at.rows, first, last))
         else:
             name = self.fresh.symbol("step")
             steps = (last - first) * size.inner
@@ -299,7 +302,7 @@ class _Tiler:
             def of_column(part: Part) -> Expr:
                 return panels.read(part, columns, step + panel_start, column)
 
-            value = panels.taken({"row": of_row, "column": of_column})
+            value = panels.build_term({"row": of_row, "column": of_column})
             return replace(update, access=Access(self.tile, (row, column)), value=value)
 
         return around(loops, (self.tile_loops(add),))

@@ -410,5 +410,5 @@ class _Search:
         if not self.is_first:
             return (self.update,)
         pair, span = self.pair, self.update.span
-        best = Store(self.update.access, self.update.value, span)
-        return best, Store(pair.access, Position(pair.position), span)
+        value = Store(self.update.access, self.update.value, span)
+        return value, Store(pair.access, Position(pair.position), span)

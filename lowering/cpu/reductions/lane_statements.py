@@ -71,9 +71,9 @@ def is_light(loop: For, count: int) -> bool:
     return is_plain and sum(map(cost, values)) * count.bit_count() <= LARGEST
 
 
-def is_padded(loop: For, own: Iterable[Update]) -> bool:
+def is_padded(loop: For, updates: Iterable[Update]) -> bool:
     """Whether lanes behind the last term can be updated, too, with neutral elements."""
-    ids, reals = {id(update) for update in own}, (dtypes.float32, dtypes.float64)
+    ids, reals = {id(update) for update in updates}, (dtypes.float32, dtypes.float64)
     for stmt in loop.body:
         match stmt:
             case Comment():
@@ -89,10 +89,10 @@ def is_padded(loop: For, own: Iterable[Update]) -> bool:
     return True
 
 
-def _is_plain(part: Expr, symbol: Symbol) -> bool:
+def _is_plain(expr: Expr, symbol: Symbol) -> bool:
     """Whether an operation can be vectorized, with reads in the lanes of the last terms only."""
-    is_real = part.dtype in (dtypes.float32, dtypes.float64)
-    match part:
+    is_real = expr.dtype in (dtypes.float32, dtypes.float64)
+    match expr:
         case Const() | Cast():
             return is_real
         case Read(_, ()):
@@ -119,9 +119,9 @@ def kept(body: Body, lane: Affine, terms: Expr) -> Body:
     return tuple(out)
 
 
-def add(update: Update, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:
+def add(update: Update, node: Node, lane: Affine, other: Node, other_lane: Affine) -> Stmt:
     """Return the addition of one lane to another one."""
-    value = Read(other, (behind,))
+    value = Read(other, (other_lane,))
     return Update(Access(node, (lane,)), update.op, value, span=update.span)
 
 
@@ -130,20 +130,20 @@ def folding(update: Update, node: Node, half: int, lane: Affine) -> Stmt:
     return add(update, node, lane, node, lane + half)
 
 
-def on_lanes(body: Body, own: dict[int, Node], lane: Callable[[Update], Affine]) -> Body:
+def on_lanes(body: Body, arrays: dict[int, Node], lane: Callable[[Update], Affine]) -> Body:
     """Return a body whose reductions update a lane instead of the accumulator."""
 
     def change(stmt: Stmt) -> Body:
-        if isinstance(stmt, Update) and id(stmt) in own:
-            return (replace(stmt, access=Access(own[id(stmt)], (lane(stmt),)), over=()),)
+        if isinstance(stmt, Update) and id(stmt) in arrays:
+            return (replace(stmt, access=Access(arrays[id(stmt)], (lane(stmt),)), over=()),)
         return (stmt,)
 
     return map_statements(body, change)
 
 
-def kind(body: Body, own: dict[int, Node]) -> LoopKind:
+def kind(body: Body, arrays: dict[int, Node]) -> LoopKind:
     """Return `vector` where lanes only accumulate and define scalars, else `serial`."""
-    lanes = {node.id for node in own.values()}
+    lanes = {node.id for node in arrays.values()}
     is_vector = all(
         isinstance(stmt, Comment | If)
         or (isinstance(stmt, Store) and not stmt.access.index)

@@ -235,10 +235,10 @@ class _LaneBuilder:
             last = nodes[id(one.update)][-1]
             if not one.has_one_loop:
                 (total,) = self.lanes.arrays(one.update, 1, LANES)
-                one.before.append(self.lanes.cleared(one.update, total))
-                out.append(self.lanes.joined(one.update, total, last))
+                one.before.append(self.lanes.initialize(one.update, total))
+                out.append(self.lanes.add_arrays(one.update, total, last))
                 last = total
-            one.after.extend(self.lanes.folded(one.update, last))
+            one.after.extend(self.lanes.fold_lanes(one.update, last))
         return tuple(out)
 
     def short_or_long(self, trip_count: Affine, levels: list[int]) -> Body:
@@ -250,7 +250,9 @@ class _LaneBuilder:
             for one in self.reductions:
                 arrays = self.lanes.arrays(one.update, len(levels) + 1, LANES)
                 nodes[id(one.update)] = arrays
-            ends = (self.lanes.folded(o.update, nodes[id(o.update)][-1]) for o in self.reductions)
+            ends = (
+                self.lanes.fold_lanes(o.update, nodes[id(o.update)][-1]) for o in self.reductions
+            )
             return (
                 *self.blocks(trip_count, levels, nodes),
                 *(stmt for end in ends for stmt in end),
@@ -270,18 +272,18 @@ class _LaneBuilder:
         def level(number: int, start: Affine, size: int | None) -> Body:
             """Return the loops that leave the result of the terms from `start` in the lanes of a
             level."""
-            arrays = {key: lanes[number] for key, lanes in nodes.items()}
+            arrays = {key: by_level[number] for key, by_level in nodes.items()}
             cleared = tuple(
-                self.lanes.cleared(one.update, arrays[id(one.update)]) for one in reductions
+                self.lanes.initialize(one.update, arrays[id(one.update)]) for one in reductions
             )
             part = _Range(start, loop.lo, tail, end, size)
             if number == 0:
                 return (*cleared, *self.steps_and_counts(arrays, part))
             block = self.lanes.fresh.symbol("block")
             body = level(number - 1, var(block), levels[number - 1])
-            below = {key: lanes[number - 1] for key, lanes in nodes.items()}
+            below = {key: by_level[number - 1] for key, by_level in nodes.items()}
             joined = (
-                self.lanes.joined(o.update, arrays[id(o.update)], below[id(o.update)])
+                self.lanes.add_arrays(o.update, arrays[id(o.update)], below[id(o.update)])
                 for o in reductions
             )
             step = levels[number - 1]
@@ -301,11 +303,14 @@ class _LaneBuilder:
         nodes = [self.lanes.arrays(one.update, 2, width) for one in counters]
         before: list[Stmt] = []
         after: list[Stmt] = []
-        for one, (lanes, total) in zip(counters, nodes, strict=True):
-            before += (self.lanes.cleared(one.update, lanes), self.lanes.cleared(one.update, total))
+        for one, (step_lanes, total) in zip(counters, nodes, strict=True):
+            before += (
+                self.lanes.initialize(one.update, step_lanes),
+                self.lanes.initialize(one.update, total),
+            )
             after += (
-                self.lanes.joined(one.update, total, lanes),
-                *self.lanes.folded(one.update, total),
+                self.lanes.add_arrays(one.update, total, step_lanes),
+                *self.lanes.fold_lanes(one.update, total),
             )
         counter_arrays = {
             id(one.update): node for one, (node, _) in zip(counters, nodes, strict=True)
@@ -405,16 +410,25 @@ class _LaneBuilder:
         heads: list[Stmt] = []
         for one in reductions:
             partials, update = self.lanes, one.update
-            lanes, blocks, total = nodes = partials.arrays(update, 3, LANES)
-            arrays[id(update)] = lanes
-            one.before.extend(partials.cleared(update, node) for node in nodes)
-            end_blocks = partials.joined(update, total, blocks), partials.cleared(update, blocks)
-            block = partials.joined(update, blocks, lanes), partials.cleared(update, lanes)
+            term_lanes, blocks, total = nodes = partials.arrays(update, 3, LANES)
+            arrays[id(update)] = term_lanes
+            one.before.extend(partials.initialize(update, node) for node in nodes)
+            end_blocks = (
+                partials.add_arrays(update, total, blocks),
+                partials.initialize(update, blocks),
+            )
+            block = (
+                partials.add_arrays(update, blocks, term_lanes),
+                partials.initialize(update, term_lanes),
+            )
             heads.append(
                 _at_block_start(one, BLOCK, *block, _at_block_start(one, BLOCKS, *end_blocks))
             )
-            joined = partials.joined(update, blocks, lanes), partials.joined(update, total, blocks)
-            one.after.extend((*joined, *partials.folded(update, total)))
+            combine = (
+                partials.add_arrays(update, blocks, term_lanes),
+                partials.add_arrays(update, total, blocks),
+            )
+            one.after.extend((*combine, *partials.fold_lanes(update, total)))
         body = on_lanes(loop.body, arrays, lambda update: mod(update.over[-1], const(LANES)))
         return replace(loop, body=(*heads, *body))
 

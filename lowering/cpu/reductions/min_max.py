@@ -71,7 +71,7 @@ def extremes(lanes: Partials, loop: For, updates: list[Update], most: int) -> Bo
     if count < 2 * width:
         out.append(step(loop.lo, is_first=True))
     else:
-        out += (lanes.cleared(one, arrays[id(one)]) for one in updates)
+        out += (lanes.initialize(one, arrays[id(one)]) for one in updates)
         at = lanes.fresh.symbol(loop.symbol.name)
         whole = loop.lo + count // width * width
         out.append(For(at, loop.lo, whole, width, (step(var(at)),), span=loop.span))
@@ -98,7 +98,7 @@ def foremost(lanes: Partials, loop: For, update: Update, node: Node) -> Body:
     value = _inline(update.value, names)
     take = Store(Access(extreme, ()), value, update.span)
     search = If(is_zero(value), (take, Break()), (), update.span)
-    (*folds, last) = cast(tuple[Update, ...], lanes.folded(update, node))
+    (*folds, last) = cast(tuple[Update, ...], lanes.fold_lanes(update, node))
     return (
         *folds,
         Store(Access(extreme, ()), last.value, update.span),

@@ -8,7 +8,7 @@ The functions build statements and change no program.
 >>> update = loop.body[1].body[0]
 >>> lanes = Partials(fresh_for(program))
 >>> (node,) = lanes.arrays(update, 1, 4)
->>> for stmt in (lanes.cleared(update, node), *lanes.folded(update, node)):
+>>> for stmt in (lanes.initialize(update, node), *lanes.fold_lanes(update, node)):
 ...     print(print_statement(stmt))
 for lane in 0..4 vector:
     y_lanes[lane] = -0.0
@@ -58,7 +58,7 @@ class Partials:
         body = (build(var(lane)),)
         return For(lane, const(0), const(width), 1, body, "vector", update.span)
 
-    def cleared(self, update: Update, node: Node) -> Stmt:
+    def initialize(self, update: Update, node: Node) -> Stmt:
         """Return the loop that sets the lanes to the neutral element."""
         start = Const(start_of(update.op, node), node.dtype)
 
@@ -67,11 +67,11 @@ class Partials:
 
         return self.each(lanes_of(node), update, store)
 
-    def joined(self, update: Update, node: Node, other: Node) -> Stmt:
+    def add_arrays(self, update: Update, node: Node, other: Node) -> Stmt:
         """Return the loop that adds the lanes of another array to the lanes."""
         return self.each(lanes_of(node), update, lambda lane: add(update, node, lane, other, lane))
 
-    def folded(self, update: Update, node: Node) -> Body:
+    def fold_lanes(self, update: Update, node: Node) -> Body:
         """Return the loops that fold the lanes by halves, and the update of the accumulator."""
         out: list[Stmt] = []
         width = lanes_of(node)

@@ -13,8 +13,8 @@ generated C.
 Precondition: operations that have such a formula. Postcondition: bit-identical: products and the
 sums they are added to are rounded separately, as in those formulae.
 
->>> show(pairs, "for i in range(8):\n    u = x[i]\n    while abs(u) < 9:\n        u = u * u\n"
-...      "    y[i] = u", y="c128[8]", x="c128[8]")
+>>> show(pairs, "for i in range(8):\n    u = x[i]\n    while abs(u) < 9:\n"
+...      "        u = u * u\n    y[i] = u", y="c128[8]", x="c128[8]")
 for i in 0..8:
     u_re = real(x[i])
     u_im = imag(x[i])

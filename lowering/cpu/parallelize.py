@@ -145,7 +145,8 @@ def is_worth(loop: For, least: int) -> bool:
     """Whether a loop may have more than one iteration, and at least so much work.
 
     >>> program = lowered("y[i] = x[i] + 1", y="f32[8]", x="f32[8]")
-    >>> is_worth(program.kernels[0].body[-1], 20), is_worth(program.kernels[0].body[-1], 30)
+    >>> (*_, loop) = program.kernels[0].body
+    >>> is_worth(loop, 20), is_worth(loop, 30)
     (True, False)
     """
     if not _has_several(loop):

@@ -9,8 +9,10 @@ An element exists where all tests, affine in its row and column, are zero or mor
 ...         for s, size in ((i, 6), (j, 8))]
 >>> at = [(axis, (var(s),)) for axis, s in zip(axes, (i, j))]
 >>> lower = var(i) - var(j)
->>> reached([lower], at, 1), reached([lower], at, -1), reached([lower], at, 1, of_block=True)
-([i - j + 5], [i - j - 7], [i - j + 23])
+>>> reached([lower], at, 1), reached([lower], at, -1)
+([i - j + 5], [i - j - 7])
+>>> reached([lower], at, 1, of_block=True)
+[i - j + 23]
 >>> reached([lower], [(axis, (const(n),)) for n, axis in enumerate(axes)], 1)
 []
 """

@@ -13,7 +13,8 @@ accumulator had before: the first of equal terms is in the first block that has 
 equal, and the greatest term of a block with a NaN is NaN. So blocks may overlap: the last step of a
 block starts earlier where terms are missing, on terms that were compared before.
 
->>> show(lambda program: best(program), "y[0] = argmax(x[i, j])", y="i64[1]", x="i32[8, 99]")
+>>> show(lambda program: best(program),
+...      "y[0] = argmax(x[i, j])", y="i64[1]", x="i32[8, 99]")
 argmax = -1
 number = -1
 greatest = -2147483648

@@ -17,8 +17,9 @@ iterations write is written in theirs.
 >>> from plusequals.lowering.ir.printer import print_program
 >>> from plusequals.lowering.cpu.reductions.lanes import lanes
 >>> program = lanes(lowered("y[i] = sum(x[i, j])", y="f32[9]", x="f32[9, 64]"))
->>> made = print_program(streams(program, Target(schedule=True, streams=4, l2_bytes=2048)))
->>> print("\n".join(line[8:] for line in made.split("\n") if "i in" in line or "x[" in line))
+>>> target = Target(schedule=True, streams=4, l2_bytes=2048)
+>>> text = print_program(streams(program, target))
+>>> print("\n".join(line[8:] for line in text.split("\n") if "i in" in line or "x[" in line))
 # y[i] = sum(x[i, j])
 for i in 0..8 step 2:
             y_lanes[lane] += x[i, lane + j]

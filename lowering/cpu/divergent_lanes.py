@@ -85,7 +85,7 @@ def may_leave(stmt: Stmt) -> bool:
 
 
 def can_be_lanes(loop: For, domain: tuple[Range, ...]) -> bool:
-    """Whether the iterations of a loop can be lanes; `known` are the ranges of it and of enclosing
+    """Whether the iterations of a loop can be lanes; `domain` are the ranges of it and of enclosing
     loops."""
     trip_count = (loop.hi - loop.lo).constant
     return (trip_count is None or trip_count >= LANES) and all(
@@ -114,8 +114,8 @@ def in_lockstep(
 ) -> For:
     """Return the loop over strips of lanes that replaces a loop.
 
-    `mine` are the ids of the private nodes of each iteration, `known` the ranges of the loop and of
-    enclosing ones.
+    `privates` are the ids of the private nodes of each iteration, `domain` the ranges of the loop
+    and of enclosing ones.
     """
     trip_count, start = (loop.hi - loop.lo).constant, fresh.symbol(loop.symbol.name)
     is_full = trip_count is not None and trip_count % LANES == 0

@@ -327,7 +327,7 @@ def _by_depth(loop: For, fresh: Fresh, always: bool = False) -> Iterator[tuple[i
     comments: list[Stmt] = []
     written: dict[int, int] = {}
     read: dict[int, int] = {}
-    for stmt in (one for given in loop.body for one in _split_calls(given, fresh, always)):
+    for stmt in (one for original in loop.body for one in _split_calls(original, fresh, always)):
         if not isinstance(stmt, Store | Update):
             comments.append(stmt)
             continue

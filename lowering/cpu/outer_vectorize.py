@@ -126,12 +126,12 @@ class _OuterVectorizer(Outermost):
     def widths(self, shape: Outer, privates: frozenset[int], lanes: int) -> tuple[int, ...]:
         """Return the widths of strips: some registers or, where much memory is touched, long
         rows."""
-        expanded_bytes, kept = shape.room(privates) or 0, shape.kept(privates)
+        expanded_bytes, lane_bytes = shape.room(privates) or 0, shape.kept(privates)
         wide = (4 * lanes,) if expanded_bytes * 4 * lanes <= self.target.l1_bytes else ()
         trip_count, touched = (shape.loop.hi - shape.loop.lo).constant, shape.touched()
         if trip_count is None or touched <= self.target.l2_bytes:
             return (*wide, lanes)
-        most = min(self.target.l1_bytes // (2 * kept), trip_count // self.target.threads)
+        most = min(self.target.l1_bytes // (2 * lane_bytes), trip_count // self.target.threads)
         longest = 1 << max(most, 1).bit_length() - 1
         return (*((longest,) if longest > 4 * lanes else ()), *wide, lanes)
 

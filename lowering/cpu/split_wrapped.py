@@ -172,16 +172,16 @@ class _WrapSplitter:
             return ()
         bindings = _InvariantBindings(self.fresh, loop, outer, known)
         bound_loop = bindings.bind_loop()
-        found = (
+        wrapped = (
             ()
             if bound_loop is None
             else tuple(dict.fromkeys(_find_wraps(bound_loop, bindings.known)))
         )
-        if bound_loop is None or not 0 < len(found) <= MOST:
+        if bound_loop is None or not 0 < len(wrapped) <= MOST:
             return ()
         pieces: list[Piece] = [(loop.lo, loop.hi, {})]
         lets = [*bindings.lets]
-        for wrap in found:
+        for wrap in wrapped:
             shift = self.fresh.symbol("shift")
             lets.append(Let(shift, Position(wrap.shift(loop)), loop.span))
             pieces = [one for piece in pieces for one in wrap.split(loop, var(shift), piece)]
@@ -246,19 +246,19 @@ class _InvariantBindings:
 
     def index(self, expr: Expr) -> Affine | None:
         """Return an integer as an index expression; None where it is none, or may overflow."""
-        found = as_index(expr)
-        if found is not None or expr.dtype.kind not in "iu":
-            return found
+        result = as_index(expr)
+        if result is not None or expr.dtype.kind not in "iu":
+            return result
         if self.is_invariant(expr):
             return var(self.name(expr))
         match expr:
             case Cast(value):
-                found = self.index(value)
+                result = self.index(value)
             case Apply(op, args):
-                found = self.apply(op.name, [self.index(arg) for arg in args])
+                result = self.apply(op.name, [self.index(arg) for arg in args])
             case _:
                 return None
-        return found if found is not None and self.fits(found, expr.dtype) else None
+        return result if result is not None and self.fits(result, expr.dtype) else None
 
     def apply(self, name: str, args: list[Affine | None]) -> Affine | None:
         match name, args:

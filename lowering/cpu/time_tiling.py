@@ -9,8 +9,8 @@ is still in the cache when the next one reads it.
 
     for t: for i: v[i] = f(u[i - 1], u[i], u[i + 1]);  u, v trade places
     for tile:
-        for piece: for block: for round: for some i: v[i] = ...; for some i - 1: u[i] = ...
-        for gap: for round: for i beside the gap: v[i] = ...; u[i] = ...
+        for piece: for block: for t: for some i: v[i] = ...; for some i - 1: u[i] = ...
+        for gap: for t: for i beside the gap: v[i] = ...; u[i] = ...
 
 Precondition: time steps of sweeps (`stencil`), over as many rows in each step. Postcondition:
 bit-identical: every element is computed as often, from the same values, whatever the number of
@@ -23,8 +23,8 @@ Strumpen), with tiles of a fixed size.
 ...     y[1:-1] = x[:-2] + x[2:]
 ...     x[1:-1] = y[1:-1]
 ... ''', y="f32[10000]", x="f32[10000]")
->>> made = print_program(stencil(program, Target(schedule=True, l2_bytes=16384, threads=2)))
->>> print("\n".join(line[8:].split("..")[0] for line in made.split("\n") if "for " in line))
+>>> text = print_program(stencil(program, Target(schedule=True, l2_bytes=16384, threads=2)))
+>>> print("\n".join(line[8:].split("..")[0] for line in text.split("\n") if "for " in line))
 for tile in 0
     for piece in 0
         for block in 0
@@ -119,21 +119,21 @@ class _TimeTiling(Outermost):
         footprint, caches = _bytes(loop), 2 * self.target.threads * self.target.l2_bytes
         if not any(isinstance(s, For) for s in loop.body) or footprint <= min(NEAR, caches):
             return None
-        found = sweeps.sweeps_of(loop, self.only(), self.own, ranges(outer))
-        if found is None or (found.reach and footprint <= caches):
+        nest = sweeps.sweeps_of(loop, self.only(), self.own, ranges(outer))
+        if nest is None or (nest.reach and footprint <= caches):
             return None
-        own = self.only()[id(loop)]
-        if not found.reach and any(node.id in own for node in found.nodes):
+        exclusive = self.only()[id(loop)]
+        if not nest.reach and any(node.id in exclusive for node in nest.nodes):
             return None  # each thread would have its own, of which it needs some rows
-        sizes = _sizes(found, self.target, step_count)
+        sizes = _sizes(nest, self.target, step_count)
         if sizes is None:
             return None
         node = next(
-            n for s in found.stages for one in statements((s.loop,)) for n in own_writes(one)
+            n for s in nest.stages for one in statements((s.loop,)) for n in own_writes(one)
         )
-        why, name = Tiled.CACHE if found.reach else Tiled.ALONE, loop.symbol.name
+        why, name = Tiled.CACHE if nest.reach else Tiled.ALONE, loop.symbol.name
         self.decisions.append(Decision("skewed", why, node, span=loop.span, variable=name))
-        return _Tiles(self, found, sizes, self.end(loop, outer)).statements()
+        return _Tiles(self, nest, sizes, self.end(loop, outer)).statements()
 
 
 def _bytes(loop: For) -> int:
@@ -143,18 +143,18 @@ def _bytes(loop: For) -> int:
     return sum(node.bytes for node in known)
 
 
-def _rows(found: sweeps.Sweeps) -> tuple[int, int]:
+def _rows(nest: sweeps.Sweeps) -> tuple[int, int]:
     """Return the first row, and one past the last."""
-    los = [stage.loop.lo.constant or 0 for stage in found.stages]
-    his = [stage.loop.hi.constant or 0 for stage in found.stages]
+    los = [stage.loop.lo.constant or 0 for stage in nest.stages]
+    his = [stage.loop.hi.constant or 0 for stage in nest.stages]
     return min(los), max(his)
 
 
-def _sizes(found: sweeps.Sweeps, target: Target, step_count: int | None) -> _Sizes | None:
+def _sizes(nest: sweeps.Sweeps, target: Target, step_count: int | None) -> _Sizes | None:
     """Return tile sizes whose working set stays in a cache; None if no cache is large enough."""
-    stages, period, reach = len(found.stages) * found.period, found.period, found.reach
-    first, behind = _rows(found)
-    shapes = [(node, node.static_shape) for node in found.nodes]
+    stages, period, reach = len(nest.stages) * nest.period, nest.period, nest.reach
+    first, behind = _rows(nest)
+    shapes = [(node, node.static_shape) for node in nest.nodes]
     if stages > MOST_TEXT or any(not shape or not shape[0] for _, shape in shapes):
         return None
     row = max(1, sum(node.bytes // shape[0] for node, shape in shapes if shape))
@@ -179,7 +179,7 @@ class _Tiles(NamedTuple):
     """The tiles of one loop."""
 
     work: Outermost
-    found: sweeps.Sweeps
+    nest: sweeps.Sweeps
     sizes: _Sizes
     end: Affine
     """Where the loop over time steps ends, not before it begins."""
@@ -187,12 +187,12 @@ class _Tiles(NamedTuple):
     @property
     def total_skew(self) -> int:
         """By how many rows the last sweep of a tile is skewed."""
-        found = self.found
-        return found.reach * len(found.stages) * found.period * self.sizes.periods
+        nest = self.nest
+        return nest.reach * len(nest.stages) * nest.period * self.sizes.periods
 
     def statements(self) -> Body:
         """Return the tiles, and the exchange that leaves arrays in their final positions."""
-        loop, period = self.found.loop, self.found.period
+        loop, period = self.nest.loop, self.nest.period
         count = self.end - loop.lo
         whole = floordiv(count + (period - 1), const(period))
         period_count = self.work.fresh.symbol("periods")
@@ -209,15 +209,15 @@ class _Tiles(NamedTuple):
 
     def all_steps(self, whole: Affine) -> For:
         """Return the tiles with all time steps each, where they are independent."""
-        first, behind = _rows(self.found)
+        first, behind = _rows(self.nest)
         pieces = -(-(behind - first) // self.sizes.width)
         return self.pieces(partial(self.time_steps, const(0), whole), first, pieces)
 
     def tiles(self, whole: Affine) -> For:
         """Return the loop over the time tiles of so many periods."""
-        found = self.found
+        nest = self.nest
         tile = self.work.fresh.symbol("tile")
-        first, behind = _rows(found)
+        first, behind = _rows(nest)
         start = first - self.total_skew
         pieces = -(-(behind + self.total_skew - start) // self.sizes.width)
         left = whole - var(tile) * self.sizes.periods
@@ -228,7 +228,7 @@ class _Tiles(NamedTuple):
         if pieces > 1:
             body.append(self.gaps(steps, start, pieces))
         tiles = floordiv(whole + (self.sizes.periods - 1), const(self.sizes.periods))
-        return For(tile, const(0), tiles, 1, tuple(body), span=found.loop.span)
+        return For(tile, const(0), tiles, 1, tuple(body), span=nest.loop.span)
 
     def pieces(self, steps: Rounds, start: int, pieces: int) -> For:
         """Return the loop over tiles of rows: each does what depends on no other one, by blocks."""
@@ -258,35 +258,35 @@ class _Tiles(NamedTuple):
         return self.thread_loop(gap, 1, pieces, steps(span))
 
     def time_steps(
-        self, done: Affine, many: Affine, span: Callable[[Affine], tuple[Affine, Affine]]
+        self, first_period: Affine, many: Affine, span: Callable[[Affine], tuple[Affine, Affine]]
     ) -> tuple[For]:  # fmt: skip
         """Return the loop over the time steps of a tile; `span` gives the rows of a sweep by its
         skew."""
-        found, fresh, loop = self.found, self.work.fresh, self.found.loop
+        nest, fresh, loop = self.nest, self.work.fresh, self.nest.loop
         at = fresh.symbol(loop.symbol.name)
-        number, stages = len(found.stages), len(found.stages) * found.period
+        number, stages = len(nest.stages), len(nest.stages) * nest.period
         body: list[Stmt] = []
         for sweep in range(stages):
-            skew = (var(at) * stages + sweep) * found.reach
-            time = loop.lo + (done + var(at)) * found.period + sweep // number
-            stage = found.stage(fresh, sweep, time)
+            skew = (var(at) * stages + sweep) * nest.reach
+            time = loop.lo + (first_period + var(at)) * nest.period + sweep // number
+            stage = nest.stage(fresh, sweep, time)
             first, behind = span(skew)
             first, behind = maximum(stage.lo, first), minimum(stage.hi, behind)
-            body += found.stages[sweep % number].comments
+            body += nest.stages[sweep % number].comments
             body.append(self.guard(replace(stage, lo=first, hi=behind), time, sweep // number))
         return (For(at, const(0), many, 1, tuple(body), span=loop.span),)
 
     def guard(self, sweep: For, time: Affine, place: int) -> Stmt:
         """Return a sweep, under a test where its time step may be past the last one."""
-        count = (self.end - self.found.loop.lo).constant
-        if not place or (count is not None and not count % self.found.period):
+        count = (self.end - self.nest.loop.lo).constant
+        if not place or (count is not None and not count % self.nest.period):
             return sweep
         test = Apply(OPS["lt"], (Position(time), Position(self.end)), dtypes.bool_)
         return If(test, (sweep,), span=sweep.span)
 
     def thread_loop(self, symbol: Symbol, first: int, behind: int, body: Body) -> For:
         """Return a loop over threads, parallel where its temporaries are private."""
-        loop = For(symbol, const(first), const(behind), 1, body, span=self.found.loop.span)
+        loop = For(symbol, const(first), const(behind), 1, body, span=self.nest.loop.span)
         used = {n.id for s in statements(body) for n in (*own_reads(s), *own_writes(s))}
         temporaries = frozenset(node.id for node in self.work.fresh.nodes if node.id in used)
         is_several = self.work.target.threads > 1 and behind - first > 1

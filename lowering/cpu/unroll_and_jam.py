@@ -157,8 +157,8 @@ class _Jam:
         if not arrays & second_effects.reads & self.privates:
             return False
         for stmt in between:
-            moved = summary(stmt)
-            if moved.touches & first_effects.writes or moved.writes & first_effects.touches:
+            effects = summary(stmt)
+            if effects.touches & first_effects.writes or effects.writes & first_effects.touches:
                 return False
         pair = Pair(nest_with_facts(first), nest_with_facts(second), frozenset(), self.domain)
         return pair.is_in_order()

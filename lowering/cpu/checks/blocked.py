@@ -119,7 +119,7 @@ class _CheckBlocking(Outermost):
         if loop.kind != "serial" or loop.step != 1:
             return []
         values: dict[int, Expr] = {}
-        found: list[Between] = []
+        bounds_checks: list[Between] = []
         for stmt in loop.body:
             match stmt:
                 case Comment():
@@ -130,10 +130,10 @@ class _CheckBlocking(Outermost):
                     one = _match_bounds(_inline(test, values), loop.symbol)
                     if one is None:
                         return []
-                    found.append(one)
+                    bounds_checks.append(one)
                 case _:
                     return []
-        return found if self.is_readable(found, ranges((*outer, loop))) else []
+        return bounds_checks if self.is_readable(bounds_checks, ranges((*outer, loop))) else []
 
     def is_readable(self, bounds_checks: list[Between], domain: tuple[Range, ...]) -> bool:
         """Whether the reads are in bounds in all iterations, also in those behind one that fails.

@@ -61,8 +61,8 @@ def checked(body: Body) -> Iterator[tuple[For, int]]:
 
 def round_of(loop: For, symbol: Symbol) -> tuple[Check, ...]:
     """Return the checks that a checking loop makes in an iteration of another loop."""
-    done = substitute(loop.body, {loop.symbol: var(symbol)})
-    return tuple(stmt for stmt in done if isinstance(stmt, Check))
+    body = substitute(loop.body, {loop.symbol: var(symbol)})
+    return tuple(stmt for stmt in body if isinstance(stmt, Check))
 
 
 def _header(loop: For) -> object:

@@ -74,14 +74,14 @@ Counts = Sequence[int | None]
 """Trip counts of loops, the outermost first; None where they are dynamic."""
 
 
-def sizes(found: Contraction, target: Target) -> Sizes | None:
+def sizes(product: Contraction, target: Target) -> Sizes | None:
     """Return the sizes for a contraction; None where tiles would not help."""
-    nest = found.nest
-    bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in found.parts))
+    nest = product.nest
+    bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in product.parts))
     lanes = target.lanes(bits)
     inner = [rounds_of(k) for k in nest.depth[1:]]
     outer = rounds_of(nest.depth[0])
-    rows, columns = ([rounds_of(one) for one in some] for some in (found.rows, found.columns))
+    rows, columns = ([rounds_of(one) for one in loops] for loops in (product.rows, product.columns))
     static = [size for size in (*rows, *columns, outer) if size is not None]
     if lanes < 2 or None in inner or 0 in static or 0 in inner:
         return None
@@ -90,13 +90,13 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
         return None
     if all(size == 1 for size in rows) or all(size == 1 for size in columns):
         return None
-    row_box, column_box = _boxes(found, rows, columns, lanes, target)
+    row_box, column_box = _boxes(product, rows, columns, lanes, target)
     height, width, size = prod(row_box), _round_up(prod(column_box), lanes), bits // 8
     columns_fit = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
-    row = Axis(found.rows, row_box, row_box, height)
-    column = Axis(found.columns, column_box, column_box, width)
+    row = Axis(product.rows, row_box, row_box, height)
+    column = Axis(product.columns, column_box, column_box, width)
     is_short = columns_fit and outer is not None and outer * terms <= LONG
-    in_place = is_short and is_near(found, row, column)
+    in_place = is_short and is_near(product, row, column)
     budget = BYTES if in_place else target.l1_bytes // (height + width)
     panel_depth = _panel_depth(budget // (size * terms), size * terms)
     depth = (
@@ -107,21 +107,21 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
         else _equal_part(outer, panel_depth)
     )
     share_count = (
-        target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
+        target.threads if not product.tests or target.threads < 2 else UNEVEN * target.threads
     )
     column_bytes = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
     once = target.threads == 1 and 0 < column_bytes * ONCE <= target.l3_bytes
     most = _fit_lanes(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
     if not once and not in_place and None not in rows:
         thread_rows = _round_up(-(-prod(n or 0 for n in rows) // share_count), height)
-        panels = (thread_rows - height) * depth * terms * size * _count_row_panels(found)
+        panels = (thread_rows - height) * depth * terms * size * _count_row_panels(product)
         if most < thread_rows <= ROWS and _rows_fit(
             panels, thread_rows * size, depth == outer, columns, target
         ):
             most = thread_rows
     stay_cached = False
     if in_place:
-        repeated = _common_rows(found)
+        repeated = _common_rows(product)
         stay_cached = (
             repeated > 1 and depth == outer and _columns_fit(columns, terms * depth * size, target)
         )
@@ -129,8 +129,8 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
             share_count = FREE * target.threads
         most *= repeated
     row = replace(row, block=_block(rows, row_box, most // height, share_count))
-    top_cost = max(cost(part.value) for part in found.parts if part.side == "column")
-    by_tile = row.room >= MANY * top_cost and not (found.tests or stay_cached or once)
+    top_cost = max(cost(part.value) for part in product.parts if part.side == "column")
+    by_tile = row.room >= MANY * top_cost and not (product.tests or stay_cached or once)
     column_depth = outer if columns_fit and outer is not None and not by_tile else depth
     room = COLUMNS if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
     room = room if depth == outer else min(room, SUMS // (row.room * size))
@@ -141,7 +141,7 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     if not by_tile:
         shared = target.threads > 1
         return Sizes(row, column, depth, column_depth, terms, rows_first=stay_cached, shared=shared)
-    across = any(is_across(part, found) for part in found.parts if part.side == "column")
+    across = any(is_across(part, product) for part in product.parts if part.side == "column")
     most = min(GROUP, target.l2_bytes // 2) // (depth * terms * size) if across else 1
     group = _group(column, most)
     column = replace(column, block=tuple(map(_round_up, column.block, group.block)))
@@ -149,20 +149,23 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
 
 
 def _boxes(
-    found: Contraction, rows: Counts, columns: Counts, lanes: int, target: Target
+    product: Contraction, rows: Counts, columns: Counts, lanes: int, target: Target
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return how many iterations of the loops over rows, and over columns, a tile of a contraction
     has."""
-    widest = NARROW if found.tests else 4
+    widest = NARROW if product.tests else 4
     registers = target.vector_registers
     pairs = _pair_boxes(rows, _most_sums(registers), target.threads)
     row_box, column_box = _shape(rows, columns, lanes, registers, widest, pairs)
-    if sum(size > 1 for size in row_box) > 1 and _share_lines(found):
+    if sum(size > 1 for size in row_box) > 1 and _share_lines(product):
         row, column = (
             Axis(loops, box, box, _round_up(prod(box), unit))
-            for loops, box, unit in ((found.rows, row_box, 1), (found.columns, column_box, lanes))
+            for loops, box, unit in (
+                (product.rows, row_box, 1),
+                (product.columns, column_box, lanes),
+            )
         )
-        if not is_near(found, row, column):  # more lines are more to copy
+        if not is_near(product, row, column):  # more lines are more to copy
             return _shape(rows, columns, lanes, registers, widest)
     return row_box, column_box
 
@@ -178,9 +181,9 @@ def _panel_depth(near: int, size: int) -> int:
     return near if LINE <= near <= most and 2 * most <= 3 * near else most
 
 
-def _count_row_panels(found: Contraction) -> int:
+def _count_row_panels(product: Contraction) -> int:
     """Return how many panels rows have."""
-    return sum(part.side == "row" for part in found.parts)
+    return sum(part.side == "row" for part in product.parts)
 
 
 def _rows_fit(panels: int, sums: int, is_once: bool, columns: Counts, target: Target) -> bool:
@@ -208,14 +211,14 @@ def _columns_fit(columns: Counts, size: int, target: Target) -> bool:
     return count <= COLUMNS and count * size * KEPT <= target.l2_bytes
 
 
-def _common_rows(found: Contraction) -> int:
+def _common_rows(product: Contraction) -> int:
     """Return how many rows have terms in common, as windows do.
 
     Their block may have so many times the rows where these are read in place.
     """
-    row = {one.symbol for one in found.rows}
-    counting = {one.symbol: one for one in found.nest.depth}
-    parts = [part.value for part in found.parts if part.side == "row"]
+    row = {one.symbol for one in product.rows}
+    counting = {one.symbol: one for one in product.nest.depth}
+    parts = [part.value for part in product.parts if part.side == "row"]
     common = windows((one for part in parts for one in reads(part)), row, counting.keys())
     return prod(rounds_of(counting[symbol]) or 1 for symbol in common)
 
@@ -289,10 +292,10 @@ def _most_sums(registers: int) -> int:
     return 24 if registers >= 32 else 12
 
 
-def _share_lines(found: Contraction) -> bool:
+def _share_lines(product: Contraction) -> bool:
     """Whether consecutive rows are windows of one line: more lines in a tile are more to load."""
-    row, counting = found.rows[-1].symbol, {loop.symbol for loop in found.nest.depth}
-    parts = [one for part in found.parts if part.side == "row" for one in reads(part.value)]
+    row, counting = product.rows[-1].symbol, {loop.symbol for loop in product.nest.depth}
+    parts = [one for part in product.parts if part.side == "row" for one in reads(part.value)]
     common = windows(parts, {row}, counting)
     return bool(common) and any(stride(one.node, one.index, row) == 1 for one in parts)
 

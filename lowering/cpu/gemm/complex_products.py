@@ -108,40 +108,40 @@ class _RealProducts(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return the nests that replace a product; None where it is none or stays as it is."""
         node_count = len(self.fresh.nodes)
-        found = contraction(loop, self.fresh, types=COMPLEXES)
-        factors = None if found is None else _factors(found, outer)
-        if found is None or factors is None or not self.is_legal(found, outer):
+        product = contraction(loop, self.fresh, types=COMPLEXES)
+        factors = None if product is None else _factors(product, outer)
+        if product is None or factors is None or not self.is_legal(product, outer):
             del self.fresh.nodes[node_count:]
             return None
-        span, name = found.nest.update.span, found.rows[-1].symbol.name
+        span, name = product.nest.update.span, product.rows[-1].symbol.name
         self.decisions.append(Decision("of reals", RealForm.REUSED, span=span, variable=name))
-        loops = (*found.nest.chain, *found.nest.depth)
+        loops = (*product.nest.chain, *product.nest.depth)
         ends = {one.symbol: self.end(one, outer) for one in loops}
-        nests = _RealProduct(self.fresh, found, *factors, ends).nests()
+        nests = _RealProduct(self.fresh, product, *factors, ends).nests()
         if _count(loops) is not None:
             return nests
         count = reduce(multiply, (ends[one.symbol] - one.lo for one in loops))
         is_small = Apply(OPS["lt"], (Position(count), Position(const(SMALL))), dtypes.bool_)
         return (If(is_small, (loop,), nests, span),)
 
-    def is_legal(self, found: Contraction, outer: tuple[For, ...]) -> bool:
+    def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:
         """Whether the bounds of no loop depend on another one, and iterations may run in any
         order."""
-        loops = (*found.nest.chain, *found.nest.depth)
+        loops = (*product.nest.chain, *product.nest.depth)
         symbols = {one.symbol for one in (*outer, *loops)}
-        if found.tests or any(symbols & (one.lo.symbols() | one.hi.symbols()) for one in loops):
+        if product.tests or any(symbols & (one.lo.symbols() | one.hi.symbols()) for one in loops):
             return False
-        place = found.nest.place
+        place = product.nest.place
         if place is not None and not is_in_range(place.node, place.index, ranges((*outer, *loops))):
             return False
-        return self.is_free(found.nest.chain, outer)
+        return self.is_free(product.nest.chain, outer)
 
 
-def _factors(found: Contraction, outer: tuple[For, ...]) -> tuple[Part, Part] | None:
+def _factors(product: Contraction, outer: tuple[For, ...]) -> tuple[Part, Part] | None:
     """Return the factors of a contraction, in their order, where it is a large product; else
     None."""
-    nest = found.nest
-    if any((_count(some) or FEW) < FEW for some in (found.rows, found.columns)):
+    nest = product.nest
+    if any((_count(loops) or FEW) < FEW for loops in (product.rows, product.columns)):
         return None
     count = _count((*nest.chain, *nest.depth))
     if count is not None and count < SMALL:
@@ -152,9 +152,9 @@ def _factors(found: Contraction, outer: tuple[For, ...]) -> tuple[Part, Part] | 
         return None
     if not _is_matrix_product(update, (*outer, *nest.chain, *nest.depth)):
         return None
-    match found.term:
+    match product.term:
         case Apply(op, (Read(one), Read(other))) if op.name == "mul":
-            parts = {part.node: part for part in found.parts}
+            parts = {part.node: part for part in product.parts}
             if one in parts and other in parts and parts[one].side != parts[other].side:
                 return parts[one], parts[other]
     return None
@@ -207,7 +207,7 @@ class _RealProduct:
     """The nests of one product."""
 
     fresh: Fresh
-    found: Contraction
+    product: Contraction
     pairs: Part
     """The first factor: its parts are two terms."""
     squares: Part
@@ -217,9 +217,9 @@ class _RealProduct:
 
     def nests(self) -> Body:
         """Return the copies of parts, the real product, and the statements on its elements."""
-        nest = self.found.nest
+        nest = self.product.nest
         term = nest.depth[-1].symbol
-        twin = self.found.loops(self.squares.side)[-1].symbol
+        twin = self.product.loops(self.squares.side)[-1].symbol
         pairs = self.parts(self.pairs, frozenset((term,)))
         squares = self.parts(self.squares, frozenset((term, twin)))
         label = (nest.acc if nest.place is None else nest.place.node).label
@@ -243,10 +243,10 @@ class _RealProduct:
 
     def parts(self, of: Part, twice: frozenset[Symbol]) -> _Parts:
         """Return an array for the parts of a factor in all iterations on which it depends."""
-        symbols, found = symbols_of(of.value) | twice, self.found
-        depth = found.nest.depth
-        loops = (*found.rows, *depth) if of.side == "row" else (*depth, *found.columns)
-        axes = tuple(one for one in (*found.others, *loops) if one.symbol in symbols)
+        symbols, product = symbols_of(of.value) | twice, self.product
+        depth = product.nest.depth
+        loops = (*product.rows, *depth) if of.side == "row" else (*depth, *product.columns)
+        axes = tuple(one for one in (*product.others, *loops) if one.symbol in symbols)
         label = next((read.node.label for read in reads(of.value)), "factor")
         return self.new_parts(label, axes, twice, of.value.dtype)
 
@@ -270,7 +270,7 @@ class _RealProduct:
         self, parts: _Parts, value: Expr, places: tuple[tuple[Symbol, ...], ...]
     ) -> Body:
         """Return the loops that copy a factor's parts: each to two elements, or to four."""
-        span, dtype = self.found.nest.update.span, value.dtype.real
+        span, dtype = self.product.nest.update.span, value.dtype.real
         real, imag = (Apply(OPS[name], (value,), dtype) for name in ("real", "imag"))
         values = (real, imag, Apply(OPS["neg"], (imag,), dtype), real)
         body = tuple(
@@ -281,7 +281,7 @@ class _RealProduct:
 
     def initialize(self, sums: _Parts, twin: Symbol) -> Body:
         """Return the initialization of sums that do not start from zero."""
-        nest = self.found.nest
+        nest = self.product.nest
         if self.starts_at_zero:
             return ()
         outer, inner = nest.named(nest.start, frozenset())
@@ -294,7 +294,7 @@ class _RealProduct:
     @property
     def starts_at_zero(self) -> bool:
         """Whether sums start from zero."""
-        match self.found.nest.start:
+        match self.product.nest.start:
             case (Store(_, Const(value)),):
                 return value == 0
             case _:
@@ -302,7 +302,7 @@ class _RealProduct:
 
     def accumulate(self, sums: _Parts, pairs: _Parts, squares: _Parts) -> Stmt:
         """Return the product of real numbers."""
-        nest = self.found.nest
+        nest = self.product.nest
         loops = (*nest.chain, *nest.depth)
         names = {one.symbol: self.fresh.symbol(one.symbol.name) for one in loops}
         dtype, span = sums.node.dtype, nest.update.span
@@ -330,7 +330,7 @@ class _RealProduct:
 
     def finish(self, sums: _Parts, twin: Symbol) -> Stmt:
         """Return the loops over the elements, with what the nest does with each."""
-        nest = self.found.nest
+        nest = self.product.nest
         outer, inner = nest.named((*nest.again, *nest.rest), frozenset())
         value = Apply(OPS["complex"], (sums.read(), sums.read(twin)), nest.acc.dtype)
         store = Store(Access(nest.acc, ()), value, nest.update.span)

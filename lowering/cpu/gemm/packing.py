@@ -123,7 +123,7 @@ class Panels:
     """The panels of a contraction, and the loops that fill them."""
 
     fresh: Fresh
-    found: Contraction
+    product: Contraction
     sizes: Sizes
     nodes: Mapping[int, Node]
     """By the id of what stands for a part in the term; rows that are read in place have none."""
@@ -131,11 +131,11 @@ class Panels:
     """Whether rows are read in place, without packing."""
 
     @classmethod
-    def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes) -> Panels:
+    def of(cls, fresh: Fresh, product: Contraction, sizes: Sizes) -> Panels:
         """Return the panels of a contraction, as new arrays."""
-        depth = rounds_of(found.nest.depth[0])
+        depth = rounds_of(product.nest.depth[0])
         in_place = depth is not None and depth <= sizes.depth
-        in_place = in_place and is_near(found, sizes.row, sizes.column)
+        in_place = in_place and is_near(product, sizes.row, sizes.column)
         nodes = {
             part.node.id: fresh.array(
                 part.node.label,
@@ -143,14 +143,14 @@ class Panels:
                 part.node.dtype,
                 "panel",
             )
-            for part in found.parts
+            for part in product.parts
             if part.side == "column" or not in_place
         }
-        return cls(fresh, found, sizes, nodes, in_place)
+        return cls(fresh, product, sizes, nodes, in_place)
 
     def holds(self, side: Side) -> bool:
         """Whether a panel has room for all terms."""
-        depth = rounds_of(self.found.nest.depth[0])
+        depth = rounds_of(self.product.nest.depth[0])
         return depth is not None and depth * self.sizes.inner <= self.sizes.panel(side)
 
     def element(self, part: Part, before: Affine, step: Affine, lane: Affine) -> tuple[Affine]:
@@ -163,19 +163,19 @@ class Panels:
         """Return the loops that fill the panels of a block for a range of the reduction."""
         return tuple(
             stmt
-            for part in self.found.parts if part.side == side and part.node.id in self.nodes
+            for part in self.product.parts if part.side == side and part.node.id in self.nodes
             for stmt in self.fill_part(part, Rounds(block, first, last))
         )  # fmt: skip
 
-    def fill_part(self, part: Part, rounds: Rounds) -> Body:
+    def fill_part(self, part: Part, extent: Rounds) -> Body:
         """Return the loops over full tiles, and those that fill the last one where it is
         partial."""
-        axis, block = self.sizes.axis(part.side), rounds.block
+        axis, block = self.sizes.axis(part.side), extent.block
         end, cut = axis.end(block), axis.cut
         loop, size = axis.loops[cut], axis.box[cut]
         full = tuple(map(const, axis.box))
         if axis.is_even:
-            return self.fill_full_tiles(part, rounds, partial(axis.tiles, self.fresh, block))
+            return self.fill_full_tiles(part, extent, partial(axis.tiles, self.fresh, block))
         trip_count = rounds_of(loop)
         if trip_count is None:
             full_end = block[cut] + floordiv(end[cut] - block[cut], const(size)) * size
@@ -190,7 +190,7 @@ class Panels:
         counts = (*full[:cut], remainder, *full[cut + 1 :])
 
         def partial_tile(at: At) -> Body:
-            return self.fill_tile(part, rounds, at, counts)
+            return self.fill_tile(part, extent, at, counts)
 
         def loop_tiles(stop: Affine, first: Affine, build: Callable[[At], Body]) -> Body:
             lows, highs = (
@@ -198,7 +198,7 @@ class Panels:
             )
             return axis.nested(self.fresh, (lows, highs, axis.box), range(len(block)), build)
 
-        out = self.fill_full_tiles(part, rounds, partial(loop_tiles, stop, block[cut]))
+        out = self.fill_full_tiles(part, extent, partial(loop_tiles, stop, block[cut]))
         body = loop_tiles(full_end + size, full_end, partial_tile)
         last = block[cut] + axis.block[cut] if trip_count is not None else end[cut]
         if trip_count is not None and axis.block[cut] >= trip_count:
@@ -206,47 +206,47 @@ class Panels:
         test = Apply(OPS["lt"], (Position(full_end), Position(last)), dtypes.bool_)
         return (*out, If(test, body))
 
-    def fill_full_tiles(self, part: Part, rounds: Rounds, tiles: Tiles) -> Body:
+    def fill_full_tiles(self, part: Part, extent: Rounds, tiles: Tiles) -> Body:
         """Return the loops that fill full tiles: where lanes are adjacent in memory, some steps of
         all tiles at a time, which are long pieces of few pages; not where threads share the
         tiles."""
         axis = self.sizes.axis(part.side)
-        counts, steps = tuple(map(const, axis.box)), self.reduction_loops(part, rounds)
+        counts, steps = tuple(map(const, axis.box)), self.reduction_loops(part, extent)
         outer: tuple[For, ...] = ()
         is_private = part.side == "row" or not self.sizes.shared
-        if is_private and is_across(part, self.found) and axis.room > axis.lanes == axis.count:
+        if is_private and is_across(part, self.product) and axis.room > axis.lanes == axis.count:
             inner, outer = _split_steps(self.fresh, steps[2])
             steps = (*steps[:2], inner)
-        body = tiles(lambda at: self.fill_tile(part, rounds, at, counts, steps))
+        body = tiles(lambda at: self.fill_tile(part, extent, at, counts, steps))
         for loop in outer:
             body = (replace(loop, body=body),)
         return body
 
     def fill_tile(
-        self, part: Part, rounds: Rounds, at: At, counts: At, steps: Steps | None = None
+        self, part: Part, extent: Rounds, at: At, counts: At, steps: Steps | None = None
     ) -> Body:
         """Return the loops that fill the lanes of a tile, with zeros behind so many iterations of
         its box."""
         axis = self.sizes.axis(part.side)
         body = self.copy_lanes(
-            part, rounds, at, counts, steps or self.reduction_loops(part, rounds)
+            part, extent, at, counts, steps or self.reduction_loops(part, extent)
         )
         size = prod(axis.box[axis.cut :])
         filled = counts[axis.cut] * (size // axis.box[axis.cut])
         parts = axis.count // size
         if filled.constant != size and parts > 1:  # lanes are missing in each part of the tile
             symbol = self.fresh.symbol(part.side)
-            missing = self.clear_lanes(part, rounds, at, (filled, const(size)), var(symbol) * size)
+            missing = self.clear_lanes(part, extent, at, (filled, const(size)), var(symbol) * size)
             body = (*body, For(symbol, const(0), const(parts), 1, missing))
         padding_start = const(axis.count) if parts > 1 else filled
         if padding_start.constant == axis.lanes:
             return body
         return (
             *body,
-            *self.clear_lanes(part, rounds, at, (padding_start, const(axis.lanes)), const(0)),
+            *self.clear_lanes(part, extent, at, (padding_start, const(axis.lanes)), const(0)),
         )
 
-    def copy_lanes(self, part: Part, rounds: Rounds, at: At, counts: At, steps: Steps) -> Body:
+    def copy_lanes(self, part: Part, extent: Rounds, at: At, counts: At, steps: Steps) -> Body:
         """Return the loops that copy so many iterations of the box of a tile."""
         axis = self.sizes.axis(part.side)
         inside, step, loops = steps
@@ -254,14 +254,14 @@ class Panels:
         def store(lanes: At) -> Store:
             values = axis.placed(at, lanes)
             node, lane = self.nodes[part.node.id], axis.lane(lanes)
-            place = Access(node, self.element(part, axis.before(at, rounds.block), step, lane))
+            place = Access(node, self.element(part, axis.before(at, extent.block), step, lane))
             value = substitute_expr(part.value, {**values, **inside})
-            return Store(place, value, self.found.nest.update.span)
+            return Store(place, value, self.product.nest.update.span)
 
         def lanes(build: Callable[[At], Body], last: LoopKind = "serial") -> Body:
             return axis.elements(self.fresh, part.side, counts, build, last)
 
-        if is_across(part, self.found):
+        if is_across(part, self.product):
             kind: LoopKind = "serial" if counts[-1].constant is None else "vector"
             return around(loops, lanes(lambda at: (store(at),), kind))
         if any(count.constant is None for count in counts):
@@ -292,30 +292,30 @@ class Panels:
         return around(outer, body)
 
     def clear_lanes(
-        self, part: Part, rounds: Rounds, at: At, lanes: tuple[Affine, Affine], start: Affine
+        self, part: Part, extent: Rounds, at: At, lanes: tuple[Affine, Affine], start: Affine
     ) -> Body:
         """Return the loops that fill a range of the lanes of a tile, counted from `start`, with
         zeros."""
         axis, lane = self.sizes.axis(part.side), self.fresh.symbol(part.side)
-        _, step, loops = self.reduction_loops(part, rounds)
-        node, before = self.nodes[part.node.id], axis.before(at, rounds.block)
+        _, step, loops = self.reduction_loops(part, extent)
+        node, before = self.nodes[part.node.id], axis.before(at, extent.block)
         place = Access(node, self.element(part, before, step, start + var(lane)))
-        store = Store(place, Const(0.0, node.dtype), self.found.nest.update.span)
+        store = Store(place, Const(0.0, node.dtype), self.product.nest.update.span)
         loop = For(lane, *lanes, 1, (store,), "serial", axis.loops[-1].span)
         return around(loops, (loop,))
 
-    def reduction_loops(self, part: Part | None, rounds: Rounds) -> Steps:
+    def reduction_loops(self, part: Part | None, extent: Rounds) -> Steps:
         """Return new index variables for the reduction loops, the number of the step, and the
         loops: innermost the one with unit stride in the part; all in their order where there is no
         part."""
-        depth, outermost = self.found.nest.depth, self.found.nest.depth[0]
+        depth, outermost = self.product.nest.depth, self.product.nest.depth[0]
         names = [self.fresh.symbol(loop.symbol.name) for loop in depth]
         step, size = const(0), 1
         loops: list[tuple[Symbol, Affine, Affine, Span]] = []
         lasts = [] if part is None else _last_subscripts(part)
         contiguous = {symbol for at in lasts for symbol in at.symbols()}
         for loop, name in reversed(list(zip(depth, names, strict=True))):
-            lo, hi = (rounds.first, rounds.last) if loop is outermost else (loop.lo, loop.hi)
+            lo, hi = (extent.first, extent.last) if loop is outermost else (loop.lo, loop.hi)
             step += (var(name) - lo) * size
             size *= rounds_of(loop) or 1
             loops.insert(0 if loop.symbol in contiguous else len(loops), (name, lo, hi, loop.span))
@@ -324,7 +324,7 @@ class Panels:
 
     def build_term(self, build: Mapping[Side, Callable[[Part], Expr]]) -> Expr:
         """Return the term, with each of its parts replaced by the read that `build` builds."""
-        parts = {part.node.id: part for part in self.found.parts}
+        parts = {part.node.id: part for part in self.product.parts}
 
         def expr(value: Expr) -> Expr:
             if isinstance(value, Read) and value.node.id in parts:
@@ -332,20 +332,20 @@ class Panels:
                 return build[part.side](part)
             return rebuild(value, expr, lambda index: index)
 
-        return expr(self.found.term)
+        return expr(self.product.term)
 
     def read(self, part: Part, before: Affine, step: Affine, lane: Affine) -> Expr:
         """Return the read of a part of a term from its panel."""
         return Read(self.nodes[part.node.id], self.element(part, before, step, lane))
 
 
-def is_across(part: Part, found: Contraction) -> bool:
+def is_across(part: Part, product: Contraction) -> bool:
     """Whether consecutive lanes, rather than steps, are adjacent in memory."""
-    symbols = {loop.symbol for loop in found.loops(part.side)}
+    symbols = {loop.symbol for loop in product.loops(part.side)}
     return all(symbols & at.symbols() for at in _last_subscripts(part))
 
 
-def is_near(found: Contraction, axis: Axis, column: Axis) -> bool:
+def is_near(product: Contraction, axis: Axis, column: Axis) -> bool:
     """Whether rows are read in place: few tiles use them, so that packing does not pay, the steps
     of a row have unit stride, and rows do not conflict in the L1 cache."""
     columns = [rounds_of(one) for one in column.loops]
@@ -355,13 +355,13 @@ def is_near(found: Contraction, axis: Axis, column: Axis) -> bool:
     count = rounds_of(axis.loops[axis.cut])
     if tiles > FEW or (not axis.is_even and (count is None or count < axis.box[axis.cut])):
         return False
-    return all(_has_unit_steps(part, axis, found) for part in found.parts if part.side == "row")
+    return all(_has_unit_steps(part, axis, product) for part in product.parts if part.side == "row")
 
 
-def _has_unit_steps(part: Part, axis: Axis, found: Contraction) -> bool:
+def _has_unit_steps(part: Part, axis: Axis, product: Contraction) -> bool:
     """Whether a part is an element with unit stride along steps, whose lanes do not conflict in the
     cache."""
-    value, counting = part.value, {loop.symbol for loop in found.nest.depth}
+    value, counting = part.value, {loop.symbol for loop in product.nest.depth}
     if not isinstance(value, Read):
         return False
     last = value.index[-1] if value.index else None

@@ -93,27 +93,27 @@ class _TilingPass(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a nest in tiles; None where it is no product or stays as it is."""
         node_count = len(self.fresh.nodes)
-        found = contraction(loop, self.fresh, self.target.reorders)
-        chosen = None if found is None else sizes(found, self.target)
-        if found is None or chosen is None or not self.is_legal(found, outer):
+        product = contraction(loop, self.fresh, self.target.reorders)
+        chosen = None if product is None else sizes(product, self.target)
+        if product is None or chosen is None or not self.is_legal(product, outer):
             del self.fresh.nodes[node_count:]
             return None
         detail = f"{chosen.row.lanes} rows by {chosen.column.lanes} columns"
-        span, name = found.nest.update.span, found.rows[-1].symbol.name
+        span, name = product.nest.update.span, product.rows[-1].symbol.name
         self.decisions.append(Decision("tiles", Tiled.REUSED, None, detail, span, variable=name))
-        tiler = _Tiler.of(self.fresh, found, chosen, self.rounds)
-        self.rounds.extend((tiler.out.id, one.symbol) for one in (*outer, *found.others))
+        tiler = _Tiler.of(self.fresh, product, chosen, self.rounds)
+        self.rounds.extend((tiler.out.id, one.symbol) for one in (*outer, *product.others))
         return tiler.nest()
 
-    def is_legal(self, found: Contraction, outer: tuple[For, ...]) -> bool:
+    def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:
         """Whether the iterations of all loops that are interchanged may run in any order."""
-        if not self.is_free(found.nest.chain, outer):
+        if not self.is_free(product.nest.chain, outer):
             return False
-        known = ranges((*outer, *found.nest.chain))
-        place = found.nest.place
+        known = ranges((*outer, *product.nest.chain))
+        place = product.nest.place
         if place is not None and not is_in_range(place.node, place.index, known):
             return False
-        return not found.tests or found.is_read(ranges(outer))
+        return not product.tests or product.is_read(ranges(outer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +121,25 @@ class _Tiler:
     """The nest of one contraction."""
 
     fresh: Fresh
-    found: Contraction
+    product: Contraction
     sizes: Sizes
     panels: Panels
     tile: Node
     out: Node
     """The elements of tiles outside of the registers: of one, or of a block between its panels."""
-    rounds: Noted
+    annotations: Noted
 
     @classmethod
-    def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes, rounds: Noted) -> _Tiler:
+    def of(cls, fresh: Fresh, product: Contraction, sizes: Sizes, annotations: Noted) -> _Tiler:
         """Return the tiler of a contraction, with the arrays that it needs."""
-        panels = Panels.of(fresh, found, sizes)
-        shape, dtype = (sizes.row.lanes, sizes.column.lanes), found.nest.acc.dtype
+        panels = Panels.of(fresh, product, sizes)
+        shape, dtype = (sizes.row.lanes, sizes.column.lanes), product.nest.acc.dtype
         tile = fresh.array("tile", shape, dtype, "tile")
         is_whole = panels.holds("row")
         count = prod(shape) if is_whole else sizes.row.room * sizes.column.room
         purpose: Purpose = "tile" if is_whole else "kept"
         out = fresh.array("tile_out", (count,), dtype, purpose)
-        return cls(fresh, found, sizes, panels, tile, out, rounds)
+        return cls(fresh, product, sizes, panels, tile, out, annotations)
 
     def nest(self) -> Body:
         """Return the loops over blocks, in the loops that are neither row nor column."""
@@ -150,18 +150,18 @@ class _Tiler:
             return (*self.columns(at), *inner)
 
         body = column.blocks(fresh, columns)
-        for loop in reversed(self.found.others):
+        for loop in reversed(self.product.others):
             body = (replace(loop, body=body),)
         return body
 
     def columns(self, column: At) -> Body:
         """Return the loops that fill the panels of a block of columns, where these hold all
         terms."""
-        k = self.found.nest.depth[0]
+        k = self.product.nest.depth[0]
         if self.sizes.group or not self.panels.holds("column"):
             return ()
         body = self.panels.fill_panels("column", column, k.lo, k.hi)
-        for row in self.found.rows:
+        for row in self.product.rows:
             if rounds_of(row) is None:
                 has_rows = Apply(OPS["lt"], (Position(row.lo), Position(row.hi)), dtypes.bool_)
                 body = (If(has_rows, body),)
@@ -169,7 +169,7 @@ class _Tiler:
 
     def block(self, row: At, column: At) -> Body:
         """Return the tiles of a block of rows and columns."""
-        k, span = self.found.nest.depth[0], self.found.nest.update.span
+        k, span = self.product.nest.depth[0], self.product.nest.update.span
         if self.panels.holds("row"):
             fill = self.panels.fill_panels("row", row, k.lo, k.hi)
 
@@ -178,7 +178,9 @@ class _Tiler:
                 return (*self.initialize(at), *accumulated, *self.store(at), *self.finish(at))
 
             return (*fill, *self.tile_loop_nest(row, column, Rounds(row, k.lo, k.hi), whole_tile))
-        self.rounds.extend((self.out.id, one) for at in (*row, *column) for one in at.symbols())
+        self.annotations.extend(
+            (self.out.id, one) for at in (*row, *column) for one in at.symbols()
+        )
         first = self.fresh.symbol(k.symbol.name)
         last = minimum(var(first) + self.sizes.depth, k.hi)
         is_first = Apply(OPS["eq"], (Position(var(first)), Position(k.lo)), dtypes.bool_)
@@ -231,19 +233,19 @@ class _Tiler:
     def guard(self, row: At, column: At, body: Body, of_block: bool = True) -> Body:
         """Return the statements of a tile or a block, under a test that it may have elements."""
         tests = self.bound_tests(row, column, 1, of_block)
-        return (If(every(tests), body, span=self.found.nest.update.span),) if tests else body
+        return (If(every(tests), body, span=self.product.nest.update.span),) if tests else body
 
     def bound_tests(self, row: At, column: At, sign: int, of_block: bool = False) -> list[Affine]:
         """Return the maxima (sign 1) or minima of the tests over a tile or a block."""
         both = (self.sizes.row, row), (self.sizes.column, column)
-        return reached(self.found.tests, both, sign, of_block)
+        return reached(self.product.tests, both, sign, of_block)
 
     # ------------------------------------------------------------------------------ one tile
 
     def tile_loops(self, build: Callable[[Affine, Affine], Stmt]) -> Stmt:
         """Return the loops over all elements of a tile."""
         row, column = self.fresh.symbol("row"), self.fresh.symbol("column")
-        span = self.found.nest.update.span
+        span = self.product.nest.update.span
         lanes = const(self.sizes.column.lanes)
         inner = For(column, const(0), lanes, 1, (build(var(row), var(column)),), "vector", span)
         return For(row, const(0), const(self.sizes.row.lanes), 1, (inner,), "unrolled", span)
@@ -259,7 +261,7 @@ class _Tiler:
 
     def initialize(self, at: _TilePosition) -> Body:
         """Return the initialization of the elements of a tile."""
-        nest = self.found.nest
+        nest = self.product.nest
         match nest.start:
             case (Store(_, Const() as value),):
                 return (self.tile_loops(lambda r, c: Store(Access(self.tile, (r, c)), value)),)
@@ -281,8 +283,8 @@ class _Tiler:
 
     def accumulate(self, at: _TilePosition, first: Affine, last: Affine) -> Body:
         """Return the loop over the terms of a tile, for a range of the reduction."""
-        update, size, panels = self.found.nest.update, self.sizes, self.panels
-        before = (first - self.found.nest.depth[0].lo) * size.inner
+        update, size, panels = self.product.nest.update, self.sizes, self.panels
+        before = (first - self.product.nest.depth[0].lo) * size.inner
         panel_start = before if panels.holds("column") else const(0)
         columns = size.axis("column").before(at.column, at.group)
         if panels.in_place:
@@ -318,7 +320,7 @@ class _Tiler:
 
     def finish(self, at: _TilePosition) -> Body:
         """Return the loops that finish the elements of a tile, as the nest does."""
-        nest = self.found.nest
+        nest = self.product.nest
 
         def rest(row: Affine, column: Affine) -> Body:
             value = Read(self.out, self.memory_index(at, row, column))
@@ -334,9 +336,9 @@ class _Tiler:
             return self.box_elements(at, build)
 
         def guarded(row: Affine, column: Affine) -> Body:
-            return (If(every(self.found.tests), build(row, column)),)
+            return (If(every(self.product.tests), build(row, column)),)
 
-        inside, span = self.box_elements(at, build), self.found.nest.update.span
+        inside, span = self.box_elements(at, build), self.product.nest.update.span
         return (If(every(tests), inside, self.box_elements(at, guarded), span),)
 
     def box_elements(self, at: _TilePosition, build: Callable[[Affine, Affine], Body]) -> Body:
@@ -347,14 +349,14 @@ class _Tiler:
         lanes = tuple(map(const, axis.box))
         is_full = Apply(OPS["eq"], (Position(columns[-1]), Position(lanes[-1])), dtypes.bool_)
         both = self.elements(at, lanes, build), self.elements(at, columns, build)
-        return (If(is_full, *both, self.found.nest.update.span),)
+        return (If(is_full, *both, self.product.nest.update.span),)
 
     def elements(
         self, at: _TilePosition, columns: At, build: Callable[[Affine, Affine], Body]
     ) -> Body:
         """Return the loops over the elements of a tile of so many columns."""
-        size, names = self.sizes, self.found.nest.named
-        inside = frozenset(one.symbol for one in self.found.columns)
+        size, names = self.sizes, self.product.nest.named
+        inside = frozenset(one.symbol for one in self.product.columns)
         kind: LoopKind = "vector" if columns[-1].constant is not None else "serial"
 
         def element(rows: At, lanes: At) -> tuple[Body, Body]:
@@ -386,7 +388,7 @@ class _Tiler:
 
             return size.row.elements(self.fresh, "", size.row.width(at.row), inner)
 
-        if self.found.is_turned:
+        if self.product.is_turned:
             return size.column.elements(self.fresh, "", columns, column)
         return size.row.elements(self.fresh, "", size.row.width(at.row), row)
 

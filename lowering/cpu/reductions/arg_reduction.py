@@ -101,7 +101,7 @@ class _ArgReductions:
     """The blocking of the argmin and argmax of one program."""
 
     fresh: Fresh
-    own: frozenset[int]
+    temporaries: frozenset[int]
     decisions: list[Decision]
 
     def body(self, body: Body, known: Bounds) -> Body:
@@ -132,7 +132,7 @@ class _ArgReductions:
         """Return the innermost loops over the terms of blocks; none where they stay."""
         nodes = [n for one in updates if one.pair for n in (one.access.node, one.pair.access.node)]
         ids, inner = {node.id for node in nodes}, loops[-1].symbol
-        if not updates or len(ids) < 2 * len(updates) or not ids <= self.own:
+        if not updates or len(ids) < 2 * len(updates) or not ids <= self.temporaries:
             return ()
         values = [one.value for one in updates]
         if any(read.node.id in ids for value in values for read in reads(value)):

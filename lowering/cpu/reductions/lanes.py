@@ -282,14 +282,14 @@ class _LaneBuilder:
             block = self.lanes.fresh.symbol("block")
             body = level(number - 1, var(block), levels[number - 1])
             below = {key: by_level[number - 1] for key, by_level in nodes.items()}
-            joined = (
+            combine = (
                 self.lanes.add_arrays(o.update, arrays[id(o.update)], below[id(o.update)])
                 for o in reductions
             )
             step = levels[number - 1]
             return (
                 *cleared,
-                For(block, start, part.until(end), step, (*body, *joined), span=loop.span),
+                For(block, start, part.until(end), step, (*body, *combine), span=loop.span),
             )
 
         return level(len(levels), loop.lo, None)

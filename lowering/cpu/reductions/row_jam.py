@@ -134,7 +134,7 @@ class _RowJam(Outermost):
         nodes = {node.id: node for stmt in statements(loop.body) for node in own_reads(stmt)}
         total = 0
         for number, node in nodes.items():
-            sizes = [found[number] for found in read if number in found]
+            sizes = [array_bytes[number] for array_bytes in read if number in array_bytes]
             if trip_count is None or None in sizes:
                 return False
             most = trip_count * max((size or 0 for size in sizes), default=0)
@@ -256,8 +256,8 @@ def _written_nodes(body: Sequence[Stmt]) -> list[Node]:
 def _reread_bytes(read: Sequence[_BytesRead], privates: frozenset[int]) -> int | None:
     """Return how many bytes of a row are read by several statements; None if that is not static."""
     sizes: dict[int, list[int | None]] = {}
-    for found in read:
-        for number, size in found.items():
+    for array_bytes in read:
+        for number, size in array_bytes.items():
             sizes.setdefault(number, []).append(size)
     reread = [some for number, some in sizes.items() if number not in privates and len(some) > 1]
     if any(None in some for some in reread):

@@ -107,7 +107,7 @@ class _LaneReductions:
     def body(
         self, body: Body, outer: tuple[For, ...], known: Bounds, open_: _OpenReductions = ()
     ) -> Body:
-        """Return statements with the reductions of their loops, and those of `around`, in lanes."""
+        """Return statements with the reductions of their loops, and the `open_` ones, in lanes."""
         return tuple(new for stmt in body for new in self.statement(stmt, outer, known, open_))
 
     def statement(
@@ -173,8 +173,8 @@ class _Range:
     """The number of iterations; None: all of them."""
 
     def until(self, end: Affine) -> Affine:
-        """Return where the range stops if it ends there, exactly where the loop has whole blocks
-        only."""
+        """Return the end of the range in a loop up to `end`, without a minimum where all blocks are
+        whole."""
         if self.size is None:
             return end
         stop, trip_count = self.start + self.size, (self.end - self.first).constant
@@ -183,7 +183,7 @@ class _Range:
 
 @dataclass(frozen=True, slots=True)
 class _LaneBuilder:
-    """The reductions over the last range of whose terms one loop runs."""
+    """The reductions whose last range one loop runs over, and that loop in lanes."""
 
     lanes: Partials
     loop: For

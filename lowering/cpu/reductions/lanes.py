@@ -185,7 +185,7 @@ class _Range:
 class _LaneBuilder:
     """The reductions whose last range one loop runs over, and that loop in lanes."""
 
-    lanes: Partials
+    partials: Partials
     loop: For
     reductions: list[_OpenReduction]
 
@@ -201,7 +201,7 @@ class _LaneBuilder:
         count = trip_count.constant
         is_of_extremes = is_extreme(reductions[0].update)
         updates = [one.update for one in reductions]
-        if is_of_extremes and (loops := extremes(self.lanes, loop, updates, LANES)):
+        if is_of_extremes and (loops := extremes(self.partials, loop, updates, LANES)):
             return loops
         if count is not None and count <= SHORT and _is_short(loop, reductions):
             return self.unroll(count)
@@ -215,7 +215,7 @@ class _LaneBuilder:
             levels = []
         number = len(levels) + 1
         nodes = {
-            id(one.update): self.lanes.arrays(
+            id(one.update): self.partials.arrays(
                 one.update, number, width if one.has_one_loop else LANES
             )
             for one in reductions
@@ -229,16 +229,16 @@ class _LaneBuilder:
             return self.short_or_long(trip_count, levels)
         out = list(self.blocks(trip_count, levels, nodes))
         if is_of_extremes:
-            ends = (foremost(self.lanes, loop, one, nodes[id(one)][0]) for one in updates)
+            ends = (foremost(self.partials, loop, one, nodes[id(one)][0]) for one in updates)
             return (*out, *(stmt for body in ends for stmt in body))
         for one in reductions:
             last = nodes[id(one.update)][-1]
             if not one.has_one_loop:
-                (total,) = self.lanes.arrays(one.update, 1, LANES)
-                one.before.append(self.lanes.initialize(one.update, total))
-                out.append(self.lanes.add_arrays(one.update, total, last))
+                (total,) = self.partials.arrays(one.update, 1, LANES)
+                one.before.append(self.partials.initialize(one.update, total))
+                out.append(self.partials.add_arrays(one.update, total, last))
                 last = total
-            one.after.extend(self.lanes.fold_lanes(one.update, last))
+            one.after.extend(self.partials.fold_lanes(one.update, last))
         return tuple(out)
 
     def short_or_long(self, trip_count: Affine, levels: list[int]) -> Body:
@@ -248,10 +248,10 @@ class _LaneBuilder:
         def side(levels: list[int]) -> Body:
             nodes: dict[int, list[Node]] = {}
             for one in self.reductions:
-                arrays = self.lanes.arrays(one.update, len(levels) + 1, LANES)
+                arrays = self.partials.arrays(one.update, len(levels) + 1, LANES)
                 nodes[id(one.update)] = arrays
             ends = (
-                self.lanes.fold_lanes(o.update, nodes[id(o.update)][-1]) for o in self.reductions
+                self.partials.fold_lanes(o.update, nodes[id(o.update)][-1]) for o in self.reductions
             )
             return (
                 *self.blocks(trip_count, levels, nodes),
@@ -274,16 +274,16 @@ class _LaneBuilder:
             level."""
             arrays = {key: by_level[number] for key, by_level in nodes.items()}
             cleared = tuple(
-                self.lanes.initialize(one.update, arrays[id(one.update)]) for one in reductions
+                self.partials.initialize(one.update, arrays[id(one.update)]) for one in reductions
             )
             part = _Range(start, loop.lo, tail, end, size)
             if number == 0:
                 return (*cleared, *self.steps_and_counts(arrays, part))
-            block = self.lanes.fresh.symbol("block")
+            block = self.partials.fresh.symbol("block")
             body = level(number - 1, var(block), levels[number - 1])
             below = {key: by_level[number - 1] for key, by_level in nodes.items()}
             combine = (
-                self.lanes.add_arrays(o.update, arrays[id(o.update)], below[id(o.update)])
+                self.partials.add_arrays(o.update, arrays[id(o.update)], below[id(o.update)])
                 for o in reductions
             )
             step = levels[number - 1]
@@ -300,17 +300,17 @@ class _LaneBuilder:
             _OpenReduction(Sum(update, (self.loop,), False)) for update in counts(self.loop)
         ]
         width = lanes_of(next(iter(arrays.values())))
-        nodes = [self.lanes.arrays(one.update, 2, width) for one in counters]
+        nodes = [self.partials.arrays(one.update, 2, width) for one in counters]
         before: list[Stmt] = []
         after: list[Stmt] = []
         for one, (step_lanes, total) in zip(counters, nodes, strict=True):
             before += (
-                self.lanes.initialize(one.update, step_lanes),
-                self.lanes.initialize(one.update, total),
+                self.partials.initialize(one.update, step_lanes),
+                self.partials.initialize(one.update, total),
             )
             after += (
-                self.lanes.add_arrays(one.update, total, step_lanes),
-                *self.lanes.fold_lanes(one.update, total),
+                self.partials.add_arrays(one.update, total, step_lanes),
+                *self.partials.fold_lanes(one.update, total),
             )
         counter_arrays = {
             id(one.update): node for one, (node, _) in zip(counters, nodes, strict=True)
@@ -322,7 +322,7 @@ class _LaneBuilder:
         loop = self.loop
         out: list[Stmt] = []
         lane, at, left = (
-            self.lanes.fresh.symbol(name) for name in ("lane", loop.symbol.name, "rest")
+            self.partials.fresh.symbol(name) for name in ("lane", loop.symbol.name, "rest")
         )
         steps, stop = part.until(part.whole), part.until(part.end)
         if (steps - part.start).constant != 0:
@@ -351,7 +351,7 @@ class _LaneBuilder:
         while first < count:
             left = count - first
             size = max(unit, upper_half(left + 1))
-            lane = self.lanes.fresh.symbol("lane")
+            lane = self.partials.fresh.symbol("lane")
             body = on_lanes(loop.body, arrays, partial(_at, var(lane) + first))
             body = substitute(body, {loop.symbol: whole + var(lane) + first})
             if left < size:
@@ -366,10 +366,10 @@ class _LaneBuilder:
         """Yield loops over the lanes of a vector for a dynamic number of terms behind whole steps:
         lanes behind the last term get neutral elements."""
         loop, unit = self.loop, _vector_lanes(arrays)
-        rest = self.lanes.fresh.scalar("rest", dtypes.int64)
+        rest = self.partials.fresh.scalar("rest", dtypes.int64)
         yield Store(Access(rest, ()), Position(count), loop.span)
         for first in range(0, LANES, unit):
-            lane = self.lanes.fresh.symbol("lane")
+            lane = self.partials.fresh.symbol("lane")
             body = on_lanes(loop.body, arrays, partial(_at, var(lane) + first))
             body = substitute(body, {loop.symbol: whole + var(lane) + first})
             body = kept(body, var(lane) + first, Read(rest, ()))
@@ -391,7 +391,9 @@ class _LaneBuilder:
                 if isinstance(stmt, Update):
                     term = substitute_expr(stmt.value, values)
                     if not is_plain:
-                        name = self.lanes.fresh.scalar(f"{stmt.access.node.label}_term", term.dtype)
+                        name = self.partials.fresh.scalar(
+                            f"{stmt.access.node.label}_term", term.dtype
+                        )
                         out.append(Store(Access(name, ()), term, stmt.span))
                         term = Read(name, ())
                     terms[id(stmt)].append(term)
@@ -409,7 +411,7 @@ class _LaneBuilder:
         arrays: dict[int, Node] = {}
         heads: list[Stmt] = []
         for one in reductions:
-            partials, update = self.lanes, one.update
+            partials, update = self.partials, one.update
             term_lanes, blocks, total = nodes = partials.arrays(update, 3, LANES)
             arrays[id(update)] = term_lanes
             one.before.extend(partials.initialize(update, node) for node in nodes)

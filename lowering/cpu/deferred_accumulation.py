@@ -16,7 +16,8 @@ for each thread, and inner loops that threads do not share as they are, at no co
 bit-identical: the terms, and their order, stay the same.
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: defer(program, Target(threads=2, parallel_from=10_000)), '''
+>>> show(lambda program: defer(program, Target(threads=2, parallel_from=10_000)),
+... '''
 ... s = 0.0
 ... for i in range(200):
 ...     s += max(x[i, j])

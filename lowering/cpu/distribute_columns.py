@@ -15,7 +15,8 @@ did, in its order. The method is loop fission after strip-mining, with scalar ex
 Kennedy, Optimizing Compilers for Modern Architectures, 5.3 and 5.4).
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: split(program, Target(schedule=True)), '''
+>>> show(lambda program: split(program, Target(schedule=True)),
+... '''
 ... for j in range(70):
 ...     s = 0.0
 ...     for i in range(9):

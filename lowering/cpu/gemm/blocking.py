@@ -46,8 +46,8 @@ FEW = 10
 """With fewer sums at a time each waits for the one before it: multiply-adds have a latency of 4
 cycles, of which two begin in each, and there is a delay now and then."""
 FULL = 3
-"""By so many multiply-adds a tile of 12 sums is slower that leaves no register beside its
-factors."""
+"""A tile of 12 sums that leaves no register beside its factors takes as long as so many
+multiply-adds more."""
 UNEVEN = 4
 """The number of blocks of rows for each thread where some have more elements than others."""
 FREE = 16
@@ -57,16 +57,16 @@ NARROW = 2
 MINE = 0.75
 """The fraction of the L2 cache for a block of rows."""
 WHOLE = (2, 1 << 20)
-"""The fraction of the L2 cache, and the bytes, for all rows of a thread, which packs columns
-once."""
+"""All rows of a thread, which packs columns once, take at most so many times the L2 cache, and at
+most so many bytes."""
 MANY = 64
 """With so many rows in a block for each operation that columns take, some columns at a time are
 packed again for each block: that is little of the time, and they are in near caches, not in those
 of another thread."""
 ONCE = 16
-"""The fraction of the last-level cache for all columns, which a single thread packs once."""
+"""A single thread packs all columns once where the last-level cache holds them so many times."""
 KEPT = 3
-"""The fraction of the L2 cache for all columns where these stay in it."""
+"""All columns stay in the L2 cache where it holds them so many times."""
 SMALL = 8192
 """Nests of fewer terms stay as they are."""
 

@@ -1,1 +1,1 @@
-"""Schedules for processors: which transformation, where, and why."""
+"""Schedules for CPUs: which transformation is applied, where, and why."""

@@ -1,8 +1,8 @@
-r"""Complex numbers as pairs of real ones, of which vectors and lanes can be made.
+r"""Scalarization of complex numbers: pairs of real ones, which can be vectorized.
 
-Changes: where a nest branches, leaves early, chooses, divides or adds up, each complex scalar
-becomes two real ones, and what is computed of complex numbers is computed of their parts, by the
-formulae of the generated C.
+Changes: where a nest branches, leaves early, selects, divides or accumulates, each complex scalar
+becomes two real ones, and complex operations are computed on their parts, by the formulae of the
+generated C.
 
     while abs(z) <= 2:                     while hypot(re, im) <= 2:
         z = z * z + c                          re_2 = re * re - im * im + re_c
@@ -10,11 +10,11 @@ formulae of the generated C.
                                                re = re_2
     y[i] = z                               y[i] = complex(re, im)
 
-Needs: operations that have such a formula. Guarantees: not a bit changes: products and what they
-are added to are rounded one by one, as they are in those formulae.
+Precondition: operations that have such a formula. Postcondition: bit-identical: products and the
+sums they are added to are rounded separately, as in those formulae.
 
->>> show(pairs, "for i in range(8):\n    u = x[i]\n    while abs(u) < 9:\n        u = u * u\n"
-...      "    y[i] = u", y="c128[8]", x="c128[8]")
+>>> show(pairs, "for i in range(8):\n    u = x[i]\n    while abs(u) < 9:\n"
+...      "        u = u * u\n    y[i] = u", y="c128[8]", x="c128[8]")
 for i in 0..8:
     u_re = real(x[i])
     u_im = imag(x[i])
@@ -60,20 +60,20 @@ _KNOWN = Store | Update | If | While | For | Comment | Break | Continue | Alloc
 
 
 def pairs(program: Program) -> Program:
-    """Return the program with the parts of complex numbers, where that is of use."""
-    every = [stmt for kernel in program.kernels for stmt in kernel.body]
-    own = frozenset(n.id for n in program.locals if not n.rank and n.request is None)
-    nests = [_Nest(stmt, _scalars(stmt) & own, _can_be_pairs(stmt)) for stmt in every]
-    nests = _able(nests)
-    chosen = _with_those_of(nests, [nest for nest in nests if _is_worth(nest.stmt)])
+    """Return the program with complex numbers as pairs of real ones, where that is a gain."""
+    stmts = [stmt for kernel in program.kernels for stmt in kernel.body]
+    locals_ = frozenset(n.id for n in program.locals if not n.rank and n.request is None)
+    nests = [_Nest(stmt, _scalars(stmt) & locals_, _can_be_pairs(stmt)) for stmt in stmts]
+    nests = _separable(nests)
+    chosen = _close_over_scalars(nests, [nest for nest in nests if _is_gain(nest.stmt)])
     if not chosen:
         return program
     split = frozenset[int]().union(*(nest.scalars for nest in chosen))
-    mine, parts = {id(nest.stmt) for nest in chosen}, Parts(fresh_for(program), split)
+    chosen_ids, parts = {id(nest.stmt) for nest in chosen}, Parts(fresh_for(program), split)
     kernels = tuple(
         replace(kernel, body=tuple(
             new for stmt in kernel.body
-            for new in (_made(stmt, parts) if id(stmt) in mine else (stmt,))
+            for new in (_scalarize(stmt, parts) if id(stmt) in chosen_ids else (stmt,))
         ))
         for kernel in program.kernels
     )  # fmt: skip
@@ -87,20 +87,20 @@ class _Nest(NamedTuple):
     scalars: frozenset[int]
     """The complex scalars that it touches."""
     can: bool
-    """Whether all it computes of complex numbers has a formula of parts."""
+    """Whether all complex operations in it have a formula of parts."""
 
 
-def _able(nests: list[_Nest]) -> list[_Nest]:
-    """Return those that can compute with parts, and share no scalar with another that cannot."""
+def _separable(nests: list[_Nest]) -> list[_Nest]:
+    """Return those that can compute with parts, and share no scalar with one that cannot."""
     while True:
-        bound = frozenset[int]().union(*(nest.scalars for nest in nests if not nest.can))
-        if all(nest.scalars.isdisjoint(bound) for nest in nests if nest.can):
+        blocked = frozenset[int]().union(*(nest.scalars for nest in nests if not nest.can))
+        if all(nest.scalars.isdisjoint(blocked) for nest in nests if nest.can):
             return [nest for nest in nests if nest.can]
-        nests = [nest._replace(can=nest.can and not nest.scalars & bound) for nest in nests]
+        nests = [nest._replace(can=nest.can and not nest.scalars & blocked) for nest in nests]
 
 
-def _with_those_of(nests: list[_Nest], chosen: list[_Nest]) -> list[_Nest]:
-    """Return nests, and those that share a scalar with one of them."""
+def _close_over_scalars(nests: list[_Nest], chosen: list[_Nest]) -> list[_Nest]:
+    """Return nests, and all others that share a scalar with one of them, directly or not."""
     while True:
         split = frozenset[int]().union(*(nest.scalars for nest in chosen))
         more = [nest for nest in nests if nest in chosen or nest.scalars & split]
@@ -110,13 +110,14 @@ def _with_those_of(nests: list[_Nest], chosen: list[_Nest]) -> list[_Nest]:
 
 
 def _scalars(stmt: Stmt) -> frozenset[int]:
-    """Return the complex scalars that a statement touches."""
-    touched = (*reads_of((stmt,)), *writes((stmt,)))
-    return frozenset(node.id for node in touched if is_complex(node.dtype) and not node.rank)
+    """Return the ids of the complex scalars that a statement reads or writes."""
+    nodes = (*reads_of((stmt,)), *writes((stmt,)))
+    return frozenset(node.id for node in nodes if is_complex(node.dtype) and not node.rank)
 
 
 def _can_be_pairs(stmt: Stmt) -> bool:
-    """Whether each step of a nest has a formula of parts, and it is the nest's to choose."""
+    """Whether each operation of a nest has a formula of parts, and no target depends on a complex
+    number."""
     return all(
         isinstance(inner, _KNOWN)
         and all(map(has_formula, expressions_of(inner)))
@@ -127,14 +128,14 @@ def _can_be_pairs(stmt: Stmt) -> bool:
 
 
 def _has_plain_target(stmt: Store | Update) -> bool:
-    """Whether no complex number says where a statement stores, and what it stores has a formula."""
+    """Whether no complex number is in a statement's subscripts, and its value has a formula."""
     if computes_place(stmt.access.index):
         return False
-    return isinstance(stmt, Store) or has_formula(_updated(stmt))
+    return isinstance(stmt, Store) or has_formula(_updated_value(stmt))
 
 
-def _is_worth(stmt: Stmt) -> bool:
-    """Whether compilers make nothing good of the complex numbers in a nest."""
+def _is_gain(stmt: Stmt) -> bool:
+    """Whether a nest has complex operations that compilers do not vectorize."""
     inside = statements((stmt,))
     values = [part for one in inside for value in expressions_of(one) for part in walk(value)]
     return any(
@@ -151,18 +152,18 @@ def _is_worth(stmt: Stmt) -> bool:
     )
 
 
-def _made(nest: Stmt, parts: Parts) -> Body:
-    """Return what takes the place of an outermost statement."""
-    made = _body((nest,), parts)
-    return tuple(new for stmt in made for new in with_planes(stmt, parts.fresh))
+def _scalarize(nest: Stmt, parts: Parts) -> Body:
+    """Return the statements that replace an outermost statement."""
+    body = _body((nest,), parts)
+    return tuple(new for stmt in body for new in with_planes(stmt, parts.fresh))
 
 
 def _body(stmts: Body, parts: Parts) -> Body:
     """Return a list of statements that compute with parts."""
     out: list[Stmt] = []
     for stmt in stmts:
-        made = _statement(stmt, parts)
-        out += (*parts.before, *made)
+        scalarized = _statement(stmt, parts)
+        out += (*parts.before, *scalarized)
         parts.before.clear()
     return tuple(out)
 
@@ -171,22 +172,22 @@ def _statement(stmt: Stmt, parts: Parts) -> Body:
     """Return a statement that computes with parts; what comes before it is in `parts`."""
     match stmt:
         case Store(Access(node, ()), value, span) if node.id in parts.split:
-            return _kept(node, parts.pair(value, span), parts, span)
+            return _store_pair(node, parts.pair(value, span), parts, span)
         case Update(access, _, Apply(op, (one, two)), _, span) if is_complex(
             access.node.dtype
         ) and (op.name == "product"):
-            return _added(stmt, parts.parts(one, span), parts.parts(two, span), parts)
+            return _add_product(stmt, parts.parts(one, span), parts.parts(two, span), parts)
         case Update(Access(node, ()), op, value, _, span) if node.id in parts.split:
             if op.name == "add" and all(read.node != node for read in reads(value)):
-                both = zip(parts.halves(node), parts.pair(value, span))
-                return tuple(replace(stmt, access=Access(n, ()), value=v) for n, v in both)
-            return _kept(node, parts.pair(_updated(stmt), span), parts, span)
+                halves = zip(parts.halves(node), parts.pair(value, span))
+                return tuple(replace(stmt, access=Access(n, ()), value=v) for n, v in halves)
+            return _store_pair(node, parts.pair(_updated_value(stmt), span), parts, span)
         case Store(access, value, span) if is_complex(access.node.dtype):
             return (Store(access, parts.pair(value, span).joined(), span),)
         case Update(access, op, value, _, span) if is_complex(access.node.dtype):
             if op.name == "add" and any(isinstance(at, Dynamic) for at in access.index):
                 return (replace(stmt, value=parts.pair(value, span).joined()),)
-            return (Store(access, parts.pair(_updated(stmt), span).joined(), span),)
+            return (Store(access, parts.pair(_updated_value(stmt), span).joined(), span),)
         case Store(_, value, span) | Update(_, _, value, _, span):
             return (replace(stmt, value=parts.real(value, span)),)
         case If(test, then, other, span):
@@ -202,15 +203,15 @@ def _statement(stmt: Stmt, parts: Parts) -> Body:
             return (stmt,)
 
 
-def _added(stmt: Update, one: Pair, two: Pair, parts: Parts) -> Body:
-    """Return what adds a product of matrices to both parts of a sum, as the generated C would."""
+def _add_product(stmt: Update, one: Pair, two: Pair, parts: Parts) -> Body:
+    """Return the updates of both parts of a sum by a product of matrices, as in the generated C."""
     access, span = stmt.access, stmt.span
     if access.node.id not in parts.split or any(r.node == access.node for r in reads(stmt.value)):
         old = parts.pair(Read(access.node, access.index, span), span)
-        made = added(old, one, two)
+        total = added(old, one, two)
         if access.node.id in parts.split:
-            return _kept(access.node, made, parts, span)
-        return (Store(access, made.joined(), span),)
+            return _store_pair(access.node, total, parts, span)
+        return (Store(access, total.joined(), span),)
     re, im = parts.halves(access.node)
     minus = Apply(OPS["neg"], (two.im,), two.im.dtype)
     terms = (re, one.re, two.re), (re, one.im, minus), (im, one.re, two.im), (im, one.im, two.re)
@@ -220,17 +221,17 @@ def _added(stmt: Update, one: Pair, two: Pair, parts: Parts) -> Body:
     )
 
 
-def _updated(stmt: Update) -> Expr:
-    """Return what an element becomes."""
+def _updated_value(stmt: Update) -> Expr:
+    """Return the value that an element has after an update."""
     old = Read(stmt.access.node, stmt.access.index, stmt.span)
     return Apply(stmt.op, (old, stmt.value), stmt.access.node.dtype)
 
 
-def _kept(node: Node, pair: Pair, parts: Parts, span: Span) -> Body:
-    """Return what makes a pair the parts of a scalar, both at once."""
+def _store_pair(node: Node, pair: Pair, parts: Parts, span: Span) -> Body:
+    """Return the stores of a pair to the parts of a scalar, as one assignment."""
     re, im = parts.halves(node)
     first, last = (Store(Access(n, ()), v, span) for n, v in zip((re, im), pair))
     if any(read.node == re for read in reads(pair.im)):
-        kept = parts.stored(pair.re, re.label, span)
-        first, last = last, Store(first.access, kept, span)
+        stored = parts.stored(pair.re, re.label, span)
+        first, last = last, Store(first.access, stored, span)
     return (first, last)

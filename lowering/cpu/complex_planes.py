@@ -1,13 +1,14 @@
-"""Arrays of complex numbers as two of real ones, where a nest reads each element many times.
+"""Separate planes of real and imaginary parts, for complex arrays that a nest reads many times.
 
     for i: for j: for k:                   for i: for k: p[i, k] = real(x[i, k]); ...
         re += real(x[i, k]) * ...          for i: for j: for k: re += p[i, k] * ...
 
-Changes: a nest of `pairs`, before which the parts of such an array are put apart. What reads one
-part of neighbouring elements then reads neighbours: products of matrices are those of real ones.
+Changes: before a nest of `pairs`, the real and the imaginary parts of such an array are copied into
+an array each (from an array of structures to a structure of arrays). Reads of one part of adjacent
+elements then have stride 1: products of matrices become those of real ones.
 
-Needs: arrays that the nest does not change, and of which it reads nothing but parts, at some place
-most of them often. Guarantees: each part has the bits it had.
+Precondition: the nest does not write the array, reads nothing but its parts, and reads most of its
+elements many times. Postcondition: each part is bit-identical.
 
 >>> program, _ = optimize(lowered("y[i, j] = sum(x[i, k] * z[j, k])", y="c128[30, 30]",
 ...     x="c128[30, 30]", z="c128[30, 30]"), Target(schedule=True), stop_after="pairs")
@@ -36,16 +37,17 @@ from ..ir.walk import expressions_of, reads, statements, writes
 
 Body = tuple[Stmt, ...]
 Planes = dict[tuple[int, str], Node]
-"""What has the real and the imaginary parts of an array, by its id and the name of the part."""
+"""The arrays of real and of imaginary parts, by the id of the complex array and the name of the
+part."""
 _SIDES = ("re", "im")
 _NAMES = {"real": "re", "imag": "im"}
 OFTEN = 16
-"""An element that is read so many times is worth being copied; so are arrays if the sizes of loops
-are known only in the run."""
+"""An element is worth copying if it is read so many times; so are arrays whose loops have run-time
+sizes."""
 
 
 def with_planes(nest: Stmt, fresh: Fresh) -> Body:
-    """Return a nest that reads the parts of arrays apart, behind the loops that put them there."""
+    """Return a nest that reads parts from planes, behind the loops that copy parts into these."""
     if isinstance(nest, If):
         then, other = (
             tuple(new for stmt in body for new in with_planes(stmt, fresh))
@@ -54,62 +56,65 @@ def with_planes(nest: Stmt, fresh: Fresh) -> Body:
         return (replace(nest, then=then, other=other),)
     if not isinstance(nest, For):
         return (nest,)
-    changed = writes((nest,))
-    found = [
+    written = writes((nest,))
+    nodes = [
         node for node in reads((nest,))
-        if node.dtype.kind == "c" and node.rank and node not in changed and _is_worth(nest, node)
+        if node.dtype.kind == "c" and node.rank and node not in written and _is_gain(nest, node)
     ]  # fmt: skip
-    planes = {(node.id, part): _plane(node, part, fresh) for node in found for part in _SIDES}
-    before = (stmt for node in found for stmt in _apart(node, planes, nest, fresh))
-    return (*before, *rewrite((nest,), Rewrite(expr=partial(_parted, planes=planes))))
+    planes = {(node.id, part): _plane(node, part, fresh) for node in nodes for part in _SIDES}
+    copies = (stmt for node in nodes for stmt in _copy_parts(node, planes, nest, fresh))
+    return (*copies, *rewrite((nest,), Rewrite(expr=partial(_read_planes, planes=planes))))
 
 
-def _is_worth(nest: For, node: Node) -> bool:
-    """Whether a nest reads nothing but parts of an array, and somewhere most of them often."""
-    values = [part for s in statements((nest,)) for e in expressions_of(s) for part in walk(e)]
-    whole = sum(isinstance(part, Read) and part.node == node for part in values)
-    parts = [read.node for part in values if (read := part_of(part)) is not None]
+def _is_gain(nest: For, node: Node) -> bool:
+    """Whether a nest reads nothing but parts of an array, and at some site most of them often."""
+    exprs = [part for s in statements((nest,)) for e in expressions_of(s) for part in walk(e)]
+    read_count = sum(isinstance(part, Read) and part.node == node for part in exprs)
+    parts = [read.node for part in exprs if (read := part_of(part)) is not None]
     sites = accesses((nest,)).of(node)
-    return whole == parts.count(node) and any(_is_read_often(site, node) for site in sites)
+    return read_count == parts.count(node) and any(_is_read_often(site, node) for site in sites)
 
 
 def _is_read_often(site: Site, node: Node) -> bool:
-    """Whether loops around a site read most of an array's elements, and each of them often."""
+    """Whether the loops around a site read most of an array's elements, and each of them often."""
     loops = [stmt for stmt in site.inside if isinstance(stmt, For)]
     if site.index is None or len(loops) != len(site.inside):
         return False
-    axes = [at.symbols() if isinstance(at, Affine) else frozenset[Symbol]() for at in site.index]
-    followed = frozenset[Symbol]().union(*axes)
-    again = (_rounds(loop) for loop in loops if loop.symbol not in followed)
-    reached = (_rounds(loop) for loop in loops if loop.symbol in followed)
+    axis_symbols = [
+        subscript.symbols() if isinstance(subscript, Affine) else frozenset[Symbol]()
+        for subscript in site.index
+    ]
+    used = frozenset[Symbol]().union(*axis_symbols)
+    repeats = (_trip_count(loop) for loop in loops if loop.symbol not in used)
+    extents = (_trip_count(loop) for loop in loops if loop.symbol in used)
     if node.static_shape is None:
-        around = {loop.symbol for loop in loops}
-        is_most = all(symbols & around for symbols in axes)
+        enclosing = {loop.symbol for loop in loops}
+        is_most = all(symbols & enclosing for symbols in axis_symbols)
     else:
-        is_most = 2 * prod(reached) >= prod(node.static_shape)
-    return prod(again) >= OFTEN and is_most
+        is_most = 2 * prod(extents) >= prod(node.static_shape)
+    return prod(repeats) >= OFTEN and is_most
 
 
-def _rounds(loop: For) -> int:
-    rounds = (loop.hi - loop.lo).constant
-    return OFTEN if rounds is None else max(0, -(-rounds // loop.step))
+def _trip_count(loop: For) -> int:
+    count = (loop.hi - loop.lo).constant
+    return OFTEN if count is None else max(0, -(-count // loop.step))
 
 
 def _plane(node: Node, part: str, fresh: Fresh) -> Node:
-    """Return an array for the parts of another one."""
-    made = replace(node, label=f"{node.label}_{part}", dtype=node.dtype.real, strides=None)
-    return fresh.like(replace(made, request=None, placed=False))
+    """Return a new array for one of the parts of an array's elements."""
+    plane = replace(node, label=f"{node.label}_{part}", dtype=node.dtype.real, strides=None)
+    return fresh.like(replace(plane, request=None, placed=False))
 
 
-def _apart(node: Node, planes: Planes, nest: For, fresh: Fresh) -> Iterator[Stmt]:
-    """Yield what puts the parts of an array apart."""
+def _copy_parts(node: Node, planes: Planes, nest: For, fresh: Fresh) -> Iterator[Stmt]:
+    """Yield the allocation of planes and the loops that copy the parts of an array into them."""
     if node.static_shape is None:
         yield from (Alloc(planes[node.id, part]) for part in _SIDES)
     symbols = [fresh.symbol(f"{node.label}_{n}") for n in range(node.rank)]
     index = tuple(var(symbol) for symbol in symbols)
-    whole, dtype = Read(node, index, nest.span), node.dtype.real
+    value, dtype = Read(node, index, nest.span), node.dtype.real
     body: Body = tuple(
-        Store(Access(planes[node.id, part], index), Apply(OPS[name], (whole,), dtype), nest.span)
+        Store(Access(planes[node.id, part], index), Apply(OPS[name], (value,), dtype), nest.span)
         for name, part in _NAMES.items()
     )
     for symbol, extent in zip(reversed(symbols), reversed(node.shape), strict=True):
@@ -117,16 +122,16 @@ def _apart(node: Node, planes: Planes, nest: For, fresh: Fresh) -> Iterator[Stmt
     yield from body
 
 
-def _parted(value: Expr, planes: Planes) -> Expr:
-    """Return a value that reads parts where they are apart."""
+def _read_planes(value: Expr, planes: Planes) -> Expr:
+    """Return a value that reads parts from planes."""
 
-    def on(one: Expr) -> Expr:
-        match one:
+    def rewritten(expr: Expr) -> Expr:
+        match expr:
             case Apply(op, (Read(node, index, span),)) if (
                 op.name in _NAMES and (node.id, _NAMES[op.name]) in planes
             ):
                 return Read(planes[node.id, _NAMES[op.name]], index, span)
             case _:
-                return rebuild(one, on, lambda index: index)
+                return rebuild(expr, rewritten, lambda index: index)
 
-    return on(value)
+    return rewritten(value)

@@ -1,21 +1,23 @@
-"""Accumulations put off until after a loop, whose rounds then may be shared among threads.
+"""Loop distribution with scalar expansion: accumulations in a loop behind an independent one.
 
-Changes: where nothing but accumulations stands between the rounds of a loop, each round keeps what
-it would add in an array of its own, and a loop behind it adds all that in the order of the rounds:
+Changes: where nothing but accumulations is loop-carried, each iteration stores its terms in an
+element of its own (scalar or array expansion), and a loop behind it adds all terms in the order of
+the iterations:
 
     for i: ...; total += f(i)    becomes    for i: ...; kept[i] = f(i)
                                             for i: total += kept[i]
 
-A loop of so many rounds that they would keep too much is cut into several. `put_off` does it before
-`lanes`, where that can put the terms together as well behind the loop as in it: it then needs no
-places for lanes there, which rounds would share.
+A loop whose terms would take too much memory is split into several. The pass "put off" does it
+before `lanes`, where the terms can be combined behind the loop as well as in it: lanes in the loop
+would be a loop-carried dependence.
 
-Precondition: iterations that are long beside what they add, several of them in `ROOM` bytes for
-each thread, and loops inside that threads do not share as they are, at no cost. Postcondition: not
-a bit changes: what is added, and in which order, is what it was.
+Precondition: iterations that do much more than their accumulations, several of them in `ROOM` bytes
+for each thread, and inner loops that threads do not share as they are, at no cost. Postcondition:
+bit-identical: the terms, and their order, stay the same.
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: defer(program, Target(threads=2, parallel_from=10_000)), '''
+>>> show(lambda program: defer(program, Target(threads=2, parallel_from=10_000)),
+... '''
 ... s = 0.0
 ... for i in range(200):
 ...     s += max(x[i, j])
@@ -61,73 +63,74 @@ from .parallelize import is_worth
 
 Body = tuple[Stmt, ...]
 SHARE = 16
-"""A round has so many times the work of adding the elements that it keeps, at least."""
+"""The least ratio of an iteration's work to that of adding the terms that it stores."""
 ROOM = 1 << 18
-"""How many bytes the rounds of a loop keep at most."""
+"""The most bytes of terms that the iterations of a loop store."""
 EACH = 2
-"""So many iterations that keep something at a time each thread has at least."""
+"""The least number of iterations for each thread between two loops over terms."""
 UNKNOWN = 256
-"""So many rounds keep something at a time where their number is not known."""
+"""The most iterations between two loops over terms where the trip count is dynamic."""
 
 
 class Later(Reason):
-    """Why accumulations are put off."""
+    """Why accumulations are distributed."""
 
     THREADS = "nothing else keeps the rounds of its loop from being shared among threads"
 
 
 def defer(program: Program, target: Target) -> Program:
-    """Return the program with accumulations put off."""
+    """Return the program with accumulations in loops behind independent ones."""
     return deferred(program, target).program
 
 
 def deferred(program: Program, target: Target) -> Decided:
-    """Return the program with accumulations put off, and which these are."""
+    """Return the program with accumulations in loops behind independent ones, and the decisions."""
     if target.threads < 2:
         return Decided(program, ())
-    return _Work.on(program, target)
+    return _Distribution.on(program, target)
 
 
 def put_off(program: Program, target: Target) -> Program:
-    """Return the program with sums of whole loops put off whose order is open."""
+    """Return the program with reassociable reductions of whole loops distributed."""
     return sums_put_off(program, target).program
 
 
 def sums_put_off(program: Program, target: Target) -> Decided:
-    """Return the program with sums of whole loops put off, and which these are.
+    """Return the program with reassociable reductions of whole loops distributed, and the
+    decisions.
 
-    It is the same for any number of threads.
+    The result is the same for any number of threads.
     """
-    return _Whole.on(program, target)
+    return _ReductionDistribution.on(program, target)
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
-    """An accumulation of which each round of a loop keeps what it would add."""
+class _Accumulation:
+    """An accumulation whose terms each iteration of a loop stores."""
 
     stmt: Store | Update
     value: Expr
-    """What it adds."""
+    """The term."""
     path: tuple[For, ...]
-    """The loops inside of that one that are around it, of known numbers of rounds."""
+    """The inner loops around it, of static trip counts."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What a round keeps."""
+        """The shape of an iteration's terms."""
         return tuple((loop.hi - loop.lo).offset for loop in self.path)
 
     @property
     def size(self) -> int:
-        """How many elements a round keeps."""
+        """The number of an iteration's terms."""
         return prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """How many bytes they have."""
+        """The bytes of an iteration's terms."""
         return self.size * self.value.dtype.itemsize
 
     @property
-    def is_of_lanes(self) -> bool:
+    def is_per_lane(self) -> bool:
         """Whether each lane of a vector is added to its own element."""
         if [loop.kind for loop in self.path] != ["vector"]:
             return False
@@ -136,16 +139,16 @@ class _Sum:
 
     @property
     def node(self) -> Node:
-        """What it adds to."""
+        """The accumulator."""
         return self.stmt.access.node
 
     def symbols(self) -> frozenset[Symbol]:
-        """Return what its place, and the loops around it, depend on."""
+        """Return the symbols in its subscripts, and in the bounds of the loops around it."""
         index = (at for at in self.stmt.access.index if isinstance(at, Affine))
         ends = (end for loop in self.path for end in (loop.lo, loop.hi))
         return frozenset(symbol for one in (*index, *ends) for symbol in one.symbols())
 
-    def added(self, access: Access, value: Expr) -> Store | Update:
+    def accumulate(self, access: Access, value: Expr) -> Store | Update:
         """Return the accumulation of a value in an element."""
         if isinstance(self.stmt, Update):
             return replace(self.stmt, access=access, value=value)
@@ -155,51 +158,53 @@ class _Sum:
         return Store(access, replace(self.stmt.value, args=tuple(args)), self.stmt.span)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _Distribution(Outermost):
+    """The distribution of the accumulations of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop without its accumulations and one that does these; the loop itself where
-        it may be shared as it is; None where loops inside of it may."""
+        """Return a loop that stores terms and one that adds them; the loop itself where it is
+        parallel as it is; None where loops inside of it may be distributed."""
         if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
             return None
-        if not any(map(self.may, statements(loop.body))):
+        if not any(map(self.is_candidate, statements(loop.body))):
             return (loop,)  # before asking what takes longer
-        mine = private(loop, self.only()[id(loop)])
-        if independent(loop, mine, self.own, ranges(outer)) is None:
+        privates = private(loop, self.only()[id(loop)])
+        if independent(loop, privates, self.own, ranges(outer)) is None:
             return (loop,)
-        before = len(self.fresh.nodes)
-        found = self.sums(loop, mine)
-        if not self.is_gain(loop, found, outer):
+        node_count = len(self.fresh.nodes)
+        accumulations = self.sums(loop, privates)
+        if not self.is_gain(loop, accumulations, outer):
             return None
-        made = _Deferral.of(self.fresh, loop, found)
-        has_room = made.at_a_time is None or made.at_a_time >= EACH * self.target.threads
-        if not has_room or not self.is_legal(made, mine, outer):
-            del self.fresh.nodes[before:]
+        deferral = _Deferral.of(self.fresh, loop, accumulations)
+        has_room = deferral.chunk_size is None or deferral.chunk_size >= EACH * self.target.threads
+        if not has_room or not self.is_legal(deferral, privates, outer):
+            del self.fresh.nodes[node_count:]
             return None
-        for one in found:
+        for one in accumulations:
             name, span = loop.symbol.name, one.stmt.span
             decision = Decision("deferred", Later.THREADS, one.node, span=span, variable=name)
             self.decisions.append(decision)
-        return made.nests()
+        return deferral.nests()
 
-    def may(self, stmt: Stmt) -> bool:
-        """Whether a statement may be an accumulation that some loop around it keeps."""
+    def is_candidate(self, stmt: Stmt) -> bool:
+        """Whether a statement may be an accumulation whose terms an enclosing loop can store."""
         if not isinstance(stmt, Store | Update) or stmt.access.node.id not in self.own:
             return False
-        return _added(stmt) is not None
+        return _term(stmt) is not None
 
-    def is_gain(self, loop: For, found: list[_Sum], outer: tuple[For, ...]) -> bool:
-        """Whether it is a gain that iterations of a loop keep what they add: not where these are
-        arrays, and half of the work is in loops inside that threads share as they are."""
+    def is_gain(
+        self, loop: For, accumulations: list[_Accumulation], outer: tuple[For, ...]
+    ) -> bool:
+        """Whether storing terms pays: not where these are arrays, and half of the work is in inner
+        loops that threads share as they are."""
         work = work_of(loop).constant
-        if work is None or not any(one.path for one in found):
-            return bool(found)
-        return 2 * self.shared(loop.body, (*outer, loop)) < work
+        if work is None or not any(one.path for one in accumulations):
+            return bool(accumulations)
+        return 2 * self.shared_work(loop.body, (*outer, loop)) < work
 
-    def shared(self, body: Body, outer: tuple[For, ...]) -> int:
+    def shared_work(self, body: Body, outer: tuple[For, ...]) -> int:
         """Return how much of the work of statements is in loops that threads share as they are."""
         total = 0
         for stmt in body:
@@ -208,68 +213,80 @@ class _Work(Outermost):
             if is_worth(stmt, self.target.parallel_from) and self.is_free((stmt,), outer):
                 total += total_of(stmt).constant or 0
             else:
-                total += (rounds_of(stmt).constant or 0) * self.shared(stmt.body, (*outer, stmt))
+                total += (rounds_of(stmt).constant or 0) * self.shared_work(
+                    stmt.body, (*outer, stmt)
+                )
         return total
 
-    def is_legal(self, made: _Deferral, mine: frozenset[int], outer: tuple[For, ...]) -> bool:
-        """Whether the rounds of a loop are independent now; `mine` are those of which each has its
-        own."""
-        own = self.own | {node.id for node in made.kept.values()}
-        return independent(made.first(), mine, own, ranges((*outer, *made.pieces))) is None
+    def is_legal(
+        self, deferral: _Deferral, privates: frozenset[int], outer: tuple[For, ...]
+    ) -> bool:
+        """Whether the iterations are independent now; `privates` are the ids of their private
+        nodes."""
+        temporaries = self.own | {node.id for node in deferral.terms.values()}
+        return (
+            independent(
+                deferral.store_loop(), privates, temporaries, ranges((*outer, *deferral.chunks))
+            )
+            is None
+        )
 
-    def sums(self, loop: For, mine: frozenset[int]) -> list[_Sum]:
-        """Return the accumulations of which a loop may keep what they add; none if that is too much
-        beside what else it does."""
+    def sums(self, loop: For, privates: frozenset[int]) -> list[_Accumulation]:
+        """Return the accumulations whose terms a loop may store; none if adding these is too much
+        work in comparison with the loop's."""
         sites, work = accesses((loop,)), work_of(loop).constant
-        data = {stmt.symbol for stmt in statements(loop.body) if isinstance(stmt, Let)}
-        found = [
-            one for one in _sums(loop.body, ())
-            if one.node.id in self.own - mine and not one.symbols() & data
+        let_symbols = {stmt.symbol for stmt in statements(loop.body) if isinstance(stmt, Let)}
+        accumulations = [
+            one for one in _find_accumulations(loop.body, ())
+            if one.node.id in self.own - privates and not one.symbols() & let_symbols
             and len(sites.of(one.node)) == (1 if isinstance(one.stmt, Update) else 2)
         ]  # fmt: skip
-        later = sum(one.size * (1 if one.is_of_lanes else SCALAR) for one in found)
-        return found if work is not None and work >= SHARE * later else []
+        added_work = sum(one.size * (1 if one.is_per_lane else SCALAR) for one in accumulations)
+        return accumulations if work is not None and work >= SHARE * added_work else []
 
 
-class _Whole(_Work):
-    """The work on one program, where sums know where their terms stand."""
+class _ReductionDistribution(_Distribution):
+    """The distribution of the reductions of one program whose terms have positions."""
 
     __slots__ = ()
 
-    def may(self, stmt: Stmt) -> bool:
-        """Whether a statement may be an accumulation that some loop around it keeps."""
-        return isinstance(stmt, Update) and bool(stmt.over) and super().may(stmt)
+    def is_candidate(self, stmt: Stmt) -> bool:
+        """Whether a statement may be a reduction whose terms an enclosing loop can store."""
+        return isinstance(stmt, Update) and bool(stmt.over) and super().is_candidate(stmt)
 
-    def sums(self, loop: For, mine: frozenset[int]) -> list[_Sum]:
-        """Return the accumulations of a loop if all of them add one term in each of its rounds, and
-        all that they add may be kept."""
-        found, rounds = super().sums(loop, mine), (loop.hi - loop.lo).constant
-        open_ = all(
+    def sums(self, loop: For, privates: frozenset[int]) -> list[_Accumulation]:
+        """Return the reductions of a loop if all of them add one term in each iteration, and all
+        terms together fit."""
+        accumulations, trip_count = super().sums(loop, privates), (loop.hi - loop.lo).constant
+        is_reassociable = all(
             isinstance(one.stmt, Update) and not one.path and is_regrouped(one.stmt)
             and not is_extreme(one.stmt) and one.stmt.over[-1:] == (var(loop.symbol) - loop.lo,)
-            for one in found
+            for one in accumulations
         )  # fmt: skip
-        fits = rounds is not None and rounds * sum(one.bytes for one in found) <= ROOM
-        return found if open_ and fits and loop.step == 1 else []
+        fits = (
+            trip_count is not None and trip_count * sum(one.bytes for one in accumulations) <= ROOM
+        )
+        return accumulations if is_reassociable and fits and loop.step == 1 else []
 
 
-def _sums(body: Body, path: tuple[For, ...]) -> Iterator[_Sum]:
-    """Yield the accumulations that every iteration reaches, in loops of static trip counts."""
+def _find_accumulations(body: Body, path: tuple[For, ...]) -> Iterator[_Accumulation]:
+    """Yield the accumulations that every iteration reaches, in inner loops of static trip
+    counts."""
     if ends_early(body):
         return
     for stmt in body:
         if isinstance(stmt, For):
-            rounds = (stmt.hi - stmt.lo).constant
-            if stmt.step == 1 and rounds is not None and rounds > 0:
-                yield from _sums(stmt.body, (*path, stmt))
+            trip_count = (stmt.hi - stmt.lo).constant
+            if stmt.step == 1 and trip_count is not None and trip_count > 0:
+                yield from _find_accumulations(stmt.body, (*path, stmt))
         elif isinstance(stmt, Store | Update):
-            value = _added(stmt)
+            value = _term(stmt)
             if value is not None and all(isinstance(at, Affine) for at in stmt.access.index):
-                yield _Sum(stmt, value, path)
+                yield _Accumulation(stmt, value, path)
 
 
-def _added(stmt: Stmt) -> Expr | None:
-    """Return what a statement adds to an element; None where it does something else."""
+def _term(stmt: Stmt) -> Expr | None:
+    """Return the term that a statement adds to an element; None where it does something else."""
     match stmt:
         case Update(value=value, pair=None):
             return value
@@ -282,57 +299,61 @@ def _added(stmt: Stmt) -> Expr | None:
 
 @dataclass(frozen=True, slots=True)
 class _Deferral:
-    """Makes the two loops."""
+    """The two loops, and the arrays of terms."""
 
     fresh: Fresh
     loop: For
-    """It counts its rounds from zero."""
-    sums: tuple[_Sum, ...]
-    kept: Mapping[int, Node]
-    """What rounds keep, by the id of what it is for."""
-    pieces: tuple[For, ...]
-    """The loop over pieces of its rounds, where it is cut."""
+    """The loop, normalized to begin at zero."""
+    sums: tuple[_Accumulation, ...]
+    terms: Mapping[int, Node]
+    """The array of terms, by the id of the accumulator."""
+    chunks: tuple[For, ...]
+    """The loop over chunks of iterations, where it is split."""
 
     @classmethod
-    def of(cls, fresh: Fresh, loop: For, sums: list[_Sum]) -> _Deferral:
-        """Return what makes them, with the arrays that it needs."""
-        wanted = {one.node.id for one in sums}
+    def of(cls, fresh: Fresh, loop: For, sums: list[_Accumulation]) -> _Deferral:
+        """Return the deferral of a loop's accumulations, with new arrays for their terms."""
+        targets = {one.node.id for one in sums}
         plain, value = normal(loop, fresh.symbol(loop.symbol.name))
         plain = replace(plain, body=substituted(loop.body, {loop.symbol: value}))
-        found = [one for one in _sums(plain.body, ()) if one.node.id in wanted]
-        most = max(1, ROOM // max(1, sum(one.bytes for one in found)))
-        rounds = plain.hi.constant
-        count = min(most, UNKNOWN) if rounds is None else ceil(rounds / ceil(rounds / most))
-        kept: dict[int, Node] = {}
-        for one in found:
+        accumulations = [
+            one for one in _find_accumulations(plain.body, ()) if one.node.id in targets
+        ]
+        most = max(1, ROOM // max(1, sum(one.bytes for one in accumulations)))
+        trip_count = plain.hi.constant
+        count = (
+            min(most, UNKNOWN) if trip_count is None else ceil(trip_count / ceil(trip_count / most))
+        )
+        terms: dict[int, Node] = {}
+        for one in accumulations:
             shape, dtype = (count, *one.shape), one.value.dtype
-            kept[one.node.id] = fresh.array(f"{one.node.label}_kept", shape, dtype, "kept")
-        pieces: tuple[For, ...] = ()
-        if rounds is None or rounds > count:
+            terms[one.node.id] = fresh.array(f"{one.node.label}_kept", shape, dtype, "kept")
+        chunks: tuple[For, ...] = ()
+        if trip_count is None or trip_count > count:
             at = fresh.symbol("piece")
-            pieces = (For(at, const(0), plain.hi, count, (), span=loop.span),)
+            chunks = (For(at, const(0), plain.hi, count, (), span=loop.span),)
             end = var(at) + count
-            even = rounds is not None and rounds % count == 0
+            even = trip_count is not None and trip_count % count == 0
             plain = replace(plain, lo=var(at), hi=end if even else minimum(end, plain.hi))
-        return cls(fresh, plain, tuple(found), kept, pieces)
+        return cls(fresh, plain, tuple(accumulations), terms, chunks)
 
     @property
-    def at_a_time(self) -> int | None:
-        """How many iterations keep what they add at a time, None where all of them do."""
-        return self.pieces[0].step if self.pieces else None
+    def chunk_size(self) -> int | None:
+        """How many iterations store terms between two loops that add them; None where all do."""
+        return self.chunks[0].step if self.chunks else None
 
     def nests(self) -> Body:
-        """Return the loop that keeps what it would add, and those that add it."""
-        behind = (stmt for one in self.sums for stmt in self.behind(one))
-        body: Body = (self.first(), *behind)
-        return tuple(replace(loop, body=body) for loop in self.pieces) or body
+        """Return the loop that stores terms, and those that add them."""
+        behind = (stmt for one in self.sums for stmt in self.add_loops(one))
+        body: Body = (self.store_loop(), *behind)
+        return tuple(replace(loop, body=body) for loop in self.chunks) or body
 
-    def first(self) -> For:
-        """Return the loop whose rounds keep what they would add."""
-        places = {one.node.id: self.place(one) for one in self.sums}
+    def store_loop(self) -> For:
+        """Return the loop whose iterations store their terms."""
+        places = {one.node.id: self.term_access(one) for one in self.sums}
 
         def change(stmt: Stmt) -> Body:
-            value = _added(stmt)
+            value = _term(stmt)
             if value is None or not isinstance(stmt, Store | Update):
                 return (stmt,)
             place = places.get(stmt.access.node.id)
@@ -340,36 +361,36 @@ class _Deferral:
 
         return replace(self.loop, body=map_statements(self.loop.body, change))
 
-    def behind(self, one: _Sum) -> Body:
-        """Return the loop that adds what rounds have kept, in their order."""
-        there, kept, span = one.stmt.access, self.place(one), one.stmt.span
-        value = Read(kept.node, kept.index)
-        if not one.is_of_lanes:
-            return (self.around(one, one.added(there, value)),)
+    def add_loops(self, one: _Accumulation) -> Body:
+        """Return the loops that add the terms of an accumulation, in the order of iterations."""
+        target, term, span = one.stmt.access, self.term_access(one), one.stmt.span
+        value = Read(term.node, term.index)
+        if not one.is_per_lane:
+            return (self.term_loops(one, one.accumulate(target, value)),)
         (lane,) = one.path
         sums = self.fresh.array(one.node.label, one.shape, one.node.dtype, "lanes")  # registers
-        here = Access(sums, there.index)
-        begun = Store(here, Read(there.node, there.index), span)
-        ended = Store(there, Read(sums, here.index), span)
+        element = Access(sums, target.index)
+        load = Store(element, Read(target.node, target.index), span)
+        store = Store(target, Read(sums, element.index), span)
         return (
-            self.renamed(replace(lane, body=(begun,))),
-            self.around(one, one.added(here, value)),
-            self.renamed(replace(lane, body=(ended,))),
+            self.rename(replace(lane, body=(load,))),
+            self.term_loops(one, one.accumulate(element, value)),
+            self.rename(replace(lane, body=(store,))),
         )
 
-    def around(self, one: _Sum, stmt: Stmt) -> Stmt:
-        """Return a statement in loops through all that rounds have kept."""
+    def term_loops(self, one: _Accumulation, stmt: Stmt) -> Stmt:
+        """Return a statement in loops over all stored terms."""
         for loop in reversed((self.loop, *one.path)):
             stmt = replace(loop, body=(stmt,))
-        return self.renamed(stmt)
+        return self.rename(stmt)
 
-    def renamed(self, stmt: Stmt) -> Stmt:
-        """Return a statement whose loops have variables of their own."""
+    def rename(self, stmt: Stmt) -> Stmt:
+        """Return a statement whose loops have new index variables."""
         loops = (one.symbol for one in statements((stmt,)) if isinstance(one, For))
         names = {symbol: self.fresh.symbol(symbol.name) for symbol in loops}
         return rename((stmt,), names, {})[0]
 
-    def place(self, one: _Sum) -> Access:
-        """Return where a round keeps what it would add."""
+    def term_access(self, one: _Accumulation) -> Access:
+        """Return the element in which an iteration stores a term."""
         index = (var(loop.symbol) - loop.lo for loop in (self.loop, *one.path))
-        return Access(self.kept[one.node.id], tuple(index))
+        return Access(self.terms[one.node.id], tuple(index))

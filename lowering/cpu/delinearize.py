@@ -1,17 +1,17 @@
-"""Loops that read the same elements again and again, as one loop around another.
+"""Delinearization: a loop whose subscripts have a period, as one loop around another.
 
-Changes: where a loop asks for its symbol modulo a number, or for how often that is in it, and has a
-whole multiple of so many rounds, it becomes two loops, of which each knows one of both:
+Changes: where a loop of `k*n` iterations, `k` static, uses `i % n` or `i // n`, it is strip-mined
+by `n`, and each of the two loops knows one of both:
 
     for i in 0..3*n: y[i] = x[i % n] + z[i // n]
 
     for turn in 0..3:
         for i in 0..n: y[n*turn + i] = x[i] + z[turn]
 
-Elements that were somewhere lie side by side then, so that they become vectors.
+What was a remainder has stride 1 then, so that the inner loop can be vectorized.
 
-Needs: loops that only store. Guarantees: not a bit changes: the rounds are the same, in their
-order.
+Precondition: loops that only store. Postcondition: bit-identical: the iterations are the same, in
+their order.
 
 >>> show(periods, "y[i] = x[i % 30]", y="f32[90]", x="f32[30]")
 for turn in 0..3:
@@ -32,62 +32,68 @@ from ..ir.rewrite import Rewrite, map_statements, over_kernels, rewrite
 from ..ir.walk import expressions_of
 
 LEAST = 16
-"""So many rounds at least has a loop inside another one: vectors of neighbours."""
+"""The least trip count of an inner loop: vectors of adjacent elements."""
 
 
 def periods(program: Program) -> Program:
-    """Return the program with loops that ask for what is left of their symbol as two."""
+    """Return the program with loops over a multiple of a period in two."""
     fresh = fresh_for(program)
 
-    def parted(stmt: Stmt) -> tuple[Stmt, ...]:
-        return (_parted(stmt, fresh) if isinstance(stmt, For) else stmt,)
+    def delinearize(stmt: Stmt) -> tuple[Stmt, ...]:
+        return (_strip_mine(stmt, fresh) if isinstance(stmt, For) else stmt,)
 
-    return over_kernels(program, lambda body: map_statements(body, parted))
+    return over_kernels(program, lambda body: map_statements(body, delinearize))
 
 
-def _parted(loop: For, fresh: Fresh) -> For:
-    """Return a loop as two where it has a period, as often as that is so; else itself."""
+def _strip_mine(loop: For, fresh: Fresh) -> For:
+    """Return a loop strip-mined by its period, again where the inner one has one; else the loop
+    itself."""
     period = _period(loop)
     if period is None:
         return loop
     by, times = period
     turn, inside = fresh.symbol("turn"), fresh.symbol(loop.symbol.name)
-    parts = _Parts(loop.symbol, by, var(turn), var(inside))
-    body = rewrite(loop.body, Rewrite(parts.expr, parts.index))
-    inner = _parted(For(inside, const(0), by, 1, body, span=loop.span), fresh)
+    delinearized = _Delinearized(loop.symbol, by, var(turn), var(inside))
+    body = rewrite(loop.body, Rewrite(delinearized.expr, delinearized.index))
+    inner = _strip_mine(For(inside, const(0), by, 1, body, span=loop.span), fresh)
     return For(turn, const(0), const(times), 1, (inner,), span=loop.span)
 
 
 def _period(loop: For) -> tuple[Affine, int] | None:
-    """Return after how many rounds at most a loop starts over, and how often it does."""
+    """Return the longest period of a loop's subscripts, in iterations, and how often the loop has
+    it."""
     if loop.kind != "serial" or loop.step != 1 or loop.lo != const(0):
         return None
     if not all(isinstance(stmt, Store | Comment) for stmt in loop.body):
         return None
-    asked = dict.fromkeys(by for stmt in loop.body for by in _asked(stmt, loop.symbol))
-    found = [(by, times) for by in asked if (times := _times(loop.hi, by)) > 1]
-    return min(found, key=lambda one: one[1], default=None)
+    divisors = dict.fromkeys(by for stmt in loop.body for by in _find_divisors(stmt, loop.symbol))
+    candidates = [(by, times) for by in divisors if (times := _exact_quotient(loop.hi, by)) > 1]
+    return min(candidates, key=lambda one: one[1], default=None)
 
 
-def _times(whole: Affine, by: Affine) -> int:
-    """Return how often a number of rounds is in another one, 0 where that is not whole or clear."""
+def _exact_quotient(whole: Affine, by: Affine) -> int:
+    """Return the quotient of two trip counts, 0 where it is not whole or not static."""
     if by.constant is not None:
-        rounds = whole.constant or 0
-        return rounds // by.constant if by.constant >= LEAST and rounds % by.constant == 0 else 0
+        trip_count = whole.constant or 0
+        return (
+            trip_count // by.constant
+            if by.constant >= LEAST and trip_count % by.constant == 0
+            else 0
+        )
     times = whole.terms[0][1] // by.terms[0][1] if whole.terms else 0
     return times if by * times == whole else 0
 
 
-def _asked(stmt: Stmt, symbol: Symbol) -> Iterator[Affine]:
-    """Yield by what a statement divides a symbol, to know how often it is in it or what is left."""
-    places = [stmt.access.index] if isinstance(stmt, Store) else []
+def _find_divisors(stmt: Stmt, symbol: Symbol) -> Iterator[Affine]:
+    """Yield the divisors `n` of `i % n` and `i // n` in a statement, `i` being the symbol."""
+    subscripts = [stmt.access.index] if isinstance(stmt, Store) else []
     for expr in expressions_of(stmt):
         for part in walk(expr):
             if isinstance(part, Position):
-                places.append((part.index,))
+                subscripts.append((part.index,))
             elif isinstance(part, Read):
-                places.append(part.index)
-    for index in (one for place in places for one in place):
+                subscripts.append(part.index)
+    for index in (one for indices in subscripts for one in indices):
         if isinstance(index, Affine):
             yield from _divisors(index, symbol)
 
@@ -95,19 +101,19 @@ def _asked(stmt: Stmt, symbol: Symbol) -> Iterator[Affine]:
 def _divisors(index: Affine, symbol: Symbol) -> Iterator[Affine]:
     for atom, _ in index.terms:
         if isinstance(atom, Quasi):
-            if _is_asked(atom, symbol):
+            if _is_division(atom, symbol):
                 yield atom.right
             yield from _divisors(atom.left, symbol)
             yield from _divisors(atom.right, symbol)
 
 
-def _is_asked(atom: Quasi, symbol: Symbol) -> bool:
+def _is_division(atom: Quasi, symbol: Symbol) -> bool:
     return atom.op in ("mod", "floordiv") and atom.left == var(symbol)
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """A symbol that is `by * turn + inside`."""
+class _Delinearized:
+    """The rewriting of a symbol as `by * turn + inside`."""
 
     symbol: Symbol
     by: Affine
@@ -115,11 +121,11 @@ class _Parts:
     inside: Affine
 
     def expr(self, expr: Expr) -> Expr:
-        """Return an expression in terms of the parts."""
+        """Return an expression in terms of the two symbols."""
         return rebuild(expr, self.expr, self.index)
 
     def index(self, index: Affine) -> Affine:
-        """Return an index in terms of the parts."""
+        """Return an index expression in terms of the two symbols."""
         if self.symbol not in index.symbols():
             return index
         total = const(index.offset)
@@ -128,10 +134,10 @@ class _Parts:
         return total
 
     def atom(self, atom: Symbol | Quasi) -> Affine:
-        """Return a symbol, or what is asked of some, in terms of the parts."""
+        """Return a symbol, or a quotient or remainder, in terms of the two symbols."""
         if isinstance(atom, Symbol):
             is_it = atom is self.symbol
             return multiply(self.turn, self.by) + self.inside if is_it else var(atom)
-        if _is_asked(atom, self.symbol) and atom.right == self.by:
+        if _is_division(atom, self.symbol) and atom.right == self.by:
             return self.inside if atom.op == "mod" else self.turn
         return BUILDERS[atom.op](self.index(atom.left), self.index(atom.right))

@@ -1,21 +1,22 @@
-"""Loops down neighbouring columns, apart from what waits for earlier iterations.
+"""Loop distribution: reductions down columns, split from what depends on earlier iterations.
 
     for j: s = 0; for i: s = s + x[i, j]                    for j: s = 0; for i: s = s + x[i, j]
            if s > best: best = s; at = j         becomes           s_rounds[j] = s
                                                             for j: if s_rounds[j] > best: ...
 
-Fusion joins what computes a value of each column with what uses it. Where the use waits for earlier
-iterations, as an accumulation does, none of the loop can be done in lanes, and memory is read down
-its columns. The first of the two loops is for `strips` and `abreast`. What crosses is kept for
-`AT_A_TIME` iterations; loops of more are cut into blocks.
+Fusion joins what computes a value of each column with what uses it. Where the use depends on
+earlier iterations, as an accumulation does, no part of the loop can be vectorized, and memory is
+read down its columns. The first of the two loops is for `strips` and `abreast`. What crosses is
+expanded for `AT_A_TIME` iterations; loops of more are strip-mined.
 
-Precondition: iterations whose part up to the last loop inside could be done in lanes if it were
-alone, and waits for no other iteration. Postcondition: results are bit-identical: each part does
-what it did, in its order. The method is loop fission after strip-mining, with scalar expansion
-(Allen and Kennedy, Optimizing Compilers for Modern Architectures, 5.3 and 5.4).
+Precondition: iterations whose part up to the last inner loop could be vectorized if it were alone,
+and depends on no other iteration. Postcondition: results are bit-identical: each part does what it
+did, in its order. The method is loop fission after strip-mining, with scalar expansion (Allen and
+Kennedy, Optimizing Compilers for Modern Architectures, 5.3 and 5.4).
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: split(program, Target(schedule=True)), '''
+>>> show(lambda program: split(program, Target(schedule=True)),
+... '''
 ... for j in range(70):
 ...     s = 0.0
 ...     for i in range(9):
@@ -53,7 +54,8 @@ from ..transform.outermost import Outermost
 
 Body = tuple[Stmt, ...]
 AT_A_TIME = 2048
-"""So many iterations keep at a time what crosses: with a few values of each, the first cache."""
+"""For so many iterations scalars are expanded at a time: with a few values of each, the L1
+cache."""
 
 
 class Split(Reason):
@@ -63,26 +65,27 @@ class Split(Reason):
 
 
 def split(program: Program, target: Target) -> Program:
-    """Return the program whose loops do first what can be done in lanes."""
+    """Return the program with loops distributed whose first part can be vectorized then."""
     return loops_split(program, target).program
 
 
 def loops_split(program: Program, target: Target) -> Decided:
-    """Return the program whose loops do first what can be done in lanes, and which these are."""
-    return _Work.on(program, target)
+    """Return the program with loops distributed whose first part can be vectorized then, and the
+    decisions."""
+    return _Distribution.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _Distribution(Outermost):
+    """The distribution of the loops of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return the loops that take the place of one, None where it stays."""
+        """Return the two loops that replace one, in blocks of iterations; None where it stays."""
         if loop.step != 1 or not may_split(loop):
             return None
         only = self.only()[id(loop)]
-        loop = replace(loop, body=_sunk(loop.body, only))
+        loop = replace(loop, body=_sink_updates(loop.body, only))
         at = cut(loop.body)
         first = replace(loop, body=loop.body[:at])
         shape = Outer(first, self.target.reorders, outer)
@@ -90,12 +93,12 @@ class _Work(Outermost):
             return None
         if fails(loop.body[at:]) and any(node.id not in self.own for node in writes(first.body)):
             return None  # what later iterations write would be seen
-        own, known = private(loop, only), ranges(outer)
-        crossing = crossing_of(loop, at, own)
-        if crossing is None or independent(loop, own, self.own, known) is None:
+        privates, known = private(loop, only), ranges(outer)
+        crossing = crossing_of(loop, at, privates)
+        if crossing is None or independent(loop, privates, self.own, known) is None:
             return None
-        mine = own | {node.id for node in crossing}
-        if independent(first, mine, self.own, known) is not None:
+        expanded = privates | {node.id for node in crossing}
+        if independent(first, expanded, self.own, known) is not None:
             return None
         node, name = next(iter(writes(loop.body[at:])), None), loop.symbol.name
         self.decisions.append(Decision("split", Split.COLUMNS, node, span=loop.span, variable=name))
@@ -105,37 +108,41 @@ class _Work(Outermost):
             return For(self.fresh.symbol("block"), lo, hi, width, (), span=loop.span)
 
         parts = self.cut(loop, self.end(loop, outer), (AT_A_TIME,), block)
-        nodes = [n for n in dict.fromkeys((*reads(loop.body), *writes(loop.body))) if n.id in own]
+        nodes = [
+            n for n in dict.fromkeys((*reads(loop.body), *writes(loop.body))) if n.id in privates
+        ]
         out: list[Stmt] = []
         for number, one in enumerate(parts):
             assert isinstance(one, For), "it is cut into loops"
             copies = {node.id: self.fresh.like(node) for node in nodes} if number else {}
             part = replace(loop, body=rename(loop.body, {}, copies))
-            kept = [copies.get(node.id, node) for node in crossing]
+            crossed = [copies.get(node.id, node) for node in crossing]
             if one.symbol != loop.symbol:  # a loop over blocks
                 start = var(one.symbol)
                 part = replace(part, lo=start, hi=start + AT_A_TIME)
-                body = halves(part, at, kept, size, self.fresh, "panel")
+                body = halves(part, at, crossed, size, self.fresh, "panel")
                 out.append(replace(one, body=body))
             else:
                 part = replace(part, lo=one.lo, hi=one.hi)
-                out += halves(part, at, kept, size, self.fresh, "panel")
+                out += halves(part, at, crossed, size, self.fresh, "panel")
         return tuple(out)
 
 
-def _sunk(body: Body, only: frozenset[int]) -> Body:
-    """Return the body of a loop with what changes a number that iterations share, `only` others
-    being each one's own, behind the last loop inside where nothing on the way has to do with it."""
+def _sink_updates(body: Body, exclusive: frozenset[int]) -> Body:
+    """Return a loop body in which updates of shared scalars are moved behind the last inner loop,
+    where no statement on the way depends on them; the scalars in `exclusive` are private."""
     last = max((at for at, one in enumerate(body, 1) if isinstance(one, For)), default=0)
-    kept, sunk = list[Stmt](), list[Stmt]()
+    stay, sunk = list[Stmt](), list[Stmt]()
     for one in reversed(body[:last]):
-        number = one.access.node if isinstance(one, Store | Update) else None
-        shared = number is not None and not number.rank and number.id not in only
-        (sunk if shared and _is_apart(one, kept) else kept).insert(0, one)
-    return (*kept, *sunk, *body[last:]) if sunk else body
+        scalar = one.access.node if isinstance(one, Store | Update) else None
+        is_shared = scalar is not None and not scalar.rank and scalar.id not in exclusive
+        (sunk if is_shared and _is_independent(one, stay) else stay).insert(0, one)
+    return (*stay, *sunk, *body[last:]) if sunk else body
 
 
-def _is_apart(one: Stmt, others: list[Stmt]) -> bool:
-    """Whether a statement and others write nothing that the other ones use."""
-    mine, theirs = set(writes((one,))), set(writes(others))
-    return mine.isdisjoint(theirs | set(reads(others))) and theirs.isdisjoint(reads((one,)))
+def _is_independent(stmt: Stmt, others: list[Stmt]) -> bool:
+    """Whether there is no dependence between a statement and others."""
+    written, others_written = set(writes((stmt,))), set(writes(others))
+    return written.isdisjoint(others_written | set(reads(others))) and others_written.isdisjoint(
+        reads((stmt,))
+    )

@@ -1,13 +1,14 @@
-"""Neighbouring rounds in lockstep: lanes that leave a loop inside each at a time of its own.
+"""Divergent lanes in lockstep: adjacent iterations that leave an inner loop separately.
 
-A part of a round that has no loop is one loop over lanes. A loop inside runs while one lane is on;
-in each of its rounds all lanes do what it says, and those that are off keep what they had. Scalars
-that are handed from part to part, or from one round of an inner loop to the next, have an element
-for each lane, as does what an inner loop reads again and again. Lanes behind the last round are off
-from the start: they read nothing but what other lanes may read, and nothing is made of them.
+Statements of an iteration outside of loops are one loop over lanes. An inner loop runs while one
+lane is active; in each of its iterations all lanes execute its body, and select what inactive lanes
+had. Scalars that are live from one run of statements to another, or from one inner iteration to the
+next, are expanded, as are elements that an inner loop reads repeatedly. Lanes behind the last
+iteration are inactive from the start: they read only what other lanes may read, and their results
+are not used.
 
-Needs: rounds that may run in any order, and `can_be_lanes`. Guarantees: each round does what it
-did, in its order.
+Precondition: iterations that may run in any order, and `can_be_lanes`. Postcondition: each
+iteration does what it did, in its order.
 
 >>> program, _ = optimize(lowered('''
 ... for c in range(40):
@@ -17,8 +18,8 @@ did, in its order.
 ...     y[c] = u
 ... ''', x="f32[40]", y="f32[40]"), Target(), stop_after="dead again")
 >>> (loop,) = (stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
->>> mine = private(loop, confined(program)[id(loop)])
->>> print_loops((in_lockstep(loop, fresh_for(program), mine, ranges((loop,))),))
+>>> privates = private(loop, confined(program)[id(loop)])
+>>> print_loops((in_lockstep(loop, fresh_for(program), privates, ranges((loop,))),))
 for c in 0..40 step 32:
     for lane in 0..min(-c + 40, 32):
         # u = x[c]
@@ -74,161 +75,170 @@ from ..transform.if_convert import Straight, both, eager, fits, now, straight
 
 Body = tuple[Stmt, ...]
 LANES = 32
-"""How many rounds wait for each other: enough to hide how long an operation takes, and few. A loop
-with fewer rounds is left as it is."""
+"""How many iterations are lanes of one strip: enough to hide the latency of an operation, and few.
+A loop with fewer iterations stays."""
 
 
 def may_leave(stmt: Stmt) -> bool:
-    """Whether a loop may end before all of its rounds have run."""
+    """Whether a loop may end before all of its iterations have run."""
     return isinstance(stmt, While) or (isinstance(stmt, For) and is_left(stmt.body))
 
 
-def can_be_lanes(loop: For, known: tuple[Range, ...]) -> bool:
-    """Whether the rounds of a loop can be lanes; `known` are the ranges of it and those around."""
-    rounds = (loop.hi - loop.lo).constant
-    return (rounds is None or rounds >= LANES) and all(
-        _can_run(stmt, loop.symbol, known) if isinstance(stmt, For | While)
-        else fits((stmt,), (), known)
+def can_be_lanes(loop: For, domain: tuple[Range, ...]) -> bool:
+    """Whether the iterations of a loop can be lanes; `domain` are the ranges of it and of enclosing
+    loops."""
+    trip_count = (loop.hi - loop.lo).constant
+    return (trip_count is None or trip_count >= LANES) and all(
+        _can_run_lockstep(stmt, loop.symbol, domain) if isinstance(stmt, For | While)
+        else fits((stmt,), (), domain)
         for stmt in loop.body
     )  # fmt: skip
 
 
-def _can_run(stmt: For | While, symbol: Symbol, known: tuple[Range, ...]) -> bool:
-    """Whether lanes can run a loop together, some of them for nothing."""
+def _can_run_lockstep(stmt: For | While, symbol: Symbol, domain: tuple[Range, ...]) -> bool:
+    """Whether lanes can execute a loop in lockstep, some of them speculatively."""
     if any(node.rank for node in writes(stmt.body)):
         return False
     if isinstance(stmt, While):
-        if stmt.prelude or not fits((If(stmt.test, ()),), (), known, sure=False):
+        if stmt.prelude or not fits((If(stmt.test, ()),), (), domain, sure=False):
             return False
     elif stmt.kind != "serial" or symbol in stmt.lo.symbols() | stmt.hi.symbols():
         return False
     else:
-        known = (*known, *ranges((stmt,)))
-    return fits(stmt.body, (Break, Continue), known, sure=False)
+        domain = (*domain, *ranges((stmt,)))
+    return fits(stmt.body, (Break, Continue), domain, sure=False)
 
 
-def in_lockstep(loop: For, fresh: Fresh, mine: frozenset[int], known: tuple[Range, ...]) -> For:
-    """Return the loop over strips of lanes that takes the place of a loop.
+def in_lockstep(
+    loop: For, fresh: Fresh, privates: frozenset[int], domain: tuple[Range, ...]
+) -> For:
+    """Return the loop over strips of lanes that replaces a loop.
 
-    `mine` are the ids of what each round has for itself, `known` the ranges of the loop and of
-    those around it.
+    `privates` are the ids of the private nodes of each iteration, `domain` the ranges of the loop
+    and of enclosing ones.
     """
-    rounds, at = (loop.hi - loop.lo).constant, fresh.symbol(loop.symbol.name)
-    full = rounds is not None and rounds % LANES == 0
-    count = const(LANES) if full else minimum(const(LANES), loop.hi - var(at))
-    lanes = _Lanes(fresh, loop, mine, known, at, count)
-    return For(at, loop.lo, loop.hi, LANES, lanes.made(), span=loop.span)
+    trip_count, start = (loop.hi - loop.lo).constant, fresh.symbol(loop.symbol.name)
+    is_full = trip_count is not None and trip_count % LANES == 0
+    count = const(LANES) if is_full else minimum(const(LANES), loop.hi - var(start))
+    lanes = _Lanes(fresh, loop, privates, domain, start, count)
+    return For(start, loop.lo, loop.hi, LANES, lanes.build(), span=loop.span)
 
 
 @dataclass(slots=True)
 class _Lanes:
-    """Some rounds of a loop, one in each lane."""
+    """A strip of iterations, one in each lane."""
 
     fresh: Fresh
     loop: For
-    mine: frozenset[int]
-    known: tuple[Range, ...]
-    at: Symbol
-    """The first round."""
+    privates: frozenset[int]
+    domain: tuple[Range, ...]
+    start: Symbol
+    """The first iteration."""
     count: Affine
-    """How many lanes have a round: all but for the last ones."""
-    own: dict[int, Node] = field(default_factory=dict)
-    """What has an element for each lane, by the id of the scalar."""
+    """How many lanes have an iteration: fewer in the last strip."""
+    expanded: dict[int, Node] = field(default_factory=dict)
+    """The expanded scalars, with an element for each lane, by the id of the scalar."""
 
-    def made(self) -> Body:
-        """Return what is done for all lanes."""
+    def build(self) -> Body:
+        """Return the statements of all lanes."""
         parts: list[Body] = []
-        for apart, group in groupby(self.loop.body, lambda stmt: isinstance(stmt, For | While)):
-            found = tuple(group)
-            parts += ((stmt,) for stmt in found) if apart else (found,)
-        for node in self.handed(parts):
-            self.own[node.id] = self.array(node.label, node.dtype)
+        for is_loop, group in groupby(self.loop.body, lambda stmt: isinstance(stmt, For | While)):
+            stmts = tuple(group)
+            parts += ((stmt,) for stmt in stmts) if is_loop else (stmts,)
+        for node in self.find_live(parts):
+            self.expanded[node.id] = self.array(node.label, node.dtype)
         out: list[Stmt] = []
         for part in parts:
             first = part[0]
-            out += self.together(first) if isinstance(first, For | While) else self.alone(part)
+            out += (
+                self.run_loop(first)
+                if isinstance(first, For | While)
+                else self.run_statements(part)
+            )
         return tuple(out)
 
-    def handed(self, parts: list[Body]) -> Iterator[Node]:
-        """Yield the scalars that go from one part of a round to another, or from inner round to
-        inner round."""
+    def find_live(self, parts: list[Body]) -> Iterator[Node]:
+        """Yield the scalars that are live from one part of an iteration to another, or from one
+        inner iteration to the next."""
         used = [frozenset[int]().union(*(summary(s).touches for s in part)) for part in parts]
         loops = [part for part in parts if isinstance(part[0], For | While)]
         for node in writes(self.loop.body):
-            if not node.rank and node.id in self.mine:
-                carried = any(accesses(part).read_before_written(node) for part in loops)
-                if carried or sum(node.id in one for one in used) > 1:
+            if not node.rank and node.id in self.privates:
+                is_carried = any(accesses(part).read_before_written(node) for part in loops)
+                if is_carried or sum(node.id in one for one in used) > 1:
                     yield node
 
     def array(self, label: str, dtype: DType) -> Node:
         """Return an array with an element for each lane."""
         return self.fresh.array(f"{label}_lanes", (LANES,), dtype, "tile")
 
-    # -------------------------------------------------------------------------- parts of a round
+    # -------------------------------------------------------------------------- statements
 
-    def alone(self, part: Body) -> Body:
-        """Return statements without a loop, for the lanes that have a round."""
+    def run_statements(self, part: Body) -> Body:
+        """Return statements outside of loops, for the lanes that have an iteration."""
         lane = self.fresh.symbol("lane")
-        made = straight(part, self.fresh, self.values(lane), self.known)
-        return (self.each(lane, self.kept(made, lane, None), self.count),)
+        converted = straight(part, self.fresh, self.values(lane), self.domain)
+        return (self.lane_loop(lane, self.store_values(converted, lane, None), self.count),)
 
-    def together(self, loop: For | While) -> Body:
-        """Return a loop that lanes run together, and what is there for it before."""
+    def run_loop(self, loop: For | While) -> Body:
+        """Return an inner loop in lockstep, behind the loops that prepare it."""
         lane = self.fresh.symbol("lane")
-        near = self.near(loop)
-        out = [self.brought(near)] if near else []
+        near = self.invariant_arrays(loop)
+        out = [self.gather(near)] if near else []
         is_far = any(
             self.loop.symbol in symbols_in(read.index) and part not in near
-            for part, read in _elements(loop)
+            for part, read in _find_elements(loop)
         )  # fmt: skip
         count = self.count if is_far else const(LANES)
         if not may_leave(loop):
             assert isinstance(loop, For), "a `while` may end"
-            body = self.kept(self.straight(loop, near, lane), lane, None)
-            return (*out, replace(loop, body=(self.each(lane, body, count),)))
-        on = self.array("on", _flag(loop))
+            body = self.store_values(self.if_convert(loop, near, lane), lane, None)
+            return (*out, replace(loop, body=(self.lane_loop(lane, body, count),)))
+        on = self.array("on", _mask_dtype(loop))
         start: Expr = Const(1, on.dtype)
         if self.count.constant is None:
-            start = Cast(_compared("lt", Position(var(lane)), Position(self.count)), on.dtype)
-        out.append(self.each(lane, (Store(Access(on, (var(lane),)), start, loop.span),)))
+            start = Cast(_comparison("lt", Position(var(lane)), Position(self.count)), on.dtype)
+        out.append(self.lane_loop(lane, (Store(Access(on, (var(lane),)), start, loop.span),)))
         lane = self.fresh.symbol("lane")
-        out += self.while_on(loop, on, self.round(loop, on, near, lane, count))
+        out += self.while_active(loop, on, self.run_iteration(loop, on, near, lane, count))
         return tuple(out)
 
-    def round(
+    def run_iteration(
         self, loop: For | While, on: Node, near: Mapping[Expr, Node], lane: Symbol, count: Affine
     ) -> Stmt:
-        """Return a round of a loop that lanes may leave: what lanes that are on do."""
+        """Return an iteration of a loop that lanes may leave: what active lanes do."""
         here = Access(on, (var(lane),))
-        test: Expr = _compared("ne", Read(here.node, here.index), Const(0, on.dtype))
+        test: Expr = _comparison("ne", Read(here.node, here.index), Const(0, on.dtype))
         if isinstance(loop, While):
-            asked = _aside(eager(loop.test, self.known), near, lane)
-            test = both(test, now(asked, self.values(lane)))
+            guard = _read_gathered(eager(loop.test, self.domain), near, lane)
+            test = both(test, now(guard, self.values(lane)))
         live = self.fresh.scalar("live", dtypes.bool_)
-        made = self.straight(loop, near, lane)
-        going = both(Read(live, ()), made.goes_on)
+        converted = self.if_convert(loop, near, lane)
+        goes_on = both(Read(live, ()), converted.goes_on)
         stmts = (
             Store(Access(live, ()), test, loop.span),
-            *self.kept(made, lane, Read(live, ())),
-            Store(here, Cast(going, on.dtype), loop.span),
+            *self.store_values(converted, lane, Read(live, ())),
+            Store(here, Cast(goes_on, on.dtype), loop.span),
         )
-        return self.each(lane, stmts, count)
+        return self.lane_loop(lane, stmts, count)
 
-    def straight(self, loop: For | While, near: Mapping[Expr, Node], lane: Symbol) -> Straight:
-        """Return what a round of an inner loop does, without branches."""
-        own = (*ranges((loop,)), Range(lane, const(0), const(LANES)))
-        by = Rewrite(expr=partial(_aside, near=near, lane=lane))
-        body = rewrite(loop.body, by) if near else loop.body
-        return straight(body, self.fresh, self.values(lane), (*self.known, *own))
+    def if_convert(self, loop: For | While, near: Mapping[Expr, Node], lane: Symbol) -> Straight:
+        """Return the body of an inner loop, if-converted."""
+        inner = (*ranges((loop,)), Range(lane, const(0), const(LANES)))
+        gathered = Rewrite(expr=partial(_read_gathered, near=near, lane=lane))
+        body = rewrite(loop.body, gathered) if near else loop.body
+        return straight(body, self.fresh, self.values(lane), (*self.domain, *inner))
 
-    def while_on(self, loop: For | While, on: Node, turn: Stmt) -> Body:
-        """Return a loop that ends when no lane is on."""
-        some, lane = self.fresh.scalar("some", on.dtype), self.fresh.symbol("lane")
+    def while_active(self, loop: For | While, on: Node, iteration: Stmt) -> Body:
+        """Return a loop that ends when no lane is active."""
+        any_active, lane = self.fresh.scalar("some", on.dtype), self.fresh.symbol("lane")
         zero = Const(0, on.dtype)
-        each = Update(Access(some, ()), OPS["bitor"], Read(on, (var(lane),)), span=loop.span)
-        left = If(_compared("eq", Read(some, ()), zero), (Break(),), (), loop.span)
-        cleared = Store(Access(some, ()), zero, loop.span)
-        body = (turn, cleared, self.each(lane, (each,)), left)
+        combine = Update(
+            Access(any_active, ()), OPS["bitor"], Read(on, (var(lane),)), span=loop.span
+        )
+        leave = If(_comparison("eq", Read(any_active, ()), zero), (Break(),), (), loop.span)
+        clear = Store(Access(any_active, ()), zero, loop.span)
+        body = (iteration, clear, self.lane_loop(lane, (combine,)), leave)
         if isinstance(loop, While):
             return (While((), TRUE, body, loop.span),)
         return (replace(loop, body=body),)
@@ -236,17 +246,17 @@ class _Lanes:
     # --------------------------------------------------------------------------------- elements
 
     def values(self, lane: Symbol) -> dict[int, Expr]:
-        """Return where each scalar with an element for each lane is."""
-        return {number: Read(node, (var(lane),)) for number, node in self.own.items()}
+        """Return the expanded element of each scalar, by the id of the scalar."""
+        return {number: Read(node, (var(lane),)) for number, node in self.expanded.items()}
 
-    def kept(self, made: Straight, lane: Symbol, live: Expr | None) -> Body:
-        """Return statements, and what keeps the new values of scalars, for lanes that are live."""
-        body, line = list(made.body), self.loop.span
-        for number, node in self.own.items():
-            old, new = Read(node, (var(lane),)), made.values[number]
+    def store_values(self, converted: Straight, lane: Symbol, live: Expr | None) -> Body:
+        """Return statements, with the new values of scalars stored for the active lanes."""
+        body, line = list(converted.body), self.loop.span
+        for number, node in self.expanded.items():
+            old, new = Read(node, (var(lane),)), converted.values[number]
             if new == old:
                 continue
-            at = _only_kept(new, body, (*made.values.values(), made.goes_on), node)
+            at = _single_use_store(new, body, (*converted.values.values(), converted.goes_on), node)
             source = body.pop(at) if at is not None else None
             value, span = (source.value, source.span) if isinstance(source, Store) else (new, line)
             value = value if live is None else Select(live, value, old)
@@ -254,35 +264,35 @@ class _Lanes:
             body.insert(len(body) if at is None else at, store)
         return tuple(body)
 
-    def near(self, loop: For | While) -> dict[Expr, Node]:
-        """Return an array for each element that a loop reads again in each of its rounds, and for
-        each part of one."""
-        bound = {loop.symbol} if isinstance(loop, For) else set[Symbol]()
-        found: dict[Expr, Node] = {}
-        for part, read in _elements(loop):
+    def invariant_arrays(self, loop: For | While) -> dict[Expr, Node]:
+        """Return an array for each element that an inner loop reads in all of its iterations, and
+        for each part of a complex one."""
+        inner_symbols = {loop.symbol} if isinstance(loop, For) else set[Symbol]()
+        arrays: dict[Expr, Node] = {}
+        for part, read in _find_elements(loop):
             used = symbols_in(read.index)
-            if self.loop.symbol in used and not used & bound and part not in found:
-                found[part] = self.array(read.node.label, part.dtype)
-        return found
+            if self.loop.symbol in used and not used & inner_symbols and part not in arrays:
+                arrays[part] = self.array(read.node.label, part.dtype)
+        return arrays
 
-    def brought(self, near: Mapping[Expr, Node]) -> Stmt:
-        """Return the loop that puts elements side by side."""
+    def gather(self, near: Mapping[Expr, Node]) -> Stmt:
+        """Return the loop that gathers elements into these arrays."""
         lane = self.fresh.symbol("lane")
         stores = (
             Store(Access(node, (var(lane),)), part, reads(part)[0].span)
             for part, node in near.items()
         )
-        return self.each(lane, tuple(stores), self.count)
+        return self.lane_loop(lane, tuple(stores), self.count)
 
-    def each(self, lane: Symbol, body: Body, count: Affine | None = None) -> Stmt:
+    def lane_loop(self, lane: Symbol, body: Body, count: Affine | None = None) -> Stmt:
         """Return a loop over lanes, all of them unless a number is given."""
         count = const(LANES) if count is None else count
-        body = substitute(body, {self.loop.symbol: var(self.at) + var(lane)})
+        body = substitute(body, {self.loop.symbol: var(self.start) + var(lane)})
         return For(lane, const(0), count, 1, body, span=self.loop.span)
 
 
-def _elements(loop: For | While) -> Iterator[tuple[Expr, Read]]:
-    """Yield what a loop reads of arrays, elements and parts of complex ones, each with the read."""
+def _find_elements(loop: For | While) -> Iterator[tuple[Expr, Read]]:
+    """Yield the elements, and parts of complex ones, that a loop reads, each with its read."""
     for stmt in statements((loop,)):
         for expr in expressions_of(stmt):
             inside = walk(expr)
@@ -292,8 +302,8 @@ def _elements(loop: For | While) -> Iterator[tuple[Expr, Read]]:
             yield from ((part, read) for part, read in parts if read.node.rank)
 
 
-def _aside(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
-    """Return an expression that reads what has been put side by side."""
+def _read_gathered(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
+    """Return an expression that reads gathered elements."""
 
     def value(one: Expr) -> Expr:
         read = one if isinstance(one, Read) else part_of(one)
@@ -304,27 +314,29 @@ def _aside(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
     return value(expr)
 
 
-def _only_kept(new: Expr, body: Sequence[Stmt], values: Sequence[Expr], node: Node) -> int | None:
-    """Return which statement computes a value that is kept in an array and of no other use, where
-    nothing behind it needs what the array had."""
+def _single_use_store(
+    new: Expr, body: Sequence[Stmt], values: Sequence[Expr], node: Node
+) -> int | None:
+    """Return which statement computes a value whose only use is a store to an array, where nothing
+    behind it needs the array's old element; else None."""
     if not isinstance(new, Read):
         return None
-    at = next((n for n, s in enumerate(body) if new.node in own_writes(s)), None)
-    if at is None:
+    position = next((n for n, s in enumerate(body) if new.node in own_writes(s)), None)
+    if position is None:
         return None
     others = [e for stmt in body for e in expressions_of(stmt)]
-    later = [e for stmt in body[at + 1 :] for e in expressions_of(stmt)]
+    later = [e for stmt in body[position + 1 :] for e in expressions_of(stmt)]
     uses = sum(read.node == new.node for e in (*others, *values) for read in reads(e))
     is_needed = any(read.node == node for e in (*later, *values) for read in reads(e))
-    return None if uses > 1 or is_needed else at
+    return None if uses > 1 or is_needed else position
 
 
-def _flag(loop: For | While) -> DType:
-    """Return a type of whole numbers as long as what is computed: vectors then fit each other."""
-    changed = [node.dtype for node in writes(loop.body)]
-    bits = [one.bits for one in changed if one.kind == "f"] or [one.bits for one in changed]
+def _mask_dtype(loop: For | While) -> DType:
+    """Return an integer type as wide as what is computed, so that vectors have as many lanes."""
+    written = [node.dtype for node in writes(loop.body)]
+    bits = [one.bits for one in written if one.kind == "f"] or [one.bits for one in written]
     return dtypes.int64 if max(bits, default=32) > 32 else dtypes.int32
 
 
-def _compared(name: str, one: Expr, two: Expr) -> Expr:
+def _comparison(name: str, one: Expr, two: Expr) -> Expr:
     return Apply(OPS[name], (one, two), dtypes.bool_)

@@ -1,10 +1,10 @@
-"""Round a product together with the sum that it is added to, where the processor does both at once.
+"""Formation of fused multiply-adds: a product is rounded once, together with its sum.
 
-Changes: `x += product(a, b)` becomes `x = fma(a, b, x)`; which products those are `order` said, and
-`real_form` of complex numbers, whose parts are added one by one.
+Changes: `x += product(a, b)` becomes `x = fma(a, b, x)`. `order` decided which products these are,
+and `real_form` those of complex numbers, whose parts are added one by one.
 
-Needs: nothing. Guarantees: of every sum either all terms are rounded so or none: `product` is an
-operation of its own, which no pass moves away from its sum, so that sizes, traces and the shape of
+Precondition: none. Postcondition: of every sum either all terms are fused or none: `product` is an
+operation of its own, which no pass separates from its sum, so that sizes, traces and the shape of
 loops change no bit.
 
 >>> from plusequals.lowering.passes.reduction_order import order
@@ -26,19 +26,20 @@ from ..ir.rewrite import map_statements, over_kernels
 
 
 def fused_products(program: Program) -> Program:
-    """Return the program in which products and the sums they are added to are rounded once."""
-    return over_kernels(program, lambda body: map_statements(body, _fused))
+    """Return the program in which each `product` is rounded once, together with the sum it is added
+    to."""
+    return over_kernels(program, lambda body: map_statements(body, _fuse_update))
 
 
-def _fused(stmt: Stmt) -> tuple[Stmt, ...]:
+def _fuse_update(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Update(access, op, Apply(product, args, dtype), None, span) if (
             op.name == "add" and product.name == "product"
         ):
             before = Read(access.node, access.index, span)
             if is_complex(dtype):
-                one, two = args
-                return (Store(access, added(*map(parts_of, (before, one, two))).joined(), span),)
+                left, right = args
+                return (Store(access, added(*map(parts_of, (before, left, right))).joined(), span),)
             return (Store(access, Apply(OPS["fma"], (*args, before), dtype), span),)
         case _:
             return (stmt,)

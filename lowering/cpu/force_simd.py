@@ -1,12 +1,14 @@
-"""Loops over neighbours in rows that data picks are lanes: compilers cannot know the rows apart.
+"""SIMD annotation of short loops over rows that data selects, which compilers cannot tell apart.
 
     for b in 0..16:                             for b in 0..16 vector:
         t[i, b] = min(t[i, b], t[p, b])             t[i, b] = min(t[i, b], t[p, b])
 
-Changes: such a loop of a few rounds that stores, and does nothing else, says that its rounds may
-run together. Left alone, a compiler tests before each whether rows overlap, or gives up.
+Changes: such a loop of a few iterations, which only stores, becomes a vector loop: it asserts that
+its iterations are independent. Left alone, a compiler tests for overlapping rows before each such
+loop, or does not vectorize it.
 
-Needs: finished loops. Guarantees: not a bit changes, for no round uses what another one writes.
+Precondition: finished loops. Postcondition: bit-identical, for no iteration uses what another one
+writes.
 
 >>> show(lambda program: picked(program, Target(schedule=True)),
 ...      "for b in range(16): t[0, b] = min(t[0, b], t[clamp(p[0]), b])",
@@ -34,61 +36,67 @@ from ..ir.walk import own
 from ..target import Target
 
 MOST = 64
-"""Loops of more rounds are long enough for a test before them."""
+"""Loops of more iterations are long enough for a run-time overlap test before them."""
 
 
 def picked(program: Program, target: Target) -> Program:
-    """Return the program with short loops over rows that data picks as lanes."""
-    work = _Work(confined(program), target.vector_bits)
-    return over_kernels(program, work.body)
+    """Return the program with short loops over rows that data selects as vector loops."""
+    vectorizer = _Vectorizer(confined(program), target.vector_bits)
+    return over_kernels(program, vectorizer.body)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """What is known of the program and the processor."""
+class _Vectorizer:
+    """The vectorization of one program."""
 
-    only: Mapping[int, frozenset[int]]
-    """The temporaries that each loop alone uses, by its `id`."""
+    exclusive: Mapping[int, frozenset[int]]
+    """The temporaries that only the loop uses, by the loop's `id`."""
     bits: int
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Return statements with such loops as lanes."""
+        """Return statements with such loops as vector loops."""
         return tuple(self.statement(stmt) for stmt in body)
 
     def statement(self, stmt: Stmt) -> Stmt:
-        """Return a statement, or what is inside of it, with such loops as lanes."""
-        if not isinstance(stmt, For) or stmt.kind != "serial" or not self.suits(stmt):
+        """Return a statement with such loops, itself or inside of it, as vector loops."""
+        if not isinstance(stmt, For) or stmt.kind != "serial" or not self.is_candidate(stmt):
             return map_bodies(stmt, self.body)
-        mine = private(stmt, self.only[id(stmt)])
-        return stmt if independent(stmt, mine) is not None else replace(stmt, kind="vector")
+        privates = private(stmt, self.exclusive[id(stmt)])
+        return stmt if independent(stmt, privates) is not None else replace(stmt, kind="vector")
 
-    def suits(self, loop: For) -> bool:
-        """Whether a loop is short, stores to full vectors of neighbours, and data picks a row."""
-        rounds = rounds_of(loop).constant
+    def is_candidate(self, loop: For) -> bool:
+        """Whether a loop is short, stores full vectors of adjacent elements, and data selects a
+        row."""
+        trip_count = rounds_of(loop).constant
         stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
-        if rounds is None or rounds > MOST or loop.step != 1 or not stores:
+        if trip_count is None or trip_count > MOST or loop.step != 1 or not stores:
             return False
         if any(not isinstance(stmt, Store | Let | Comment) for stmt in loop.body):
             return False
-        rows = dict.fromkeys(stmt.access for stmt in stores if stmt.access.node.rank)
-        written = {access.node.id for access in rows}
-        found: dict[int, dict[tuple[Index, ...], None]] = {}
-        for access in rows:
-            found.setdefault(access.node.id, {})[access.index] = None
+        targets = dict.fromkeys(stmt.access for stmt in stores if stmt.access.node.rank)
+        written = {access.node.id for access in targets}
+        subscripts: dict[int, dict[tuple[Index, ...], None]] = {}
+        for access in targets:
+            subscripts.setdefault(access.node.id, {})[access.index] = None
         for stmt in stores:
             for read in own(stmt).found:
                 if read.node.id in written:
-                    found[read.node.id][read.index] = None
-        beside = all(at[-1] == var(loop.symbol) for some in found.values() for at in some)
-        whole = all(rounds * at.node.dtype.bits % self.bits == 0 for at in rows)
+                    subscripts[read.node.id][read.index] = None
+        is_contiguous = all(
+            to[-1] == var(loop.symbol) for indices in subscripts.values() for to in indices
+        )
+        fills_vectors = all(trip_count * to.node.dtype.bits % self.bits == 0 for to in targets)
         return (
-            beside and whole
-            and any(_may_meet(at.index, other) for at in rows for other in found[at.node.id])
+            is_contiguous and fills_vectors
+            and any(
+                _may_overlap(to.index, other)
+                for to in targets for other in subscripts[to.node.id]
+            )
         )  # fmt: skip
 
 
-def _may_meet(one: tuple[Index, ...], other: tuple[Index, ...]) -> bool:
-    """Whether two uses of an array are of rows of which no constant says how far apart."""
+def _may_overlap(one: tuple[Index, ...], other: tuple[Index, ...]) -> bool:
+    """Whether two subscripts select rows whose distance is not constant."""
     return any(
         isinstance(a, Dynamic) or isinstance(b, Dynamic) or (a - b).constant is None
         for a, b in zip(one, other, strict=True)

@@ -1,28 +1,28 @@
-"""Chains of functions in stages: for some rounds at a time one function, then what uses it.
+"""Loop distribution by stages of elementary functions, with scalar expansion.
 
-Changes: a loop whose rounds compute functions such as `exp` of what others give takes some rounds
-at a time. For all of them it does what needs no other function, then what needs the results of
-that, and so on; small arrays have what a stage hands to later ones. A processor looks ahead for
-some hundreds of instructions: where a round is as long a chain, it waits for the results of that
-one; of a stage, which is short, it works on many rounds at once.
+Changes: a loop whose iterations compute functions such as `exp` of results of others is
+strip-mined. For all iterations of a block it does what depends on no other function, then what
+depends on these results, and so on; small arrays hold what a stage passes to later ones (scalar
+expansion). The reorder buffer of a processor holds some hundreds of instructions: where one
+iteration is a dependence chain as long, the processor waits for it; of a stage, which is short, it
+overlaps many iterations.
 
     for i: y[i] = exp(log(x[i]) + z[i])
     for block: for i in block: log[i - block] = log(x[i])
                for i in block: y[i] = exp(log[i - block] + z[i])
 
-Where an iteration ends in functions of what loops inside it have found, these are a stage, too,
-that has a loop of its own (loop distribution with scalar expansion), of which compilers make
-vectors:
+Where an iteration ends in functions of the results of inner loops, these are a stage, too, with a
+loop of its own (loop distribution with scalar expansion), which compilers vectorize:
 
     for i: total = 0; for j: total += x[i, j]; y[i] = exp(total)
     for i: total = 0; for j: total += x[i, j]; kept[i] = total
     for i: y[i] = exp(kept[i])
 
-Needs: iterations of nothing but stores, and such loops, that may run in any order. What is computed
-under a test stays there. Where a program computes many functions, each has a loop of its own, of
-kind `elemental`: C calls a function for all its iterations, as compiling an inlined one takes a
-tenth of a second. Guarantees: results are bit-identical: where one statement of an iteration needs
-another one, the two keep their order.
+Precondition: iterations of nothing but stores, and such inner loops, that may run in any order.
+What is computed under a test stays there. Where a program computes many functions, each has a loop
+of its own, of kind `elemental`: C calls a function for all its iterations, as compiling an inlined
+one takes a tenth of a second. Postcondition: results are bit-identical: dependent statements of an
+iteration keep their order.
 
 >>> show(lambda program: stages(program, Target(schedule=True)),
 ...      "y[i] = exp(x[i]) * log(z[i] + sin(x[i]))", y="f32[512]", x="f32[512]", z="f32[512]")
@@ -70,18 +70,18 @@ else:  # what few programs need
 
 Body = tuple[Stmt, ...]
 ROUNDS = 256
-"""So many rounds are done at a time, or fewer where the first cache has no room for them."""
+"""The most iterations of a block, fewer where the L1 cache has no room for them."""
 FEW = 32
-"""Loops of fewer rounds stay."""
+"""Loops of fewer iterations stay."""
 LONG = 8 * ROUNDS
-"""Of rounds with loops inside so many are done at a time: each takes long."""
+"""The most iterations of a block where these have inner loops: each takes long."""
 MANY = 16
 """A program that computes more functions than that has each in a loop of its own. Measured with gcc
 12 and AVX2: an inlined `exp` of float64 takes 0.1 s to compile, a `sin` 0.25 s, a call 0.01 s."""
 
 
 class Chained(Reason):
-    """Why a loop is done in stages."""
+    """Why a loop is distributed into stages."""
 
     LONG = "they are chains, longer than what processors look ahead for"
     MANY = "they are many, and compile the sooner if each has a loop that calls it"
@@ -94,136 +94,142 @@ def stages(program: Program, target: Target) -> Program:
 
 
 def in_stages(program: Program, target: Target) -> Decided:
-    """Return the program with chains of functions in stages, and which these are."""
-    dear = (
-        _is_dear(part)
+    """Return the program with chains of functions in stages, and the decisions."""
+    costly = (
+        _is_costly(part)
         for kernel in program.kernels for stmt in statements(kernel.body)
         for value in expressions_of(stmt) for part in walk(value)
     )  # fmt: skip
-    return (_Calls if sum(dear) > MANY else _Chains).on(program, target)
+    return (_Calls if sum(costly) > MANY else _Chains).on(program, target)
 
 
 class _Chains(Outermost):
-    """The work on one program."""
+    """The distribution of the loops of one program into stages."""
 
     __slots__ = ()
     WHY: ClassVar = Chained.LONG
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop in stages, None where it has to stay as it is."""
-        rounds = (loop.hi - loop.lo).constant
-        if loop.kind != "serial" or loop.step != 1 or (rounds is not None and rounds < FEW):
+        """Return a loop in stages; None where it stays as it is."""
+        trip_count = (loop.hi - loop.lo).constant
+        if loop.kind != "serial" or loop.step != 1 or (trip_count is not None and trip_count < FEW):
             return None
         stores = [stmt for stmt in loop.body if isinstance(stmt, Store | Update)]
         if any(not isinstance(stmt, Store | Update | Comment) for stmt in loop.body):
-            return self.ended(loop, outer)
+            return self.split_tail(loop, outer)
         if any(isinstance(stmt, Update) and stmt.pair is not None for stmt in stores):
             return None
-        if sum(_is_dear(part) for stmt in stores for part in walk(stmt.value)) < 2:
+        if sum(_is_costly(part) for stmt in stores for part in walk(stmt.value)) < 2:
             return None
-        mine = private(loop, self.only()[id(loop)])
-        if independent(loop, mine, self.own, ranges(outer)) is not None:
+        privates = private(loop, self.only()[id(loop)])
+        if independent(loop, privates, self.own, ranges(outer)) is not None:
             return None
         name, span, before = loop.symbol.name, loop.span, len(self.fresh.nodes)
-        found = self.parted(loop)
-        if len(found) < 2:
+        bodies = self.find_stages(loop)
+        if len(bodies) < 2:
             del self.fresh.nodes[before:]
             return None
         self.decisions.append(Decision("staged", self.WHY, span=span, variable=name))
-        return self.made(loop, found)
+        return self.build(loop, bodies)
 
-    def ended(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop without the functions in which its iterations end, and one of these; None
-        where they end in something else."""
+    def split_tail(self, loop: For, outer: tuple[For, ...]) -> Body | None:
+        """Return a loop without the functions in which its iterations end, and a loop over these;
+        None where they end in something else."""
         plain = Store | Update | Comment
         last = max(n for n, stmt in enumerate(loop.body) if not isinstance(stmt, plain))
-        calls = (n for n, stmt in enumerate(loop.body) if n > last and _calls(stmt))
+        calls = (n for n, stmt in enumerate(loop.body) if n > last and _is_call(stmt))
         at = next(calls, len(loop.body))
         before, behind = loop.body[:at], loop.body[at:]
-        if not isinstance(loop.body[last], For) or ends_early(before) or not _ends(loop, behind):
+        if (
+            not isinstance(loop.body[last], For)
+            or ends_early(before)
+            or not _is_worth_distributing(loop, behind)
+        ):
             return None
-        mine = private(loop, self.only()[id(loop)])
-        written = dict.fromkeys(node for node in writes(before) if node.id in mine)
+        privates = private(loop, self.only()[id(loop)])
+        written = dict.fromkeys(node for node in writes(before) if node.id in privates)
         crossing = [node for node in written if node in reads(behind)]
         if any(node.rank or node in writes(behind) for node in crossing):
             return None
-        if independent(loop, mine, self.own, ranges(outer)) is not None:
+        if independent(loop, privates, self.own, ranges(outer)) is not None:
             return None
-        rounds = (loop.hi - loop.lo).constant
-        size = LONG if rounds is None else min(rounds, LONG)
-        kept = {n: self.fresh.array(n.label, (size,), n.dtype, "stage") for n in crossing}
+        trip_count = (loop.hi - loop.lo).constant
+        size = LONG if trip_count is None else min(trip_count, LONG)
+        arrays = {n: self.fresh.array(n.label, (size,), n.dtype, "stage") for n in crossing}
 
         def halves(lo: Affine, hi: Affine) -> Body:
             here = (var(loop.symbol) - lo,)
-            keeps = tuple(Store(Access(made, here), Read(n, ())) for n, made in kept.items())
+            stores = tuple(Store(Access(array, here), Read(n, ())) for n, array in arrays.items())
 
-            def moved(node: Node, index: tuple[Index, ...]) -> remap.Place:
-                return (kept[node], here) if node in kept else (node, index)
+            def redirect(node: Node, index: tuple[Index, ...]) -> remap.Place:
+                return (arrays[node], here) if node in arrays else (node, index)
 
             symbol = self.fresh.symbol(loop.symbol.name)
-            ends = substitute(remap.elsewhere(behind, moved), {loop.symbol: var(symbol)})
-            first = replace(loop, lo=lo, hi=hi, body=(*before, *keeps))
-            return first, replace(loop, symbol=symbol, lo=lo, hi=hi, body=ends)
+            tail = substitute(remap.elsewhere(behind, redirect), {loop.symbol: var(symbol)})
+            first = replace(loop, lo=lo, hi=hi, body=(*before, *stores))
+            return first, replace(loop, symbol=symbol, lo=lo, hi=hi, body=tail)
 
         name = loop.symbol.name
         self.decisions.append(Decision("staged", Chained.ENDS, span=loop.span, variable=name))
-        if rounds == size:
+        if trip_count == size:
             return halves(loop.lo, loop.hi)
         block = self.fresh.symbol("block")
         body = halves(var(block), minimum(loop.hi, var(block) + size))
         return (For(block, loop.lo, loop.hi, size, body, span=loop.span),)
 
-    def parted(self, loop: For) -> list[Body]:
-        """Return what an iteration does in stages: by how many functions the longest chain up to a
-        statement has."""
-        found: dict[int, Body] = {}
+    def find_stages(self, loop: For) -> list[Body]:
+        """Return the statements of an iteration by stage: the number of functions in the longest
+        dependence chain up to a statement."""
+        bodies: dict[int, Body] = {}
         for depth, body in _by_depth(loop, self.fresh):
             stage = max(depth, 1)
-            found[stage] = (*found.get(stage, ()), *body)
-        return [found[stage] for stage in sorted(found)]
+            bodies[stage] = (*bodies.get(stage, ()), *body)
+        return [bodies[stage] for stage in sorted(bodies)]
 
     def kind(self, stage: Body) -> LoopKind:
         """Return the kind of the loop of a stage."""
         return "serial"
 
-    def made(self, loop: For, found: list[Body]) -> Body:
-        """Return the loops over stages, for some rounds at a time."""
-        crossing = _crossing(found)
+    def build(self, loop: For, bodies: list[Body]) -> Body:
+        """Return the loops over stages, in blocks of iterations."""
+        crossing = _crossing_lives(bodies)
         live = _live_bytes(crossing)
         room = self.target.l1_bytes // 2 // max(1, live)
         size = min(ROUNDS, max(FEW, 1 << max(room, 1).bit_length() - 1))
-        rounds = (loop.hi - loop.lo).constant
-        if rounds is not None and rounds <= size:
-            return self.stages(loop, found, crossing, loop.lo, loop.hi, rounds)
+        trip_count = (loop.hi - loop.lo).constant
+        if trip_count is not None and trip_count <= size:
+            return self.stages(loop, bodies, crossing, loop.lo, loop.hi, trip_count)
         block = self.fresh.symbol("block")
         end = var(block) + size
-        if rounds is None or rounds % size:
+        if trip_count is None or trip_count % size:
             end = minimum(loop.hi, end)
-        body = self.stages(loop, found, crossing, var(block), end, size)
+        body = self.stages(loop, bodies, crossing, var(block), end, size)
         return (For(block, loop.lo, loop.hi, size, body, span=loop.span),)
 
     def stages(
-        self, loop: For, found: list[Body], crossing: Lives, lo: Affine, hi: Affine, size: int
+        self, loop: For, bodies: list[Body], crossing: Lives, lo: Affine, hi: Affine, size: int
     ) -> Body:  # fmt: skip
-        """Return a loop for each stage, over the same rounds."""
-        kept = self.arrays(crossing, size)
+        """Return a loop for each stage, over the same iterations."""
+        arrays = self.arrays(crossing, size)
 
-        def moved(node: Node, index: tuple[Index, ...]) -> remap.Place:
-            return (kept[node.id], (var(loop.symbol) - lo,)) if node.id in kept else (node, index)
+        def redirect(node: Node, index: tuple[Index, ...]) -> remap.Place:
+            return (
+                (arrays[node.id], (var(loop.symbol) - lo,)) if node.id in arrays else (node, index)
+            )
 
         out: list[Stmt] = []
-        for stage in found:
+        for stage in bodies:
             symbol = self.fresh.symbol(loop.symbol.name)
-            body = substitute(remap.elsewhere(stage, moved), {loop.symbol: var(symbol)})
+            body = substitute(remap.elsewhere(stage, redirect), {loop.symbol: var(symbol)})
             kind = self.kind(stage)
             out.append(replace(loop, symbol=symbol, lo=lo, hi=hi, body=body, kind=kind))
         return tuple(out)
 
     def arrays(self, crossing: Lives, size: int) -> dict[int, Node]:
-        """Return the array of each scalar; scalars of one type share it where the last stage that
-        uses one comes before the first that uses the other (linear scan allocation)."""
+        """Return the array of each scalar. Scalars of one type share an array where their live
+        ranges, in stages, are disjoint (linear scan allocation: Poletto and Sarkar, 1999)."""
         free: dict[DType, list[Node]] = {}
-        kept: dict[int, Node] = {}
+        allocated: dict[int, Node] = {}
         live: list[tuple[int, int, Node]] = []
         for node, (first, last) in sorted(crossing.items(), key=lambda one: (one[1], one[0].id)):
             while live and live[0][0] < first:
@@ -235,41 +241,41 @@ class _Chains(Outermost):
                 if arrays
                 else self.fresh.array(node.label, (size,), node.dtype, "stage")
             )
-            kept[node.id] = array
+            allocated[node.id] = array
             heappush(live, (last, array.id, array))
-        return kept
+        return allocated
 
 
 class _Calls(_Chains):
-    """The same where each function has a loop of its own, whose arguments are stored before it."""
+    """The distribution with a loop for each function, whose arguments are stored before it."""
 
     __slots__ = ()
     WHY: ClassVar = Chained.MANY
 
-    def parted(self, loop: For) -> list[Body]:
-        """Return what an iteration does in stages: functions of one depth, each alone, then the
-        statements of that depth and the arguments of the functions that use these."""
+    def find_stages(self, loop: For) -> list[Body]:
+        """Return the statements of an iteration by stage: functions of one depth, each alone, then
+        the statements of that depth and the arguments of the functions that use these."""
         calls: list[tuple[int, Body]] = []
         others: dict[int, Body] = {}
         for depth, body in _by_depth(loop, self.fresh, always=True):
-            *ahead, stmt = body
-            if not isinstance(stmt, Store) or not _is_dear(stmt.value):
+            *comments, stmt = body
+            if not isinstance(stmt, Store) or not _is_costly(stmt.value):
                 others[depth] = (*others.get(depth, ()), *body)
                 continue
-            before, call = self.stored(stmt)
+            before, call = self.store_arguments(stmt)
             if before:
-                others[depth - 1] = (*others.get(depth - 1, ()), *ahead, *before)
-            calls.append((depth, (call,) if before else (*ahead, call)))
-        found = [(2 * depth, body) for depth, body in calls]
-        found += [(2 * depth + 1, body) for depth, body in others.items()]
-        return [body for _, body in sorted(found, key=lambda one: one[0])]
+                others[depth - 1] = (*others.get(depth - 1, ()), *comments, *before)
+            calls.append((depth, (call,) if before else (*comments, call)))
+        numbered = [(2 * depth, body) for depth, body in calls]
+        numbered += [(2 * depth + 1, body) for depth, body in others.items()]
+        return [body for _, body in sorted(numbered, key=lambda one: one[0])]
 
-    def stored(self, stmt: Store) -> tuple[Body, Store]:
-        """Return the stores of a function's arguments, but for those that are elements, and what
-        stores the function of these."""
+    def store_arguments(self, stmt: Store) -> tuple[Body, Store]:
+        """Return the stores of a function's arguments that are no elements, and the store of the
+        function of these."""
         before: list[Stmt] = []
 
-        def alone(argument: Expr) -> Expr:
+        def store_argument(argument: Expr) -> Expr:
             if isinstance(argument, Read | Const):
                 return argument
             node = self.fresh.scalar("argument", argument.dtype)
@@ -277,24 +283,26 @@ class _Calls(_Chains):
             return Read(node, ())
 
         assert isinstance(stmt.value, Apply), "only operations are dear"
-        value = replace(stmt.value, args=tuple(map(alone, stmt.value.args)))
+        value = replace(stmt.value, args=tuple(map(store_argument, stmt.value.args)))
         return tuple(before), replace(stmt, value=value)
 
     def kind(self, stage: Body) -> LoopKind:
         """Return the kind of the loop of a stage."""
         stores = [stmt for stmt in stage if not isinstance(stmt, Comment)]
-        alone = len(stores) == 1 and isinstance(stores[0], Store) and _is_dear(stores[0].value)
-        return "elemental" if alone else "serial"
+        is_single_call = (
+            len(stores) == 1 and isinstance(stores[0], Store) and _is_costly(stores[0].value)
+        )
+        return "elemental" if is_single_call else "serial"
 
 
-def _calls(stmt: Stmt) -> bool:
+def _is_call(stmt: Stmt) -> bool:
     """Whether a statement stores a function that takes many instructions."""
-    return isinstance(stmt, Store | Update) and any(map(_is_dear, walk(stmt.value)))
+    return isinstance(stmt, Store | Update) and any(map(_is_costly, walk(stmt.value)))
 
 
-def _ends(loop: For, behind: Body) -> bool:
-    """Whether statements behind a loop inside of another one are worth a loop of their own: what
-    they store is side by side from iteration to iteration."""
+def _is_worth_distributing(loop: For, behind: Body) -> bool:
+    """Whether statements behind an inner loop are worth a loop of their own: their stores have unit
+    stride."""
     stores = [stmt for stmt in behind if isinstance(stmt, Store | Update)]
     if any(isinstance(stmt, Update) and stmt.pair is not None for stmt in stores):
         return False
@@ -303,72 +311,71 @@ def _ends(loop: For, behind: Body) -> bool:
 
 
 def _is_safe(expr: Expr) -> bool:
-    """Whether an expression can be computed where a test keeps a program from it."""
+    """Whether an expression can be computed speculatively, where a test guards it."""
     plain = isinstance(expr, Const | Apply) or (isinstance(expr, Read) and not expr.node.rank)
     return plain and expr.dtype.kind == "f"
 
 
-def _is_dear(expr: Expr) -> bool:
-    """Whether an expression is a function that takes many instructions, of numbers computed."""
+def _is_costly(expr: Expr) -> bool:
+    """Whether an expression is a function that takes many instructions, of computed values."""
     return isinstance(expr, Apply) and cost(expr) - sum(map(cost, expr.args)) >= DEAR
 
 
 def _by_depth(loop: For, fresh: Fresh, always: bool = False) -> Iterator[tuple[int, Body]]:
-    """Yield each statement of an iteration, behind the comments on it, and how many functions the
-    longest chain up to it has."""
-    ahead: list[Stmt] = []
+    """Yield each statement of an iteration, behind its comments, with the number of functions in
+    the longest dependence chain up to it."""
+    comments: list[Stmt] = []
     written: dict[int, int] = {}
     read: dict[int, int] = {}
-    for stmt in (one for given in loop.body for one in _parts(given, fresh, always)):
+    for stmt in (one for original in loop.body for one in _split_calls(original, fresh, always)):
         if not isinstance(stmt, Store | Update):
-            ahead.append(stmt)
+            comments.append(stmt)
             continue
-        target, used = stmt.access.node.id, {node.id for node in own_reads(stmt)}
+        target, sources = stmt.access.node.id, {node.id for node in own_reads(stmt)}
         depth = max(written.get(target, 0), read.get(target, 0))
-        depth = max([depth, *(written.get(number, 0) for number in used)])
-        depth += any(map(_is_dear, walk(stmt.value)))
+        depth = max([depth, *(written.get(number, 0) for number in sources)])
+        depth += any(map(_is_costly, walk(stmt.value)))
         written[target] = max(written.get(target, 0), depth)
-        read |= {number: max(read.get(number, 0), depth) for number in used}
-        yield depth, (*ahead, stmt)
-        ahead.clear()
+        read |= {number: max(read.get(number, 0), depth) for number in sources}
+        yield depth, (*comments, stmt)
+        comments.clear()
 
 
-def _parts(stmt: Stmt, fresh: Fresh, always: bool) -> Body:
-    """Return a statement of one function at most, behind those that it uses otherwise; `always`:
-    functions of nothing but scalars, which may be computed whatever a test says, are among these.
-    """
+def _split_calls(stmt: Stmt, fresh: Fresh, always: bool) -> Body:
+    """Return a statement of one function at most, behind stores of the other functions in it; with
+    `always` functions under tests, too, if they are of scalars only and safe to compute."""
     if not isinstance(stmt, Store | Update):
         return (stmt,)
     out: list[Store] = []
 
-    def without(expr: Expr, tested: bool = False) -> Expr:
+    def split(expr: Expr, tested: bool = False) -> Expr:
         if isinstance(expr, Select) or (isinstance(expr, Apply) and expr.dtype.kind == "b"):
             tested = True  # it may be that only a test keeps it from reading what is not there
         if tested and not always:
             return expr
-        new = rebuild(expr, partial(without, tested=tested), lambda index: index)
-        if not _is_dear(new) or (tested and not all(map(_is_safe, walk(new)))):
+        new = rebuild(expr, partial(split, tested=tested), lambda index: index)
+        if not _is_costly(new) or (tested and not all(map(_is_safe, walk(new)))):
             return new
         assert isinstance(new, Apply), "only operations are dear"
         node = fresh.scalar(f"{new.op.name}_part", new.dtype)
         out.append(Store(Access(node, ()), new, stmt.span))
         return Read(node, ())
 
-    value = without(stmt.value)
+    value = split(stmt.value)
     if out and value == Read(out[-1].access.node, ()):
         value = out.pop().value
     return (*out, replace(stmt, value=value))
 
 
 Lives = Mapping[Node, tuple[int, int]]
-"""Of scalars the first and the last stage that use them."""
+"""The live range of each scalar: the first and the last stage that use it."""
 
 
-def _crossing(found: list[Body]) -> Lives:
-    """Return the scalars that more than one stage uses."""
+def _crossing_lives(bodies: list[Body]) -> Lives:
+    """Return the live ranges of the scalars that more than one stage uses."""
     lives: dict[Node, tuple[int, int]] = {}
     written: set[Node] = set()
-    for at, stage in enumerate(found):
+    for at, stage in enumerate(bodies):
         for stmt in stage:
             if isinstance(stmt, Store | Update):
                 written.add(stmt.access.node)
@@ -379,7 +386,7 @@ def _crossing(found: list[Body]) -> Lives:
 
 
 def _live_bytes(crossing: Lives) -> int:
-    """Return the most bytes that one iteration has in arrays in a stage."""
+    """Return the most bytes that one iteration has in live arrays in a stage."""
     change: Counter[int] = Counter()
     for node, (first, last) in crossing.items():
         change[first] += node.dtype.itemsize

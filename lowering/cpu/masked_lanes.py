@@ -1,10 +1,10 @@
-r"""Rounds side by side that branch, or leave a loop inside, each at a time of its own.
+r"""If-conversion of independent iterations, and SIMD lanes that leave an inner loop separately.
 
-Changes: a loop whose rounds need nothing of each other. Branches in it that data decides become
-choices (`predicate`), so that it can become vectors; so do branches of a loop that only counts.
-Where a round has a loop inside that it may leave early, neighbouring rounds become lanes: each
-statement of the round is one loop over lanes; the loop inside runs while one lane is on, and what a
-lane has left stays as it was when it left.
+Changes: a loop with independent iterations. Branches in it that depend on data become selects
+(`if_convert`), so that it can be vectorized; so do branches of a loop that only counts. Where an
+iteration has an inner loop that it may leave early, adjacent iterations become lanes: each
+statement of the iteration is one loop over lanes; the inner loop runs while one lane is active, and
+what an inactive lane computed stays as it was when the lane left.
 
     for c:                               for c step 32:
         u = x[c]                             for l: u[l] = x[c + l]; on[l] = 1
@@ -13,9 +13,9 @@ lane has left stays as it was when it left.
                                                         u[l] = f(u[l]) if go else u[l]; on[l] = go
                                              for l: y[c + l] = u[l]
 
-Needs: rounds that may run in any order; in what a test guards nothing that may not be done without
-it, as reading outside of an array; inner loops that write nothing but what a round has for itself.
-Guarantees: not a bit changes: each round does what it did, in its order.
+Precondition: iterations that may run in any order; guarded statements that can be executed
+speculatively, which a read out of bounds cannot; inner loops that write nothing but private scalars
+of an iteration. Postcondition: bit-identical: each iteration does what it did, in its order.
 
 >>> show(lambda program: masks(program, Target(schedule=True)),
 ...      "for i in range(9):\n    if x[i] > 0.5:\n        y[i] = x[i] * 2", y="f32[9]", x="f32[9]")
@@ -59,13 +59,14 @@ else:  # what few programs need
 
 Body = tuple[Stmt, ...]
 FEW = 4
-"""Of so few rounds no vectors are made."""
+"""Loops of so few iterations are not vectorized."""
 DEAR = 128
-"""What a test guards may cost so much at most, in additions, to be done where it does not hold."""
+"""The most that a guarded statement may cost, in additions, to be executed where its test does not
+hold."""
 
 
 class Masked(Reason):
-    """Why rounds are done side by side."""
+    """Why iterations become lanes."""
 
     BRANCH = "what its branches guard is cheap, and can be done where they do not hold"
     COUNT = "it only counts, and 0 can be added where it does not"
@@ -74,70 +75,71 @@ class Masked(Reason):
 
 
 def masks(program: Program, target: Target) -> Program:
-    """Return the program with rounds that branch or leave side by side."""
+    """Return the program with iterations that branch, or leave a loop early, as lanes."""
     return masked(program, target).program
 
 
 def masked(program: Program, target: Target) -> Decided:
-    """Return the program with rounds that branch or leave side by side, and which these are."""
-    return _Work.on(program, target)
+    """Return the program with iterations that branch, or leave a loop early, as lanes, and the
+    decisions."""
+    return _IfConversion.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _IfConversion(Outermost):
+    """The if-conversion of the loops of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop without branches, or of lanes; None where it stays as it is."""
+        """Return a loop without branches, or over lanes; None where it stays as it is."""
         kinds = summary(loop).kinds
         if not kinds & {If, While} or loop.kind != "serial" or loop.step != 1:
             return None
-        known = ranges((*outer, loop))
+        domain = ranges((*outer, loop))
         if not all(map(if_convert.is_made_of_numbers, statements(loop.body))):
             return None
-        if (counted := _counted(loop, known)) is not None:
-            self.told(Masked.COUNT, writes(loop.body)[0], loop)
+        if (counted := _predicate_counts(loop, domain)) is not None:
+            self.record(Masked.COUNT, writes(loop.body)[0], loop)
             return (counted,)
-        if (summed := guarded.summed(loop, known)) is not None:
-            self.told(Masked.SUM, writes(loop.body)[0], loop)
+        if (summed := guarded.summed(loop, domain)) is not None:
+            self.record(Masked.SUM, writes(loop.body)[0], loop)
             return (summed,)
-        early = any(divergent_lanes.may_leave(stmt) for stmt in loop.body)
-        changed = writes(loop.body)
-        can = divergent_lanes.can_be_lanes if early else _can_be_straight
-        if not changed or not can(loop, known):
+        is_divergent = any(divergent_lanes.may_leave(stmt) for stmt in loop.body)
+        written = writes(loop.body)
+        is_legal = divergent_lanes.can_be_lanes if is_divergent else _can_if_convert
+        if not written or not is_legal(loop, domain):
             return None
-        mine = private(loop, self.only()[id(loop)])
+        privates = private(loop, self.only()[id(loop)])
         if (
             self.target.lanes(32) < 2
-            or independent(loop, mine, self.own, ranges(outer)) is not None
+            or independent(loop, privates, self.own, ranges(outer)) is not None
         ):
             return None
-        node = next((node for node in changed if node.id not in mine), changed[0])
-        self.told(Masked.LEAVE if early else Masked.BRANCH, node, loop)
-        if early:
-            return (divergent_lanes.in_lockstep(loop, self.fresh, mine, known),)
-        return (replace(loop, body=if_convert.straight(loop.body, self.fresh, {}, known).body),)
+        node = next((node for node in written if node.id not in privates), written[0])
+        self.record(Masked.LEAVE if is_divergent else Masked.BRANCH, node, loop)
+        if is_divergent:
+            return (divergent_lanes.in_lockstep(loop, self.fresh, privates, domain),)
+        return (replace(loop, body=if_convert.straight(loop.body, self.fresh, {}, domain).body),)
 
-    def told(self, why: Masked, node: Node, loop: For) -> None:
-        """Note what was decided of a loop."""
+    def record(self, why: Masked, node: Node, loop: For) -> None:
+        """Record the decision on a loop."""
         name = loop.symbol.name
         self.decisions.append(Decision("masked", why, node, span=loop.span, variable=name))
 
 
-def _counted(loop: For, known: tuple[Range, ...]) -> For | None:
-    """Return a loop that does nothing but count where tests hold, counting 0 where they do not;
-    None for others: zeros change no sum of whole numbers."""
+def _predicate_counts(loop: For, known: tuple[Range, ...]) -> For | None:
+    """Return a loop that only counts where tests hold, with 0 added where they do not; None for
+    others. Zeros change no integer sum."""
     inside = [stmt for stmt in statements(loop.body) if not isinstance(stmt, Comment)]
-    kept = all(isinstance(stmt, If) or _counts(stmt) is not None for stmt in inside)
-    taken = {stmt.access.node.id for stmt in inside if isinstance(stmt, Store)}
+    only_counts = all(isinstance(stmt, If) or _count_term(stmt) is not None for stmt in inside)
+    counters = {stmt.access.node.id for stmt in inside if isinstance(stmt, Store)}
     values = [stmt.test for stmt in inside if isinstance(stmt, If)]
-    values += [value for stmt in inside if (value := _counts(stmt)) is not None]
+    values += [value for stmt in inside if (value := _count_term(stmt)) is not None]
     if (
-        not kept
-        or not taken
-        or not _is_up_to_data(inside)
-        or any(read.node.id in taken for value in values for read in reads(value))
+        not only_counts
+        or not counters
+        or not _depend_on_data(inside)
+        or any(read.node.id in counters for value in values for read in reads(value))
         or not if_convert.fits(loop.body, (), known)
         or sum(map(cost, values)) > DEAR
     ):
@@ -149,16 +151,18 @@ def _counted(loop: For, known: tuple[Range, ...]) -> For | None:
                 yield from body(stmt.then, (*tests, stmt.test))
                 yield from body(stmt.other, (*tests, negated(stmt.test)))
             elif isinstance(stmt, Store) and tests:
-                yield replace(stmt, value=_where(stmt, tests))
+                yield replace(stmt, value=_predicated_sum(stmt, tests))
             else:
                 yield stmt
 
-    made = tuple(body(loop.body, ()))
-    return replace(loop, body=rewrite(made, Rewrite(expr=partial(if_convert.eager, known=known))))
+    predicated = tuple(body(loop.body, ()))
+    return replace(
+        loop, body=rewrite(predicated, Rewrite(expr=partial(if_convert.eager, known=known)))
+    )
 
 
-def _counts(stmt: Stmt) -> Expr | None:
-    """Return what a statement adds to a number; None where it does something else."""
+def _count_term(stmt: Stmt) -> Expr | None:
+    """Return the term that a statement adds to an integer scalar; None for other statements."""
     match stmt:
         case Store(access, Apply(op, (Read() as old, value))) if (
             not access.index
@@ -171,30 +175,30 @@ def _counts(stmt: Stmt) -> Expr | None:
             return None
 
 
-def _where(stmt: Store, tests: tuple[Expr, ...]) -> Expr:
-    """Return the number with what is added to it where all tests hold.
+def _predicated_sum(stmt: Store, tests: tuple[Expr, ...]) -> Expr:
+    """Return the scalar with the term added where all tests hold.
 
-    What is not the same in every round is multiplied: gcc 12 makes no vectors of such choices.
+    A term that is no constant is multiplied by the test: gcc 12 does not vectorize such selects.
     """
     assert isinstance(stmt.value, Apply)
     old, value = stmt.value.args
     test = reduce(lambda one, two: Apply(OPS["bitand"], (one, two), two.dtype), tests)
-    chosen: Expr = Select(test, value, Const(0, value.dtype))
+    term: Expr = Select(test, value, Const(0, value.dtype))
     if not isinstance(value, Const):
-        chosen = Apply(OPS["mul"], (value, Cast(test, value.dtype)), value.dtype)
-    return replace(stmt.value, args=(old, chosen))
+        term = Apply(OPS["mul"], (value, Cast(test, value.dtype)), value.dtype)
+    return replace(stmt.value, args=(old, term))
 
 
-def _can_be_straight(loop: For, known: tuple[Range, ...]) -> bool:
-    """Whether a loop has branches that are better choices."""
-    inside, rounds = statements(loop.body), (loop.hi - loop.lo).constant
+def _can_if_convert(loop: For, domain: tuple[Range, ...]) -> bool:
+    """Whether a loop has branches that are better as selects."""
+    inside, trip_count = statements(loop.body), (loop.hi - loop.lo).constant
     guarded = (e for s in loop.body if isinstance(s, If) for e in _values((s,)))
     return (
-        (rounds is None or rounds > FEW)
+        (trip_count is None or trip_count > FEW)
         and not any(isinstance(stmt, For | While) for stmt in inside)
-        and _is_up_to_data(inside)
-        and all(_is_near(stmt, loop.symbol) for stmt in inside)
-        and if_convert.fits(loop.body, (Continue,), known)
+        and _depend_on_data(inside)
+        and all(_has_unit_strides(stmt, loop.symbol) for stmt in inside)
+        and if_convert.fits(loop.body, (Continue,), domain)
         and sum(map(cost, guarded)) <= DEAR
     )
 
@@ -203,8 +207,8 @@ def _values(body: Body) -> Iterator[Expr]:
     return (value for stmt in statements(body) for value in expressions_of(stmt))
 
 
-def _is_up_to_data(inside: Iterable[Stmt]) -> bool:
-    """Whether tests ask for data, and not for where they stand, which loops can be cut by."""
+def _depend_on_data(inside: Iterable[Stmt]) -> bool:
+    """Whether tests depend on data and not on positions, by which loops can be split."""
     tests = [stmt.test for stmt in inside if isinstance(stmt, If)]
     return all(
         reads(test) and not any(isinstance(part, Position) for part in walk(test))
@@ -212,8 +216,8 @@ def _is_up_to_data(inside: Iterable[Stmt]) -> bool:
     )  # fmt: skip
 
 
-def _is_near(stmt: Stmt, symbol: Symbol) -> bool:
-    """Whether rounds side by side use neighbours, or the same element."""
+def _has_unit_strides(stmt: Stmt, symbol: Symbol) -> bool:
+    """Whether consecutive iterations access adjacent elements, or the same one."""
     places = [(r.node, r.index) for e in expressions_of(stmt) for r in reads(e)]
     places += [(s.access.node, s.access.index) for s in (stmt,) if isinstance(s, Store | Update)]
     return all(stride(node, index, symbol) in (0, 1) for node, index in places)

@@ -1,18 +1,18 @@
-"""Neighbouring rounds of an outer loop abreast: each is done in a lane of its own.
+"""Outer-loop vectorization: adjacent iterations of an outer loop in SIMD lanes.
 
-Changes: a loop whose rounds need nothing of each other, and have loops inside, becomes one over
-strips of rounds. Each statement of a strip is done for all of its rounds before the next one: loops
-over lanes are innermost, so that they become vectors and memory is read in its order. What a round
-keeps for itself has an element for each lane; what lies further apart from round to round is put
-side by side before a loop in which it stays the same. What is left of the rounds runs as before.
+Changes: a loop with independent iterations and inner loops is strip-mined. Each statement of a
+strip is executed for all of its iterations before the next one: loops over lanes are innermost, so
+that they are vectorized and memory is read in its order. Private scalars and arrays get an element
+for each lane (expansion); loop-invariant elements with a large stride from lane to lane are
+gathered before the inner loop. The remaining iterations run as before.
 
     for j: s = 0; for k: s = s + term(j, k); y[j] = rest(s)
     for j: s[c] = 0; for k: s[c] = s[c] + term(j + c, k); y[j + c] = rest(s[c])       0 <= c < C
 
-Loops of a few rounds in a strip are unrolled into those inside of them first (`jam`).
+Loops of a few iterations in a strip are unrolled and jammed first (`unroll_and_jam`).
 
-Needs: rounds that may run in any order, and neighbours in memory where the innermost loops are.
-Guarantees: not a bit changes: each round does what it did, in its order.
+Precondition: iterations that may run in any order, with unit stride in the innermost loops.
+Postcondition: bit-identical: each iteration does what it did, in its order.
 
 >>> from plusequals.lowering.passes.contract_arrays import shrink
 >>> show(lambda program: abreast(shrink(program), Target(schedule=True)),
@@ -68,112 +68,115 @@ else:  # what few programs need
 
 Body = tuple[Stmt, ...]
 Place = tuple[int, tuple[Index, ...]]
-"""A node by its id, and an index."""
+"""A node, by its id, and the subscripts of an element."""
 
 
 class Abreast(Reason):
-    """Why rounds are done side by side."""
+    """Why an outer loop is vectorized."""
 
     APART = "the rounds of a loop inside wait for each other, those of this one do not"
 
 
 def abreast(program: Program, target: Target) -> Program:
-    """Return the program with neighbouring rounds of outer loops side by side."""
+    """Return the program with outer loops vectorized."""
     return rounds_abreast(program, target).program
 
 
 def rounds_abreast(program: Program, target: Target) -> Decided:
-    """Return the program with neighbouring rounds of outer loops side by side, and which."""
-    return _Work.on(program, target)
+    """Return the program with outer loops vectorized, and the decisions."""
+    return _OuterVectorizer.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _OuterVectorizer(Outermost):
+    """The vectorization of the outer loops of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop in strips, None where it has to stay as it is."""
+        """Return a loop in strips; None where it stays as it is."""
         shape = Outer(loop, self.target.reorders, outer)
-        rounds = (loop.hi - loop.lo).constant
+        trip_count = (loop.hi - loop.lo).constant
         if not shape.is_plain():
             return None
         lanes = self.target.lanes(max(node.dtype.bits for node in shape.nodes()))
-        if lanes < 2 or (rounds is not None and rounds < lanes):
+        if lanes < 2 or (trip_count is not None and trip_count < lanes):
             return None
-        mine = private(loop, self.only()[id(loop)])
-        room = shape.room(mine)
-        if room is None or room * lanes > self.target.l2_bytes or not shape.is_near(mine):
+        privates = private(loop, self.only()[id(loop)])
+        room = shape.room(privates)
+        if room is None or room * lanes > self.target.l2_bytes or not shape.is_near(privates):
             return None
-        if independent(loop, mine, self.own, ranges(outer)) is not None:
+        if independent(loop, privates, self.own, ranges(outer)) is not None:
             return None
-        changed = writes(loop.body)
-        node = next((node for node in changed if node.id not in mine), changed[0])
+        written = writes(loop.body)
+        node = next((node for node in written if node.id not in privates), written[0])
         self.decisions.append(Decision("abreast", Abreast.APART, node, span=loop.span))
-        widths = self.widths(shape, mine, lanes)
-        whole, mine = unroll_and_jam.jammed(loop, self.fresh, mine, self.only(), self.own, outer)
-        shape = replace(shape, loop=whole)
+        widths = self.widths(shape, privates, lanes)
+        jammed, privates = unroll_and_jam.jammed(
+            loop, self.fresh, privates, self.only(), self.own, outer
+        )
+        shape = replace(shape, loop=jammed)
 
         def strip(width: int, first: Affine, last: Affine) -> Stmt:
-            at, long = self.fresh.symbol(loop.symbol.name), width > 4 * lanes
-            body = _Strip(self.fresh, shape, mine, width, at, long).made()
-            return For(at, first, last, width, body, span=loop.span)
+            symbol, is_long = self.fresh.symbol(loop.symbol.name), width > 4 * lanes
+            body = _Strip(self.fresh, shape, privates, width, symbol, is_long).build()
+            return For(symbol, first, last, width, body, span=loop.span)
 
         return self.cut(loop, self.end(loop, outer), widths, strip)
 
-    def widths(self, shape: Outer, mine: frozenset[int], lanes: int) -> tuple[int, ...]:
-        """Return how many rounds the strips have: some registers, or of much memory, long rows."""
-        room, kept = shape.room(mine) or 0, shape.kept(mine)
-        wide = (4 * lanes,) if room * 4 * lanes <= self.target.l1_bytes else ()
-        rounds, touched = (shape.loop.hi - shape.loop.lo).constant, shape.touched()
-        if rounds is None or touched <= self.target.l2_bytes:
+    def widths(self, shape: Outer, privates: frozenset[int], lanes: int) -> tuple[int, ...]:
+        """Return the widths of strips: some registers or, where much memory is touched, long
+        rows."""
+        expanded_bytes, lane_bytes = shape.room(privates) or 0, shape.kept(privates)
+        wide = (4 * lanes,) if expanded_bytes * 4 * lanes <= self.target.l1_bytes else ()
+        trip_count, touched = (shape.loop.hi - shape.loop.lo).constant, shape.touched()
+        if trip_count is None or touched <= self.target.l2_bytes:
             return (*wide, lanes)
-        most = min(self.target.l1_bytes // (2 * kept), rounds // self.target.threads)
+        most = min(self.target.l1_bytes // (2 * lane_bytes), trip_count // self.target.threads)
         longest = 1 << max(most, 1).bit_length() - 1
         return (*((longest,) if longest > 4 * lanes else ()), *wide, lanes)
 
 
 @dataclass(slots=True)
 class _Strip:
-    """Some rounds of a loop, one in each lane."""
+    """A strip of iterations, one in each lane."""
 
     fresh: Fresh
     shape: Outer
-    mine: frozenset[int]
-    """What each round has for itself."""
+    privates: frozenset[int]
+    """The ids of the private nodes of each iteration."""
     width: int
-    at: Symbol
-    """The first round of the strip."""
-    long: bool
-    """Whether it has more lanes than registers have."""
-    own: dict[int, Node] = field(default_factory=dict)
-    """What has an element for each lane, by the id of what has one."""
+    start: Symbol
+    """The first iteration of the strip."""
+    is_long: bool
+    """Whether it has more lanes than the registers hold."""
+    expanded: dict[int, Node] = field(default_factory=dict)
+    """The expanded nodes, with an element for each lane, by the id of the private node."""
 
     @property
     def loop(self) -> For:
         return self.shape.loop
 
-    def made(self) -> Body:
-        """Return what is done for a strip."""
-        found: dict[int, set[int]] = {}
-        for number, group in enumerate(_groups(self.loop.body)):
+    def build(self) -> Body:
+        """Return the statements of a strip."""
+        groups_of: dict[int, set[int]] = {}
+        for number, group in enumerate(_split_at_loops(self.loop.body)):
             for stmt in group:
                 for node, _ in places(stmt):
-                    if node.id in self.mine:
-                        found.setdefault(node.id, set()).add(number)
-                        shared = node.rank or len(found[node.id]) > 1
-                        if shared and node.id not in self.own:
-                            self.own[node.id] = self.spread(node)
+                    if node.id in self.privates:
+                        groups_of.setdefault(node.id, set()).add(number)
+                        is_expanded = node.rank or len(groups_of[node.id]) > 1
+                        if is_expanded and node.id not in self.expanded:
+                            self.expanded[node.id] = self.expand(node)
         return self.body(self.loop.body, {}, (*self.shape.outer, self.loop))
 
-    def spread(self, node: Node) -> Node:
+    def expand(self, node: Node) -> Node:
         """Return an array with an element of a node for each lane."""
         shape = (*(node.static_shape or ()), self.width)
-        purpose: Purpose = "panel" if node.rank or self.long else "tile"
+        purpose: Purpose = "panel" if node.rank or self.is_long else "tile"
         return self.fresh.array(f"{node.label}_lanes", shape, node.dtype, purpose)
 
-    def body(self, body: Body, near: Mapping[Place, Node], around: tuple[For, ...]) -> Body:
-        """Return statements for all lanes; `near` has been put side by side before."""
+    def body(self, body: Body, near: Mapping[Place, Node], outer: tuple[For, ...]) -> Body:
+        """Return statements for all lanes; `near` are the elements that were gathered before."""
         out: list[Stmt] = []
         group: list[Stmt] = []
         near = dict(near)
@@ -181,42 +184,43 @@ class _Strip:
             if not isinstance(stmt, For):
                 group.append(stmt)
                 continue
-            moved = self.far(stmt, near, around)
-            out += self.lanes([*group, *(store for _, store in moved.values())], near)
-            near |= {place: node for place, (node, _) in moved.items()}
-            out.append(replace(stmt, body=self.body(stmt.body, near, (*around, stmt))))
+            gathered = self.find_gathers(stmt, near, outer)
+            out += self.lanes([*group, *(store for _, store in gathered.values())], near)
+            near |= {place: node for place, (node, _) in gathered.items()}
+            out.append(replace(stmt, body=self.body(stmt.body, near, (*outer, stmt))))
             group = []
         return (*out, *self.lanes(group, near))
 
-    def far(
-        self, loop: For, near: Mapping[Place, Node], around: tuple[For, ...]
+    def find_gathers(
+        self, loop: For, near: Mapping[Place, Node], outer: tuple[For, ...]
     ) -> dict[Place, tuple[Node, Store]]:
-        """Return what a loop reads that stays the same in it and is apart from lane to lane.
+        """Return the invariant elements that a loop reads with a large stride from lane to lane,
+        each with its array and the store that gathers it.
 
-        It is there even where the loop has no rounds.
+        Their subscripts are in bounds even where the loop has no iterations.
         """
         inside = statements((loop,))
-        bound = {stmt.symbol for stmt in inside if isinstance(stmt, For)}
-        changed = {node.id for node in writes(self.loop.body)}
-        found: dict[Place, tuple[Node, Store]] = {}
+        inner_symbols = {stmt.symbol for stmt in inside if isinstance(stmt, For)}
+        written = {node.id for node in writes(self.loop.body)}
+        gathers: dict[Place, tuple[Node, Store]] = {}
         for read in (r for stmt in inside for e in expressions_of(stmt) for r in reads(e)):
             place = read.node.id, read.index
-            if place in near or place in found or read.node.id in changed:
+            if place in near or place in gathers or read.node.id in written:
                 continue
-            if symbols_in(read.index) & bound or self.step(read) in (0, 1):
+            if symbols_in(read.index) & inner_symbols or self.step(read) in (0, 1):
                 continue
-            if not is_in_range(read.node, read.index, ranges(around)):
+            if not is_in_range(read.node, read.index, ranges(outer)):
                 continue
             scalar = Node(-1, read.node.label, (), read.dtype)
-            node = self.spread(scalar)
-            found[place] = node, Store(Access(node, ()), read, loop.span)
-        return found
+            node = self.expand(scalar)
+            gathers[place] = node, Store(Access(node, ()), read, loop.span)
+        return gathers
 
     def step(self, read: Read) -> int | None:
         return stride(read.node, read.index, self.loop.symbol)
 
     def lanes(self, group: list[Stmt], near: Mapping[Place, Node]) -> Body:
-        """Return the loop over lanes that does some statements."""
+        """Return the loop over lanes that executes some statements."""
         out: list[Stmt] = []
         while group and isinstance(group[0], Comment):
             out.append(group.pop(0))
@@ -224,8 +228,8 @@ class _Strip:
             return tuple(out)
         lane = self.fresh.symbol("lane")
 
-        def place(access: Access) -> Access:
-            node = self.own.get(access.node.id)
+        def expand_access(access: Access) -> Access:
+            node = self.expanded.get(access.node.id)
             if node is not None:
                 return Access(node, (*access.index, var(lane)))
             is_near = access.node.rank and not access.index
@@ -233,30 +237,30 @@ class _Strip:
 
         def value(expr: Expr) -> Expr:
             if isinstance(expr, Read):
-                aside = near.get((expr.node.id, expr.index))
-                if aside is not None:
-                    return Read(aside, (var(lane),), expr.span)
-                if expr.node.id in self.own:
-                    return Read(self.own[expr.node.id], (*expr.index, var(lane)), expr.span)
+                gathered = near.get((expr.node.id, expr.index))
+                if gathered is not None:
+                    return Read(gathered, (var(lane),), expr.span)
+                if expr.node.id in self.expanded:
+                    return Read(self.expanded[expr.node.id], (*expr.index, var(lane)), expr.span)
             return rebuild(expr, value, lambda index: index)
 
         body: list[Stmt] = []
         for stmt in group:
             if isinstance(stmt, Store | Update):
-                stmt = replace(stmt, access=place(stmt.access), value=value(stmt.value))
+                stmt = replace(stmt, access=expand_access(stmt.access), value=value(stmt.value))
             body.append(stmt)
-        made = substitute(tuple(body), {self.loop.symbol: var(self.at) + var(lane)})
-        kind: LoopKind = "serial" if self.long else "vector"
-        return (*out, For(lane, const(0), const(self.width), 1, made, kind, self.loop.span))
+        lane_body = substitute(tuple(body), {self.loop.symbol: var(self.start) + var(lane)})
+        kind: LoopKind = "serial" if self.is_long else "vector"
+        return (*out, For(lane, const(0), const(self.width), 1, lane_body, kind, self.loop.span))
 
 
-def _groups(body: Body) -> Iterator[list[Stmt]]:
-    """Yield the statements that stand together without a loop between them."""
+def _split_at_loops(body: Body) -> Iterator[list[Stmt]]:
+    """Yield the runs of statements without a loop between them."""
     group: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For):
             yield group
-            yield from _groups(stmt.body)
+            yield from _split_at_loops(stmt.body)
             group = []
         else:
             group.append(stmt)

@@ -1,10 +1,10 @@
-"""Kinds of loops: the outermost loops whose rounds are independent, and worth it, run in parallel.
+"""Parallelization: the outermost independent loops that are worth it run on several threads.
 
-A loop becomes parallel where `legal.independent` allows it, each thread having its own copy of the
-temporaries that are of use to single iterations only, and where its work is more than what sharing
-it costs; where only the call knows the sizes, the call decides. Parallel loops do not nest: a loop
-that an earlier schedule made parallel is serial again where a loop around it becomes parallel.
-Which thread runs which iterations never decides a bit.
+A loop becomes parallel where `independent` allows it, with a private copy for each thread of the
+temporaries that are live in single iterations only, and where its work is more than the cost of
+starting threads; with run-time sizes, the generated code decides at the call. Parallel loops do not
+nest: a loop that an earlier schedule made parallel is serial again where an enclosing loop becomes
+parallel. Which thread executes which iterations never decides a bit.
 
 Precondition: none. Postcondition: the same meaning, and no parallel loop inside of a parallel one.
 
@@ -39,7 +39,7 @@ from ..ir.walk import bodies, parallel_loops, statements, writes
 from ..target import Target
 
 ROOM = 4 << 20
-"""How many bytes of temporaries a thread may have of its own."""
+"""The most bytes of private temporaries of a thread."""
 
 
 class Crowded(Reason):
@@ -49,65 +49,66 @@ class Crowded(Reason):
 
 
 def parallel(program: Program, target: Target) -> Program:
-    """Return the program with the loops parallel that should be, for a target with threads."""
+    """Return the program with parallel loops, for a target with several threads."""
     if not target.schedule or target.threads < 2:
         return program
-    own = frozenset(node.id for node in (*program.locals, *program.results))
-    known = _Known(confined(program), own, target.parallel_from, program.rounds)
-    return over_kernels(program, lambda body: known.body(body, ()))
+    hidden = frozenset(node.id for node in (*program.locals, *program.results))
+    parallelizer = _Parallelizer(confined(program), hidden, target.parallel_from, program.rounds)
+    return over_kernels(program, lambda body: parallelizer.body(body, ()))
 
 
 def privates(program: Program) -> frozenset[int]:
-    """Return the ids of the temporaries of which each thread of a parallel loop has its own copy.
+    """Return the ids of the temporaries of which each thread of a parallel loop has a private copy.
 
-    Raises CdInternalError CD0901 where parallel loops nest, so that two of them may own an array: a
-    copy made for the inner loop would hide what the outer one wrote.
+    Raises CdInternalError CD0901 where parallel loops nest, so that an array could be private to
+    both: a copy made for the inner loop would hide what the outer one wrote.
     """
-    found = parallel_loops(tuple(s for kernel in program.kernels for s in kernel.body))
-    if not found:
+    loops = parallel_loops(tuple(s for kernel in program.kernels for s in kernel.body))
+    if not loops:
         return frozenset()
-    only = confined(program)
+    exclusive = confined(program)
     out: set[int] = set()
-    for loop in found:
+    for loop in loops:
         if parallel_loops(loop.body):
-            raise _nested(loop, program.name)
-        out |= private(loop, only[id(loop)], program.rounds)
+            raise _nesting_error(loop, program.name)
+        out |= private(loop, exclusive[id(loop)], program.rounds)
     return frozenset(out)
 
 
-def _nested(loop: For, name: str) -> CdInternalError:
-    """Return the error for a parallel loop that is inside of another one, or has one inside."""
-    said = f"{name}: the parallel loop over {loop.symbol.name} shares its arrays with another one"
+def _nesting_error(loop: For, name: str) -> CdInternalError:
+    """Return the error for nested parallel loops."""
+    text = f"{name}: the parallel loop over {loop.symbol.name} shares its arrays with another one"
     helps = ("this is a fault of plusequals, not of your function; please report this text",)
-    return CdInternalError(Diagnostic("CD0901", said, (Label(loop.span),), helps))
+    return CdInternalError(Diagnostic("CD0901", text, (Label(loop.span),), helps))
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known of the whole program."""
+class _Parallelizer:
+    """The parallelization of one program."""
 
-    only: Mapping[int, frozenset[int]]
-    """The temporaries that each loop alone uses."""
-    own: frozenset[int]
+    exclusive: Mapping[int, frozenset[int]]
+    """The temporaries that only a loop uses, by the loop's `id`."""
+    hidden: frozenset[int]
     """All temporaries and results: what nobody sees after an error."""
     least: int
-    """The work that is worth sharing."""
-    noted: tuple[tuple[int, Symbol], ...]
-    """What each round of a loop has for itself, by what was noted of the program."""
+    """The least work of a loop that is worth sharing."""
+    annotations: tuple[tuple[int, Symbol], ...]
+    """The private nodes of each loop's iterations, as annotated in the program."""
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
-        """Return statements with the outermost loops that should be parallel made so."""
+        """Return statements with the outermost loops parallel that should be."""
         return tuple(self.statement(stmt, outer) for stmt in body)
 
     def statement(self, stmt: Stmt, outer: tuple[Range, ...]) -> Stmt:
-        """Return a statement that is parallel, or what is inside of it."""
+        """Return a statement with the outermost loops parallel that should be, itself or those
+        inside."""
         match stmt:
             case For(kind="serial"):
                 total = total_of(stmt).constant
                 if total is not None and total < self.least:
                     return stmt  # nor is anything inside worth it
-                if _are_several(stmt) and self.refusal(stmt, outer) is None:
-                    return replace(stmt, kind="parallel", body=_serial(stmt.body))
+                if _has_several(stmt) and self.refusal(stmt, outer) is None:
+                    return replace(stmt, kind="parallel", body=_make_serial(stmt.body))
                 outer = (*outer, *ranges((stmt,)))
             case If() | While():
                 pass
@@ -117,23 +118,23 @@ class _Known:
 
     def refusal(self, loop: For, outer: tuple[Range, ...]) -> Refusal | None:
         """Return why a loop may not be parallel; None where it may."""
-        own = private(loop, self.only[id(loop)], self.noted)
+        private_ids = private(loop, self.exclusive[id(loop)], self.annotations)
         size = 0
         for stmt in statements(loop.body):
             if isinstance(stmt, Alloc):
                 return Refusal(Dependent.STORAGE, f"`{stmt.node.label}`")
         for node in writes(loop.body):
-            size += node.bytes if node.id in own else 0
+            size += node.bytes if node.id in private_ids else 0
         if size > ROOM:
             return Refusal(Crowded.ROOM, f"{size:,} bytes")
-        return independent(loop, own, self.own, outer)
+        return independent(loop, private_ids, self.hidden, outer)
 
 
-def _serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return statements with their parallel loops serial: for the body of a parallel loop."""
+def _make_serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return the body of a parallel loop, with all loops in it serial that were parallel."""
     if not parallel_loops(body):
         return body
-    out = (map_bodies(stmt, _serial) for stmt in body)
+    out = (map_bodies(stmt, _make_serial) for stmt in body)
     return tuple(
         replace(stmt, kind="serial") if isinstance(stmt, For) and stmt.kind == "parallel" else stmt
         for stmt in out
@@ -141,19 +142,20 @@ def _serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def is_worth(loop: For, least: int) -> bool:
-    """Whether the rounds of a loop may have that much work, and are more than one.
+    """Whether a loop may have more than one iteration, and at least so much work.
 
     >>> program = lowered("y[i] = x[i] + 1", y="f32[8]", x="f32[8]")
-    >>> is_worth(program.kernels[0].body[-1], 20), is_worth(program.kernels[0].body[-1], 30)
+    >>> (*_, loop) = program.kernels[0].body
+    >>> is_worth(loop, 20), is_worth(loop, 30)
     (True, False)
     """
-    if not _are_several(loop):
+    if not _has_several(loop):
         return False
     total = total_of(loop).constant
     return total is None or total >= least
 
 
-def _are_several(loop: For) -> bool:
-    """Whether a loop may have more than one round."""
-    rounds = rounds_of(loop).constant
-    return rounds is None or rounds > 1
+def _has_several(loop: For) -> bool:
+    """Whether a loop may have more than one iteration."""
+    trip_count = rounds_of(loop).constant
+    return trip_count is None or trip_count > 1

@@ -1,9 +1,10 @@
-"""Loops without the tests that only their first and last rounds need.
+"""Loop peeling and index-set splitting at the ends of a loop.
 
-Changes: where tests and bounded subscripts in a loop ask whether its symbol is beyond some place,
-the loop is cut there in up to three: first rounds, most rounds, last rounds. `simplify` then finds
-out that in most rounds the answers are known, so that they become vectors. Where loops around it or
-run-time numbers decide on such a place, ends of loops are computed from it (index set splitting).
+Changes: where tests and clamped subscripts in a loop compare its symbol with some bound, the loop
+is split there into up to three: first iterations, most iterations, last iterations. `simplify` then
+finds the tests of most iterations constant, so that these can be vectorized. Where enclosing loops
+or run-time values decide on such a bound, the ends of loops are computed from it (index-set
+splitting).
 
     for i in 0..n: f(i > 0, i < n - 1)
 
@@ -11,8 +12,9 @@ run-time numbers decide on such a place, ends of loops are computed from it (ind
     for i in 1..n - 1: f(true, true)
     for i in n - 1..n: f(..., false)
 
-Needs: loops that are not left early. Guarantees: not a bit changes: the rounds are the same, in
-their order. A loop that counts terms which `lanes` adds up in another order stays whole.
+Precondition: loops that are not left early. Postcondition: bit-identical: the iterations are the
+same, in their order. A loop over terms of a reassociable reduction, which `lanes` reorders, stays
+whole.
 
 >>> show(lambda program: edges(program, Target(schedule=True)),
 ...      "y[i] = x[i - 1] if i > 0 else 0.0", y="f32[90]", x="f32[90]")
@@ -45,85 +47,89 @@ from ..target import Target
 
 Body = tuple[Stmt, ...]
 LEAST = 16
-"""A loop is cut where at least so many rounds are left in its middle."""
+"""A loop is peeled where at least so many iterations remain in its middle."""
 MOST = 4
-"""So many places that are not static a loop is cut at."""
+"""The most run-time bounds at which a loop is split."""
 
 
 def edges(program: Program, target: Target) -> Program:
-    """Return the program with loops cut where their tests change."""
-    work = _Work(fresh_for(program), cache(partial(confined, program)), target.reorders)
-    made = over_kernels(program, work.body)
-    return program if made is program else work.fresh.declared(made)
+    """Return the program with loops split where their tests change."""
+    peeler = _Peeler(fresh_for(program), cache(partial(confined, program)), target.reorders)
+    peeled = over_kernels(program, peeler.body)
+    return program if peeled is program else peeler.fresh.declared(peeled)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """The work on one program."""
+class _Peeler:
+    """The peeling of the loops of one program."""
 
     fresh: Fresh
-    only: Callable[[], Mapping[int, frozenset[int]]]
-    """By the `id` of each loop what only its body uses; found out when first asked for."""
+    exclusive: Callable[[], Mapping[int, frozenset[int]]]
+    """The nodes that only a loop's body uses, by the loop's `id`; computed on first use."""
     reorders: bool
 
     def body(self, body: Body) -> Body:
-        """Return a list of statements with its loops cut."""
+        """Return a list of statements with its loops peeled."""
         out: list[Stmt] = []
         for stmt in body:
-            cuts = self.cuts(stmt) if isinstance(stmt, For) else None
+            middle = self.find_middle(stmt) if isinstance(stmt, For) else None
             inner = with_bodies(stmt, tuple(self.body(one) for one in bodies(stmt)))
-            if cuts is None or not isinstance(stmt, For) or not isinstance(inner, For):
+            if middle is None or not isinstance(stmt, For) or not isinstance(inner, For):
                 out.append(inner)
             else:
-                out += self.pieces(stmt, inner, *cuts)
+                out += self.split(stmt, inner, *middle)
         return tuple(out)
 
-    def cuts(self, loop: For) -> tuple[Affine, Affine] | None:
-        """Return where most rounds begin and end, None where the loop stays whole."""
+    def find_middle(self, loop: For) -> tuple[Affine, Affine] | None:
+        """Return where the middle of a loop begins and ends; None where the loop stays whole."""
         inside = statements(loop.body)
         if loop.kind != "serial" or loop.step != 1:
             return None
         if not all(isinstance(s, Store | Update | For | If | Check | Comment) for s in inside):
             return None
-        summed = (at for s in inside if isinstance(s, Update) and self.reorders for at in s.over)
-        if any(loop.symbol in at.symbols() for at in summed):
+        term_positions = (
+            at for s in inside if isinstance(s, Update) and self.reorders for at in s.over
+        )
+        if any(loop.symbol in at.symbols() for at in term_positions):
             return None
         if is_large(loop):
             return None
-        first, last = _ends(loop)
-        rounds = (loop.hi - loop.lo).constant
-        if rounds is not None and rounds - first - last < LEAST:
+        first, last = _peel_counts(loop)
+        trip_count = (loop.hi - loop.lo).constant
+        if trip_count is not None and trip_count - first - last < LEAST:
             return None
         start, end = loop.lo + first, loop.hi - last
-        for place in _dynamic_ends(loop, 1):
-            start = maximum(start, place)
-        for place in _dynamic_ends(loop, -1):
-            end = minimum(end, place)
+        for bound in _dynamic_bounds(loop, 1):
+            start = maximum(start, bound)
+        for bound in _dynamic_bounds(loop, -1):
+            end = minimum(end, bound)
         return None if (start, end) == (loop.lo, loop.hi) else (start, end)
 
-    def pieces(self, loop: For, inner: For, start: Affine, end: Affine) -> Iterator[Stmt]:
-        """Yield what takes the place of a loop; `inner` is its middle."""
+    def split(self, loop: For, inner: For, start: Affine, end: Affine) -> Iterator[Stmt]:
+        """Yield the loops that replace a loop; `inner` has the body of the middle one."""
         if start != loop.lo:
-            yield self.copied(loop, loop.lo, minimum(start, loop.hi))
+            yield self.copy_range(loop, loop.lo, minimum(start, loop.hi))
         yield replace(inner, lo=start, hi=end)
         if end != loop.hi:
-            yield self.copied(loop, maximum(start, end), loop.hi)
+            yield self.copy_range(loop, maximum(start, end), loop.hi)
 
-    def copied(self, loop: For, lo: Affine, hi: Affine) -> For:
-        """Return some rounds of a loop, with temporaries of their own."""
-        mine = private(loop, self.only()[id(loop)])
-        return replace(renewed(loop, mine, self.fresh), lo=lo, hi=hi)
+    def copy_range(self, loop: For, lo: Affine, hi: Affine) -> For:
+        """Return a copy of a loop over a range of its iterations, with private nodes of its own."""
+        privates = private(loop, self.exclusive()[id(loop)])
+        return replace(renewed(loop, privates, self.fresh), lo=lo, hi=hi)
 
 
-def renewed(loop: For, mine: Collection[int], fresh: Fresh) -> For:
-    """Return a loop with a variable and temporaries of its own; `mine` are those that each of its
-    iterations has for itself, by their ids."""
-    nodes = {node.id: _renewed(node, fresh) for node in writes(loop.body) if node.id in mine}
+def renewed(loop: For, privates: Collection[int], fresh: Fresh) -> For:
+    """Return a copy of a loop with a new index variable and new private nodes.
+
+    `privates` are the ids of the nodes that are private to each iteration.
+    """
+    nodes = {node.id: _clone_node(node, fresh) for node in writes(loop.body) if node.id in privates}
     symbol = fresh.symbol(loop.symbol.name)
     return replace(loop, symbol=symbol, body=rename(loop.body, {loop.symbol: symbol}, nodes))
 
 
-def _renewed(node: Node, fresh: Fresh) -> Node:
+def _clone_node(node: Node, fresh: Fresh) -> Node:
     if node.static_shape is None or node.request is not None:
         return node
     if not node.rank:
@@ -131,121 +137,122 @@ def _renewed(node: Node, fresh: Fresh) -> Node:
     return fresh.array(node.label, node.static_shape, node.dtype, node.purpose)
 
 
-def _ends(loop: For) -> tuple[int, int]:
-    """Return in how many rounds at each end some answer is another than in the middle."""
+def _peel_counts(loop: For) -> tuple[int, int]:
+    """Return how many iterations to peel at each end: in these some test differs from the
+    middle."""
     first = last = 0
-    for place in _places(loop.body, loop.symbol, ()):
-        at, left = (place - loop.lo).constant, (loop.hi - place).constant
-        if at is not None and (left is None or at <= left):
-            first = max(first, at)
-        elif left is not None:
-            last = max(last, left)
+    for place in _breakpoints(loop.body, loop.symbol, ()):
+        from_start, from_end = (place - loop.lo).constant, (loop.hi - place).constant
+        if from_start is not None and (from_end is None or from_start <= from_end):
+            first = max(first, from_start)
+        elif from_end is not None:
+            last = max(last, from_end)
     return first, last
 
 
-def _dynamic_ends(loop: For, sign: int) -> tuple[Affine, ...]:
-    """Return from where on (sign 1), or up to where, bounds and tests in a loop say that what is
-    used is not cut off, where loops around it or data decide that."""
-    found = dict[Affine, None]()
-    bound = bound_in(loop.body)
-    for fact, inside in _facts_in(loop.body, loop.symbol, ()):
+def _dynamic_bounds(loop: For, sign: int) -> tuple[Affine, ...]:
+    """Return the run-time bounds from which on (sign 1), or up to which, subscripts are not clamped
+    and tests hold, where enclosing loops or data decide on these."""
+    bounds = dict[Affine, None]()
+    inner_symbols = bound_in(loop.body)
+    for fact, inside in _collect_facts(loop.body, loop.symbol, ()):
         rest = fact - var(loop.symbol) * sign
         if fact.coefficient(loop.symbol) != sign or loop.symbol in rest.symbols():
             continue
         if inside and inside[-1].symbol not in rest.symbols():
-            continue  # the same in all rounds of the innermost loop: it keeps none from being fast
+            continue  # invariant in the innermost loop, which it does not slow down
         place = extreme(rest * -1 if sign > 0 else rest + 1, ranges(inside), sign)
-        if place is None or place.symbols() & (bound | {loop.symbol}):
+        if place is None or place.symbols() & (inner_symbols | {loop.symbol}):
             continue
         if (place - loop.lo).constant is None and (loop.hi - place).constant is None:
-            found[place] = None
-    return tuple(found) if len(found) <= MOST else ()
+            bounds[place] = None
+    return tuple(bounds) if len(bounds) <= MOST else ()
 
 
-def _facts_in(
+def _collect_facts(
     body: Body, symbol: Symbol, inside: tuple[For, ...]
 ) -> Iterator[tuple[Affine, tuple[For, ...]]]:
-    """Yield what is not negative where bounds in statements leave subscripts as they are, and tests
-    hold; and the loops around these."""
+    """Yield index expressions that are not negative where subscripts are not clamped and tests
+    hold, each with the loops around it."""
     for stmt in body:
         deeper = (*inside, stmt) if isinstance(stmt, For) else inside
         targets = stmt.access.index if isinstance(stmt, Store | Update) else ()
         for index in targets:
             if isinstance(index, Affine):
-                yield from ((fact, inside) for fact in _uncut(index, symbol))
+                yield from ((fact, inside) for fact in _unclamped_facts(index, symbol))
         for expr in expressions_of(stmt):
             for part in walk(expr):
-                said: Iterable[Affine] = ()
+                implied: Iterable[Affine] = ()
                 match part:
-                    case Read(_, places):
-                        plain = (at for at in places if isinstance(at, Affine))
-                        said = (fact for at in plain for fact in _uncut(at, symbol))
+                    case Read(_, subscripts):
+                        plain = (at for at in subscripts if isinstance(at, Affine))
+                        implied = (fact for at in plain for fact in _unclamped_facts(at, symbol))
                     case Position(at):
-                        said = _uncut(at, symbol)
+                        implied = _unclamped_facts(at, symbol)
                     case Select(test):
-                        said = (fact for one in walk(test) for fact in facts(one))
+                        implied = (fact for one in walk(test) for fact in facts(one))
                     case _ if isinstance(stmt, If):
-                        said = facts(part)
+                        implied = facts(part)
                     case _:
                         pass
-                yield from ((fact, inside) for fact in said)
+                yield from ((fact, inside) for fact in implied)
         for one in bodies(stmt):
-            yield from _facts_in(one, symbol, deeper)
+            yield from _collect_facts(one, symbol, deeper)
 
 
-def _uncut(index: Affine, symbol: Symbol) -> Iterator[Affine]:
-    """Yield what is not negative where the bounds in an index leave what grows with a symbol."""
+def _unclamped_facts(index: Affine, symbol: Symbol) -> Iterator[Affine]:
+    """Yield what is not negative where clamps leave the operand that grows with a symbol."""
     for atom, _ in index.terms:
         if isinstance(atom, Quasi):
             if atom.op in ("min", "max"):
-                for one in _sides(atom.left):
-                    for other in _sides(atom.right):
+                for one in _operands(atom.left):
+                    for other in _operands(atom.right):
                         inside = symbol in one.symbols(), symbol in other.symbols()
                         if inside in ((True, False), (False, True)):
                             gap = one - other if inside[0] else other - one
                             yield gap if atom.op == "max" else gap * -1
-            yield from _uncut(atom.left, symbol)
-            yield from _uncut(atom.right, symbol)
+            yield from _unclamped_facts(atom.left, symbol)
+            yield from _unclamped_facts(atom.right, symbol)
 
 
-def _places(body: Body, symbol: Symbol, inside: tuple[For, ...]) -> Iterator[Affine]:
-    """Yield the places from which on, as a symbol grows, the answer to some question changes."""
+def _breakpoints(body: Body, symbol: Symbol, inside: tuple[For, ...]) -> Iterator[Affine]:
+    """Yield the values of a symbol from which on some test or clamp has another result."""
     for stmt in body:
         for expr in expressions_of(stmt):
-            for fact in _asked(expr, isinstance(stmt, If)):
-                yield from _changes(fact, symbol, inside)
+            for fact in _deciding_exprs(expr, isinstance(stmt, If)):
+                yield from _sign_changes(fact, symbol, inside)
         if isinstance(stmt, Store | Update):
             for at in stmt.access.index:
-                for fact in _bounded(at) if isinstance(at, Affine) else ():
-                    yield from _changes(fact, symbol, inside)
+                for fact in _clamp_decisions(at) if isinstance(at, Affine) else ():
+                    yield from _sign_changes(fact, symbol, inside)
         deeper = (*inside, stmt) if isinstance(stmt, For) else inside
         for one in bodies(stmt):
-            yield from _places(one, symbol, deeper)
+            yield from _breakpoints(one, symbol, deeper)
 
 
-def _changes(fact: Affine, symbol: Symbol, inside: tuple[For, ...]) -> Iterator[Affine]:
-    """Yield where a number that grows or shrinks with a symbol gets from one side of zero to the
-    other: the first and the last such place, where loops inside have a part in it."""
+def _sign_changes(fact: Affine, symbol: Symbol, inside: tuple[For, ...]) -> Iterator[Affine]:
+    """Yield where an expression that is affine in a symbol changes its sign: the first and the last
+    such value, where inner loops contribute."""
     factor = fact.coefficient(symbol)
     rest = fact - var(symbol) * factor
     if factor not in (1, -1) or symbol in rest.symbols():
         return
     place = rest * -1 if factor == 1 else rest + 1
     for sign in (1, -1):
-        end = extreme(place, ranges(inside), sign)
-        if end is not None and not end.symbols() & {one.symbol for one in inside}:
-            yield end
+        root = extreme(place, ranges(inside), sign)
+        if root is not None and not root.symbols() & {one.symbol for one in inside}:
+            yield root
 
 
-def _asked(expr: Expr, is_test: bool) -> Iterator[Affine]:
-    """Yield numbers of which it matters in an expression whether they are negative."""
+def _deciding_exprs(expr: Expr, is_test: bool) -> Iterator[Affine]:
+    """Yield the expressions whose sign decides a test or clamp in an expression."""
     for part in walk(expr):
         match part:
             case Read(_, index):
                 for at in index:
-                    yield from () if isinstance(at, Dynamic) else _bounded(at)
+                    yield from () if isinstance(at, Dynamic) else _clamp_decisions(at)
             case Position(index):
-                yield from _bounded(index)
+                yield from _clamp_decisions(index)
             case Select(test):
                 for one in walk(test):
                     yield from facts(one)
@@ -255,21 +262,21 @@ def _asked(expr: Expr, is_test: bool) -> Iterator[Affine]:
                 pass
 
 
-def _bounded(index: Affine) -> Iterator[Affine]:
-    """Yield the same of an index."""
+def _clamp_decisions(index: Affine) -> Iterator[Affine]:
+    """Yield the expressions whose sign decides a clamp, quotient or remainder in an index."""
     for atom, _ in index.terms:
         if isinstance(atom, Quasi):
             if atom.op in ("min", "max", "mod", "floordiv"):
-                yield from (a - b for a in _sides(atom.left) for b in _sides(atom.right))
+                yield from (a - b for a in _operands(atom.left) for b in _operands(atom.right))
                 yield from (atom.left,) if atom.op in ("mod", "floordiv") else ()
-            yield from _bounded(atom.left)
-            yield from _bounded(atom.right)
+            yield from _clamp_decisions(atom.left)
+            yield from _clamp_decisions(atom.right)
 
 
-def _sides(index: Affine) -> tuple[Affine, ...]:
-    """Return what an index may be where it is the smaller or the larger one of some."""
+def _operands(index: Affine) -> tuple[Affine, ...]:
+    """Return the operands of nested minima or maxima, the index itself where it is none."""
     match index:
         case Affine(((Quasi("min" | "max", left, right), 1),), offset):
-            return tuple(one + offset for side in (left, right) for one in _sides(side))
+            return tuple(one + offset for side in (left, right) for one in _operands(side))
         case _:
             return (index,)

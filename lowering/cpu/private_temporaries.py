@@ -1,16 +1,18 @@
-"""Loops that threads might share have temporaries of their own, apart from those beside them.
+"""Privatization of temporaries: loops that threads may share have none in common with others.
 
     for j step 32: t = f(j); y[j] = t         for j step 32: u = f(j); y[j] = u
     for j: t = f(j); y[j] = t                 for j: t = f(j); y[j] = t
 
 Changes: a temporary that a loop worth sharing writes before it reads it, and whose last value is
-not needed behind it, is another one there than in other statements of its list. Schedules that cut
-a loop leave such ones, and threads share a loop only if no other one has its temporaries.
+dead behind the loop, is replaced by a private one in that loop (renaming). Schedules that split a
+loop leave one temporary in several loops, and threads share a loop only if no other loop uses its
+temporaries.
 
-Needs: loops that are finished but for that. Guarantees: not a bit changes, for no loop had a value
-from another.
+Precondition: loops that are finished but for that. Postcondition: bit-identical, for no loop read a
+value of another.
 
->>> show(lambda program: separate(shared(program), Target(threads=2, parallel_from=9000)), '''
+>>> show(lambda program: separate(shared(program), Target(threads=2, parallel_from=9000)),
+... '''
 ... for i in range(8000):
 ...     t = x[i] * 2
 ...     y[i] = t + t * t
@@ -35,8 +37,8 @@ from .parallelize import is_worth
 
 
 def separate(program: Program, target: Target) -> Program:
-    """Return the program in which loops worth sharing have no temporary in common with others of
-    their list that they need not have."""
+    """Return the program in which loops that are worth sharing use temporaries of their own, where
+    other statements of their list use the same ones without need."""
     if target.threads < 2:
         return program
     return with_own(program, lambda loop: is_worth(loop, target.parallel_from))

@@ -1,23 +1,25 @@
-"""Loops whose rounds need each other, shared among threads in pieces.
+"""Parallelization by chunks of an inner loop, or by private copies of accumulated arrays.
 
-Changes: where a loop inside needs nothing of its other rounds, whatever the rounds around it do,
-each thread does all rounds around it for a piece of its own of that loop:
+Changes: where an inner loop has independent iterations, whatever the enclosing iterations do, each
+thread does all enclosing iterations for its own chunk of that loop:
 
     for i: for j: t[k[i], j] += x[i, j]    becomes    for piece: for i: for j in the piece: ...
 
-A loop that only accumulates into an array, by what is exact in any order as sums of whole numbers
-are, is taken in as many pieces as there are threads. Each accumulates into a copy of the array that
-starts from what changes nothing; behind them the copies are put together.
+A loop that only accumulates into an array, by an operation that is exact in any order, as integer
+addition is, is split into as many chunks as there are threads. Each accumulates into a private copy
+of the array that starts from the neutral element; then the copies are combined (array privatization
+with a reduction).
 
     for i: h[k[i]] += w[i]    becomes    for piece: parts[piece, :] = 0
                                              for i in the piece: parts[piece, k[i]] += w[i]
                                          for e: for piece: h[e] += parts[piece, e]
 
-What just before is checked of such a loop is checked in its rounds: only copies are written before.
+Checks in a loop just before such a loop, over the same iterations, become part of it: a failing
+check leaves only copies written.
 
-Needs: for copies an array of a known size that a loop neither reads nor writes otherwise, and that
-is small beside what the loop does; rounds that need nothing else of each other, and check nothing:
-where a check fails, what was written before is there. Guarantees: not a bit changes.
+Precondition: for copies an array of static size that the loop does not access otherwise, and that
+is small in comparison with the loop's work; iterations with no other dependence, and without
+checks, as elements written before a failing check would remain. Postcondition: bit-identical.
 
 >>> from plusequals.lowering.passes.simplify import simplify
 >>> target = Target(threads=2, parallel_from=10_000)
@@ -77,124 +79,129 @@ else:  # what few programs need
 
 Body = tuple[Stmt, ...]
 WIDE, LONG = 16, 4
-"""A piece of a loop inside has so many rounds at least, and all have so many times the work that is
-worth sharing: short loops take longer for each round."""
+"""The least trip count of a chunk of an inner loop, and by what factor the work of all exceeds that
+which is worth sharing: short loops take longer for each iteration."""
 EVEN, EACH = 512, 4
-"""So many pieces for each thread at most, of which one without loops inside has so many rounds."""
+"""The least trip count of a chunk that has no inner loops, and the most chunks for each thread."""
 SHARE = 4
-"""A loop has so many times the work of all copies, at least."""
+"""The least ratio of a loop's work to that of all copies."""
 
 
 class Apart(Reason):
-    """Why threads have elements of their own."""
+    """Why threads have chunks or copies of their own."""
 
     EXACT = "nothing else keeps the rounds from being shared, and their order changes no bit"
     INSIDE = "its own rounds need each other, those inside do not"
 
 
 def pieces(program: Program, target: Target) -> Program:
-    """Return the program with loops in pieces whose rounds need each other."""
+    """Return the program with dependent loops in chunks for threads."""
     return in_pieces(program, target).program
 
 
 def in_pieces(program: Program, target: Target) -> Decided:
-    """Return the program with loops in pieces whose rounds need each other, and which these are."""
+    """Return the program with dependent loops in chunks for threads, and the decisions."""
     if target.threads < 2:
         return Decided(program, ())
-    return _Work.on(program, target)
+    return _Privatization.on(program, target)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work(Outermost):
-    """The work on one program."""
+class _Privatization(Outermost):
+    """The privatization of the arrays of one program."""
 
-    ahead: dict[int, For] = field(default_factory=dict)
-    """The loops that check what others need just behind them, by the `id` of those."""
-    moved: set[int] = field(default_factory=set)
-    """The `id`s of those that are done in pieces by now."""
+    checks: dict[int, For] = field(default_factory=dict)
+    """The loops that only check for the loop just behind them, by the `id` of the latter."""
+    merged_checks: set[int] = field(default_factory=set)
+    """The `id`s of checking loops that have become part of a chunked one."""
 
     def body(self, body: Body, outer: tuple[For, ...]) -> Body:
-        """Return a list of statements with what threads share in pieces."""
-        self.ahead.update((id(body[two]), check) for check, two in checked(body))
-        made = Outermost.body(self, body, outer)
-        return tuple(stmt for stmt in made if id(stmt) not in self.moved)
+        """Return a list of statements with dependent loops in chunks."""
+        self.checks.update((id(body[position]), check) for check, position in checked(body))
+        stmts = Outermost.body(self, body, outer)
+        return tuple(stmt for stmt in stmts if id(stmt) not in self.merged_checks)
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop in pieces; the loop itself where it may be shared as it is; None where
-        loops inside of it may."""
-        if any(loop is one for one in self.ahead.values()):
+        """Return a loop in chunks; the loop itself where it is parallel as it is; None where loops
+        inside of it may be chunked."""
+        if any(loop is one for one in self.checks.values()):
             return (loop,)
         if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
             return None
-        mine, known = private(loop, self.only()[id(loop)]), ranges(outer)
-        if independent(loop, mine, self.own, known) is None:
+        privates, domain = private(loop, self.only()[id(loop)]), ranges(outer)
+        if independent(loop, privates, self.own, domain) is None:
             return (loop,)
-        cut = self.cut_inside(loop, known)
-        if cut is not None:
-            return cut
-        copied = self.copied(loop, mine)
-        taken = frozenset(copy.node.id for copy in copied)
-        if not copied or independent(loop, mine | taken, self.own, known) is not None:
+        chunked = self.chunk_inner(loop, domain)
+        if chunked is not None:
+            return chunked
+        copies = self.find_copies(loop, privates)
+        copied = frozenset(copy.node.id for copy in copies)
+        if not copies or independent(loop, privates | copied, self.own, domain) is not None:
             return None
         least = (
-            SHARE * SCALAR * sum(copy.parts.bytes // copy.node.dtype.itemsize for copy in copied)
+            SHARE * SCALAR * sum(copy.parts.bytes // copy.node.dtype.itemsize for copy in copies)
         )
         total = total_of(loop)
         if total.constant is not None and total.constant < least:
             return None
-        for copy in copied:
+        for copy in copies:
             name = loop.symbol.name
             self.decisions.append(
                 Decision("deferred", Apart.EXACT, copy.node, span=loop.span, variable=name)
             )
-        ahead = self.checks_of(loop, taken)
-        tests = [stmt for one in ahead for stmt in round_of(one, loop.symbol)]
-        made = self.made(replace(loop, body=(*tests, *loop.body)), copied)
+        checks = self.take_checks(loop, copied)
+        tests = [stmt for one in checks for stmt in round_of(one, loop.symbol)]
+        privatized = self.privatize(replace(loop, body=(*tests, *loop.body)), copies)
         if total.constant is not None:
-            return made
+            return privatized
         least = max(least, self.target.parallel_from)
         sides = Position(total), Const(least, dtypes.int64)
-        return (If(Apply(OPS["ge"], sides, dtypes.bool_), made, (*ahead, loop), loop.span),)
+        return (If(Apply(OPS["ge"], sides, dtypes.bool_), privatized, (*checks, loop), loop.span),)
 
-    def checks_of(self, loop: For, taken: frozenset[int]) -> tuple[For, ...]:
-        """Return the loop that checks what a loop needs, which is done with it from now on."""
-        found = self.ahead.get(id(loop))
-        if found is None or any(node.id in taken for node in reads((found,))):
+    def take_checks(self, loop: For, copied: frozenset[int]) -> tuple[For, ...]:
+        """Return the loop that checks for a loop, which is to become part of it."""
+        check = self.checks.get(id(loop))
+        if check is None or any(node.id in copied for node in reads((check,))):
             return ()
-        self.moved.add(id(found))
-        return (found,)
+        self.merged_checks.add(id(check))
+        return (check,)
 
-    def cut_inside(self, loop: For, known: tuple[Range, ...]) -> Body | None:
-        """Return a loop for each piece of the outermost loop inside that needs nothing of its other
-        iterations, whatever the loops around it do; None where there is none."""
+    def chunk_inner(self, loop: For, domain: tuple[Range, ...]) -> Body | None:
+        """Return a loop over chunks of the outermost inner loop whose iterations are independent
+        whatever the loops around it do; None where there is none."""
         if not is_worth(loop, LONG * self.target.parallel_from):
             return None
         for inner in _chain(loop):
-            count = self.pieces_of(inner)
+            count = self.chunk_count(inner)
             if not count or (inner.lo.symbols() | inner.hi.symbols()) & bound_in((loop,)):
                 continue
             if self.is_large(loop):
                 return None
-            turned = replace(inner, body=_with(loop, inner, inner.body))
-            mine = private(turned, self.only()[id(loop)])
-            if independent(turned, mine, self.own, known) is not None:
+            candidate = replace(inner, body=_splice(loop, inner, inner.body))
+            privates = private(candidate, self.only()[id(loop)])
+            if independent(candidate, privates, self.own, domain) is not None:
                 continue
             name, span = inner.symbol.name, inner.span
             self.decisions.append(Decision("parallel", Apart.INSIDE, span=span, variable=name))
             piece = self.fresh.symbol("piece")
             part, body = strip_mine.chunk(inner, piece, count, inner.body, self.fresh)
-            each = _with(loop, inner, around((part,), body))
-            return (For(piece, const(0), const(count), 1, each, span=loop.span),)
+            nest = _splice(loop, inner, around((part,), body))
+            return (For(piece, const(0), const(count), 1, nest, span=loop.span),)
         return None
 
-    def pieces_of(self, loop: For) -> int:
-        """Return in how many pieces threads take a loop, 0 where it has too few iterations; where
-        it has many they are several for each thread: one that is held up gets fewer."""
-        rounds, threads = (loop.hi - loop.lo).constant, self.target.threads
-        if loop.step != 1 or rounds is None or rounds < WIDE * threads or is_left(loop.body):
+    def chunk_count(self, loop: For) -> int:
+        """Return the number of chunks of a loop, 0 where it has too few iterations; several for
+        each thread where it has many, which balances the load."""
+        trip_count, threads = (loop.hi - loop.lo).constant, self.target.threads
+        if (
+            loop.step != 1
+            or trip_count is None
+            or trip_count < WIDE * threads
+            or is_left(loop.body)
+        ):
             return 0
         is_inner = not any(isinstance(stmt, For) for stmt in loop.body)
-        return threads * min(EACH, max(1, rounds // ((EVEN if is_inner else WIDE) * threads)))
+        return threads * min(EACH, max(1, trip_count // ((EVEN if is_inner else WIDE) * threads)))
 
     def is_large(self, loop: For) -> bool:
         """Whether a loop writes more than caches hold, where other loops over its arrays pay."""
@@ -202,68 +209,69 @@ class _Work(Outermost):
         written = sum(MOST if node.static_shape is None else node.bytes for node in nodes)
         return written > 2 * self.target.threads * self.target.l2_bytes
 
-    def copied(self, loop: For, mine: frozenset[int]) -> list[_Copy]:
-        """Return the arrays that a loop accumulates into; none where one of them is too large."""
-        written = accumulators.only_written(loop, mine)
-        ops = [accumulators.accumulates(loop, node) for node in written]
+    def find_copies(self, loop: For, privates: frozenset[int]) -> list[_PrivateCopy]:
+        """Return the copies of the arrays that a loop accumulates into; none where one is too
+        large."""
+        arrays = accumulators.only_written(loop, privates)
+        ops = [accumulators.accumulates(loop, node) for node in arrays]
         fits = all(
             node.static_shape is not None and 0 < node.bytes <= self.target.l2_bytes // 2
-            for node in written
+            for node in arrays
         )
         if not fits or None in ops:
             return []
         return [
-            _Copy.of(node, op, self.target.threads, self.fresh)
-            for node, op in zip(written, ops, strict=True) if op is not None
+            _PrivateCopy.of(node, op, self.target.threads, self.fresh)
+            for node, op in zip(arrays, ops, strict=True) if op is not None
         ]  # fmt: skip
 
-    def made(self, loop: For, copied: Sequence[_Copy]) -> Body:
-        """Return the loop over pieces, and those that put their elements together."""
-        piece, by_id = self.fresh.symbol("piece"), {copy.node.id: copy for copy in copied}
+    def privatize(self, loop: For, copies: Sequence[_PrivateCopy]) -> Body:
+        """Return the loop over chunks, and the loops that combine the copies."""
+        piece, by_id = self.fresh.symbol("piece"), {copy.node.id: copy for copy in copies}
 
-        def moved(node: Node, index: tuple[Index, ...]) -> remap.Place:
+        def redirect(node: Node, index: tuple[Index, ...]) -> remap.Place:
             copy = by_id.get(node.id)
             return (node, index) if copy is None else (copy.parts, (var(piece), *index))
 
         part, body = strip_mine.chunk(loop, piece, self.target.threads, loop.body, self.fresh)
-        starts = (copy.start(piece) for copy in copied)
-        each = (*starts, *remap.elsewhere(around((part,), body), moved))
+        initial = (copy.initialize(piece) for copy in copies)
+        chunk = (*initial, *remap.elsewhere(around((part,), body), redirect))
         end = const(self.target.threads)
-        whole = For(piece, const(0), end, 1, each, span=loop.span)
-        return (whole, *(copy.whole() for copy in copied))
+        chunks = For(piece, const(0), end, 1, chunk, span=loop.span)
+        return (chunks, *(copy.combine() for copy in copies))
 
 
 def _chain(loop: For) -> Iterator[For]:
-    """Yield the loops inside of which each has nothing before it in the one around it but numbers
-    that get names, and nothing behind it."""
+    """Yield the inner loops of an almost perfect nest: before each there are only definitions of
+    scalars, behind it nothing."""
     while True:
         *before, inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)] or [loop]
         if inner is loop or not isinstance(inner, For) or inner.kind != "serial":
             return
-        if any(not isinstance(stmt, Let) and not _is_scalar(stmt) for stmt in before):
+        if any(not isinstance(stmt, Let) and not _defines_scalar(stmt) for stmt in before):
             return
         yield inner
         loop = inner
 
 
-def _with(loop: For, inner: For, body: Body) -> Body:
-    """Return a loop with statements in the place of one of its chain."""
-    made = (
+def _splice(loop: For, inner: For, body: Body) -> Body:
+    """Return a loop with one of its chain replaced by statements."""
+    stmts = (
         stmt for one in loop.body for stmt in (
-            body if one is inner else _with(one, inner, body) if isinstance(one, For) else (one,)
+            body if one is inner else _splice(one, inner, body) if isinstance(one, For) else (one,)
         )
     )  # fmt: skip
-    return (replace(loop, body=tuple(made)),)
+    return (replace(loop, body=tuple(stmts)),)
 
 
-def _is_scalar(stmt: Stmt) -> bool:
-    """Whether a statement does nothing but name a number."""
+def _defines_scalar(stmt: Stmt) -> bool:
+    """Whether a statement only defines a scalar."""
     return isinstance(stmt, Store) and not stmt.access.index
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
-    """An array, and what pieces accumulate in its place."""
+class _PrivateCopy:
+    """An array, and the private copies that chunks accumulate into."""
 
     fresh: Fresh
     node: Node
@@ -271,8 +279,8 @@ class _Copy:
     parts: Node
 
     @classmethod
-    def of(cls, node: Node, op: Op, count: int, fresh: Fresh) -> _Copy:
-        """Return the copies of an array for so many pieces."""
+    def of(cls, node: Node, op: Op, count: int, fresh: Fresh) -> _PrivateCopy:
+        """Return the copies of an array for so many chunks."""
         shape = (count, *(node.static_shape or ()))
         return cls(fresh, node, op, fresh.array(f"{node.label}_parts", shape, node.dtype, "kept"))
 
@@ -280,14 +288,14 @@ class _Copy:
         """Return new symbols for the axes of the array."""
         return [self.fresh.symbol("at") for _ in self.node.shape]
 
-    def start(self, piece: Symbol) -> Stmt:
-        """Return the loops that start the copy of a piece."""
+    def initialize(self, piece: Symbol) -> Stmt:
+        """Return the loops that initialize the copy of a chunk."""
         axes = self.axes()
         place = Access(self.parts, (var(piece), *map(var, axes)))
         return self.loops(axes, Store(place, accumulators.neutral(self.op, self.node.dtype)))
 
-    def whole(self) -> Stmt:
-        """Return the loops that put the elements of all pieces together."""
+    def combine(self) -> Stmt:
+        """Return the loops that add the copies of all chunks to the array."""
         axes, piece = self.axes(), self.fresh.symbol("piece")
         parts = Read(self.parts, (var(piece), *map(var, axes)))
         update = Update(Access(self.node, tuple(map(var, axes))), self.op, parts)
@@ -295,7 +303,7 @@ class _Copy:
         return self.loops(axes, For(piece, const(0), count, 1, (update,)))
 
     def loops(self, axes: Sequence[Symbol], stmt: Stmt) -> Stmt:
-        """Return a statement for all elements of the array."""
+        """Return a statement in loops over all elements of the array."""
         shape = zip(axes, self.node.shape, strict=True)
-        (made,) = around([For(at, const(0), extent, 1, ()) for at, extent in shape], (stmt,))
-        return made
+        (nest,) = around([For(at, const(0), extent, 1, ()) for at, extent in shape], (stmt,))
+        return nest

@@ -1,21 +1,21 @@
-r"""Some rounds of a stencil on a piece of its arrays before the next piece: tiles in time.
+r"""Time tiling of stencils: several time steps on a tile of rows before the next tile.
 
-Changes: a loop whose rounds sweep over rows of arrays that are larger than the cache. Of so many
-rounds as fit, each piece of the rows does first what needs no other piece: from round to round a
-little less on both sides (trapezoids); then what is left between pieces is done, from round to
-round a little more. Pieces, and the gaps between them, need nothing of each other. Inside a piece
-blocks of rows follow one another, each a little further down in every later round, so that what a
-round has written is still in the cache when the next one reads it.
+Changes: a loop over time steps that sweep over rows of arrays larger than the cache. Of so many
+steps as fit, each tile of rows first does what depends on no other tile: from step to step a little
+less on both sides (trapezoids); then what is left between tiles is done, from step to step a little
+more. Tiles are independent, and so are the gaps between them. In a tile blocks of rows follow one
+another, each shifted down a little in every later step (skewing), so that what a step has written
+is still in the cache when the next one reads it.
 
     for t: for i: v[i] = f(u[i - 1], u[i], u[i + 1]);  u, v trade places
     for tile:
-        for piece: for block: for round: for some i: v[i] = ...; for some i - 1: u[i] = ...
-        for gap: for round: for i beside the gap: v[i] = ...; u[i] = ...
+        for piece: for block: for t: for some i: v[i] = ...; for some i - 1: u[i] = ...
+        for gap: for t: for i beside the gap: v[i] = ...; u[i] = ...
 
-Needs: rounds of sweeps (`sweeps`), with as many rows in each round. Guarantees: not a bit changes:
-every element is computed as often, from the same values, whatever the threads. After "Time
-Skewing" (Wonnacott) and "Cache Oblivious Stencil Computations" (Frigo and Strumpen), with pieces of
-a fixed size.
+Precondition: time steps of sweeps (`stencil`), over as many rows in each step. Postcondition:
+bit-identical: every element is computed as often, from the same values, whatever the number of
+threads. After "Time Skewing" (Wonnacott) and "Cache Oblivious Stencil Computations" (Frigo and
+Strumpen), with tiles of a fixed size.
 
 >>> from plusequals.lowering.ir.printer import print_program
 >>> program = lowered('''
@@ -23,8 +23,8 @@ a fixed size.
 ...     y[1:-1] = x[:-2] + x[2:]
 ...     x[1:-1] = y[1:-1]
 ... ''', y="f32[10000]", x="f32[10000]")
->>> made = print_program(stencil(program, Target(schedule=True, l2_bytes=16384, threads=2)))
->>> print("\n".join(line[8:].split("..")[0] for line in made.split("\n") if "for " in line))
+>>> text = print_program(stencil(program, Target(schedule=True, l2_bytes=16384, threads=2)))
+>>> print("\n".join(line[8:].split("..")[0] for line in text.split("\n") if "for " in line))
 for tile in 0
     for piece in 0
         for block in 0
@@ -65,96 +65,96 @@ else:  # what few programs need
 
 Body = tuple[Stmt, ...]
 Rounds = Callable[[Callable[[Affine], tuple[Affine, Affine]]], Body]
-"""Makes the rounds of a tile, of those rows that a sweep does when it is so much late."""
+"""Builds the time steps of a tile, given the rows of a sweep by its skew."""
 MOST_STAGES = 32
-"""So many sweeps over a piece follow one another at most."""
+"""The most sweeps over a tile, one after the other."""
 MOST_TEXT = 12
-"""A period of more sweeps than that stays: there would be much code."""
+"""A period of more sweeps than that stays: the code would be large."""
 NEAR = 16 << 10
-"""How many bytes a block has: little enough for the first cache, enough for long loops."""
+"""How many bytes a block has: few enough for the L1 cache, enough for long loops."""
 FAR = 4 << 20
-"""How many bytes of the last cache a thread may count on."""
+"""How many bytes of the last-level cache a thread may count on."""
 PIECES = 4
-"""So many pieces there are for each thread, where they are wide enough."""
+"""So many tiles there are for each thread, where they are wide enough."""
 
 
 class Tiled(Reason):
-    """Why rounds are done together."""
+    """Why time steps are tiled."""
 
     CACHE = "its arrays are larger than the cache, and a row needs only those near to it"
     ALONE = "no row needs another one, and a piece stays in the cache"
 
 
 class _Sizes(NamedTuple):
-    """How a loop is cut."""
+    """The sizes of tiles."""
 
     periods: int
-    """So many periods are done together; 0: all of them."""
+    """How many periods a tile does at a time; 0: all of them."""
     block: int
     """Rows of a block."""
     width: int
-    """Rows of a piece, a multiple of those of a block."""
+    """Rows of a tile, a multiple of those of a block."""
 
 
 def stencil(program: Program, target: Target) -> Program:
-    """Return the program with stencils in tiles of several rounds."""
+    """Return the program with stencils in time tiles."""
     return in_time(program, target).program
 
 
 def in_time(program: Program, target: Target) -> Decided:
-    """Return the program with stencils in tiles of several rounds, and which these are."""
-    return _Work.on(program, target)
+    """Return the program with stencils in time tiles, and the decisions."""
+    return _TimeTiling.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _TimeTiling(Outermost):
+    """The time tiling of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop of sweeps in tiles, None where it has to stay."""
-        rounds = (loop.hi - loop.lo).constant
-        if loop.kind != "serial" or loop.step != 1 or (rounds is not None and rounds < 2):
+        """Return a loop over time steps in tiles; None where it stays as it is."""
+        step_count = (loop.hi - loop.lo).constant
+        if loop.kind != "serial" or loop.step != 1 or (step_count is not None and step_count < 2):
             return None
-        used, caches = _bytes(loop), 2 * self.target.threads * self.target.l2_bytes
-        if not any(isinstance(s, For) for s in loop.body) or used <= min(NEAR, caches):
+        footprint, caches = _bytes(loop), 2 * self.target.threads * self.target.l2_bytes
+        if not any(isinstance(s, For) for s in loop.body) or footprint <= min(NEAR, caches):
             return None
-        found = sweeps.sweeps_of(loop, self.only(), self.own, ranges(outer))
-        if found is None or (found.reach and used <= caches):
+        nest = sweeps.sweeps_of(loop, self.only(), self.own, ranges(outer))
+        if nest is None or (nest.reach and footprint <= caches):
             return None
-        own = self.only()[id(loop)]
-        if not found.reach and any(node.id in own for node in found.nodes):
+        exclusive = self.only()[id(loop)]
+        if not nest.reach and any(node.id in exclusive for node in nest.nodes):
             return None  # each thread would have its own, of which it needs some rows
-        sizes = _sizes(found, self.target, rounds)
+        sizes = _sizes(nest, self.target, step_count)
         if sizes is None:
             return None
         node = next(
-            n for s in found.stages for one in statements((s.loop,)) for n in own_writes(one)
+            n for s in nest.stages for one in statements((s.loop,)) for n in own_writes(one)
         )
-        why, name = Tiled.CACHE if found.reach else Tiled.ALONE, loop.symbol.name
+        why, name = Tiled.CACHE if nest.reach else Tiled.ALONE, loop.symbol.name
         self.decisions.append(Decision("skewed", why, node, span=loop.span, variable=name))
-        return _Tiles(self, found, sizes, self.end(loop, outer)).statements()
+        return _Tiles(self, nest, sizes, self.end(loop, outer)).statements()
 
 
 def _bytes(loop: For) -> int:
-    """Return how many bytes of arrays a round uses, of those whose size is known."""
+    """Return how many bytes of arrays of static sizes a time step uses."""
     nodes = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
     known = (node for node in nodes.values() if node.rank and node.static_shape is not None)
     return sum(node.bytes for node in known)
 
 
-def _rows(found: sweeps.Sweeps) -> tuple[int, int]:
-    """Return the first row and the one behind the last."""
-    los = [stage.loop.lo.constant or 0 for stage in found.stages]
-    his = [stage.loop.hi.constant or 0 for stage in found.stages]
+def _rows(nest: sweeps.Sweeps) -> tuple[int, int]:
+    """Return the first row, and one past the last."""
+    los = [stage.loop.lo.constant or 0 for stage in nest.stages]
+    his = [stage.loop.hi.constant or 0 for stage in nest.stages]
     return min(los), max(his)
 
 
-def _sizes(found: sweeps.Sweeps, target: Target, rounds: int | None) -> _Sizes | None:
-    """Return how a loop is cut so that what is in use stays in a cache; None if none is enough."""
-    stages, period, reach = len(found.stages) * found.period, found.period, found.reach
-    first, behind = _rows(found)
-    shapes = [(node, node.static_shape) for node in found.nodes]
+def _sizes(nest: sweeps.Sweeps, target: Target, step_count: int | None) -> _Sizes | None:
+    """Return tile sizes whose working set stays in a cache; None if no cache is large enough."""
+    stages, period, reach = len(nest.stages) * nest.period, nest.period, nest.reach
+    first, behind = _rows(nest)
+    shapes = [(node, node.static_shape) for node in nest.nodes]
     if stages > MOST_TEXT or any(not shape or not shape[0] for _, shape in shapes):
         return None
     row = max(1, sum(node.bytes // shape[0] for node, shape in shapes if shape))
@@ -167,8 +167,8 @@ def _sizes(found: sweeps.Sweeps, target: Target, rounds: int | None) -> _Sizes |
         room = budget // row - block - 2 * reach
         most = min(MOST_STAGES, rows // (4 * target.threads * reach), room // reach)
         periods = most // stages
-        if rounds is not None:
-            periods = min(periods, -(-rounds // period))
+        if step_count is not None:
+            periods = min(periods, -(-step_count // period))
         if periods * period >= 2:
             width = max(-(-rows // (PIECES * target.threads)), 4 * reach * stages * periods, 1)
             return _Sizes(periods, block, -(-width // block) * block)
@@ -179,113 +179,118 @@ class _Tiles(NamedTuple):
     """The tiles of one loop."""
 
     work: Outermost
-    found: sweeps.Sweeps
+    nest: sweeps.Sweeps
     sizes: _Sizes
     end: Affine
-    """Where the loop over rounds ends, not before it begins."""
+    """Where the loop over time steps ends, not before it begins."""
 
     @property
-    def late(self) -> int:
-        """By how many rows the last sweep of a tile is behind."""
-        found = self.found
-        return found.reach * len(found.stages) * found.period * self.sizes.periods
+    def total_skew(self) -> int:
+        """By how many rows the last sweep of a tile is skewed."""
+        nest = self.nest
+        return nest.reach * len(nest.stages) * nest.period * self.sizes.periods
 
     def statements(self) -> Body:
-        """Return the tiles, and what leaves the arrays in their places."""
-        loop, period = self.found.loop, self.found.period
+        """Return the tiles, and the exchange that leaves arrays in their final positions."""
+        loop, period = self.nest.loop, self.nest.period
         count = self.end - loop.lo
         whole = floordiv(count + (period - 1), const(period))
-        named = self.work.fresh.symbol("periods")
-        lets = () if whole.constant is not None else (Let(named, Position(whole), loop.span),)
-        whole = var(named) if lets else whole
-        tiles = self.tiles(whole) if self.sizes.periods else self.at_once(whole)
+        period_count = self.work.fresh.symbol("periods")
+        lets = (
+            () if whole.constant is not None else (Let(period_count, Position(whole), loop.span),)
+        )
+        whole = var(period_count) if lets else whole
+        tiles = self.tiles(whole) if self.sizes.periods else self.all_steps(whole)
         if period == 1:
             return (*lets, tiles)
         moves = tuple(stmt for stmt in loop.body if isinstance(stmt, Permute))
         left = loop.lo + floordiv(count, const(period)) * period
         return (*lets, tiles, replace(loop, lo=left, hi=self.end, body=moves))
 
-    def at_once(self, whole: Affine) -> For:
-        """Return the pieces with all their rounds: they need nothing of each other."""
-        first, behind = _rows(self.found)
+    def all_steps(self, whole: Affine) -> For:
+        """Return the tiles with all time steps each, where they are independent."""
+        first, behind = _rows(self.nest)
         pieces = -(-(behind - first) // self.sizes.width)
-        return self.pieces(partial(self.rounds, const(0), whole), first, pieces)
+        return self.pieces(partial(self.time_steps, const(0), whole), first, pieces)
 
     def tiles(self, whole: Affine) -> For:
-        """Return the loop over the tiles of so many periods."""
-        found = self.found
+        """Return the loop over the time tiles of so many periods."""
+        nest = self.nest
         tile = self.work.fresh.symbol("tile")
-        first, behind = _rows(found)
-        start = first - self.late
-        pieces = -(-(behind + self.late - start) // self.sizes.width)
+        first, behind = _rows(nest)
+        start = first - self.total_skew
+        pieces = -(-(behind + self.total_skew - start) // self.sizes.width)
         left = whole - var(tile) * self.sizes.periods
         even = whole.constant is not None and not whole.constant % self.sizes.periods
         many = const(self.sizes.periods) if even else minimum(const(self.sizes.periods), left)
-        rounds = partial(self.rounds, var(tile) * self.sizes.periods, many)
-        body = [self.pieces(rounds, start, pieces)]
+        steps = partial(self.time_steps, var(tile) * self.sizes.periods, many)
+        body = [self.pieces(steps, start, pieces)]
         if pieces > 1:
-            body.append(self.gaps(rounds, start, pieces))
+            body.append(self.gaps(steps, start, pieces))
         tiles = floordiv(whole + (self.sizes.periods - 1), const(self.sizes.periods))
-        return For(tile, const(0), tiles, 1, tuple(body), span=found.loop.span)
+        return For(tile, const(0), tiles, 1, tuple(body), span=nest.loop.span)
 
-    def pieces(self, rounds: Rounds, start: int, pieces: int) -> For:
-        """Return the loop over pieces: each does what needs no other one, block by block."""
+    def pieces(self, steps: Rounds, start: int, pieces: int) -> For:
+        """Return the loop over tiles of rows: each does what depends on no other one, by blocks."""
         fresh, (_, block, width) = self.work.fresh, self.sizes
         piece, number = fresh.symbol("piece"), fresh.symbol("block")
         base = var(piece) * width + start
         begin = base + var(number) * block
 
         def span(skew: Affine) -> tuple[Affine, Affine]:
-            late = begin - skew
-            return (maximum(base + skew, late) if self.late else late), late + block
+            shifted = begin - skew
+            return (maximum(base + skew, shifted) if self.total_skew else shifted), shifted + block
 
         if width == block:
             begin = base
-            return self.shared(piece, 0, pieces, rounds(span))
-        inner = For(number, const(0), const(width // block), 1, rounds(span))
-        return self.shared(piece, 0, pieces, (inner,))
+            return self.thread_loop(piece, 0, pieces, steps(span))
+        inner = For(number, const(0), const(width // block), 1, steps(span))
+        return self.thread_loop(piece, 0, pieces, (inner,))
 
-    def gaps(self, rounds: Rounds, start: int, pieces: int) -> For:
-        """Return the loop over the gaps between pieces: what these left, when both are done."""
+    def gaps(self, steps: Rounds, start: int, pieces: int) -> For:
+        """Return the loop over the gaps between tiles: what these left, when both are done."""
         gap = self.work.fresh.symbol("gap")
         between = var(gap) * self.sizes.width + start
 
         def span(skew: Affine) -> tuple[Affine, Affine]:
             return between - skew, between + skew
 
-        return self.shared(gap, 1, pieces, rounds(span))
+        return self.thread_loop(gap, 1, pieces, steps(span))
 
-    def rounds(
-        self, done: Affine, many: Affine, span: Callable[[Affine], tuple[Affine, Affine]]
+    def time_steps(
+        self, first_period: Affine, many: Affine, span: Callable[[Affine], tuple[Affine, Affine]]
     ) -> tuple[For]:  # fmt: skip
-        """Return the rounds of a tile, in each of them the rows of `span`, given how late it is."""
-        found, fresh, loop = self.found, self.work.fresh, self.found.loop
+        """Return the loop over the time steps of a tile; `span` gives the rows of a sweep by its
+        skew."""
+        nest, fresh, loop = self.nest, self.work.fresh, self.nest.loop
         at = fresh.symbol(loop.symbol.name)
-        number, stages = len(found.stages), len(found.stages) * found.period
+        number, stages = len(nest.stages), len(nest.stages) * nest.period
         body: list[Stmt] = []
         for sweep in range(stages):
-            skew = (var(at) * stages + sweep) * found.reach
-            time = loop.lo + (done + var(at)) * found.period + sweep // number
-            made = found.stage(fresh, sweep, time)
+            skew = (var(at) * stages + sweep) * nest.reach
+            time = loop.lo + (first_period + var(at)) * nest.period + sweep // number
+            stage = nest.stage(fresh, sweep, time)
             first, behind = span(skew)
-            first, behind = maximum(made.lo, first), minimum(made.hi, behind)
-            body += found.stages[sweep % number].comments
-            body.append(self.guarded(replace(made, lo=first, hi=behind), time, sweep // number))
+            first, behind = maximum(stage.lo, first), minimum(stage.hi, behind)
+            body += nest.stages[sweep % number].comments
+            body.append(self.guard(replace(stage, lo=first, hi=behind), time, sweep // number))
         return (For(at, const(0), many, 1, tuple(body), span=loop.span),)
 
-    def guarded(self, sweep: For, time: Affine, place: int) -> Stmt:
-        """Return a sweep, with a test where it may be of a round behind the last one."""
-        count = (self.end - self.found.loop.lo).constant
-        if not place or (count is not None and not count % self.found.period):
+    def guard(self, sweep: For, time: Affine, place: int) -> Stmt:
+        """Return a sweep, under a test where its time step may be past the last one."""
+        count = (self.end - self.nest.loop.lo).constant
+        if not place or (count is not None and not count % self.nest.period):
             return sweep
         test = Apply(OPS["lt"], (Position(time), Position(self.end)), dtypes.bool_)
         return If(test, (sweep,), span=sweep.span)
 
-    def shared(self, symbol: Symbol, first: int, behind: int, body: Body) -> For:
-        """Return a loop whose rounds threads share, where they can have what rows have."""
-        made = For(symbol, const(first), const(behind), 1, body, span=self.found.loop.span)
+    def thread_loop(self, symbol: Symbol, first: int, behind: int, body: Body) -> For:
+        """Return a loop over threads, parallel where its temporaries are private."""
+        loop = For(symbol, const(first), const(behind), 1, body, span=self.nest.loop.span)
         used = {n.id for s in statements(body) for n in (*own_reads(s), *own_writes(s))}
-        own = frozenset(node.id for node in self.work.fresh.nodes if node.id in used)
-        several = self.work.target.threads > 1 and behind - first > 1
-        kind: LoopKind = "parallel" if several and private(made, own) == own else "serial"
-        return replace(made, kind=kind)
+        temporaries = frozenset(node.id for node in self.work.fresh.nodes if node.id in used)
+        is_several = self.work.target.threads > 1 and behind - first > 1
+        kind: LoopKind = (
+            "parallel" if is_several and private(loop, temporaries) == temporaries else "serial"
+        )
+        return replace(loop, kind=kind)

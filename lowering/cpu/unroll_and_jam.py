@@ -1,4 +1,4 @@
-"""Short loops unrolled into the long loop inside, and that joined with the one that feeds it.
+"""Unroll-and-jam of short loops, and fusion of the long loop inside with its producer.
 
     for j: w[j] = f(j)                                for j:
     for k in 0..2:                                        w = f(j)
@@ -6,12 +6,14 @@
         for j: s = s + w[j] * g(k, j)                     s1 = s1 + w * g(1, j)
         y[k] = s                                      y[0] = s0; y[1] = s1
 
-Changes: in the body of a loop, loops of a few rounds that need nothing of each other. Each round
-gets scalars of its own; what starts them comes first, then one long loop for all, then the rest. So
-sums that wait for their last term run side by side, and what they share is read once. An array that
-only hands elements from one long loop to the next is none afterwards.
+Changes: in the body of a loop, loops of a few independent iterations. They are unrolled with
+private scalars for each iteration; what starts these comes first, then one long loop for all, then
+the rest. So several reductions are in flight at once, and what they share is loaded once (Callahan,
+Cocke and Kennedy, Estimating interlock and improving balance, 1988). An array that only carries
+elements from one long loop to the next is contracted to a scalar afterwards.
 
-Needs: plain statements. Guarantees: not a bit changes: each round does what it did, in its order.
+Precondition: plain statements. Postcondition: bit-identical: each iteration does what it did, in
+its order.
 
 >>> program, _ = optimize(lowered('''
 ... w[i, j] = exp(x[j] * x[i])
@@ -19,8 +21,8 @@ Needs: plain statements. Guarantees: not a bit changes: each round does what it 
 ... ''', y="f32[70, 2]", x="f32[70]", z="f32[70, 2]"), Target(), stop_after="dead again")
 >>> (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> only, own = confined(program), frozenset(node.id for node in program.locals)
->>> made, _ = jammed(loop, fresh_for(program), own, only, own)
->>> print_loops((made,))
+>>> result, _ = jammed(loop, fresh_for(program), own, only, own)
+>>> print_loops((result,))
 for i in 0..70:
     # y[i, k] = sum(w[i, j] * (z[j, k] - z[i, k]))
     y_acc = 0.0
@@ -55,115 +57,126 @@ from ..ir.rewrite import rename, substitute
 from ..ir.walk import own_reads, own_writes, statements
 
 MOST = 4
-"""How many rounds a short loop has at most."""
+"""The most iterations of a short loop."""
 Body = tuple[Stmt, ...]
 
 
 def jammed(
-    loop: For, fresh: Fresh, mine: frozenset[int], only: Mapping[int, frozenset[int]],
-    own: frozenset[int], outer: tuple[For, ...] = (),
+    loop: For, fresh: Fresh, privates: frozenset[int], exclusive: Mapping[int, frozenset[int]],
+    temporaries: frozenset[int], outer: tuple[For, ...] = (),
 ) -> tuple[For, frozenset[int]]:  # fmt: skip
-    """Return a loop with the short ones in its body unrolled into those inside of them.
+    """Return a loop with the short ones in its body unrolled and jammed, and the ids of its private
+    nodes.
 
-    `mine` is what each round has for itself, `only` what each loop alone uses, by its `id`, and
-    `own` are all temporaries. The second is what a round has for itself afterwards. The loop itself
-    is returned where there is no short one.
+    `privates` are the private nodes of each iteration, `exclusive` those that only a loop uses, by
+    the loop's `id`. The loop itself comes back where there is no short one.
     """
-    work, before = _Jam(fresh, mine, only, own, ranges((*outer, loop))), len(fresh.nodes)
+    jam, before = (
+        _Jam(fresh, privates, exclusive, temporaries, ranges((*outer, loop))),
+        len(fresh.nodes),
+    )
     out: list[Stmt] = []
     for stmt in loop.body:
-        rounds = work.unrolled(stmt) if isinstance(stmt, For) else None
-        out += (stmt,) if rounds is None else rounds
+        unrolled = jam.unroll(stmt) if isinstance(stmt, For) else None
+        out += (stmt,) if unrolled is None else unrolled
     if len(out) == len(loop.body):
-        return loop, mine
-    made = replace(loop, body=work.joined(out))
-    return made, mine | {node.id for node in fresh.nodes[before:]}
+        return loop, privates
+    result = replace(loop, body=jam.fuse_producers(out))
+    return result, privates | {node.id for node in fresh.nodes[before:]}
 
 
 @dataclass(frozen=True, slots=True)
 class _Jam:
-    """The work on the body of one loop."""
+    """The unrolling of the short loops in the body of one loop."""
 
     fresh: Fresh
-    mine: frozenset[int]
-    only: Mapping[int, frozenset[int]]
-    own: frozenset[int]
-    known: tuple[Range, ...]
+    privates: frozenset[int]
+    exclusive: Mapping[int, frozenset[int]]
+    temporaries: frozenset[int]
+    domain: tuple[Range, ...]
 
-    def unrolled(self, loop: For) -> Body | None:
-        """Return what takes the place of a short loop; None where it stays."""
-        count, first = (loop.hi - loop.lo).constant, loop.lo.constant
+    def unroll(self, loop: For) -> Body | None:
+        """Return the statements that replace a short loop; None where it stays."""
+        trip_count, first = (loop.hi - loop.lo).constant, loop.lo.constant
         inner = [stmt for stmt in loop.body if isinstance(stmt, For)]
-        if count is None or first is None or not 2 <= count <= MOST or loop.step != 1:
+        if trip_count is None or first is None or not 2 <= trip_count <= MOST or loop.step != 1:
             return None
         if len(inner) != 1 or loop.kind != "serial" or not all(map(_is_plain, loop.body)):
             return None
         (long,) = inner
-        own = private(loop, self.only[id(loop)])
+        privates = private(loop, self.exclusive[id(loop)])
         nodes = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
-        depends = loop.symbol in long.lo.symbols() | long.hi.symbols()
-        if depends or not _is_innermost(long) or any(nodes[n].rank for n in own if n in nodes):
+        is_variant = loop.symbol in long.lo.symbols() | long.hi.symbols()
+        if (
+            is_variant
+            or not _is_innermost(long)
+            or any(nodes[n].rank for n in privates if n in nodes)
+        ):
             return None
-        if independent(loop, own, self.own, self.known) is not None:
+        if independent(loop, privates, self.temporaries, self.domain) is not None:
             return None
-        scalars = [nodes[number] for number in sorted(own) if number in nodes]
-        rounds = [self.round(loop, first + at, scalars if at else []) for at in range(count)]
+        scalars = [nodes[number] for number in sorted(privates) if number in nodes]
+        copies = [
+            self.iteration(loop, first + at, scalars if at else []) for at in range(trip_count)
+        ]
         at = loop.body.index(long)
-        inside = [stmt for body in rounds for stmt in _inside(body[at])]
-        before = [stmt for body in rounds for stmt in body[:at]]
-        after = [stmt for body in rounds for stmt in body[at + 1 :]]
+        inside = [stmt for body in copies for stmt in _loop_body(body[at])]
+        before = [stmt for body in copies for stmt in body[:at]]
+        after = [stmt for body in copies for stmt in body[at + 1 :]]
         return (*before, replace(long, body=tuple(inside)), *after)
 
-    def round(self, loop: For, value: int, scalars: list[Node]) -> Body:
-        """Return a round of a loop, with scalars of its own for those given."""
-        own = {node.id: self.fresh.scalar(node.label, node.dtype) for node in scalars}
-        return substitute(rename(loop.body, {}, own), {loop.symbol: const(value)})
+    def iteration(self, loop: For, value: int, scalars: list[Node]) -> Body:
+        """Return an iteration of a loop, with new nodes for the given scalars."""
+        copies = {node.id: self.fresh.scalar(node.label, node.dtype) for node in scalars}
+        return substitute(rename(loop.body, {}, copies), {loop.symbol: const(value)})
 
-    def joined(self, body: list[Stmt]) -> Body:
-        """Return statements with each loop in the one before that computes an array for it."""
+    def fuse_producers(self, body: list[Stmt]) -> Body:
+        """Return statements with each loop fused into the one before that computes an array for
+        it."""
         out: list[Stmt] = []
         for stmt in body:
             at = max((n for n, one in enumerate(out) if isinstance(one, For)), default=-1)
             first = out[at] if at >= 0 else None
             if isinstance(stmt, For) and isinstance(first, For):
                 between = out[at + 1 :]
-                if self.is_one(first, between, stmt):
+                if self.can_fuse(first, between, stmt):
                     second = substitute(stmt.body, {stmt.symbol: var(first.symbol)})
                     out[at:] = [*between, replace(first, body=(*first.body, *second))]
                     continue
             out.append(stmt)
-        for number in self.mine:
-            out = self.handed(out, number)
+        for number in self.privates:
+            out = self.contract(out, number)
         return tuple(out)
 
-    def is_one(self, first: For, between: list[Stmt], second: For) -> bool:
-        """Whether two long loops may be one, and the first computes an array for the second."""
+    def can_fuse(self, first: For, between: list[Stmt], second: For) -> bool:
+        """Whether two long loops can be fused, and the first computes an array for the second."""
         if not (match(first, second) and _is_innermost(first) and _is_innermost(second)):
             return False
-        ours, theirs = summary(first), summary(second)
+        first_effects, second_effects = summary(first), summary(second)
         arrays = {n.id for s in statements(first.body) for n in own_writes(s) if n.rank}
-        if not arrays & theirs.reads & self.mine:
+        if not arrays & second_effects.reads & self.privates:
             return False
         for stmt in between:
-            moved = summary(stmt)
-            if moved.touches & ours.writes or moved.writes & ours.touches:
+            effects = summary(stmt)
+            if effects.touches & first_effects.writes or effects.writes & first_effects.touches:
                 return False
-        pair = Pair(nest_with_facts(first), nest_with_facts(second), frozenset(), self.known)
+        pair = Pair(nest_with_facts(first), nest_with_facts(second), frozenset(), self.domain)
         return pair.is_in_order()
 
-    def handed(self, body: list[Stmt], number: int) -> list[Stmt]:
-        """Return statements with a scalar for an array of which each element is used at once."""
+    def contract(self, body: list[Stmt], number: int) -> list[Stmt]:
+        """Return statements with an array contracted to a scalar, if each element is used at
+        once."""
         sites = accesses(body).sites.get(number, ())
         node = sites[0].node if sites else None
         if node is None or not node.rank or node.request is not None or not sites[0].inside:
             return body
-        (loop, *more), index = sites[0].inside, sites[0].index
-        together = all(s.inside == (loop,) and s.index == index for s in sites)
+        (loop, *deeper), index = sites[0].inside, sites[0].index
+        is_uniform = all(s.inside == (loop,) and s.index == index for s in sites)
         first = min(sites, key=lambda site: (site.route, not site.reads))
-        if more or not together or first.kind != "write" or not isinstance(loop, For):
+        if deeper or not is_uniform or first.kind != "write" or not isinstance(loop, For):
             return body
         scalar = self.fresh.scalar(f"{node.label}_at", node.dtype)
-        return [_with_scalar(stmt, number, scalar) for stmt in body]
+        return [_contract_to_scalar(stmt, number, scalar) for stmt in body]
 
 
 def _is_plain(stmt: Stmt) -> bool:
@@ -174,12 +187,12 @@ def _is_innermost(loop: For) -> bool:
     return all(isinstance(stmt, Store | Update | Comment) for stmt in loop.body)
 
 
-def _inside(stmt: Stmt) -> Body:
+def _loop_body(stmt: Stmt) -> Body:
     assert isinstance(stmt, For), "rounds of one loop have their loops at one place"
     return stmt.body
 
 
-def _with_scalar(stmt: Stmt, number: int, scalar: Node) -> Stmt:
+def _contract_to_scalar(stmt: Stmt, number: int, scalar: Node) -> Stmt:
     """Return a statement, and what is inside, with a scalar in place of an array."""
 
     def value(expr: Expr) -> Expr:
@@ -189,10 +202,12 @@ def _with_scalar(stmt: Stmt, number: int, scalar: Node) -> Stmt:
 
     match stmt:
         case For():
-            return replace(stmt, body=tuple(_with_scalar(s, number, scalar) for s in stmt.body))
+            return replace(
+                stmt, body=tuple(_contract_to_scalar(s, number, scalar) for s in stmt.body)
+            )
         case Store() | Update():
-            is_it = stmt.access.node.id == number
-            access = Access(scalar, ()) if is_it else stmt.access
+            is_target = stmt.access.node.id == number
+            access = Access(scalar, ()) if is_target else stmt.access
             return replace(stmt, access=access, value=value(stmt.value))
         case _:
             return stmt

@@ -1,1 +1,1 @@
-"""Bounds checks that are done for many iterations at once."""
+"""Bounds checks for many iterations at a time."""

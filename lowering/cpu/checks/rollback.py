@@ -1,7 +1,7 @@
-"""Checks done with the counting they are for, which is undone where one fails.
+"""Rollback of integer accumulations: checks in the loop they guard, which is undone on failure.
 
-Changes: a loop that only checks, and behind it one of the same rounds that only adds whole numbers
-to elements, are one loop. Where a check fails, it takes back what the rounds before added.
+Changes: a loop that only checks, and behind it one over the same iterations that only adds integers
+to elements, are fused. Where a check fails, the updates of the earlier iterations are undone.
 
     for i: check 0 <= k[i] and k[i] < n        for i:
     for i: h[k[i]] += w[i]                         if not (0 <= k[i] and k[i] < n):
@@ -9,12 +9,12 @@ to elements, are one loop. Where a check fails, it takes back what the rounds be
                                                        check False
                                                    h[k[i]] += w[i]
 
-What is looked up comes from memory once, and a test that always goes the same way costs next to
-nothing beside an addition that waits for the one before.
+What is looked up is loaded from memory once, and a well-predicted branch costs next to nothing
+beside an addition that waits for the one before.
 
-Needs: sums that wrap, so that what is taken back leaves no trace; places, numbers and checks that
-do not look at what is written. Guarantees: the check that fails is the first one, and nothing that
-anybody sees is written before it.
+Precondition: sums that wrap, so that undoing leaves no trace; subscripts, terms and checks that do
+not read what is written. Postcondition: the check that fails is the first one, and nothing visible
+is written before it.
 
 >>> show(lambda program: undo(program, Target(schedule=True)),
 ...      "h[k[i]] += w[i]", h="i32[9]", k="i64[8]", w="i32[8]")
@@ -47,69 +47,72 @@ from .fused import checked, round_of
 
 Body = tuple[Stmt, ...]
 BACK = {"add": OPS["sub"], "sub": OPS["add"]}
-"""What takes back what an operation did, for numbers that wrap."""
+"""The inverse of each operation, for integers that wrap."""
 
 
 def undo(program: Program, target: Target) -> Program:
-    """Return the program with checks in the loops that add up whole numbers."""
+    """Return the program with checks fused into the loops that accumulate integers."""
     del target
-    return over_kernels(program, _Work(fresh_for(program)).body)
+    return over_kernels(program, _RollbackFusion(fresh_for(program)).body)
 
 
 def is_undone(loop: Stmt) -> bool:
-    """Whether a loop does nothing but add whole numbers that it does not look at itself."""
+    """Whether a loop does nothing but accumulate integers in elements that it does not read
+    otherwise."""
     if not isinstance(loop, For):
         return False
-    done = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
-    changed = {node.id for node in writes((loop,))}
-    return bool(done) and all(
+    stmts = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
+    written = {node.id for node in writes((loop,))}
+    return bool(stmts) and all(
         isinstance(stmt, Update)
-        and _wraps(stmt)
-        and changed.isdisjoint(read.node.id for read in own(stmt).found)
-        for stmt in done
+        and _is_invertible(stmt)
+        and written.isdisjoint(read.node.id for read in own(stmt).found)
+        for stmt in stmts
     )
 
 
-def _wraps(update: Update) -> bool:
+def _is_invertible(update: Update) -> bool:
     return update.access.node.dtype.kind in "iu" and update.op.name in BACK
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """The work on one program."""
+class _RollbackFusion:
+    """The fusion of the checks of one program."""
 
     fresh: Fresh
 
     def body(self, body: Body) -> Body:
-        """Return a list of statements with checks in what can be undone."""
-        pairs = {two: check for check, two in checked(body) if _can(check, body[two])}
-        gone = [id(check) for check in pairs.values()]
+        """Return a list of statements with checks in the loops that can be undone."""
+        pairs = {
+            position: check for check, position in checked(body) if _can_fuse(check, body[position])
+        }
+        fused = [id(check) for check in pairs.values()]
         return tuple(
-            self.joined(pairs[number], stmt) if number in pairs else map_bodies(stmt, self.body)
-            for number, stmt in enumerate(body) if id(stmt) not in gone
+            self.fuse(pairs[number], stmt) if number in pairs else map_bodies(stmt, self.body)
+            for number, stmt in enumerate(body) if id(stmt) not in fused
         )  # fmt: skip
 
-    def joined(self, check: Stmt, loop: Stmt) -> Stmt:
-        """Return the loop with its checks, before which it takes back what it did."""
+    def fuse(self, check: Stmt, loop: Stmt) -> Stmt:
+        """Return the loop with its checks, each behind a test that undoes earlier iterations."""
         assert isinstance(check, For) and isinstance(loop, For)
         before, here = self.fresh.symbol("before"), var(loop.symbol)
-        back = substitute(tuple(map(_back, loop.body)), {loop.symbol: var(before)})
-        undone = For(before, loop.lo, here, 1, back, span=loop.span)
-        failing = (_failing(test, undone) for test in round_of(check, loop.symbol))
-        return replace(loop, body=(*failing, *loop.body))
+        inverse = substitute(tuple(map(_invert, loop.body)), {loop.symbol: var(before)})
+        rollback = For(before, loop.lo, here, 1, inverse, span=loop.span)
+        guarded_checks = (_failing_branch(test, rollback) for test in round_of(check, loop.symbol))
+        return replace(loop, body=(*guarded_checks, *loop.body))
 
 
-def _can(check: For, loop: Stmt) -> bool:
-    changed = {node.id for node in writes((loop,))}
-    return is_undone(loop) and changed.isdisjoint(node.id for node in reads((check,)))
+def _can_fuse(check: For, loop: Stmt) -> bool:
+    written = {node.id for node in writes((loop,))}
+    return is_undone(loop) and written.isdisjoint(node.id for node in reads((check,)))
 
 
-def _back(stmt: Stmt) -> Stmt:
+def _invert(stmt: Stmt) -> Stmt:
     return replace(stmt, op=BACK[stmt.op.name]) if isinstance(stmt, Update) else stmt
 
 
-def _failing(check: Check, undone: For) -> Stmt:
-    """Return a check behind what is to be undone where it fails."""
+def _failing_branch(check: Check, rollback: For) -> Stmt:
+    """Return a branch in which a check fails, behind the loop that undoes earlier iterations."""
     fails = Apply(OPS["logical_not"], (check.test,), dtypes.bool_)
     failure = replace(check, test=FALSE)
-    return If(fails, (undone, failure), (), check.span)
+    return If(fails, (rollback, failure), (), check.span)

@@ -1,1 +1,1 @@
-"""Products of matrices on processors: tiles, packing, blocking."""
+"""Matrix products on CPUs: tiling, packing, blocking."""

@@ -1,6 +1,7 @@
-"""How large tiles and blocks are: what registers and caches hold, with little outside of a product.
+"""Tile and block sizes of matrix products, from registers and caches (mc, nc, kc).
 
-No bit depends on it. It changes nothing.
+No result depends on them. Analysis only. The blocking is that of Goto and van de Geijn, Anatomy of
+high-performance matrix multiplication (2008).
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> from plusequals.lowering.analysis.contraction import contraction
@@ -27,153 +28,173 @@ from .axes import Axis, rounds_of
 from .packing import Sizes, is_across, is_near
 
 COLUMNS, ROWS = 1024, 576
-"""So many columns and rows are in panels at a time, at most."""
+"""The most columns and rows that are packed at a time."""
 GROUP = 1 << 18
-"""So many bytes of columns are copied when it is their turn, at most, and half the second cache:
-of some tiles side by side, which are long pieces of few pages."""
+"""The most bytes of columns that are packed just before their use, with half the L2 cache as
+another limit: of some adjacent tiles, which are long pieces of few pages."""
 BYTES = 2048
-"""So much of a row is in a panel at a time, or half as much again where that is all of it."""
+"""So many bytes of a row are in a panel at a time, or half as many again where that is all of
+it."""
 LINE = 16
-"""With fewer rounds of the outermost counting loop at a time, neighbours would be copied apart."""
+"""With fewer iterations of the outermost reduction loop at a time, adjacent elements would be
+copied separately."""
 LONG = 2048
-"""Up to so many terms are added at once where rows are read in place."""
+"""The most terms that are added at a time where rows are read in place."""
 SUMS = 5 << 19
-"""So many bytes of sums wait for further terms at a time, at most: each thread has its own."""
+"""The most bytes of partial sums that wait for further terms at a time, private to each thread."""
 FEW = 10
-"""With fewer sums at a time each waits for the one before it: multiply-adds take 4 cycles, of which
-two begin in each, and there is something in the way now and then."""
+"""With fewer sums at a time each waits for the one before it: multiply-adds have a latency of 4
+cycles, of which two begin in each, and there is a delay now and then."""
 FULL = 3
-"""So many multiply-adds more a tile of 12 sums takes that leaves no register beside its factors."""
+"""A tile of 12 sums that leaves no register beside its factors takes as long as so many
+multiply-adds more."""
 UNEVEN = 4
-"""So many blocks of rows for each thread where some have more elements than others."""
+"""The number of blocks of rows for each thread where some have more elements than others."""
 FREE = 16
-"""So many where more blocks of rows are no more work."""
+"""The number of blocks of rows for each thread where more blocks are no more work."""
 NARROW = 2
-"""So many vectors of columns in a tile where not all elements exist, for less outside of them."""
+"""The most vectors of columns in a tile where not all elements exist, for less outside of them."""
 MINE = 0.75
-"""The part of the second cache that has a block of rows."""
+"""The fraction of the L2 cache for a block of rows."""
 WHOLE = (2, 1 << 20)
-"""The part, and how many bytes, where that is all rows of a thread, which copies columns once."""
+"""All rows of a thread, which packs columns once, take at most so many times the L2 cache, and at
+most so many bytes."""
 MANY = 64
 """With so many rows in a block for each operation that columns take, some columns at a time are
-made anew for each: that is little of the time, and they are in caches that are near, not in those
+packed again for each block: that is little of the time, and they are in near caches, not in those
 of another thread."""
 ONCE = 16
-"""The part of the last cache that has all columns which a thread that is alone makes once."""
+"""A single thread packs all columns once where the last-level cache holds them so many times."""
 KEPT = 3
-"""The part of the second cache that has all columns where these stay in it."""
+"""All columns stay in the L2 cache where it holds them so many times."""
 SMALL = 8192
-"""Nests of fewer terms than that are left as they are."""
+"""Nests of fewer terms stay as they are."""
 
 Counts = Sequence[int | None]
-"""How many rounds some loops have, the outermost first; None where that is not known."""
+"""Trip counts of loops, the outermost first; None where they are dynamic."""
 
 
-def sizes(found: Contraction, target: Target) -> Sizes | None:
-    """Return the sizes for a contraction, None where tiles would not help."""
-    nest = found.nest
-    bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in found.parts))
+def sizes(product: Contraction, target: Target) -> Sizes | None:
+    """Return the sizes for a contraction; None where tiles would not help."""
+    nest = product.nest
+    bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in product.parts))
     lanes = target.lanes(bits)
     inner = [rounds_of(k) for k in nest.depth[1:]]
     outer = rounds_of(nest.depth[0])
-    rows, columns = ([rounds_of(one) for one in some] for some in (found.rows, found.columns))
-    known = [size for size in (*rows, *columns, outer) if size is not None]
-    if lanes < 2 or None in inner or 0 in known or 0 in inner:
+    rows, columns = ([rounds_of(one) for one in loops] for loops in (product.rows, product.columns))
+    static = [size for size in (*rows, *columns, outer) if size is not None]
+    if lanes < 2 or None in inner or 0 in static or 0 in inner:
         return None
     terms = prod(n for n in inner if n is not None)
-    if len(known) == len(rows) + len(columns) + 1 and prod(known) * terms < SMALL:
+    if len(static) == len(rows) + len(columns) + 1 and prod(static) * terms < SMALL:
         return None
     if all(size == 1 for size in rows) or all(size == 1 for size in columns):
         return None
-    row_box, column_box = _boxes(found, rows, columns, lanes, target)
-    height, width, size = prod(row_box), _up(prod(column_box), lanes), bits // 8
-    held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
-    row = Axis(found.rows, row_box, row_box, height)
-    column = Axis(found.columns, column_box, column_box, width)
-    short = held and outer is not None and outer * terms <= LONG
-    in_place = short and is_near(found, row, column)
-    near = BYTES if in_place else target.l1_bytes // (height + width)
-    deep = _deep(near // (size * terms), size * terms)
-    depth = deep if outer is None else outer if 2 * outer <= 3 * deep else _part(outer, deep)
-    shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
-    whole = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
-    once = target.threads == 1 and 0 < whole * ONCE <= target.l3_bytes
-    most = _fitting(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
+    row_box, column_box = _boxes(product, rows, columns, lanes, target)
+    height, width, size = prod(row_box), _round_up(prod(column_box), lanes), bits // 8
+    columns_fit = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
+    row = Axis(product.rows, row_box, row_box, height)
+    column = Axis(product.columns, column_box, column_box, width)
+    is_short = columns_fit and outer is not None and outer * terms <= LONG
+    in_place = is_short and is_near(product, row, column)
+    budget = BYTES if in_place else target.l1_bytes // (height + width)
+    panel_depth = _panel_depth(budget // (size * terms), size * terms)
+    depth = (
+        panel_depth
+        if outer is None
+        else outer
+        if 2 * outer <= 3 * panel_depth
+        else _equal_part(outer, panel_depth)
+    )
+    share_count = (
+        target.threads if not product.tests or target.threads < 2 else UNEVEN * target.threads
+    )
+    column_bytes = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
+    once = target.threads == 1 and 0 < column_bytes * ONCE <= target.l3_bytes
+    most = _fit_lanes(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
     if not once and not in_place and None not in rows:
-        own = _up(-(-prod(n or 0 for n in rows) // shares), height)
-        panels = (own - height) * depth * terms * size * _panels(found)
-        if most < own <= ROWS and _is_whole(panels, own * size, depth == outer, columns, target):
-            most = own
-    kept = False
+        thread_rows = _round_up(-(-prod(n or 0 for n in rows) // share_count), height)
+        panels = (thread_rows - height) * depth * terms * size * _count_row_panels(product)
+        if most < thread_rows <= ROWS and _rows_fit(
+            panels, thread_rows * size, depth == outer, columns, target
+        ):
+            most = thread_rows
+    stay_cached = False
     if in_place:
-        repeated = _repeated(found)
-        kept = repeated > 1 and depth == outer and _are_kept(columns, terms * depth * size, target)
-        if kept and target.threads > 1:
-            shares = FREE * target.threads
+        repeated = _common_rows(product)
+        stay_cached = (
+            repeated > 1 and depth == outer and _columns_fit(columns, terms * depth * size, target)
+        )
+        if stay_cached and target.threads > 1:
+            share_count = FREE * target.threads
         most *= repeated
-    row = replace(row, block=_block(rows, row_box, most // height, shares))
-    dearest = max(cost(part.value) for part in found.parts if part.side == "column")
-    by_tile = row.room >= MANY * dearest and not (found.tests or kept or once)
-    column_depth = outer if held and outer is not None and not by_tile else depth
+    row = replace(row, block=_block(rows, row_box, most // height, share_count))
+    top_cost = max(cost(part.value) for part in product.parts if part.side == "column")
+    by_tile = row.room >= MANY * top_cost and not (product.tests or stay_cached or once)
+    column_depth = outer if columns_fit and outer is not None and not by_tile else depth
     room = COLUMNS if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
     room = room if depth == outer else min(room, SUMS // (row.room * size))
-    block = _block(columns, column_box, _fitting(room, COLUMNS, width) // width, 1)
+    block = _block(columns, column_box, _fit_lanes(room, COLUMNS, width) // width, 1)
     column = replace(column, block=block)
     if in_place and outer is not None:  # what has no panel of rows needs no parts of it
         depth = column_depth = outer
     if not by_tile:
         shared = target.threads > 1
-        return Sizes(row, column, depth, column_depth, terms, rows_first=kept, shared=shared)
-    across = any(is_across(part, found) for part in found.parts if part.side == "column")
+        return Sizes(row, column, depth, column_depth, terms, rows_first=stay_cached, shared=shared)
+    across = any(is_across(part, product) for part in product.parts if part.side == "column")
     most = min(GROUP, target.l2_bytes // 2) // (depth * terms * size) if across else 1
     group = _group(column, most)
-    column = replace(column, block=tuple(map(_up, column.block, group.block)))
+    column = replace(column, block=tuple(map(_round_up, column.block, group.block)))
     return Sizes(row, column, depth, column_depth, terms, group)
 
 
 def _boxes(
-    found: Contraction, rows: Counts, columns: Counts, lanes: int, target: Target
+    product: Contraction, rows: Counts, columns: Counts, lanes: int, target: Target
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the rounds of rows and of columns in a tile of a contraction."""
-    widest = NARROW if found.tests else 4
+    """Return how many iterations of the loops over rows, and over columns, a tile of a contraction
+    has."""
+    widest = NARROW if product.tests else 4
     registers = target.vector_registers
-    pairs = _of_two(rows, _sums(registers), target.threads)
+    pairs = _pair_boxes(rows, _most_sums(registers), target.threads)
     row_box, column_box = _shape(rows, columns, lanes, registers, widest, pairs)
-    if sum(size > 1 for size in row_box) > 1 and _are_lines(found):
+    if sum(size > 1 for size in row_box) > 1 and _share_lines(product):
         row, column = (
-            Axis(some, box, box, _up(prod(box), unit))
-            for some, box, unit in ((found.rows, row_box, 1), (found.columns, column_box, lanes))
+            Axis(loops, box, box, _round_up(prod(box), unit))
+            for loops, box, unit in (
+                (product.rows, row_box, 1),
+                (product.columns, column_box, lanes),
+            )
         )
-        if not is_near(found, row, column):  # more lines are more to copy
+        if not is_near(product, row, column):  # more lines are more to copy
             return _shape(rows, columns, lanes, registers, widest)
     return row_box, column_box
 
 
-def _deep(near: int, size: int) -> int:
-    """Return how many rounds of so many bytes are in a panel: those for which a tile's rows and
-    columns stay in the first cache, `near`, or where these are few, or far less, as many as may be.
+def _panel_depth(near: int, size: int) -> int:
+    """Return how many iterations of so many bytes a panel has: those for which a tile's rows and
+    columns stay in the L1 cache, `near`, or where these are few, or far less, as many as may be.
 
-    >>> _deep(372, 4), _deep(292, 8), _deep(175, 4), _deep(11, 128)
+    >>> _panel_depth(372, 4), _panel_depth(292, 8), _panel_depth(175, 4), _panel_depth(11, 128)
     (372, 256, 512, 16)
     """
     most = max(1, BYTES // size)
     return near if LINE <= near <= most and 2 * most <= 3 * near else most
 
 
-def _panels(found: Contraction) -> int:
+def _count_row_panels(product: Contraction) -> int:
     """Return how many panels rows have."""
-    return sum(part.side == "row" for part in found.parts)
+    return sum(part.side == "row" for part in product.parts)
 
 
-def _is_whole(panels: int, sums: int, is_once: bool, columns: Counts, target: Target) -> bool:
+def _rows_fit(panels: int, sums: int, is_once: bool, columns: Counts, target: Target) -> bool:
     """Whether all rows of a thread may be in a block: so many bytes in panels, and `sums` for each
     column that wait for further terms unless all terms are added at once. Threads share blocks of
     columns where there are several.
 
     >>> one, two = Target(l2_bytes=1 << 19, threads=1), Target(l2_bytes=1 << 19, threads=2)
-    >>> [_is_whole(1 << 20, 4096, False, [n], two) for n in (600, 1200, 1800, 2400)]
+    >>> [_rows_fit(1 << 20, 4096, False, [n], two) for n in (600, 1200, 1800, 2400)]
     [True, True, False, True]
-    >>> _is_whole(1 << 20, 4096, False, [1800], one), _is_whole(1 << 21, 4096, True, [9], two)
+    >>> _rows_fit(1 << 20, 4096, False, [1800], one), _rows_fit(1 << 21, 4096, True, [9], two)
     (True, False)
     """
     part, most = WHOLE
@@ -184,20 +205,20 @@ def _is_whole(panels: int, sums: int, is_once: bool, columns: Counts, target: Ta
     return blocks == 1 or blocks % target.threads == 0
 
 
-def _are_kept(columns: Counts, size: int, target: Target) -> bool:
-    """Whether all columns, of so many bytes each, are few and stay in the second cache."""
+def _columns_fit(columns: Counts, size: int, target: Target) -> bool:
+    """Whether all columns, of so many bytes each, are few and stay in the L2 cache."""
     count = prod(n or COLUMNS for n in columns)
     return count <= COLUMNS and count * size * KEPT <= target.l2_bytes
 
 
-def _repeated(found: Contraction) -> int:
-    """Return for how many rows a term is, of those that have terms in common.
+def _common_rows(product: Contraction) -> int:
+    """Return how many rows have terms in common, as windows do.
 
     Their block may have so many times the rows where these are read in place.
     """
-    row = {one.symbol for one in found.rows}
-    counting = {one.symbol: one for one in found.nest.depth}
-    parts = [part.value for part in found.parts if part.side == "row"]
+    row = {one.symbol for one in product.rows}
+    counting = {one.symbol: one for one in product.nest.depth}
+    parts = [part.value for part in product.parts if part.side == "row"]
     common = windows((one for part in parts for one in reads(part)), row, counting.keys())
     return prod(rounds_of(counting[symbol]) or 1 for symbol in common)
 
@@ -219,26 +240,26 @@ def _shape(
     widest: int = 4,
     pairs: Iterable[tuple[int, ...]] = (),
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the rounds of rows and of columns in a tile: of tiles that fill the registers those
-    that take the least time for all. `pairs` are further boxes of rows.
+    """Return how many iterations of the loops over rows, and over columns, a tile has: of tiles
+    that fill the registers those with the least total time. `pairs` are further boxes of rows.
 
     >>> _shape([1024], [1024], 16, 32), _shape([257], [129], 16, 32), _shape([64], [None], 8, 16)
     (((6,), (64,)), ((7,), (48,)), ((6,), (16,)))
     >>> _shape([7], [96], 16, 32), _shape([16, 16], [16, 16], 16, 32)
     (((7,), (48,)), ((1, 8), (2, 16)))
     """
-    sums, most = _sums(registers), widest if registers >= 32 else min(3, widest)
+    sums, most = _most_sums(registers), widest if registers >= 32 else min(3, widest)
     heights = dict.fromkeys(_box(rows, height, 1) for height in range(min(sums, 16), 0, -1))
     heights |= dict.fromkeys(pairs)
     widths = {vectors: _box(columns, vectors * lanes, lanes) for vectors in range(1, most + 1)}
 
     def effort(row: tuple[int, ...], column: tuple[int, ...]) -> float:
         height, vectors = prod(row), -(-prod(column) // lanes)
-        tiles = _tiles(rows, row) * _tiles(columns, column)
+        tiles = _tile_count(rows, row) * _tile_count(columns, column)
         loads = 0.3 * height + 0.75 * vectors  # what waits for the caches now and then
         sums = height * vectors
-        full = sums + vectors + 1 >= registers  # compilers then load columns anew for each row
-        return tiles * (max(sums, sums + FULL if full else height + vectors, FEW) + loads)
+        is_full = sums + vectors + 1 >= registers  # compilers then load columns anew for each row
+        return tiles * (max(sums, sums + FULL if is_full else height + vectors, FEW) + loads)
 
     shapes = (
         (row, column)
@@ -250,7 +271,7 @@ def _shape(
 
 
 def _box(counts: Counts, most: int, unit: int) -> tuple[int, ...]:
-    """Return a box of loops with so many rounds at most: whole ones inside, equal parts of one.
+    """Return a box of loops with so many iterations at most: inner loops whole, one in equal parts.
 
     >>> _box([5, 16], 12, 1), _box([5, 3], 12, 1), _box([100], 48, 16), _box([9, 7], 32, 16)
     ((1, 8), (3, 3), (48,), (3, 7))
@@ -260,59 +281,60 @@ def _box(counts: Counts, most: int, unit: int) -> tuple[int, ...]:
     for count in reversed(counts):
         room = most // inside if whole else 1
         whole = whole and count is not None and count <= room
-        size = room if count is None else count if whole else _part(count, room)
-        box.insert(0, size if inside > 1 or len(counts) > 1 and whole else _up(size, unit))
+        size = room if count is None else count if whole else _equal_part(count, room)
+        box.insert(0, size if inside > 1 or len(counts) > 1 and whole else _round_up(size, unit))
         inside *= size
     return tuple(box)
 
 
-def _sums(registers: int) -> int:
-    """Return how many vectors of sums a tile has at most."""
+def _most_sums(registers: int) -> int:
+    """Return the most vectors of sums that a tile has."""
     return 24 if registers >= 32 else 12
 
 
-def _are_lines(found: Contraction) -> bool:
-    """Whether neighbouring rows are windows of one line: more lines in a tile are more to load."""
-    row, counting = found.rows[-1].symbol, {loop.symbol for loop in found.nest.depth}
-    parts = [one for part in found.parts if part.side == "row" for one in reads(part.value)]
+def _share_lines(product: Contraction) -> bool:
+    """Whether consecutive rows are windows of one line: more lines in a tile are more to load."""
+    row, counting = product.rows[-1].symbol, {loop.symbol for loop in product.nest.depth}
+    parts = [one for part in product.parts if part.side == "row" for one in reads(part.value)]
     common = windows(parts, {row}, counting)
     return bool(common) and any(stride(one.node, one.index, row) == 1 for one in parts)
 
 
-def _of_two(counts: Counts, most: int, threads: int = 1) -> Iterator[tuple[int, ...]]:
+def _pair_boxes(counts: Counts, most: int, threads: int = 1) -> Iterator[tuple[int, ...]]:
     """Yield boxes of the two innermost loops, even along the outer one and for all threads: fewer
-    rounds are missing in the last ones along the inner one.
+    iterations are missing in the last ones along the inner one.
 
-    >>> list(_of_two([8, 32, 56], 6)), list(_of_two([1, 14, 14], 6, 2))
+    >>> list(_pair_boxes([8, 32, 56], 6)), list(_pair_boxes([1, 14, 14], 6, 2))
     ([(1, 2, 1), (1, 2, 2), (1, 2, 3), (1, 4, 1)], [])
     """
     outer, inner = counts[-2:] if len(counts) > 1 else (None, None)
     if outer is None or inner is None:
         return
-    around = prod(count or threads for count in counts[:-2])
+    outer_count = prod(count or threads for count in counts[:-2])
     for one in range(2, most + 1):
         for other in range(1, most // one + 1):
-            even = outer % one == 0 and _is_fair(around * outer // one, threads)
+            even = outer % one == 0 and _is_balanced(outer_count * outer // one, threads)
             if even and other <= inner:
                 yield (*(1 for _ in counts[:-2]), one, other)
 
 
-def _is_fair(count: int, threads: int) -> bool:
-    """Whether no thread has a tenth more to do than the others where each does whole rounds.
+def _is_balanced(count: int, threads: int) -> bool:
+    """Whether no thread has a tenth more to do than the others where each does whole iterations.
 
-    >>> _is_fair(7, 2), _is_fair(224, 2), _is_fair(224, 64), _is_fair(1000, 64)
+    >>> _is_balanced(7, 2), _is_balanced(224, 2), _is_balanced(224, 64), _is_balanced(1000, 64)
     (False, True, False, True)
     """
     return 10 * -(-count // threads) * threads <= 11 * count
 
 
-def _tiles(counts: Counts, box: Sequence[int]) -> int:
-    """Return in how many boxes a number of rounds is, those that are not known taken for many."""
+def _tile_count(counts: Counts, box: Sequence[int]) -> int:
+    """Return how many boxes a number of iterations has; a dynamic number is taken for a large
+    one."""
     return prod(-(-(count or 840) // size) for count, size in zip(counts, box, strict=True))
 
 
 def _block(counts: Counts, box: Sequence[int], most: int, threads: int) -> tuple[int, ...]:
-    """Return so many rounds of loops that a block has that many tiles at most: equal blocks, some
+    """Return how many iterations of loops a block of at most `most` tiles has: equal blocks, some
     for each thread.
 
     >>> _block([1024], [12], 42, 2), _block([16, 16], [1, 8], 42, 2), _block([None], [12], 42, 2)
@@ -321,44 +343,44 @@ def _block(counts: Counts, box: Sequence[int], most: int, threads: int) -> tuple
     (5, 2)
     """
     tiles = [-(-(840 if n is None else n) // size) for n, size in zip(counts, box, strict=True)]
-    wanted = max(1, min(most, -(-prod(tiles) // threads)))
+    target_count = max(1, min(most, -(-prod(tiles) // threads)))
     block: list[int] = []
     inside = 1
     for number in reversed(range(len(counts))):
         count, size, outside = counts[number], box[number], prod(tiles[:number])
         if not inside:
             block.insert(0, size)
-        elif count is not None and inside * tiles[number] <= wanted:
+        elif count is not None and inside * tiles[number] <= target_count:
             block.insert(0, count if len(counts) > 1 else tiles[number] * size)
             inside *= tiles[number]
         else:
-            room = max(1, (most if number == 0 else wanted) // inside) * size
-            block.insert(0, _shared(count, room, size, -(-threads // outside)))
+            room = max(1, (most if number == 0 else target_count) // inside) * size
+            block.insert(0, _even_share(count, room, size, -(-threads // outside)))
             inside = 0
     return tuple(block)
 
 
-def _up(count: int, unit: int) -> int:
-    """Return a count in whole units."""
+def _round_up(count: int, unit: int) -> int:
+    """Return a count rounded up to whole units."""
     return -(-count // unit) * unit
 
 
-def _fitting(room: int, most: int, unit: int) -> int:
-    """Return how many rows or columns a block has for which there is that much room."""
+def _fit_lanes(room: int, most: int, unit: int) -> int:
+    """Return how many rows or columns a block has that fit in so much room."""
     return max(unit, min(most, room) // unit * unit)
 
 
-def _shared(count: int | None, most: int, unit: int, threads: int) -> int:
+def _even_share(count: int | None, most: int, unit: int, threads: int) -> int:
     """Return the size of equal blocks of a count, in whole units: some for each thread.
 
-    >>> _shared(1024, 504, 12, 1), _shared(1024, 504, 12, 2), _shared(None, 504, 12, 2)
+    >>> _even_share(1024, 504, 12, 1), _even_share(1024, 504, 12, 2), _even_share(None, 504, 12, 2)
     (348, 264, 252)
     """
     if count is None:
         return max(unit, most // threads // unit * unit)
-    return _up(-(-count // _up(-(-count // most), threads)), unit)
+    return _round_up(-(-count // _round_up(-(-count // most), threads)), unit)
 
 
-def _part(count: int, most: int) -> int:
+def _equal_part(count: int, most: int) -> int:
     """Return the size of equal parts of a count that are at most so large, but for the last."""
     return -(-count // -(-count // most))

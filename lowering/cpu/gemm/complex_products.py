@@ -1,4 +1,4 @@
-"""Products of matrices of complex numbers as those of real ones: of two terms for each of them.
+"""Real formulation of complex matrix products: two real terms for each complex one.
 
     c[i, j] = sum[k](a[i, k] * b[k, j])         p[i, 2 k + (0, 1)] = (re, im) of a[i, k]
                                                 q[2 k, 2 j + (0, 1)] = (re, im) of b[k, j]
@@ -6,15 +6,16 @@
                                                 r[i, j] = sum[k](p[i, k] * q[k, j])
                                                 c[i, j] = complex(r[i, 2 j], r[i, 2 j + 1])
 
-Changes: a nest over rows and columns that adds up such products, as it stands before all passes, so
-that it gets the tiles of a real one. Where it is small, which may be known in the run only, or
-anything else is done in it, its products are marked, and added to both parts of its sum in the same
+Changes: a nest over rows and columns that accumulates such products, as it stands before all
+passes, so that it is tiled like a real one. Where it is small, which may be known at run time only,
+or does anything else, its products are annotated, and added to both parts of its sum in the same
 order.
 
-Needs: rounds that may run in any order, and an instruction that multiplies and adds. Guarantees: of
-every sum over letters that is one of a product of matrices each term is two of each part: real by
-real before imaginary by imaginary, real by imaginary before imaginary by real. Each is rounded
-together with its sum, so that sizes, traces and the shape of loops change no bit. Others stay.
+Precondition: iterations that may run in any order, and an instruction for multiply-add.
+Postcondition: in every sum over index variables that is one of a matrix product each term is two of
+each part: real by real before imaginary by imaginary, real by imaginary before imaginary by real.
+Each is rounded together with its sum, so that sizes, traces and the shape of loops change no bit.
+Other sums stay.
 
 It is the real form that Day and Heroux, "Solving complex-valued linear systems via equivalent real
 formulations" (2001), call K1.
@@ -74,98 +75,100 @@ from .partial_tiles import every
 
 Body = tuple[Stmt, ...]
 FEW = 8
-"""With fewer rows, or columns, parts are not read often enough to be put apart."""
+"""With fewer rows, or columns, parts are not read often enough to be copied."""
 SMALL = 1 << 17
-"""Nests of fewer terms than that stay."""
+"""Nests of fewer terms stay."""
 
 
 class RealForm(Reason):
-    """Why a product of matrices of complex numbers is computed of real ones."""
+    """Why a complex matrix product is computed of real numbers."""
 
     REUSED = "each row meets each column, so that parts which are put apart are used many times"
 
 
 def real_form(program: Program, target: Target) -> Program:
-    """Return the program with its products of matrices of complex numbers as those of real ones."""
+    """Return the program with its complex matrix products in real form."""
     return in_real_form(program, target).program
 
 
 def in_real_form(program: Program, target: Target) -> Decided:
-    """Return the program with such products as those of real ones, and which these are."""
+    """Return the program with its complex matrix products in real form, and the decisions."""
     nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
     if not any(node.dtype in COMPLEXES for node in nodes):
         return Decided(program, ())
-    made, decisions = _Work.on(program, target)
-    return Decided(over_kernels(made, lambda body: _marked(body, ())), decisions)
+    result, decisions = _RealProducts.on(program, target)
+    return Decided(over_kernels(result, lambda body: _annotate_products(body, ())), decisions)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _RealProducts(Outermost):
+    """The real form of the products of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return the nests that a product becomes, None where it is none or stays."""
-        before = len(self.fresh.nodes)
-        found = contraction(loop, self.fresh, types=COMPLEXES)
-        factors = None if found is None else _factors(found, outer)
-        if found is None or factors is None or not self.is_legal(found, outer):
-            del self.fresh.nodes[before:]
+        """Return the nests that replace a product; None where it is none or stays as it is."""
+        node_count = len(self.fresh.nodes)
+        product = contraction(loop, self.fresh, types=COMPLEXES)
+        factors = None if product is None else _factors(product, outer)
+        if product is None or factors is None or not self.is_legal(product, outer):
+            del self.fresh.nodes[node_count:]
             return None
-        span, name = found.nest.update.span, found.rows[-1].symbol.name
+        span, name = product.nest.update.span, product.rows[-1].symbol.name
         self.decisions.append(Decision("of reals", RealForm.REUSED, span=span, variable=name))
-        every = (*found.nest.chain, *found.nest.depth)
-        ends = {one.symbol: self.end(one, outer) for one in every}
-        nests = _Form(self.fresh, found, *factors, ends).nests()
-        if _count(every) is not None:
+        loops = (*product.nest.chain, *product.nest.depth)
+        ends = {one.symbol: self.end(one, outer) for one in loops}
+        nests = _RealProduct(self.fresh, product, *factors, ends).nests()
+        if _count(loops) is not None:
             return nests
-        count = reduce(multiply, (ends[one.symbol] - one.lo for one in every))
+        count = reduce(multiply, (ends[one.symbol] - one.lo for one in loops))
         is_small = Apply(OPS["lt"], (Position(count), Position(const(SMALL))), dtypes.bool_)
         return (If(is_small, (loop,), nests, span),)
 
-    def is_legal(self, found: Contraction, outer: tuple[For, ...]) -> bool:
-        """Whether no loop decides the bounds of one, and rounds may run in any order."""
-        every = (*found.nest.chain, *found.nest.depth)
-        inside = {one.symbol for one in (*outer, *every)}
-        if found.tests or any(inside & (one.lo.symbols() | one.hi.symbols()) for one in every):
+    def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:
+        """Whether the bounds of no loop depend on another one, and iterations may run in any
+        order."""
+        loops = (*product.nest.chain, *product.nest.depth)
+        symbols = {one.symbol for one in (*outer, *loops)}
+        if product.tests or any(symbols & (one.lo.symbols() | one.hi.symbols()) for one in loops):
             return False
-        place = found.nest.place
-        if place is not None and not is_in_range(place.node, place.index, ranges((*outer, *every))):
+        place = product.nest.place
+        if place is not None and not is_in_range(place.node, place.index, ranges((*outer, *loops))):
             return False
-        return self.is_free(found.nest.chain, outer)
+        return self.is_free(product.nest.chain, outer)
 
 
-def _factors(found: Contraction, outer: tuple[For, ...]) -> tuple[Part, Part] | None:
-    """Return the factors of a contraction, in their order, where it is a large product."""
-    nest = found.nest
-    if any((_count(some) or FEW) < FEW for some in (found.rows, found.columns)):
+def _factors(product: Contraction, outer: tuple[For, ...]) -> tuple[Part, Part] | None:
+    """Return the factors of a contraction, in their order, where it is a large product; else
+    None."""
+    nest = product.nest
+    if any((_count(loops) or FEW) < FEW for loops in (product.rows, product.columns)):
         return None
     count = _count((*nest.chain, *nest.depth))
     if count is not None and count < SMALL:
         return None
-    *_, written = (stmt for stmt in nest.depth[-1].body if isinstance(stmt, Update))
-    letters = frozenset[Symbol]().union(*(at.symbols() for at in written.over))
-    if not letters >= {one.symbol for one in nest.depth}:
+    *_, update = (stmt for stmt in nest.depth[-1].body if isinstance(stmt, Update))
+    symbols = frozenset[Symbol]().union(*(at.symbols() for at in update.over))
+    if not symbols >= {one.symbol for one in nest.depth}:
         return None
-    if not _is_of_matrices(written, (*outer, *nest.chain, *nest.depth)):
+    if not _is_matrix_product(update, (*outer, *nest.chain, *nest.depth)):
         return None
-    match found.term:
+    match product.term:
         case Apply(op, (Read(one), Read(other))) if op.name == "mul":
-            parts = {part.node: part for part in found.parts}
+            parts = {part.node: part for part in product.parts}
             if one in parts and other in parts and parts[one].side != parts[other].side:
                 return parts[one], parts[other]
     return None
 
 
 def _count(loops: tuple[For, ...]) -> int | None:
-    """Return how many rounds loops have in all, None where that is not known."""
+    """Return the number of iterations of nested loops; None where it is dynamic."""
     counts = [rounds_of(one) for one in loops]
-    known = [size for size in counts if size is not None]
-    return prod(known) if len(known) == len(counts) else None
+    static = [size for size in counts if size is not None]
+    return prod(static) if len(static) == len(counts) else None
 
 
-def _is_of_matrices(update: Update, path: tuple[For, ...]) -> bool:
-    """Whether a sum over letters adds up products of complex numbers, as one of matrices does."""
+def _is_matrix_product(update: Update, path: tuple[For, ...]) -> bool:
+    """Whether an update adds products of complex numbers, as a matrix product does."""
     match update:
         case Update(Access(node, index), op, Apply(product), None) if (
             node.dtype in COMPLEXES and (op.name, product.name) == ("add", "mul") and update.over
@@ -182,10 +185,11 @@ class _Parts:
     node: Node
     axes: tuple[For, ...]
     twice: Set[Symbol]
-    """The loops along whose axes each number has two elements."""
+    """The loops along whose axes each complex number has two elements."""
 
     def at(self, *odd: Symbol) -> tuple[Affine, ...]:
-        """Return where an element is: the second one of its number along these axes."""
+        """Return the subscripts of an element: the second one of its number along the axes of
+        `odd`."""
         return tuple(
             (var(one.symbol) - one.lo) * (2 if one.symbol in self.twice else 1) + (
                 one.symbol in odd
@@ -194,66 +198,67 @@ class _Parts:
         )  # fmt: skip
 
     def read(self, *odd: Symbol) -> Expr:
-        """Return such an element."""
+        """Return the read of such an element."""
         return Read(self.node, self.at(*odd))
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """Makes the nests of one product."""
+class _RealProduct:
+    """The nests of one product."""
 
     fresh: Fresh
-    found: Contraction
+    product: Contraction
     pairs: Part
     """The first factor: its parts are two terms."""
     squares: Part
-    """The second one: they are two terms of each of two rows or columns, the last ones of it."""
+    """The second one: its parts are two terms of each of two rows or columns, along the last axis
+    of these."""
     ends: Mapping[Symbol, Affine]
 
     def nests(self) -> Body:
-        """Return what puts parts apart, the product, and what is done with its elements."""
-        nest = self.found.nest
+        """Return the copies of parts, the real product, and the statements on its elements."""
+        nest = self.product.nest
         term = nest.depth[-1].symbol
-        twin = self.found.loops(self.squares.side)[-1].symbol
+        twin = self.product.loops(self.squares.side)[-1].symbol
         pairs = self.parts(self.pairs, frozenset((term,)))
         squares = self.parts(self.squares, frozenset((term, twin)))
         label = (nest.acc if nest.place is None else nest.place.node).label
-        sums = self.made(label, nest.chain, frozenset((twin,)), nest.acc.dtype)
-        given = (
-            *self.given(pairs, self.pairs.value, ((), (term,))),
-            *self.given(squares, self.squares.value, ((), (twin,), (term,), (term, twin))),
+        sums = self.new_parts(label, nest.chain, frozenset((twin,)), nest.acc.dtype)
+        copies = (
+            *self.copy_parts(pairs, self.pairs.value, ((), (term,))),
+            *self.copy_parts(squares, self.squares.value, ((), (twin,), (term,), (term, twin))),
         )
         open_ends = [self.count(one) - 1 for one in nest.chain if rounds_of(one) is None]
         return (
             *(Alloc(one.node) for one in (pairs, squares, sums) if one.node.static_shape is None),
-            *((If(every(open_ends), given, span=nest.update.span),) if open_ends else given),
-            *self.begun(sums, twin),
-            self.added(sums, pairs, squares),
-            self.finished(sums, twin),
+            *((If(every(open_ends), copies, span=nest.update.span),) if open_ends else copies),
+            *self.initialize(sums, twin),
+            self.accumulate(sums, pairs, squares),
+            self.finish(sums, twin),
         )
 
     def count(self, loop: For) -> Affine:
-        """Return how many rounds a loop has."""
+        """Return the trip count of a loop."""
         return self.ends[loop.symbol] - loop.lo
 
     def parts(self, of: Part, twice: frozenset[Symbol]) -> _Parts:
-        """Return an array for the parts of what a factor is for all rounds that it knows."""
-        used, found = symbols_of(of.value) | twice, self.found
-        depth = found.nest.depth
-        near = (*found.rows, *depth) if of.side == "row" else (*depth, *found.columns)
-        axes = tuple(one for one in (*found.others, *near) if one.symbol in used)
+        """Return an array for the parts of a factor in all iterations on which it depends."""
+        symbols, product = symbols_of(of.value) | twice, self.product
+        depth = product.nest.depth
+        loops = (*product.rows, *depth) if of.side == "row" else (*depth, *product.columns)
+        axes = tuple(one for one in (*product.others, *loops) if one.symbol in symbols)
         label = next((read.node.label for read in reads(of.value)), "factor")
-        return self.made(label, axes, twice, of.value.dtype)
+        return self.new_parts(label, axes, twice, of.value.dtype)
 
-    def made(
+    def new_parts(
         self, label: str, axes: tuple[For, ...], twice: frozenset[Symbol], dtype: DType
     ) -> _Parts:
         """Return a new array."""
         shape = tuple(self.count(one) * (2 if one.symbol in twice else 1) for one in axes)
         return _Parts(self.fresh.like(Node(0, f"{label}_parts", shape, dtype.real)), axes, twice)
 
-    def around(self, loops: tuple[For, ...], body: Body) -> Stmt:
-        """Return loops like these, with symbols of their own."""
+    def loops_over(self, loops: tuple[For, ...], body: Body) -> Stmt:
+        """Return loops like these, with new index variables."""
         names = {one.symbol: self.fresh.symbol(one.symbol.name) for one in loops}
         body = substitute(body, {old: var(new) for old, new in names.items()})
         for one in reversed(loops):
@@ -261,43 +266,45 @@ class _Form:
             body = (replace(one, symbol=new, hi=end, body=body),)
         return body[0]
 
-    def given(self, parts: _Parts, value: Expr, places: tuple[tuple[Symbol, ...], ...]) -> Body:
-        """Return what puts a factor's parts apart: into two places, or four."""
-        span, dtype = self.found.nest.update.span, value.dtype.real
+    def copy_parts(
+        self, parts: _Parts, value: Expr, places: tuple[tuple[Symbol, ...], ...]
+    ) -> Body:
+        """Return the loops that copy a factor's parts: each to two elements, or to four."""
+        span, dtype = self.product.nest.update.span, value.dtype.real
         real, imag = (Apply(OPS[name], (value,), dtype) for name in ("real", "imag"))
         values = (real, imag, Apply(OPS["neg"], (imag,), dtype), real)
         body = tuple(
             Store(Access(parts.node, parts.at(*place)), one, span)
             for place, one in zip(places, values)
         )
-        return (self.around(parts.axes, body),)
+        return (self.loops_over(parts.axes, body),)
 
-    def begun(self, sums: _Parts, twin: Symbol) -> Body:
-        """Return what gives sums that do not start from zero what they start from."""
-        nest = self.found.nest
-        if self.is_fresh:
+    def initialize(self, sums: _Parts, twin: Symbol) -> Body:
+        """Return the initialization of sums that do not start from zero."""
+        nest = self.product.nest
+        if self.starts_at_zero:
             return ()
         outer, inner = nest.named(nest.start, frozenset())
         acc, span = Read(nest.acc, ()), nest.update.span
         halves = (Apply(OPS[name], (acc,), acc.dtype.real) for name in ("real", "imag"))
         places = (sums.at(), sums.at(twin))
         stores = (Store(Access(sums.node, at), v, span) for at, v in zip(places, halves))
-        return (self.around(nest.chain, (*outer, *inner, *nest.start, *stores)),)
+        return (self.loops_over(nest.chain, (*outer, *inner, *nest.start, *stores)),)
 
     @property
-    def is_fresh(self) -> bool:
+    def starts_at_zero(self) -> bool:
         """Whether sums start from zero."""
-        match self.found.nest.start:
+        match self.product.nest.start:
             case (Store(_, Const(value)),):
                 return value == 0
             case _:
                 return False
 
-    def added(self, sums: _Parts, pairs: _Parts, squares: _Parts) -> Stmt:
+    def accumulate(self, sums: _Parts, pairs: _Parts, squares: _Parts) -> Stmt:
         """Return the product of real numbers."""
-        nest = self.found.nest
-        every = (*nest.chain, *nest.depth)
-        names = {one.symbol: self.fresh.symbol(one.symbol.name) for one in every}
+        nest = self.product.nest
+        loops = (*nest.chain, *nest.depth)
+        names = {one.symbol: self.fresh.symbol(one.symbol.name) for one in loops}
         dtype, span = sums.node.dtype, nest.update.span
 
         def at(parts: _Parts) -> tuple[Affine, ...]:
@@ -315,31 +322,34 @@ class _Form:
         body: Body = (Update(target, OPS["add"], term, span=span, over=over),)
         for one in reversed(nest.depth):
             body = loop(one, body)
-        if self.is_fresh:
+        if self.starts_at_zero:
             body = (Store(target, Const(0.0, dtype), span), *body)
         for one in reversed(nest.chain):
             body = loop(one, body)
         return body[0]
 
-    def finished(self, sums: _Parts, twin: Symbol) -> Stmt:
-        """Return what is done with the elements."""
-        nest = self.found.nest
+    def finish(self, sums: _Parts, twin: Symbol) -> Stmt:
+        """Return the loops over the elements, with what the nest does with each."""
+        nest = self.product.nest
         outer, inner = nest.named((*nest.again, *nest.rest), frozenset())
         value = Apply(OPS["complex"], (sums.read(), sums.read(twin)), nest.acc.dtype)
-        done = Store(Access(nest.acc, ()), value, nest.update.span)
-        return self.around(nest.chain, (*outer, *inner, *nest.again, done, *nest.rest))
+        store = Store(Access(nest.acc, ()), value, nest.update.span)
+        return self.loops_over(nest.chain, (*outer, *inner, *nest.again, store, *nest.rest))
 
 
-def _marked(body: Body, path: tuple[For, ...]) -> Body:
-    """Return statements of which those that add up products of matrices round as the others do."""
+def _annotate_products(body: Body, path: tuple[For, ...]) -> Body:
+    """Return statements in which the updates of matrix products are annotated by the operation
+    `product`, so that they round as the others do."""
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Update):
             match stmt.value:
-                case Apply(_, factors, dtype) if _is_of_matrices(stmt, path):
+                case Apply(_, factors, dtype) if _is_matrix_product(stmt, path):
                     stmt = replace(stmt, value=Apply(OPS["product"], factors, dtype))
             out.append(stmt)
             continue
         inside = (*path, stmt) if isinstance(stmt, For) else path
-        out.append(with_bodies(stmt, tuple(_marked(one, inside) for one in bodies(stmt))))
+        out.append(
+            with_bodies(stmt, tuple(_annotate_products(one, inside) for one in bodies(stmt)))
+        )
     return tuple(out)

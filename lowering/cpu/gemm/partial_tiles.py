@@ -1,5 +1,6 @@
-"""Which elements of a tile exist: tests that are zero or more for each, where not all rows have all
-columns, as in a triangle. It changes nothing.
+"""Bounds of affine tests over tiles and blocks, where not all elements exist, as in a triangle.
+
+An element exists where all tests, affine in its row and column, are zero or more. Analysis only.
 
 >>> from plusequals.lowering.ir.indexing import const, var
 >>> from plusequals.lowering.ir.loops import For
@@ -8,8 +9,10 @@ columns, as in a triangle. It changes nothing.
 ...         for s, size in ((i, 6), (j, 8))]
 >>> at = [(axis, (var(s),)) for axis, s in zip(axes, (i, j))]
 >>> lower = var(i) - var(j)
->>> reached([lower], at, 1), reached([lower], at, -1), reached([lower], at, 1, of_block=True)
-([i - j + 5], [i - j - 7], [i - j + 23])
+>>> reached([lower], at, 1), reached([lower], at, -1)
+([i - j + 5], [i - j - 7])
+>>> reached([lower], at, 1, of_block=True)
+[i - j + 23]
 >>> reached([lower], [(axis, (const(n),)) for n, axis in enumerate(axes)], 1)
 []
 """
@@ -29,25 +32,25 @@ from .axes import At, Axis
 def reached(
     tests: Sequence[Affine], starts: Sequence[tuple[Axis, At]], sign: int, of_block: bool = False
 ) -> list[Affine]:
-    """Return tests where they are greatest (sign 1) or least in the tile, or the block, that starts
-    there; those that hold in all of them are left out."""
+    """Return the maxima (sign 1) or minima of tests over the tile, or the block, that starts there,
+    without those that hold in all of it."""
     ends: dict[Symbol, tuple[Affine, int]] = {}
     for axis, at in starts:
         counts = axis.block if of_block else axis.box
         for loop, start, count in zip(axis.loops, at, counts, strict=True):
             ends[loop.symbol] = start, count - 1
-    found: list[Affine] = []
+    bounds: list[Affine] = []
     for test in tests:
         last = {s for s in ends if (test.coefficient(s) > 0) == (sign > 0)}
-        values = {s: at + (more if s in last else 0) for s, (at, more) in ends.items()}
-        found.append(substitute(test, values))
-    return [one for one in found if one.constant is None or one.constant < 0]
+        values = {s: at + (extent if s in last else 0) for s, (at, extent) in ends.items()}
+        bounds.append(substitute(test, values))
+    return [one for one in bounds if one.constant is None or one.constant < 0]
 
 
 def every(tests: Sequence[Affine]) -> Expr:
-    """Return whether all of these are zero or more."""
-    found: list[Expr] = []
+    """Return whether all expressions are zero or more."""
+    conditions: list[Expr] = []
     for test in tests:
-        above = Affine(tuple((atom, k) for atom, k in test.terms if k > 0), max(test.offset, 0))
-        found.append(Apply(OPS["le"], (Position(above - test), Position(above)), dtypes.bool_))
-    return reduce(lambda one, other: Apply(OPS["and"], (one, other), dtypes.bool_), found)
+        bound = Affine(tuple((atom, k) for atom, k in test.terms if k > 0), max(test.offset, 0))
+        conditions.append(Apply(OPS["le"], (Position(bound - test), Position(bound)), dtypes.bool_))
+    return reduce(lambda left, right: Apply(OPS["and"], (left, right), dtypes.bool_), conditions)

@@ -1,8 +1,8 @@
-"""Symmetric contractions: one triangle is computed, the other one is copied from it.
+"""Symmetric contractions (syrk): one triangle is computed, the other one is copied from it.
 
-Changes: a nest whose elements are the same with rows and columns exchanged, as in a product of a
-matrix with itself transposed, computes those up to the diagonal. What `tiles` makes of it leaves
-out the tiles above the diagonal, which is half of the work.
+Changes: a nest whose elements are the same with rows and columns interchanged, as in a product of a
+matrix with its transpose, computes those up to the diagonal. `tiles` then leaves out the tiles
+above the diagonal, half of the work.
 
     for i in 0..n, j in 0..n:      c[i, j] = sum over k of a[i, k] * a[j, k]
     becomes
@@ -10,8 +10,8 @@ out the tiles above the diagonal, which is half of the work.
     for i in 0..n, j in i + 1..n:  c[i, j] = c[j, i]
 
 Precondition: long sums of many rows, in a nest that only stores elements of an array that it does
-not read. Postcondition: bit-identical, as products and sums of two numbers are with the two
-exchanged; the terms of each element are added in their order.
+not read. Postcondition: bit-identical, as products and sums of two numbers commute; the terms of
+each element are added in their order.
 
 >>> show(lambda program: symmetric(program, Target(schedule=True)),
 ...      "c[i, j] = sum(a[i, k] * a[j, k])", c="f32[90, 90]", a="f32[90, 70]")
@@ -42,8 +42,8 @@ from ...transform.outermost import Body, Outermost
 
 ROWS, TERMS = 48, 64
 """A nest of fewer rows, or with fewer terms for each element, stays whole."""
-_COMMUTES = frozenset(("add", "mul", "product", "eq", "ne", "and", "or"))
-"""Operations whose two operands may change places."""
+_COMMUTATIVE = frozenset(("add", "mul", "product", "eq", "ne", "and", "or"))
+"""Commutative operations."""
 
 
 class Mirrored(Reason):
@@ -58,18 +58,18 @@ def symmetric(program: Program, target: Target) -> Program:
 
 
 def mirrored(program: Program, target: Target) -> Decided:
-    """Return the program with triangles copied, and which these are."""
-    return _Work.on(program, target)
+    """Return the program with triangles copied, and the decisions."""
+    return _SymmetricContractions.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _SymmetricContractions(Outermost):
+    """The symmetric contractions of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a triangle and its mirror image, None where a nest is no such contraction."""
-        store = _stored(loop)
+        """Return a triangle and its mirror image; None where a nest is no such contraction."""
+        store = _element_store(loop)
         if store is None:
             return None
         (inner,) = (stmt for stmt in loop.body if isinstance(stmt, For))
@@ -81,53 +81,57 @@ class _Work(Outermost):
         names = {i: self.fresh.symbol(i.name), j: self.fresh.symbol(j.name)}
         here = {old: var(new) for old, new in names.items()}
         there = {i: here[j], j: here[i]}
-        copied = Store(Access(node, _at(index, here)), Read(node, _at(index, there)), span)
-        half = replace(inner, hi=var(i) + 1)
-        whole = tuple(half if stmt is inner else stmt for stmt in loop.body)
-        rest = replace(inner, symbol=names[j], lo=here[i] + 1, body=(copied,))
+        copy = Store(Access(node, _at(index, here)), Read(node, _at(index, there)), span)
+        triangle = replace(inner, hi=var(i) + 1)
+        body = tuple(triangle if stmt is inner else stmt for stmt in loop.body)
+        mirror = replace(inner, symbol=names[j], lo=here[i] + 1, body=(copy,))
         self.decisions.append(Decision("mirrored", Mirrored.SAME, node, span=span))
-        return replace(loop, body=whole), replace(loop, symbol=names[i], body=(rest,))
+        return replace(loop, body=body), replace(loop, symbol=names[i], body=(mirror,))
 
 
-def _stored(loop: For) -> Store | None:
-    """Return what stores the elements of a nest of as many rows as columns that only accumulates,
+def _element_store(loop: For) -> Store | None:
+    """Return the store of the elements of a nest of as many rows as columns that only accumulates;
     None where it is none."""
     inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
-    if len(inner) != 1 or not isinstance(inner[0], For) or not _are_alike(loop, inner[0]):
+    if len(inner) != 1 or not isinstance(inner[0], For) or not _have_same_range(loop, inner[0]):
         return None
     inside = statements(inner[0].body)
     if not all(isinstance(stmt, Store | Update | For | Comment) for stmt in inside):
         return None
-    own = {loop.symbol, inner[0].symbol}
+    symbols = {loop.symbol, inner[0].symbol}
     depth = [stmt for stmt in inside if isinstance(stmt, For)]
     counts = [(one.hi - one.lo).constant for one in depth]
     if None in counts or not depth or prod(count or 0 for count in counts) < TERMS:
         return None
-    if any((one.lo.symbols() | one.hi.symbols()) & own for one in depth):
+    if any((one.lo.symbols() | one.hi.symbols()) & symbols for one in depth):
         return None
-    changes = [stmt for stmt in inside if isinstance(stmt, Store | Update)]
-    ranked = [stmt for stmt in changes if stmt.access.node.rank]
+    updates = [stmt for stmt in inside if isinstance(stmt, Store | Update)]
+    ranked = [stmt for stmt in updates if stmt.access.node.rank]
     if len({stmt.access for stmt in ranked}) != 1 or not isinstance(ranked[0], Store):
         return None
     store, node = ranked[0], ranked[0].access.node
-    found = (read.node for stmt in changes for one in expressions_of(stmt) for read in reads(one))
-    if not any(store is stmt for stmt in inner[0].body) or node in found:
+    read_nodes = (
+        read.node for stmt in updates for one in expressions_of(stmt) for read in reads(one)
+    )
+    if not any(store is stmt for stmt in inner[0].body) or node in read_nodes:
         return None
-    places = [at for at in store.access.index if not isinstance(at, Affine) or at.symbols() & own]
-    rows = [at.symbol for at in places if isinstance(at, Affine)]
-    return store if len(rows) == len(places) == 2 and set(rows) == own else None
+    subscripts = [
+        at for at in store.access.index if not isinstance(at, Affine) or at.symbols() & symbols
+    ]
+    rows = [at.symbol for at in subscripts if isinstance(at, Affine)]
+    return store if len(rows) == len(subscripts) == 2 and set(rows) == symbols else None
 
 
-def _are_alike(loop: For, inner: For) -> bool:
+def _have_same_range(loop: For, inner: For) -> bool:
     """Whether two loops run through the same values, which are many."""
-    rounds = (loop.hi - loop.lo).constant
-    same = (loop.lo, loop.hi, loop.step, loop.kind) == (inner.lo, inner.hi, 1, "serial")
-    return same and rounds is not None and rounds >= ROWS
+    trip_count = (loop.hi - loop.lo).constant
+    is_same = (loop.lo, loop.hi, loop.step, loop.kind) == (inner.lo, inner.hi, 1, "serial")
+    return is_same and trip_count is not None and trip_count >= ROWS
 
 
 def _key(body: tuple[Stmt, ...], values: dict[Symbol, Affine]) -> object:
-    """Return what is equal for statements that compute the same bits, but for where they store
-    elements, where symbols have other values."""
+    """Return a key that is equal for statements that compute the same bits, but for where they
+    store elements, with symbols replaced by values."""
     out: list[object] = []
     for stmt in substituted(body, values):
         match stmt:
@@ -143,22 +147,24 @@ def _key(body: tuple[Stmt, ...], values: dict[Symbol, Affine]) -> object:
 
 
 def _expr_key(expr: Expr) -> tuple[object, ...]:
-    """Return what is equal for expressions that have the same bits."""
+    """Return a key that is equal for expressions that have the same bits."""
     match expr:
         case Const(value, dtype):
             return ("const", repr(value), dtype)
         case Position(index):
             return ("position", repr(index))
         case Read(node, index):
-            found = (_expr_key(at.value) if isinstance(at, Dynamic) else repr(at) for at in index)
-            return ("read", node.id, *found)
+            subscripts = (
+                _expr_key(at.value) if isinstance(at, Dynamic) else repr(at) for at in index
+            )
+            return ("read", node.id, *subscripts)
         case Cast(value, dtype):
             return ("cast", dtype, _expr_key(value))
         case Apply(op, (Position(index), Const(0)), dtype) if op.name in ("eq", "ne"):
             return (op.name, dtype, *sorted((repr(index), repr(index * -1))))
         case Apply(op, args, dtype):
             keys = [*map(_expr_key, args)]
-            return (op.name, dtype, *(sorted(keys, key=repr) if op.name in _COMMUTES else keys))
+            return (op.name, dtype, *(sorted(keys, key=repr) if op.name in _COMMUTATIVE else keys))
         case Select(test, yes, no):
             return ("select", *map(_expr_key, (test, yes, no)))
         case _:

@@ -1,22 +1,22 @@
-"""Products of matrices in tiles that stay in vector registers.
+"""Register tiling of matrix products, with packed panels in the caches.
 
 Changes: a nest over rows and columns that accumulates (`contraction`) becomes a nest over tiles of
-R rows and C columns. What its terms need of a block of rows, and of a block of columns, is copied
-beforehand into panels in which a tile finds it side by side:
+R rows and C columns. The operands of a block of rows, and of a block of columns, are packed into
+panels, in which those of a tile are adjacent:
 
     rows[(i - i0) K + k R + r] = a(i + r, k)          columns[(j - j0) K + k C + c] = b(k, j + c)
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k
 
-A panel that the rows or columns do not fill is filled with zeros; what they give is not stored.
-Where blocks have many rows, the columns of some tiles are copied when it is their turn. Where all
-columns stay in a cache and rows are read in place, all of them meet one tile's rows, then the next.
-Rows of which few tiles use the neighbouring steps are read in place: their last tile starts further
-up, where there are as many rows as it has. Where not all elements exist, as in a triangle, tiles
-and blocks without any are left out, and of those that have some only these are stored.
+Partial panels are padded with zeros; the results of padding are not stored. Where blocks have many
+rows, the columns of some tiles are packed just before their use. Where all columns stay in a cache
+and rows are read in place, all of them meet one tile's rows, then the next. Rows of which few tiles
+use the consecutive steps are read in place: their last tile is shifted up, so that it is full.
+Where not all elements exist, as in a triangle, tiles and blocks without any are skipped, and of
+those that have some only these are stored.
 
-Needs: rounds that may run in any order. Guarantees: not a bit changes. The terms of an element are
-added in their order, and start from what they started from; everything else that is done with it is
-done as before, once.
+Precondition: iterations that may run in any order. Postcondition: bit-identical. The terms of an
+element are added in their order, and start from what they started from; everything else in the nest
+is done as before, once.
 
 >>> from plusequals.lowering.target import Target
 >>> show(lambda program: tiles(program, Target(schedule=True)),
@@ -70,180 +70,188 @@ Body = tuple[Stmt, ...]
 
 
 class Tiled(Reason):
-    """Why a nest is computed in tiles."""
+    """Why a nest is tiled."""
 
     REUSED = "each row meets each column, so what is loaded is used many times"
 
 
 def tiles(program: Program, target: Target) -> Program:
-    """Return the program with its products of matrices in tiles."""
+    """Return the program with its matrix products in tiles."""
     return in_tiles(program, target).program
 
 
 def in_tiles(program: Program, target: Target) -> Decided:
-    """Return the program with its products of matrices in tiles, and which these are."""
-    return _Work.on(program, target)
+    """Return the program with its matrix products in tiles, and the decisions."""
+    return _TilingPass.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _TilingPass(Outermost):
+    """The tiling of the matrix products of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a nest in tiles, None where it is none or has to stay."""
-        before = len(self.fresh.nodes)
-        found = contraction(loop, self.fresh, self.target.reorders)
-        chosen = None if found is None else sizes(found, self.target)
-        if found is None or chosen is None or not self.is_legal(found, outer):
-            del self.fresh.nodes[before:]
+        """Return a nest in tiles; None where it is no product or stays as it is."""
+        node_count = len(self.fresh.nodes)
+        product = contraction(loop, self.fresh, self.target.reorders)
+        chosen = None if product is None else sizes(product, self.target)
+        if product is None or chosen is None or not self.is_legal(product, outer):
+            del self.fresh.nodes[node_count:]
             return None
         detail = f"{chosen.row.lanes} rows by {chosen.column.lanes} columns"
-        span, name = found.nest.update.span, found.rows[-1].symbol.name
+        span, name = product.nest.update.span, product.rows[-1].symbol.name
         self.decisions.append(Decision("tiles", Tiled.REUSED, None, detail, span, variable=name))
-        tiler = _Tiler.of(self.fresh, found, chosen, self.rounds)
-        self.rounds.extend((tiler.out.id, one.symbol) for one in (*outer, *found.others))
+        tiler = _Tiler.of(self.fresh, product, chosen, self.rounds)
+        self.rounds.extend((tiler.out.id, one.symbol) for one in (*outer, *product.others))
         return tiler.nest()
 
-    def is_legal(self, found: Contraction, outer: tuple[For, ...]) -> bool:
-        """Whether the rounds of all loops that change places may run in any order."""
-        if not self.is_free(found.nest.chain, outer):
+    def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:
+        """Whether the iterations of all loops that are interchanged may run in any order."""
+        if not self.is_free(product.nest.chain, outer):
             return False
-        known = ranges((*outer, *found.nest.chain))
-        place = found.nest.place
+        known = ranges((*outer, *product.nest.chain))
+        place = product.nest.place
         if place is not None and not is_in_range(place.node, place.index, known):
             return False
-        return not found.tests or found.is_read(ranges(outer))
+        return not product.tests or product.is_read(ranges(outer))
 
 
 @dataclass(frozen=True, slots=True)
 class _Tiler:
-    """Makes the nest of one contraction."""
+    """The nest of one contraction."""
 
     fresh: Fresh
-    found: Contraction
+    product: Contraction
     sizes: Sizes
     panels: Panels
     tile: Node
     out: Node
     """The elements of tiles outside of the registers: of one, or of a block between its panels."""
-    rounds: Noted
+    annotations: Noted
 
     @classmethod
-    def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes, rounds: Noted) -> _Tiler:
-        """Return what makes the nest, with the arrays that it needs."""
-        panels = Panels.of(fresh, found, sizes)
-        shape, dtype = (sizes.row.lanes, sizes.column.lanes), found.nest.acc.dtype
+    def of(cls, fresh: Fresh, product: Contraction, sizes: Sizes, annotations: Noted) -> _Tiler:
+        """Return the tiler of a contraction, with the arrays that it needs."""
+        panels = Panels.of(fresh, product, sizes)
+        shape, dtype = (sizes.row.lanes, sizes.column.lanes), product.nest.acc.dtype
         tile = fresh.array("tile", shape, dtype, "tile")
-        whole = panels.holds("row")
-        count = prod(shape) if whole else sizes.row.room * sizes.column.room
-        purpose: Purpose = "tile" if whole else "kept"
+        is_whole = panels.holds("row")
+        count = prod(shape) if is_whole else sizes.row.room * sizes.column.room
+        purpose: Purpose = "tile" if is_whole else "kept"
         out = fresh.array("tile_out", (count,), dtype, purpose)
-        return cls(fresh, found, sizes, panels, tile, out, rounds)
+        return cls(fresh, product, sizes, panels, tile, out, annotations)
 
     def nest(self) -> Body:
         """Return the loops over blocks, in the loops that are neither row nor column."""
         row, column, fresh = self.sizes.row, self.sizes.column, self.fresh
 
         def columns(at: At) -> Body:
-            inner = row.blocks(fresh, lambda first: self.meeting(first, at, self.block(first, at)))
+            inner = row.blocks(fresh, lambda first: self.guard(first, at, self.block(first, at)))
             return (*self.columns(at), *inner)
 
         body = column.blocks(fresh, columns)
-        for loop in reversed(self.found.others):
+        for loop in reversed(self.product.others):
             body = (replace(loop, body=body),)
         return body
 
     def columns(self, column: At) -> Body:
-        """Return what fills the panels of a block of columns, where these hold all terms."""
-        k = self.found.nest.depth[0]
+        """Return the loops that fill the panels of a block of columns, where these hold all
+        terms."""
+        k = self.product.nest.depth[0]
         if self.sizes.group or not self.panels.holds("column"):
             return ()
-        body = self.panels.filled("column", column, k.lo, k.hi)
-        for row in self.found.rows:
+        body = self.panels.fill_panels("column", column, k.lo, k.hi)
+        for row in self.product.rows:
             if rounds_of(row) is None:
-                some = Apply(OPS["lt"], (Position(row.lo), Position(row.hi)), dtypes.bool_)
-                body = (If(some, body),)
+                has_rows = Apply(OPS["lt"], (Position(row.lo), Position(row.hi)), dtypes.bool_)
+                body = (If(has_rows, body),)
         return body
 
     def block(self, row: At, column: At) -> Body:
         """Return the tiles of a block of rows and columns."""
-        k, span = self.found.nest.depth[0], self.found.nest.update.span
+        k, span = self.product.nest.depth[0], self.product.nest.update.span
         if self.panels.holds("row"):
-            fill = self.panels.filled("row", row, k.lo, k.hi)
+            fill = self.panels.fill_panels("row", row, k.lo, k.hi)
 
-            def whole(at: _At) -> Body:
-                added = self.added(at, k.lo, k.hi)
-                return (*self.begun(at), *added, *self.kept(at), *self.finished(at))
+            def whole_tile(at: _TilePosition) -> Body:
+                accumulated = self.accumulate(at, k.lo, k.hi)
+                return (*self.initialize(at), *accumulated, *self.store(at), *self.finish(at))
 
-            return (*fill, *self.each(row, column, Rounds(row, k.lo, k.hi), whole))
-        self.rounds.extend((self.out.id, one) for at in (*row, *column) for one in at.symbols())
+            return (*fill, *self.tile_loop_nest(row, column, Rounds(row, k.lo, k.hi), whole_tile))
+        self.annotations.extend(
+            (self.out.id, one) for at in (*row, *column) for one in at.symbols()
+        )
         first = self.fresh.symbol(k.symbol.name)
         last = minimum(var(first) + self.sizes.depth, k.hi)
-        start = Apply(OPS["eq"], (Position(var(first)), Position(k.lo)), dtypes.bool_)
-        ended = Apply(OPS["ge"], (Position(last), Position(k.hi)), dtypes.bool_)
+        is_first = Apply(OPS["eq"], (Position(var(first)), Position(k.lo)), dtypes.bool_)
+        is_last = Apply(OPS["ge"], (Position(last), Position(k.hi)), dtypes.bool_)
 
-        def part(at: _At) -> Body:
-            begun = If(start, self.begun(at), self.loaded(at), span)
-            done = If(ended, self.finished(at), span=span)
-            return (begun, *self.added(at, var(first), last), *self.kept(at), done)
+        def part(at: _TilePosition) -> Body:
+            started = If(is_first, self.initialize(at), self.load(at), span)
+            finished = If(is_last, self.finish(at), span=span)
+            return (started, *self.accumulate(at, var(first), last), *self.store(at), finished)
 
-        columns = self.panels.filled("column", column, var(first), last)
+        columns = self.panels.fill_panels("column", column, var(first), last)
         body = (
             *(() if self.sizes.group or self.panels.holds("column") else columns),
-            *self.panels.filled("row", row, var(first), last),
-            *self.each(row, column, Rounds(row, var(first), last), part),
+            *self.panels.fill_panels("row", row, var(first), last),
+            *self.tile_loop_nest(row, column, Rounds(row, var(first), last), part),
         )
         end = k.hi if rounds_of(k) else maximum(k.hi, k.lo + 1)  # no terms: it is only started
         return (For(first, k.lo, end, self.sizes.depth, body, span=k.span),)
 
-    def each(self, row: At, column: At, of: Rounds, made: Callable[[_At], Body]) -> Body:
-        """Return the loops over the tiles of a block, those of a column, or row, one by one."""
-        rows, columns, some = self.sizes.row, self.sizes.column, self.sizes.axis("column")
+    def tile_loop_nest(
+        self, row: At, column: At, of: Rounds, build: Callable[[_TilePosition], Body]
+    ) -> Body:
+        """Return the loops over the tiles of a block, with those of a column, or a row, in turn."""
+        rows, columns, packed = self.sizes.row, self.sizes.column, self.sizes.axis("column")
 
         def tile(group: At, first: At, at: At) -> Body:
-            body = made(_At(row, column, group, first, at))
-            return self.meeting(first, at, body, of_block=False)
+            body = build(_TilePosition(row, column, group, first, at))
+            return self.guard(first, at, body, of_block=False)
 
-        def tiles(group: At) -> Body:
-            return some.tiles(self.fresh, group, lambda at: rows.tiles(
+        def of_columns(group: At) -> Body:
+            return packed.tiles(self.fresh, group, lambda at: rows.tiles(
                 self.fresh, row, lambda first: tile(group, first, at)
             ))  # fmt: skip
 
         def of_row(first: At) -> Body:
-            return some.tiles(self.fresh, column, lambda at: tile(column, first, at))
+            return packed.tiles(self.fresh, column, lambda at: tile(column, first, at))
 
-        if some is columns:
+        if packed is columns:
             first_rows = self.sizes.rows_first
-            return rows.tiles(self.fresh, row, of_row) if first_rows else tiles(column)
+            return rows.tiles(self.fresh, row, of_row) if first_rows else of_columns(column)
 
-        def copied(group: At) -> Body:
-            return (*self.panels.filled("column", group, of.first, of.last), *tiles(group))
+        def pack(group: At) -> Body:
+            return (
+                *self.panels.fill_panels("column", group, of.first, of.last),
+                *of_columns(group),
+            )
 
-        return columns.parts(self.fresh, column, some.block, copied)
+        return columns.parts(self.fresh, column, packed.block, pack)
 
-    def meeting(self, row: At, column: At, body: Body, of_block: bool = True) -> Body:
-        """Return what is done for a tile or a block in which there may be elements."""
-        tests = self.reached(row, column, 1, of_block)
-        return (If(every(tests), body, span=self.found.nest.update.span),) if tests else body
+    def guard(self, row: At, column: At, body: Body, of_block: bool = True) -> Body:
+        """Return the statements of a tile or a block, under a test that it may have elements."""
+        tests = self.bound_tests(row, column, 1, of_block)
+        return (If(every(tests), body, span=self.product.nest.update.span),) if tests else body
 
-    def reached(self, row: At, column: At, sign: int, of_block: bool = False) -> list[Affine]:
-        """Return the tests where they are greatest (sign 1) or least in a tile or a block."""
+    def bound_tests(self, row: At, column: At, sign: int, of_block: bool = False) -> list[Affine]:
+        """Return the maxima (sign 1) or minima of the tests over a tile or a block."""
         both = (self.sizes.row, row), (self.sizes.column, column)
-        return reached(self.found.tests, both, sign, of_block)
+        return reached(self.product.tests, both, sign, of_block)
 
     # ------------------------------------------------------------------------------ one tile
 
-    def in_tile(self, made: Callable[[Affine, Affine], Stmt]) -> Stmt:
+    def tile_loops(self, build: Callable[[Affine, Affine], Stmt]) -> Stmt:
         """Return the loops over all elements of a tile."""
         row, column = self.fresh.symbol("row"), self.fresh.symbol("column")
-        span = self.found.nest.update.span
+        span = self.product.nest.update.span
         lanes = const(self.sizes.column.lanes)
-        inner = For(column, const(0), lanes, 1, (made(var(row), var(column)),), "vector", span)
+        inner = For(column, const(0), lanes, 1, (build(var(row), var(column)),), "vector", span)
         return For(row, const(0), const(self.sizes.row.lanes), 1, (inner,), "unrolled", span)
 
-    def outside(self, at: _At, row: Affine, column: Affine) -> tuple[Affine]:
-        """Return where an element of a tile is outside of the registers."""
+    def memory_index(self, at: _TilePosition, row: Affine, column: Affine) -> tuple[Affine]:
+        """Return the subscript of an element of a tile in memory."""
         size = self.sizes
         inside = row * size.column.lanes + column
         if self.panels.holds("row"):
@@ -251,36 +259,36 @@ class _Tiler:
         block = size.column.before(at.column, at.columns) * size.row.room
         return (block + size.row.before(at.row, at.rows) * size.column.lanes + inside,)
 
-    def begun(self, at: _At) -> Body:
-        """Return what gives the elements of a tile what they start from."""
-        nest = self.found.nest
+    def initialize(self, at: _TilePosition) -> Body:
+        """Return the initialization of the elements of a tile."""
+        nest = self.product.nest
         match nest.start:
             case (Store(_, Const() as value),):
-                return (self.in_tile(lambda r, c: Store(Access(self.tile, (r, c)), value)),)
+                return (self.tile_loops(lambda r, c: Store(Access(self.tile, (r, c)), value)),)
 
-        def taken(row: Affine, column: Affine) -> Body:
-            place = Access(self.out, self.outside(at, row, column))
+        def start_element(row: Affine, column: Affine) -> Body:
+            place = Access(self.out, self.memory_index(at, row, column))
             return (*nest.start, Store(place, Read(nest.acc, ()), nest.update.span))
 
-        return (*self.elementwise(at, taken), *self.loaded(at))
+        return (*self.elementwise(at, start_element), *self.load(at))
 
-    def loaded(self, at: _At) -> Body:
-        """Return what takes a tile into registers."""
+    def load(self, at: _TilePosition) -> Body:
+        """Return the loads of a tile into registers."""
 
         def load(row: Affine, column: Affine) -> Stmt:
-            place = self.outside(at, row, column)
+            place = self.memory_index(at, row, column)
             return Store(Access(self.tile, (row, column)), Read(self.out, place))
 
-        return (self.in_tile(load),)
+        return (self.tile_loops(load),)
 
-    def added(self, at: _At, first: Affine, last: Affine) -> Body:
-        """Return the loop over the terms of a tile, of some rounds of the depth."""
-        update, size, panels = self.found.nest.update, self.sizes, self.panels
-        before = (first - self.found.nest.depth[0].lo) * size.inner
-        behind = before if panels.holds("column") else const(0)
+    def accumulate(self, at: _TilePosition, first: Affine, last: Affine) -> Body:
+        """Return the loop over the terms of a tile, for a range of the reduction."""
+        update, size, panels = self.product.nest.update, self.sizes, self.panels
+        before = (first - self.product.nest.depth[0].lo) * size.inner
+        panel_start = before if panels.holds("column") else const(0)
         columns = size.axis("column").before(at.column, at.group)
         if panels.in_place:
-            values, step, loops = panels.counting(None, Rounds(at.rows, first, last))
+            values, step, loops = panels.reduction_loops(None, Rounds(at.rows, first, last))
         else:
             name = self.fresh.symbol("step")
             steps = (last - first) * size.inner
@@ -294,70 +302,72 @@ class _Tiler:
                 return substitute_expr(part.value, {**lane, **values})
 
             def of_column(part: Part) -> Expr:
-                return panels.read(part, columns, step + behind, column)
+                return panels.read(part, columns, step + panel_start, column)
 
-            value = panels.taken({"row": of_row, "column": of_column})
+            value = panels.build_term({"row": of_row, "column": of_column})
             return replace(update, access=Access(self.tile, (row, column)), value=value)
 
-        return around(loops, (self.in_tile(add),))
+        return around(loops, (self.tile_loops(add),))
 
-    def kept(self, at: _At) -> Body:
-        """Return what puts the elements of a tile into memory."""
+    def store(self, at: _TilePosition) -> Body:
+        """Return the stores of the elements of a tile to memory."""
 
-        def keep(row: Affine, column: Affine) -> Stmt:
-            place = self.outside(at, row, column)
+        def store(row: Affine, column: Affine) -> Stmt:
+            place = self.memory_index(at, row, column)
             return Store(Access(self.out, place), Read(self.tile, (row, column)))
 
-        return (self.in_tile(keep),)
+        return (self.tile_loops(store),)
 
-    def finished(self, at: _At) -> Body:
-        """Return what is done with the elements of a tile."""
-        nest = self.found.nest
+    def finish(self, at: _TilePosition) -> Body:
+        """Return the loops that finish the elements of a tile, as the nest does."""
+        nest = self.product.nest
 
         def rest(row: Affine, column: Affine) -> Body:
-            value = Read(self.out, self.outside(at, row, column))
-            done = Store(Access(nest.acc, ()), value, nest.update.span)
-            return (*nest.again, done, *nest.rest)
+            value = Read(self.out, self.memory_index(at, row, column))
+            store = Store(Access(nest.acc, ()), value, nest.update.span)
+            return (*nest.again, store, *nest.rest)
 
         return self.elementwise(at, rest)
 
-    def elementwise(self, at: _At, made: Callable[[Affine, Affine], Body]) -> Body:
+    def elementwise(self, at: _TilePosition, build: Callable[[Affine, Affine], Body]) -> Body:
         """Return the loops over those elements of a tile that exist, with the names they need."""
-        tests = self.reached(at.row, at.column, -1)
+        tests = self.bound_tests(at.row, at.column, -1)
         if not tests:
-            return self.existing(at, made)
+            return self.box_elements(at, build)
 
-        def some(row: Affine, column: Affine) -> Body:
-            return (If(every(self.found.tests), made(row, column)),)
+        def guarded(row: Affine, column: Affine) -> Body:
+            return (If(every(self.product.tests), build(row, column)),)
 
-        inside, span = self.existing(at, made), self.found.nest.update.span
-        return (If(every(tests), inside, self.existing(at, some), span),)
+        inside, span = self.box_elements(at, build), self.product.nest.update.span
+        return (If(every(tests), inside, self.box_elements(at, guarded), span),)
 
-    def existing(self, at: _At, made: Callable[[Affine, Affine], Body]) -> Body:
-        """Return the loops over the elements of a tile that its box has."""
+    def box_elements(self, at: _TilePosition, build: Callable[[Affine, Affine], Body]) -> Body:
+        """Return the loops over the elements of a tile that are in its box."""
         columns, axis = self.sizes.column.width(at.column), self.sizes.column
         if columns[-1].constant is not None:
-            return self.elements(at, columns, made)
+            return self.elements(at, columns, build)
         lanes = tuple(map(const, axis.box))
-        full = Apply(OPS["eq"], (Position(columns[-1]), Position(lanes[-1])), dtypes.bool_)
-        both = self.elements(at, lanes, made), self.elements(at, columns, made)
-        return (If(full, *both, self.found.nest.update.span),)
+        is_full = Apply(OPS["eq"], (Position(columns[-1]), Position(lanes[-1])), dtypes.bool_)
+        both = self.elements(at, lanes, build), self.elements(at, columns, build)
+        return (If(is_full, *both, self.product.nest.update.span),)
 
-    def elements(self, at: _At, columns: At, made: Callable[[Affine, Affine], Body]) -> Body:
+    def elements(
+        self, at: _TilePosition, columns: At, build: Callable[[Affine, Affine], Body]
+    ) -> Body:
         """Return the loops over the elements of a tile of so many columns."""
-        size, names = self.sizes, self.found.nest.named
-        inside = frozenset(one.symbol for one in self.found.columns)
+        size, names = self.sizes, self.product.nest.named
+        inside = frozenset(one.symbol for one in self.product.columns)
         kind: LoopKind = "vector" if columns[-1].constant is not None else "serial"
 
         def element(rows: At, lanes: At) -> tuple[Body, Body]:
             start = size.row.inside(at.row) if self.panels.in_place else at.row
             gaps = zip(rows, at.row, start, strict=True)
             shifted = tuple(lane + (one - other) for lane, one, other in gaps)
-            body = made(size.row.lane(shifted), size.column.lane(lanes))
+            body = build(size.row.lane(shifted), size.column.lane(lanes))
             outer, inner = names(body, inside)
-            placed = size.row.placed(at.row, rows)
-            whole = substitute((*inner, *body), placed)
-            return substitute(outer, placed), substitute(
+            row_values = size.row.placed(at.row, rows)
+            whole = substitute((*inner, *body), row_values)
+            return substitute(outer, row_values), substitute(
                 whole, size.column.placed(at.column, lanes)
             )
 
@@ -378,14 +388,14 @@ class _Tiler:
 
             return size.row.elements(self.fresh, "", size.row.width(at.row), inner)
 
-        if self.found.is_turned:
+        if self.product.is_turned:
             return size.column.elements(self.fresh, "", columns, column)
         return size.row.elements(self.fresh, "", size.row.width(at.row), row)
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
-    """A tile: where its block starts, and the columns in panels, and where it does."""
+class _TilePosition:
+    """The position of a tile: where its block, the packed columns, and the tile itself start."""
 
     rows: At
     columns: At

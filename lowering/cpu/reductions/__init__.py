@@ -1,1 +1,1 @@
-"""Reductions on processors: in vector lanes, in strips, by blocks."""
+"""Reductions on CPUs: in SIMD lanes, by strips of columns, by blocks."""

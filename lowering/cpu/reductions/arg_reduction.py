@@ -1,19 +1,20 @@
-"""The first best value by blocks: which block holds it is found in lanes, where in it by a search.
+"""Blocked argmin and argmax: the best block by vectors, the position in it by a search.
 
-Changes: nests that do nothing but argmin or argmax, of terms that lie side by side. Of each block
-the greatest term is found, without its position; of the blocks the first that is greatest; in that
-block alone the first term that is equal to it is looked for, and offered to the cell:
+Changes: nests that do nothing but argmin or argmax, of adjacent terms. The greatest term of each
+block is computed, without its position; then the first block with the greatest of these; in that
+block alone the first equal term is searched for, and the accumulator is updated with it:
 
     greatest[b] = max over the block b;  number = argmax[b](greatest[b])
     best, place argmax= term(i) at i         for the first i of block `number` that has the greatest
 
-Needs: terms whose loops are as long in every round, each of one step; short rows stay as they are,
-and where sizes are known in the run, both are there. Guarantees: not a bit changes, whatever the
-cell had before: the first of equal terms is in the first block that has one, zeros are equal, and a
-block has a NaN as its greatest term where it has one. So blocks may overlap: their last step starts
-earlier where terms are missing, on terms of blocks that were looked at.
+Precondition: terms whose loops have invariant trip counts and steps of one; short rows stay as they
+are, and for dynamic sizes there are both versions. Postcondition: bit-identical, whatever the
+accumulator had before: the first of equal terms is in the first block that has one, zeros are
+equal, and the greatest term of a block with a NaN is NaN. So blocks may overlap: the last step of a
+block starts earlier where terms are missing, on terms that were compared before.
 
->>> show(lambda program: best(program), "y[0] = argmax(x[i, j])", y="i64[1]", x="i32[8, 99]")
+>>> show(lambda program: best(program),
+...      "y[0] = argmax(x[i, j])", y="i64[1]", x="i32[8, 99]")
 argmax = -1
 number = -1
 greatest = -2147483648
@@ -66,15 +67,15 @@ from .vector_terms import REALS, is_term
 Body = tuple[Stmt, ...]
 Loops = tuple[For, ...]
 LANES = 32
-"""How many terms of a block are compared at once."""
+"""The number of terms of a block that are compared at once."""
 BLOCK = 32 * LANES
-"""How many terms a block has: enough that little is left to do between blocks."""
+"""The number of terms of a block: enough that little is left to do between blocks."""
 FEW = 2 * LANES
 """Of so few terms the first best is found one by one."""
 
 
 class Blocks(Reason):
-    """Why the first best value is found by blocks."""
+    """Why argmin and argmax are computed by blocks."""
 
     REST = "a block whose best term is not better holds no place that counts"
 
@@ -85,20 +86,22 @@ def best(program: Program) -> Program:
 
 
 def by_blocks(program: Program) -> Decided:
-    """Return the program with argmin and argmax by blocks, and which these are."""
-    own = frozenset(node.id for node in program.locals)
+    """Return the program with argmin and argmax by blocks, and the decisions."""
+    temporaries = frozenset(node.id for node in program.locals)
     known = bounds_of(parameter.node for parameter in program.parameters)
-    work = _Work(fresh_for(program), own, [])
-    kernels = tuple(replace(k, body=work.body(k.body, known)) for k in program.kernels)
-    return Decided(work.fresh.declared(replace(program, kernels=kernels)), tuple(work.decisions))
+    blocking = _ArgReductions(fresh_for(program), temporaries, [])
+    kernels = tuple(replace(k, body=blocking.body(k.body, known)) for k in program.kernels)
+    return Decided(
+        blocking.fresh.declared(replace(program, kernels=kernels)), tuple(blocking.decisions)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """The work on one program."""
+class _ArgReductions:
+    """The blocking of the argmin and argmax of one program."""
 
     fresh: Fresh
-    own: frozenset[int]
+    temporaries: frozenset[int]
     decisions: list[Decision]
 
     def body(self, body: Body, known: Bounds) -> Body:
@@ -109,62 +112,64 @@ class _Work:
         return tuple(out)
 
     def statement(self, stmt: Stmt, known: Bounds, before: Body) -> Body:
-        """Return what takes the place of a statement behind others."""
+        """Return the statements that replace one; `before` are those ahead of it."""
         inner = known
         if isinstance(stmt, For):
             inner = known.inside(stmt)
             loops, body = nest_of(stmt)
             updates = [one for one in body if isinstance(one, Update)]
             others = [one for one in body if not isinstance(one, Update | Comment)]
-            letters = () if others else self.letters(loops, updates, known)
-            if letters:
-                rest = loops[: -len(letters)]
-                started = frozenset[int]() if rest else _started(before)
+            inner_loops = () if others else self.term_loops(loops, updates, known)
+            if inner_loops:
+                rest = loops[: -len(inner_loops)]
+                unset = frozenset[int]() if rest else _find_unset(before)
                 known = reduce(Bounds.inside, rest, known)
-                return around(rest, self.nest(letters, updates, known, started))
+                return around(rest, self.nest(inner_loops, updates, known, unset))
         lists = tuple(self.body(one, inner) for one in bodies(stmt))
         return (with_bodies(stmt, lists),)
 
-    def letters(self, loops: Loops, updates: list[Update], known: Bounds) -> Loops:
-        """Return the innermost loops that count the terms of blocks; none where they stay."""
+    def term_loops(self, loops: Loops, updates: list[Update], known: Bounds) -> Loops:
+        """Return the innermost loops over the terms of blocks; none where they stay."""
         nodes = [n for one in updates if one.pair for n in (one.access.node, one.pair.access.node)]
         ids, inner = {node.id for node in nodes}, loops[-1].symbol
-        if not updates or len(ids) < 2 * len(updates) or not ids <= self.own:
+        if not updates or len(ids) < 2 * len(updates) or not ids <= self.temporaries:
             return ()
         values = [one.value for one in updates]
         if any(read.node.id in ids for value in values for read in reads(value)):
             return ()
-        most = reduce(Bounds.inside, loops[:-1], known).most(_rounds(loops[-1]))
+        most = reduce(Bounds.inside, loops[:-1], known).most(_trip_count(loops[-1]))
         long = most is None or most >= FEW
-        moves = ([stride(r.node, r.index, inner) for r in reads(one)] for one in values)
-        fits = long and all(is_term(one, inner) for one in values) and all(1 in m for m in moves)
-        even = (loops[at:] for at in range(len(loops)) if _is_even(loops[at:], updates))
-        return next(even, ()) if fits else ()
+        strides = ([stride(r.node, r.index, inner) for r in reads(one)] for one in values)
+        fits = long and all(is_term(one, inner) for one in values) and all(1 in m for m in strides)
+        rectangular = (
+            loops[at:] for at in range(len(loops)) if _is_rectangular(loops[at:], updates)
+        )
+        return next(rectangular, ()) if fits else ()
 
     def nest(
-        self, letters: Loops, updates: list[Update], known: Bounds, started: frozenset[int]
+        self, inner_loops: Loops, updates: list[Update], known: Bounds, unset: frozenset[int]
     ) -> Body:
-        """Return the nest with the updates one after the other, each by blocks."""
-        out, blocks = list[Stmt](), _blocks(letters[-1])
+        """Return the nest with one update after the other, each by blocks."""
+        out, blocks = list[Stmt](), _layout_blocks(inner_loops[-1])
         for one in updates:
             assert one.pair is not None, "only argmin and argmax were taken"
             node = one.pair.access.node
             self.decisions.append(Decision("lanes", Blocks.REST, node, span=one.span))
-            is_first = node.id in started
-            out += _Search(self.fresh, letters, one, one.pair, blocks, is_first).statements()
+            is_first = node.id in unset
+            out += _Search(self.fresh, inner_loops, one, one.pair, blocks, is_first).statements()
         tests = [
-            _test("ge", Position(_rounds(loop)), Const(least, dtypes.int64))
-            for loop, least in zip(letters, _least(letters), strict=True)
-            if (known.least(_rounds(loop)) or 0) < least
+            _test("ge", Position(_trip_count(loop)), Const(least, dtypes.int64))
+            for loop, least in zip(inner_loops, _least_counts(inner_loops), strict=True)
+            if (known.least(_trip_count(loop)) or 0) < least
         ]
         if not tests:
             return tuple(out)
         test = reduce(lambda one, two: Apply(OPS["and"], (one, two), dtypes.bool_), tests)
-        return (If(test, tuple(out), (letters[0],), updates[0].span),)
+        return (If(test, tuple(out), (inner_loops[0],), updates[0].span),)
 
 
-def _started(before: Body) -> frozenset[int]:
-    """Return the scalars that are -1 behind some statements: the positions of nothing."""
+def _find_unset(before: Body) -> frozenset[int]:
+    """Return the ids of the scalars that are -1 behind some statements: no position yet."""
     last: dict[int, bool] = {}
     for stmt in before:
         if isinstance(stmt, Store) and not stmt.access.index:
@@ -174,26 +179,27 @@ def _started(before: Body) -> frozenset[int]:
     return frozenset(number for number, is_nothing in last.items() if is_nothing)
 
 
-def _is_even(letters: Loops, updates: list[Update]) -> bool:
-    """Whether loops count terms of the same cells, are as long in every round, and not short."""
-    symbols = frozenset(loop.symbol for loop in letters)
-    plain = all(loop.step == 1 and loop.kind == "serial" for loop in letters)
-    bounds = [index for loop in letters for index in (loop.lo, loop.hi)]
-    places = [i for u in updates if u.pair for a in (u.access, u.pair.access) for i in a.index]
-    counts = [_rounds(loop).constant for loop in letters]
-    pairs = zip(counts, _least(letters), strict=True)
-    long = all(count is None or count >= least for count, least in pairs)
-    return plain and long and all(
-        isinstance(index, Affine) and not index.symbols() & symbols for index in (*bounds, *places)
+def _is_rectangular(loops: Loops, updates: list[Update]) -> bool:
+    """Whether loops run over terms of the same accumulators, have invariant trip counts, and are
+    not short."""
+    symbols = frozenset(loop.symbol for loop in loops)
+    is_plain = all(loop.step == 1 and loop.kind == "serial" for loop in loops)
+    bounds = [index for loop in loops for index in (loop.lo, loop.hi)]
+    targets = [i for u in updates if u.pair for a in (u.access, u.pair.access) for i in a.index]
+    counts = [_trip_count(loop).constant for loop in loops]
+    pairs = zip(counts, _least_counts(loops), strict=True)
+    is_long = all(count is None or count >= least for count, least in pairs)
+    return is_plain and is_long and all(
+        isinstance(index, Affine) and not index.symbols() & symbols for index in (*bounds, *targets)
     )  # fmt: skip
 
 
-def _least(letters: Loops) -> list[int]:
-    """Return how many rounds each loop has at least where there are blocks."""
-    return [1] * (len(letters) - 1) + [FEW]
+def _least_counts(loops: Loops) -> list[int]:
+    """Return the least trip count of each loop for which there are blocks."""
+    return [1] * (len(loops) - 1) + [FEW]
 
 
-def _rounds(loop: For) -> Affine:
+def _trip_count(loop: For) -> Affine:
     return loop.hi - loop.lo
 
 
@@ -201,8 +207,8 @@ def _test(name: str, one: Expr, other: Expr) -> Expr:
     return Apply(OPS[name], (one, other), dtypes.bool_)
 
 
-class _Blocks(NamedTuple):
-    """The blocks of a row: `many` of them, of `size` terms, of which `step` are their own."""
+class _BlockLayout(NamedTuple):
+    """The blocks of a row: `many` of them, of `size` terms, `step` terms apart."""
 
     many: Affine
     size: Affine
@@ -217,90 +223,100 @@ class _Blocks(NamedTuple):
         return minimum(loop.lo + number * self.step, loop.hi - self.size)
 
 
-def _blocks(loop: For) -> _Blocks:
-    """Return blocks of one size: a row has it, so that no block is short."""
-    rounds = _rounds(loop)
-    if rounds.constant is None:
-        count = floordiv(rounds + (BLOCK - 1), const(BLOCK))
-        return _Blocks(count, minimum(rounds, const(BLOCK)), BLOCK, loop)
-    number = -(-rounds.constant // BLOCK)
+def _layout_blocks(loop: For) -> _BlockLayout:
+    """Return blocks of equal sizes, none of them short."""
+    trip_count = _trip_count(loop)
+    if trip_count.constant is None:
+        count = floordiv(trip_count + (BLOCK - 1), const(BLOCK))
+        return _BlockLayout(count, minimum(trip_count, const(BLOCK)), BLOCK, loop)
+    number = -(-trip_count.constant // BLOCK)
     if number == 1:
-        return _Blocks(const(1), rounds, BLOCK, loop)
-    size = -(-rounds.constant // (number * LANES)) * LANES
-    return _Blocks(const(number), const(size), size, loop)
+        return _BlockLayout(const(1), trip_count, BLOCK, loop)
+    size = -(-trip_count.constant // (number * LANES)) * LANES
+    return _BlockLayout(const(number), const(size), size, loop)
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One argmin or argmax, and the loops that count its terms."""
+    """One argmin or argmax, and the loops over its terms."""
 
     fresh: Fresh
-    letters: Loops
+    loops: Loops
     update: Update
     pair: Pair
-    blocks: _Blocks
+    blocks: _BlockLayout
     is_first: bool
-    """Whether nothing was found before, so that what is found here need not be compared."""
+    """Whether the accumulator has no value yet, so that the result need not be compared."""
 
     @property
     def op(self) -> Op:
-        """What finds the best term of a block."""
+        """The operation that finds the best term of a block."""
         return OPS["max" if self.update.op.name == "argmax" else "min"]
 
     @property
     def value(self) -> Expr:
-        """The term; truths are compared as numbers."""
+        """The term; booleans are compared as integers."""
         value = self.update.value
         return Cast(value, dtypes.uint8) if value.dtype is dtypes.bool_ else value
 
     @property
     def is_whole(self) -> bool:
-        """Whether as many terms of a block as there are lanes are compared in every step."""
+        """Whether every step compares as many terms of a block as there are lanes."""
         size = self.blocks.size.constant
         return size is not None and size % LANES == 0
 
     def statements(self) -> Body:
-        """Return the search for the block, and that in it."""
+        """Return the search for the block, and the one in it."""
         dtype, span = self.value.dtype, self.update.span
         top = self.fresh.scalar("greatest" if self.op.name == "max" else "least", dtype)
-        if len(self.letters) == 1 and self.blocks.many == const(1):
-            inner = self.letters[0]
+        if len(self.loops) == 1 and self.blocks.many == const(1):
+            inner = self.loops[0]
             symbol = self.fresh.symbol(inner.symbol.name)
             body, value = self.greatest(const(0), {inner.symbol: var(symbol)})
-            return (*body, Store(Access(top, ()), value, span), self.look(top, const(0), {}))
+            return (
+                *body,
+                Store(Access(top, ()), value, span),
+                self.search_block(top, const(0), {}),
+            )
         number = self.fresh.scalar("number", dtypes.int64)
         first = Store(Access(number, ()), Const(-1, dtypes.int64), span)
         start = self.start(Access(top, ()))
-        lets, block, values = self.place(number)
-        return (first, start, *self.found(top, number), *lets, self.look(top, block, values))
+        lets, block, values = self.locate(number)
+        return (
+            first,
+            start,
+            *self.block_loops(top, number),
+            *lets,
+            self.search_block(top, block, values),
+        )
 
     def start(self, access: Access) -> Stmt:
-        """Return what starts a best value."""
+        """Return the initialization of a best value."""
         dtype = access.node.dtype
         start = neutral_of(self.op, dtype.kind, dtype.bits)
         return Store(access, Const(start, dtype), self.update.span)
 
-    def found(self, top: Node, number: Node) -> Body:
+    def block_loops(self, top: Node, number: Node) -> Body:
         """Return the loops over all blocks, which leave the first best one and its number."""
-        symbols = [self.fresh.symbol(loop.symbol.name) for loop in self.letters]
-        values = {loop.symbol: var(s) for loop, s in zip(self.letters, symbols, strict=True)}
+        symbols = [self.fresh.symbol(loop.symbol.name) for loop in self.loops]
+        values = {loop.symbol: var(s) for loop, s in zip(self.loops, symbols, strict=True)}
         at = const(0)
-        for loop in self.letters[:-1]:
-            at = multiply(at, _rounds(loop)) + values[loop.symbol] - loop.lo
+        for loop in self.loops[:-1]:
+            at = multiply(at, _trip_count(loop)) + values[loop.symbol] - loop.lo
         block, one = self.fresh.symbol("block"), self.blocks.many == const(1)
         at = at if one else multiply(at, self.blocks.many) + var(block)
         body, value = self.greatest(var(block), values)
         pair, op = Pair(Access(number, ()), at), self.update.op
         body = (*body, Update(Access(top, ()), op, value, pair, self.update.span))
         if not one:
-            span = self.letters[-1].span
+            span = self.loops[-1].span
             body = (For(block, const(0), self.blocks.many, 1, body, span=span),)
-        renamed = zip(self.letters[:-1], symbols[:-1], strict=True)
+        renamed = zip(self.loops[:-1], symbols[:-1], strict=True)
         return around([replace(loop, symbol=symbol) for loop, symbol in renamed], body)
 
     def greatest(self, block: Affine, values: dict[Symbol, Affine]) -> tuple[Body, Expr]:
-        """Return what finds the best term of a block, and that term."""
-        loop, span, dtype = self.letters[-1], self.update.span, self.value.dtype
+        """Return the statements that compute the best term of a block, and that term."""
+        loop, span, dtype = self.loops[-1], self.update.span, self.value.dtype
         (at,) = values[loop.symbol].symbols()
         start, size = self.blocks.start(block), self.blocks.size
         if dtype not in REALS:  # compilers make vectors of that themselves
@@ -317,11 +333,11 @@ class _Search:
             return Update(Access(node, (lane,)), self.op, term, span=span)
 
         steps = For(at, start, start + size, LANES, (self.each(LANES, step),), span=loop.span)
-        cleared = self.each(LANES, lambda lane: self.start(Access(node, (lane,))))
-        return (cleared, steps, *self.folded(node)), Read(node, (const(0),))
+        initialize = self.each(LANES, lambda lane: self.start(Access(node, (lane,))))
+        return (initialize, steps, *self.fold(node)), Read(node, (const(0),))
 
-    def folded(self, node: Node) -> Body:
-        """Return what leaves the best of all lanes in the first."""
+    def fold(self, node: Node) -> Body:
+        """Return the loops that leave the best of all lanes in the first one."""
         out: list[Stmt] = []
         width = LANES
         while width > 1:
@@ -335,39 +351,40 @@ class _Search:
             width = half
         return tuple(out)
 
-    def each(self, width: int, made: Callable[[Affine], Stmt]) -> Stmt:
-        """Return a loop over so many lanes; of one lane, what is done to it."""
+    def each(self, width: int, build: Callable[[Affine], Stmt]) -> Stmt:
+        """Return a vector loop over so many lanes, or a single lane's statement."""
         if width == 1:
-            return made(const(0))
+            return build(const(0))
         lane = self.fresh.symbol("lane")
-        body = (made(var(lane)),)
+        body = (build(var(lane)),)
         return For(lane, const(0), const(width), 1, body, "vector", self.update.span)
 
-    def place(self, number: Node) -> tuple[Body, Affine, dict[Symbol, Affine]]:
-        """Return what finds out where the best block is: its number in the row, and the row."""
+    def locate(self, number: Node) -> tuple[Body, Affine, dict[Symbol, Affine]]:
+        """Return the bindings for the best block's position, its number in the row, and the row's
+        index variables."""
         at, span = self.fresh.symbol("at"), self.update.span
         out: list[Stmt] = [Let(at, Read(number, ()), span)]
         left = var(at)
-        sizes = [*map(_rounds, self.letters[:-1]), self.blocks.many]
+        sizes = [*map(_trip_count, self.loops[:-1]), self.blocks.many]
         places: list[Affine] = []
         for size in reversed(sizes[1:]):
             places.append(mod(left, size))
             left = floordiv(left, size)
         block, *rows = [*places, left]
         values: dict[Symbol, Affine] = {}
-        for loop, row in zip(self.letters[:-1], reversed(rows), strict=True):
+        for loop, row in zip(self.loops[:-1], reversed(rows), strict=True):
             symbol = self.fresh.symbol(loop.symbol.name)
             out.append(Let(symbol, Position(loop.lo + row), span))
             values[loop.symbol] = var(symbol)
         return tuple(out), block, values
 
-    def look(self, top: Node, block: Affine, values: dict[Symbol, Affine]) -> Stmt:
-        """Return the search for the first best term of the block: some of them at once, and one
-        by one where it is among these."""
-        inner, span = self.letters[-1], self.update.span
-        some, symbol = self.fresh.symbol("some"), self.fresh.symbol(inner.symbol.name)
-        first = var(some) if self.is_whole else minimum(var(some), inner.hi - LANES)
-        here = Access(self.fresh.scalar("is_here", dtypes.bool_), ())
+    def search_block(self, top: Node, block: Affine, values: dict[Symbol, Affine]) -> Stmt:
+        """Return the search for the first best term of the block: by vectors, then one by one in
+        the vector that has it."""
+        inner, span = self.loops[-1], self.update.span
+        step, symbol = self.fresh.symbol("some"), self.fresh.symbol(inner.symbol.name)
+        first = var(step) if self.is_whole else minimum(var(step), inner.hi - LANES)
+        has_best = Access(self.fresh.scalar("is_here", dtypes.bool_), ())
 
         def is_best(at: Affine) -> Expr:
             term = substitute_expr(self.value, {**values, inner.symbol: at})
@@ -377,22 +394,22 @@ class _Search:
             return Apply(OPS["or"], (test, _test("ne", term, term)), dtypes.bool_)
 
         lane = self.fresh.symbol("lane")
-        one = Update(here, OPS["or"], is_best(first + var(lane)), span=span)
-        all_ = For(lane, const(0), const(LANES), 1, (one,), span=inner.span)
-        offered = substitute(self.offered(), {**values, inner.symbol: var(symbol)})
-        taken = If(is_best(var(symbol)), (*offered, Break()), (), span)
-        found = For(symbol, first, first + LANES, 1, (taken,), span=inner.span)
+        one = Update(has_best, OPS["or"], is_best(first + var(lane)), span=span)
+        scan = For(lane, const(0), const(LANES), 1, (one,), span=inner.span)
+        update = substitute(self.update_with(), {**values, inner.symbol: var(symbol)})
+        take = If(is_best(var(symbol)), (*update, Break()), (), span)
+        search = For(symbol, first, first + LANES, 1, (take,), span=inner.span)
         body: Body = (
-            Store(here, Const(False, dtypes.bool_), span), all_,
-            If(Read(here.node, ()), (found, Break()), (), span),
+            Store(has_best, Const(False, dtypes.bool_), span), scan,
+            If(Read(has_best.node, ()), (search, Break()), (), span),
         )  # fmt: skip
         start = self.blocks.start(block)
-        return For(some, start, start + self.blocks.size, LANES, body, span=inner.span)
+        return For(step, start, start + self.blocks.size, LANES, body, span=inner.span)
 
-    def offered(self) -> Body:
-        """Return what offers a term to the cell: so that others need no cell, it is not read."""
+    def update_with(self) -> Body:
+        """Return the update of the accumulator with a term; where it has no value yet, a store."""
         if not self.is_first:
             return (self.update,)
         pair, span = self.pair, self.update.span
-        best = Store(self.update.access, self.update.value, span)
-        return best, Store(pair.access, Position(pair.position), span)
+        value = Store(self.update.access, self.update.value, span)
+        return value, Store(pair.access, Position(pair.position), span)

@@ -1,20 +1,20 @@
-"""Sums down columns: some neighbouring columns at once, each in a lane of its own.
+"""Outer-loop vectorization of reductions down columns, in strips of adjacent columns.
 
-Changes: a loop over columns, in each of which others count the terms of an accumulation, becomes a
-loop over strips of columns. A strip keeps its sums in vector registers while it runs down the rows,
-so that memory is read in its order; what is left of the columns runs as before. Few columns are one
-strip, and of those left two at a time. Where the nearest
-caches do not hold all rows, strips are longer, with sums in the first one, and take a few rows at a
-time: memory gives long pieces sooner, and a sum is loaded and stored once for these rows.
+Changes: a loop over columns, in each of which inner loops accumulate terms, becomes a loop over
+strips of columns. A strip keeps its sums in vector registers while it runs down the rows, so that
+memory is read in its order; the remaining columns run as before. Few columns are one strip, and the
+rest of them runs two at a time. Where the near caches do not hold all rows, strips are longer, with
+sums in the L1 cache, and take a few rows at a time: long rows use more of the memory's bandwidth,
+and a sum is loaded and stored once for these rows.
 
     strip[c] = start(j + c);  for k: strip[c] += term(j + c, k);  rest(j + c)       0 <= c < C
 
-What a test chooses for a row it chooses once.
+A test that is invariant in a row is executed once for the row.
 
-Columns of different lengths are added up together as far as all of them go, and then one by one.
+Columns of different lengths are accumulated together as far as all of them go, and then one by one.
 
-Needs: rounds that may run in any order, and terms that lie side by side. Guarantees: not a bit
-changes: the terms of a column are added in their order.
+Precondition: iterations that may run in any order, and terms of unit stride. Postcondition:
+bit-identical: the terms of a column are added in their order.
 
 >>> from plusequals.lowering.passes.contract_arrays import shrink
 >>> from plusequals.lowering.target import Target
@@ -68,45 +68,45 @@ else:  # what few programs need
     contraction = Later("...analysis.contraction", __package__)
 
 ROWS = 4
-"""How many rows a strip whose sums are in memory takes at a time."""
+"""How many rows a strip takes at a time whose sums are in memory."""
 FEW = 12
-"""So few vectors of columns are one strip, whose sums are in registers: rows are read once."""
+"""The most vectors of columns that are one strip, with sums in registers: rows are read once."""
 TYPES = REALS | frozenset(dtype for dtype in dtypes.ALL if dtype.kind in "iu")
-"""What is accumulated in strips."""
+"""The types that are accumulated in strips."""
 WHOLE = frozenset(("add", "sub", "mul", "neg", "max", "min"))
-"""What a vector of whole numbers can do without a loop."""
+"""Operations that vectors of integers have."""
 UNKNOWN = 8
-"""How many pieces such a strip has where only the run knows how many columns there are."""
+"""The number of pieces of such a strip where the number of columns is dynamic."""
 
 
 class Down(Reason):
-    """Why sums are taken in strips."""
+    """Why sums are computed in strips."""
 
     ROWS = "its terms lie a row apart, those of its neighbours side by side"
 
 
 def strips(program: Program, target: Target) -> Program:
-    """Return the program with sums down columns in strips."""
+    """Return the program with reductions down columns in strips."""
     return in_strips(program, target).program
 
 
 def in_strips(program: Program, target: Target) -> Decided:
-    """Return the program with sums down columns in strips, and which these are."""
-    return _Work.on(program, target)
+    """Return the program with reductions down columns in strips, and the decisions."""
+    return _StripVectorizer.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _StripVectorizer(Outermost):
+    """The vectorization of the reductions down columns of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return the loop over columns in strips, None where it is none or has to stay."""
-        before = len(self.fresh.nodes)
+        """Return the loop over columns in strips; None where it is none or stays as it is."""
+        node_count = len(self.fresh.nodes)
         nest = accumulation(loop, self.fresh, self.target.reorders, TYPES)
         lanes = self.target.lanes(nest.acc.dtype.bits) if nest else 0
         if nest is None or not self.is_strip(nest, lanes, outer):
-            del self.fresh.nodes[before:]
+            del self.fresh.nodes[node_count:]
             return None
         node = nest.place.node if nest.place else nest.acc
         self.decisions.append(Decision("lanes", Down.ROWS, node, span=nest.update.span))
@@ -118,54 +118,57 @@ class _Work(Outermost):
             few = (most,) if lanes == 2 or columns - most < 2 else (most, 2)
             return self.cut(loop, end, few, partial(self.strip, loop, nest, most))
         widths = (4 * lanes, lanes) if end.constant is None else (4 * lanes, 2 * lanes, lanes)
-        widths = (*self.long(nest, 4 * lanes), *widths)
+        widths = (*self.memory_widths(nest, 4 * lanes), *widths)
         return self.cut(loop, end, widths, partial(self.strip, loop, nest, 4 * lanes))
 
-    def long(self, nest: Accumulation, piece: int) -> tuple[int, ...]:
+    def memory_widths(self, nest: Accumulation, piece: int) -> tuple[int, ...]:
         """Return the width of strips whose sums are in memory, if there should be such strips.
 
-        They are as wide as the first cache allows, and at least as many as there are threads.
+        They are as wide as the L1 cache allows, and at least as many as there are threads.
         """
-        if nest.chain[0].symbol in nest.depth[-1].hi.symbols() or _slides(nest):
+        if nest.chain[0].symbol in nest.depth[-1].hi.symbols() or _rows_overlap(nest):
             return ()
         counts = [(one.hi - one.lo).constant for one in (*nest.chain, *nest.depth)]
         size = nest.acc.dtype.itemsize
-        known = [count for count in counts if count is not None]
-        if len(known) == len(counts) and prod(known) * size <= self.target.l2_bytes // 4:
+        static_counts = [count for count in counts if count is not None]
+        if (
+            len(static_counts) == len(counts)
+            and prod(static_counts) * size <= self.target.l2_bytes // 4
+        ):
             return ()
         columns = counts[0] or UNKNOWN * piece * self.target.threads
         most = max(1, self.target.l1_bytes // (2 * size))
-        many = max(self.target.threads, -(-columns // most))
-        width = columns // many // piece * piece
+        strip_count = max(self.target.threads, -(-columns // most))
+        width = columns // strip_count // piece * piece
         return (width,) if width > piece else ()
 
     def strip(
         self, loop: For, nest: Accumulation, piece: int, width: int, first: Affine, last: Affine
     ) -> Stmt:
-        """Return the loop over strips of a width; they go by pieces where they are wider."""
-        long = width > piece
+        """Return the loop over strips of a width, by pieces where they are wider."""
+        is_long = width > piece
         at = self.fresh.symbol(loop.symbol.name)
-        purpose: Purpose = "panel" if long else "tile"
+        purpose: Purpose = "panel" if is_long else "tile"
         node = self.fresh.array("strip", (width,), nest.acc.dtype, purpose)
         strip = _Strip(self.fresh, nest, node, var(at), width, min(width, piece))
         *others, inner = nest.depth
         if loop.symbol in inner.hi.symbols():
-            return For(at, first, last, width, strip.ragged(inner), span=loop.span)
-        rows = replace(inner, body=strip.added(inner.symbol, 1))
-        summed: Body = (rows,)
-        if long:
+            return For(at, first, last, width, strip.sum_ragged(inner), span=loop.span)
+        rows = replace(inner, body=strip.accumulate(inner.symbol, 1))
+        row_loops: Body = (rows,)
+        if is_long:
             end = self.end(inner, (*nest.chain, *others))
-            summed = self.cut(rows, end, (ROWS,), partial(strip.some, inner))
+            row_loops = self.cut(rows, end, (ROWS,), partial(strip.row_block, inner))
         for one in reversed(others):
-            summed = (replace(one, body=summed),)
-        body = (strip.begun(), *summed, strip.done())
+            row_loops = (replace(one, body=row_loops),)
+        body = (strip.initialize(), *row_loops, strip.finish())
         return For(at, first, last, width, body, span=loop.span)
 
     def is_strip(self, nest: Accumulation, lanes: int, outer: tuple[For, ...]) -> bool:
-        """Whether terms of neighbouring columns lie side by side, and columns are independent."""
+        """Whether terms of adjacent columns have unit stride, and columns are independent."""
         loop = nest.chain[0]
-        rounds = (loop.hi - loop.lo).constant
-        if len(nest.chain) > 1 or lanes < 2 or (rounds is not None and rounds < lanes):
+        trip_count = (loop.hi - loop.lo).constant
+        if len(nest.chain) > 1 or lanes < 2 or (trip_count is not None and trip_count < lanes):
             return False
         column = loop.symbol
         if any(column in k.lo.symbols() for k in nest.depth):
@@ -176,102 +179,103 @@ class _Work(Outermost):
         value = nest.update.value
         if column not in symbols_of(value):
             return False
-        if not all(_fits(side, column) for side in _choices(value, column)):
+        if not all(_is_vectorizable(side, column) for side in _alternatives(value, column)):
             return False
         known = ranges((*outer, loop))
         if nest.place and not is_in_range(nest.place.node, nest.place.index, known):
             return False
-        mine = private(loop, self.only()[id(loop)])
-        return independent(loop, mine, self.own, ranges(outer)) is None
+        privates = private(loop, self.only()[id(loop)])
+        return independent(loop, privates, self.own, ranges(outer)) is None
 
 
 @dataclass(frozen=True, slots=True)
 class _Strip:
-    """A strip of columns, and what is done to all of its sums."""
+    """A strip of columns, and the statements on its sums."""
 
     fresh: Fresh
     nest: Accumulation
     node: Node
-    """Has the sums."""
+    """The array of sums."""
     first: Affine
     """The first column."""
     width: int
     piece: int
-    """So many sums fit into registers."""
+    """The number of sums that fit in registers."""
 
-    def each(self, made: Callable[[Access], Body]) -> Stmt:
-        """Return what does to each sum what `made` does to one, piece after piece."""
+    def each(self, build: Callable[[Access], Body]) -> Stmt:
+        """Return loops that do for all sums, piece after piece, what `build` does for one."""
         column, span = self.nest.chain[0].symbol, self.nest.update.span
         lane, at = self.fresh.symbol("column"), self.fresh.symbol("piece")
         is_one = self.width == self.piece
         here = var(lane) if is_one else var(at) + var(lane)
-        body = substitute(made(Access(self.node, (here,))), {column: self.first + here})
+        body = substitute(build(Access(self.node, (here,))), {column: self.first + here})
         piece = For(lane, const(0), const(self.piece), 1, body, "vector", span)
         if is_one:
             return piece
         return For(at, const(0), const(self.width), self.piece, (piece,), span=span)
 
-    def begun(self) -> Stmt:
-        """Return what starts the sums."""
+    def initialize(self) -> Stmt:
+        """Return the initialization of the sums."""
         nest = self.nest
         if len(nest.start) == 1 and nest.place is None:
             return self.each(lambda sum_: (replace(nest.start[0], access=sum_),))
         acc = Read(nest.acc, ())
         return self.each(lambda sum_: (*nest.start, Store(sum_, acc, nest.update.span)))
 
-    def added(self, row: Symbol, rows: int) -> Body:
-        """Return what adds the terms of some rows to the sums, in their order."""
+    def accumulate(self, row: Symbol, rows: int) -> Body:
+        """Return the updates of the sums by the terms of some rows, in their order."""
         update, symbol = self.nest.update, self.nest.depth[-1].symbol
         here = [{symbol: var(row) + n} for n in range(rows)]
-        if len(_choices(update.value, self.nest.chain[0].symbol)) > 1:
-            return tuple(one for at in here for one in substitute(self.chosen(), at))
+        if len(_alternatives(update.value, self.nest.chain[0].symbol)) > 1:
+            return tuple(one for at in here for one in substitute(self.accumulate_selected(), at))
         return (self.each(lambda sum_: tuple(
             one for at in here for one in substitute((replace(update, access=sum_),), at)
         )),)  # fmt: skip
 
-    def chosen(self) -> Body:
-        """Return the branch that adds the terms of a row which a test chooses."""
+    def accumulate_selected(self) -> Body:
+        """Return the branch that adds the terms of a row which a test selects."""
         update = self.nest.update
         assert isinstance(update.value, Select), "others have no choice"
 
         def side(value: Expr) -> Body:
             return (self.each(lambda sum_: (replace(update, access=sum_, value=value),)),)
 
-        choice = update.value
-        return (If(choice.test, side(choice.yes), side(choice.no), update.span),)
+        select = update.value
+        return (If(select.test, side(select.yes), side(select.no), update.span),)
 
-    def some(self, loop: For, rows: int, lo: Affine, hi: Affine) -> For:
+    def row_block(self, loop: For, rows: int, lo: Affine, hi: Affine) -> For:
         """Return a loop over rows that takes some at a time."""
         row = self.fresh.symbol(loop.symbol.name)
-        return replace(loop, symbol=row, lo=lo, hi=hi, step=rows, body=self.added(row, rows))
+        return replace(loop, symbol=row, lo=lo, hi=hi, step=rows, body=self.accumulate(row, rows))
 
-    def ragged(self, loop: For) -> Body:
-        """Return what sums columns of different lengths: what all have together, then the others.
+    def sum_ragged(self, loop: For) -> Body:
+        """Return the sums of columns of different lengths: the rows that all have together, then
+        the others.
 
         Both are in the order of the terms, so each column has the sum that it has alone.
         """
         nest, column, span = self.nest, self.nest.chain[0].symbol, self.nest.update.span
         shortest = self.first + (0 if loop.hi.coefficient(column) > 0 else self.width - 1)
         end = maximum(loop.lo, indexing.substitute(loop.hi, {column: shortest}))
-        kept = self.fresh.array("sums", (self.width,), self.node.dtype, "kept")
-        row, each = self.fresh.symbol(loop.symbol.name), self.fresh.symbol(column.name)
+        sums = self.fresh.array("sums", (self.width,), self.node.dtype, "kept")
+        row, other = self.fresh.symbol(loop.symbol.name), self.fresh.symbol(column.name)
         term = substitute((nest.update,), {loop.symbol: var(row)})
         rest = (
-            *nest.again, Store(Access(nest.acc, ()), Read(kept, (var(column) - self.first,)), span),
+            *nest.again, Store(Access(nest.acc, ()), Read(sums, (var(column) - self.first,)), span),
             replace(loop, symbol=row, lo=end, body=term), *nest.rest,
         )  # fmt: skip
-        rest = substitute(rest, {column: self.first + var(each)})
+        rest = substitute(rest, {column: self.first + var(other)})
         return (
-            self.begun(),
-            replace(loop, hi=end, body=self.added(loop.symbol, 1)),
+            self.initialize(),
+            replace(loop, hi=end, body=self.accumulate(loop.symbol, 1)),
             self.each(lambda sum_: (
-                Store(Access(kept, sum_.index), Read(self.node, sum_.index), span),
+                Store(Access(sums, sum_.index), Read(self.node, sum_.index), span),
             )),
-            For(each, const(0), const(self.width), 1, rest, span=span),
+            For(other, const(0), const(self.width), 1, rest, span=span),
         )  # fmt: skip
 
-    def done(self) -> Stmt:
-        """Return what is done with the sums."""
+    def finish(self) -> Stmt:
+        """Return what the loop over columns does with the sums."""
         nest, span = self.nest, self.nest.update.span
         return self.each(lambda sum_: (
             *nest.again, Store(Access(nest.acc, ()), Read(self.node, sum_.index), span), *nest.rest,
@@ -284,33 +288,34 @@ def _is_ragged(end: Affine, column: Symbol) -> bool:
     return abs(step) == 1 and column not in (end - var(column) * step).symbols()
 
 
-def _slides(nest: Accumulation) -> bool:
+def _rows_overlap(nest: Accumulation) -> bool:
     """Whether the rows of all operands overlap: no more memory is read than one row has."""
     column, row = nest.chain[0].symbol, nest.depth[-1].symbol
-    moved = (r for r in reads(nest.update.value) if column in symbols_of(r))
-    return all(stride(r.node, r.index, row) in (-1, 1) for r in moved)
+    operands = (r for r in reads(nest.update.value) if column in symbols_of(r))
+    return all(stride(r.node, r.index, row) in (-1, 1) for r in operands)
 
 
-def _choices(value: Expr, column: Symbol) -> tuple[Expr, ...]:
-    """Return what a term may be: both sides of a choice that all columns of a row have."""
+def _alternatives(value: Expr, column: Symbol) -> tuple[Expr, ...]:
+    """Return the values that a term may have: both of a select whose test is the same for all
+    columns."""
     if isinstance(value, Select) and column not in symbols_of(value.test):
         return value.yes, value.no
     return (value,)
 
 
-def _fits(value: Expr, column: Symbol) -> bool:
-    """Whether a term is one of neighbours, joined by what vectors can do."""
+def _is_vectorizable(value: Expr, column: Symbol) -> bool:
+    """Whether a term is of elements with unit stride, by operations that vectors have."""
     if column not in symbols_of(value):
         return True
     match value:
         case Read(node, index, _):
             return node.dtype in TYPES and stride(node, index, column) == 1
         case Apply(op, args, dtype) if dtype in REALS and op.name in contraction.ON_VECTORS:
-            return all(_fits(arg, column) for arg in args)
+            return all(_is_vectorizable(arg, column) for arg in args)
         case Apply(op, args, dtype) if dtype.kind in "iu" and op.name in WHOLE:
-            return all(_fits(arg, column) for arg in args)
+            return all(_is_vectorizable(arg, column) for arg in args)
         case Cast(inner, dtypes.float64) if inner.dtype is dtypes.float32:
-            return _fits(inner, column)
+            return _is_vectorizable(inner, column)
         case Cast(Read(node, index, _), dtype) if dtype.kind in "iu" and node.dtype.kind in "biu":
             return stride(node, index, column) == 1
         case _:

@@ -1,16 +1,16 @@
-"""Questions whose answer may be known early: `any` and `all` look at some rounds at a time.
+"""Early exits of `any` and `all`: a test of the result between blocks of iterations.
 
-Changes: loops that do nothing but `or` or `and` into one cell take the rounds of one of them in
-blocks, without a way out, of which compilers make vectors. Behind a block all of them are left
-where the cell has its answer:
+Changes: loops that do nothing but `or` or `and` into one accumulator are strip-mined. Blocks have
+no exit, so that compilers vectorize them; behind a block all loops are left where the result is
+final:
 
     for i: found or= test(i)
     for block: for i in the block: found or= test(i)
                if found: break
 
-Needs: serial loops, one inside the other, that the cell does not move with; where their sizes are
-known, enough rounds. Guarantees: not a bit changes, since what is left out could not change the
-answer, and writes nothing else.
+Precondition: serial, perfectly nested loops of which the accumulator's subscripts are invariant;
+with static sizes, enough iterations. Postcondition: bit-identical, since the iterations left out
+could not change the result, and write nothing else.
 
 >>> show(lambda program: answered(program, Target(schedule=True)),
 ...      "y[0] = any(x[i] > 0)", y="b[1]", x="f32[9999]")
@@ -37,62 +37,63 @@ from ...target import Target
 from ...transform.outermost import Body, Outermost
 
 BLOCK = 1024
-"""So many rounds, of all loops that are left together, are between two looks at the answer."""
+"""The number of iterations, of all loops together, between two tests of the result."""
 
 
 class Early(Reason):
-    """Why loops may be left."""
+    """Why loops may be left early."""
 
     KNOWN = "what is left to look at could not change it"
 
 
 def answered(program: Program, target: Target) -> Program:
-    """Return the program with questions that are left when they are answered."""
+    """Return the program with early exits from `any` and `all`."""
     return until_answered(program, target).program
 
 
 def until_answered(program: Program, target: Target) -> Decided:
-    """Return the program with questions that are left when they are answered, and which."""
-    return _Work.on(program, target)
+    """Return the program with early exits from `any` and `all`, and the decisions."""
+    return _EarlyExits.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _EarlyExits(Outermost):
+    """The insertion of early exits in one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return loops that are left early, None where they stay as they are."""
-        loops, update = _question(loop)
+        """Return loops with early exits; None where they stay as they are."""
+        loops, update = _match_reduction(loop)
         if update is None:
             return None
-        at = _cut(loops)
-        if at is None:
+        block = _choose_block(loops)
+        if block is None:
             return None
         self.decisions.append(
             Decision("answered", Early.KNOWN, update.access.node, span=update.span)
         )
-        level, step = at
-        leave = If(_known(update), (Break(),), (), update.span)
-        made: Stmt = self.in_blocks(loops[level], step, leave)
+        level, step = block
+        leave = If(_is_final(update), (Break(),), (), update.span)
+        nest: Stmt = self.in_blocks(loops[level], step, leave)
         for one in loops[:level][::-1]:
-            said = tuple(stmt for stmt in one.body if isinstance(stmt, Comment))
-            made = replace(one, body=(*said, made, leave))
-        return (made,)
+            comments = tuple(stmt for stmt in one.body if isinstance(stmt, Comment))
+            nest = replace(one, body=(*comments, nest, leave))
+        return (nest,)
 
     def in_blocks(self, loop: For, step: int, leave: Stmt) -> For:
-        """Return a loop in blocks of so many rounds, left behind one of them."""
+        """Return a loop in blocks of so many iterations, with an exit behind each."""
         block = self.fresh.symbol("block")
         end = var(block) + step
-        rounds = (loop.hi - loop.lo).constant
-        if rounds is None or rounds % step:
+        trip_count = (loop.hi - loop.lo).constant
+        if trip_count is None or trip_count % step:
             end = minimum(loop.hi, end)
         part = replace(loop, lo=var(block), hi=end)
         return For(block, loop.lo, loop.hi, step, (part, leave), span=loop.span)
 
 
-def _question(loop: For) -> tuple[tuple[For, ...], Update | None]:
-    """Return loops, outermost first, that do nothing but ask one question, and the statement."""
+def _match_reduction(loop: For) -> tuple[tuple[For, ...], Update | None]:
+    """Return perfectly nested loops, outermost first, around one logical reduction, and its
+    update."""
     loops: list[For] = []
     stmt: Stmt = loop
     while isinstance(stmt, For) and stmt.kind == "serial" and stmt.step == 1:
@@ -104,25 +105,25 @@ def _question(loop: For) -> tuple[tuple[For, ...], Update | None]:
     if not isinstance(stmt, Update) or stmt.op.name not in ("or", "and") or stmt.pair is not None:
         return (), None
     index = stmt.access.index
-    moved = {one.symbol for one in loops}
-    fixed = all(isinstance(at, Affine) and moved.isdisjoint(at.symbols()) for at in index)
-    return (tuple(loops), stmt) if fixed else ((), None)
+    symbols = {one.symbol for one in loops}
+    is_invariant = all(isinstance(at, Affine) and symbols.isdisjoint(at.symbols()) for at in index)
+    return (tuple(loops), stmt) if is_invariant else ((), None)
 
 
-def _cut(loops: tuple[For, ...]) -> tuple[int, int] | None:
-    """Return which loop is taken in blocks, and of how many rounds; None where all are short."""
+def _choose_block(loops: tuple[For, ...]) -> tuple[int, int] | None:
+    """Return which loop is strip-mined, and its block size; None where all are short."""
     inside = 1
     for level in range(len(loops) - 1, -1, -1):
-        rounds = (loops[level].hi - loops[level].lo).constant
-        if rounds is None or rounds * inside > BLOCK:
+        trip_count = (loops[level].hi - loops[level].lo).constant
+        if trip_count is None or trip_count * inside > BLOCK:
             return level, max(1, BLOCK // inside)
-        inside *= max(1, rounds)
+        inside *= max(1, trip_count)
     return None
 
 
-def _known(update: Update) -> Expr:
-    """Return whether the cell has the answer that nothing changes."""
-    found = Read(update.access.node, update.access.index, update.span)
+def _is_final(update: Update) -> Expr:
+    """Return whether the accumulator has its final value."""
+    result = Read(update.access.node, update.access.index, update.span)
     if update.op.name == "or":
-        return found
-    return Apply(OPS["logical_not"], (found,), dtypes.bool_)
+        return result
+    return Apply(OPS["logical_not"], (result,), dtypes.bool_)

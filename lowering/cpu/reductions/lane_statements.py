@@ -1,7 +1,8 @@
-"""What a loop does in lanes: its statements, and what is done to lanes.
+"""Statements of a reduction in SIMD lanes: lane counters, masked tails, folds.
 
-Counts of whole numbers beside sums have lanes as well, for they are the same in any order, and a
-number that every lane adds to keeps a loop from being vectors. It changes nothing.
+Counts of integers beside other reductions get lanes as well: their result is the same in any order,
+and a scalar that every lane adds to would prevent vectorization. The functions build statements and
+change no program.
 
 >>> from plusequals.lowering.pipeline import optimize
 >>> program = lowered("y[0] = x[x > 0.5].mean()", y="f32[1]", x="f32[9]")
@@ -31,29 +32,29 @@ from ...ir.walk import expressions_of, own_writes, statements
 
 Body = tuple[Stmt, ...]
 LARGEST = 96
-"""How many parts the expression of a sum may have that is written out."""
+"""The most operations in the expression of a sum that is written out."""
 WIDEST = 512
 """The bits of the widest vectors."""
 _PLAIN = frozenset(("add", "sub", "mul", "neg", "product"))
-"""What may be done to lanes behind the last term as well."""
+"""Operations that are safe in lanes behind the last term."""
 
 
 def counts(loop: For) -> list[Update]:
-    """Return what only counts how often tests hold, in numbers that the loop needs for nothing
-    else; nothing where a loop does more than that and add up."""
+    """Return the counters of a loop, which only count where tests hold and are not used otherwise;
+    none where the loop does more than that and accumulate."""
     inside = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
-    found = [stmt for stmt in inside if isinstance(stmt, Update) and _is_count(stmt)]
-    others = [stmt for stmt in inside if not any(stmt is one for one in found)]
+    counters = [stmt for stmt in inside if isinstance(stmt, Update) and _is_count(stmt)]
+    others = [stmt for stmt in inside if not any(stmt is one for one in counters)]
     used = {node.id for stmt in statements(tuple(others)) for node in own_writes(stmt)}
     used |= {
         r.node.id for stmt in statements(loop.body) for e in expressions_of(stmt) for r in reads(e)
     }
-    nodes = [stmt.access.node.id for stmt in found]
-    return [] if used & {*nodes} or len({*nodes}) < len(nodes) else found
+    nodes = [stmt.access.node.id for stmt in counters]
+    return [] if used & {*nodes} or len({*nodes}) < len(nodes) else counters
 
 
 def _is_count(stmt: Update) -> bool:
-    """Whether a number becomes larger by one where a test holds."""
+    """Whether an update adds one to an integer scalar where a test holds."""
     return (
         not stmt.access.index
         and stmt.op.name == "add"
@@ -64,23 +65,22 @@ def _is_count(stmt: Update) -> bool:
 
 
 def is_light(loop: For, count: int) -> bool:
-    """Whether the text of the terms that are left may be there once for each power of two."""
-    only = all(isinstance(stmt, Comment | Store | Update) for stmt in loop.body)
+    """Whether the code of the remaining terms may be there once for each power of two."""
+    is_plain = all(isinstance(stmt, Comment | Store | Update) for stmt in loop.body)
     values = [stmt.value for stmt in loop.body if isinstance(stmt, Store | Update)]
-    return only and sum(map(cost, values)) * count.bit_count() <= LARGEST
+    return is_plain and sum(map(cost, values)) * count.bit_count() <= LARGEST
 
 
-def is_padded(loop: For, own: Iterable[Update]) -> bool:
-    """Whether lanes behind the last term may be added to as well, what changes nothing: a vector of
-    terms has them, or none of the others."""
-    mine, real = {id(update) for update in own}, (dtypes.float32, dtypes.float64)
+def is_padded(loop: For, updates: Iterable[Update]) -> bool:
+    """Whether lanes behind the last term can be updated, too, with neutral elements."""
+    ids, reals = {id(update) for update in updates}, (dtypes.float32, dtypes.float64)
     for stmt in loop.body:
         match stmt:
             case Comment():
                 continue
-            case Store(Access(node, ()), value) if node.dtype in real:
+            case Store(Access(node, ()), value) if node.dtype in reals:
                 pass
-            case Update(_, _, value) if id(stmt) in mine:
+            case Update(_, _, value) if id(stmt) in ids:
                 pass
             case _:
                 return False
@@ -89,25 +89,25 @@ def is_padded(loop: For, own: Iterable[Update]) -> bool:
     return True
 
 
-def _is_plain(part: Expr, symbol: Symbol) -> bool:
-    """Whether vectors have a part of a term, where they read the lanes before the last term."""
-    real = part.dtype in (dtypes.float32, dtypes.float64)
-    match part:
+def _is_plain(expr: Expr, symbol: Symbol) -> bool:
+    """Whether an operation can be vectorized, with reads in the lanes of the last terms only."""
+    is_real = expr.dtype in (dtypes.float32, dtypes.float64)
+    match expr:
         case Const() | Cast():
-            return real
+            return is_real
         case Read(_, ()):
-            return real
+            return is_real
         case Read(node, index):
             affine = all(isinstance(at, Affine) for at in index)
-            return real and affine and stride(node, index, symbol) in (0, 1)
+            return is_real and affine and stride(node, index, symbol) in (0, 1)
         case Apply(op):
-            return real and op.name in _PLAIN
+            return is_real and op.name in _PLAIN
         case _:
             return False
 
 
 def kept(body: Body, lane: Affine, terms: Expr) -> Body:
-    """Return what is done to a lane, where only the lanes before that number have terms."""
+    """Return a lane's statements, predicated on its number being less than that of terms."""
     test = Apply(OPS["lt"], (Position(lane), terms), dtypes.bool_)
     out: list[Stmt] = []
     for stmt in body:
@@ -119,9 +119,9 @@ def kept(body: Body, lane: Affine, terms: Expr) -> Body:
     return tuple(out)
 
 
-def add(update: Update, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:
+def add(update: Update, node: Node, lane: Affine, other: Node, other_lane: Affine) -> Stmt:
     """Return the addition of one lane to another one."""
-    value = Read(other, (behind,))
+    value = Read(other, (other_lane,))
     return Update(Access(node, (lane,)), update.op, value, span=update.span)
 
 
@@ -130,31 +130,31 @@ def folding(update: Update, node: Node, half: int, lane: Affine) -> Stmt:
     return add(update, node, lane, node, lane + half)
 
 
-def on_lanes(body: Body, own: dict[int, Node], lane: Callable[[Update], Affine]) -> Body:
-    """Return a body whose sums add to a lane instead of the cell."""
+def on_lanes(body: Body, arrays: dict[int, Node], lane: Callable[[Update], Affine]) -> Body:
+    """Return a body whose reductions update a lane instead of the accumulator."""
 
     def change(stmt: Stmt) -> Body:
-        if isinstance(stmt, Update) and id(stmt) in own:
-            return (replace(stmt, access=Access(own[id(stmt)], (lane(stmt),)), over=()),)
+        if isinstance(stmt, Update) and id(stmt) in arrays:
+            return (replace(stmt, access=Access(arrays[id(stmt)], (lane(stmt),)), over=()),)
         return (stmt,)
 
     return map_statements(body, change)
 
 
-def kind(body: Body, own: dict[int, Node]) -> LoopKind:
-    """Return `vector` where lanes do nothing but add up and name values."""
-    lanes = {node.id for node in own.values()}
-    alone = all(
+def kind(body: Body, arrays: dict[int, Node]) -> LoopKind:
+    """Return `vector` where lanes only accumulate and define scalars, else `serial`."""
+    lanes = {node.id for node in arrays.values()}
+    is_vector = all(
         isinstance(stmt, Comment | If)
         or (isinstance(stmt, Store) and not stmt.access.index)
         or (isinstance(stmt, Update) and stmt.access.node.id in lanes)
         for stmt in statements(body)
     )
-    return "vector" if alone else "serial"
+    return "vector" if is_vector else "serial"
 
 
 def lanes_of(node: Node) -> int:
-    """Return how many lanes there are."""
+    """Return the number of lanes of an array."""
     shape = node.static_shape
     assert shape is not None, "lanes have a fixed number"
     return shape[0]

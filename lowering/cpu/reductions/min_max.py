@@ -1,12 +1,12 @@
-"""Greatest and least numbers in lanes: which terms they meet in which order says nothing.
+"""Minima and maxima in SIMD lanes, in any order, with overlapping last steps.
 
-Changes: lanes take as many neighbours at a time as there are lanes; the last ones are those before
-the end, some of them once more. Of zeros the first one counts, which has the sign: it is looked for
-where a zero was found.
+Changes: lanes take as many adjacent terms at a time as there are lanes; the last step ends at the
+last term, and some terms are taken twice. Of equal zeros the first one is the result, which has the
+sign: a loop searches for it where the result is zero.
 
     lane[l] = max(lane[l], x[l], x[l + L], ..., x[n - L + l])        0 <= l < L
 
-Needs: a loop that does nothing but find extremes (`sums`). Guarantees: not a bit changes.
+Precondition: a loop that does nothing but find extremes (`sums`). Postcondition: bit-identical.
 
 >>> from plusequals.lowering.cpu.reductions.lanes import lanes
 >>> show(lanes, "y[i] = max(x[i, j])", y="f32[8]", x="f32[8, 5]")
@@ -48,68 +48,67 @@ from .partials import Partials
 
 Body = tuple[Stmt, ...]
 FEW = 5
-"""Of fewer terms the greatest is found one by one."""
+"""Of fewer terms the extreme is found one by one."""
 
 
 def extremes(lanes: Partials, loop: For, updates: list[Update], most: int) -> Body:
-    """Return what finds extremes among so many terms as a loop has, in `most` lanes or fewer;
-    nothing where their number is unknown, or there are few."""
+    """Return the loops that find the extremes of a static number of terms, in at most `most` lanes;
+    none where the number is dynamic or small."""
     count = (loop.hi - loop.lo).constant
     if count is None or count < FEW:
         return ()
     width = min(most, upper_half(count + 1))
-    own = {id(one): lanes.arrays(one, 1, width)[0] for one in updates}
+    arrays = {id(one): lanes.arrays(one, 1, width)[0] for one in updates}
 
-    def some(first: Affine, begins: bool = False) -> Stmt:
+    def step(first: Affine, is_first: bool = False) -> Stmt:
         lane = lanes.fresh.symbol("lane")
-        body = on_lanes(loop.body, own, lambda _: var(lane))
+        body = on_lanes(loop.body, arrays, lambda _: var(lane))
         body = substitute(body, {loop.symbol: first + var(lane)})
-        body = tuple(map(_begun, body)) if begins else body
+        body = tuple(map(_initialize, body)) if is_first else body
         return For(lane, const(0), const(width), 1, body, "vector", loop.span)
 
     out: list[Stmt] = []
     if count < 2 * width:
-        out.append(some(loop.lo, begins=True))
+        out.append(step(loop.lo, is_first=True))
     else:
-        out += (lanes.cleared(one, own[id(one)]) for one in updates)
+        out += (lanes.initialize(one, arrays[id(one)]) for one in updates)
         at = lanes.fresh.symbol(loop.symbol.name)
         whole = loop.lo + count // width * width
-        out.append(For(at, loop.lo, whole, width, (some(var(at)),), span=loop.span))
+        out.append(For(at, loop.lo, whole, width, (step(var(at)),), span=loop.span))
     if count % width:
-        out.append(some(loop.lo + count - width))
-    found = (foremost(lanes, loop, one, own[id(one)]) for one in updates)
-    return (*out, *(stmt for body in found for stmt in body))
+        out.append(step(loop.lo + count - width))
+    results = (foremost(lanes, loop, one, arrays[id(one)]) for one in updates)
+    return (*out, *(stmt for body in results for stmt in body))
 
 
-def _begun(stmt: Stmt) -> Stmt:
-    """Return what starts with the first term where nothing came before."""
+def _initialize(stmt: Stmt) -> Stmt:
+    """Return a store of the first term instead of an update, where no term came before."""
     return Store(stmt.access, stmt.value, stmt.span) if isinstance(stmt, Update) else stmt
 
 
 def foremost(lanes: Partials, loop: For, update: Update, node: Node) -> Body:
-    """Return what puts the greatest or least of each lane together: of zeros it is the first that
-    counts, which a loop has to look for."""
-    found = lanes.fresh.scalar(f"{update.access.node.label}_found", node.dtype)
-    here, zero = Read(found, ()), Const(0.0, node.dtype)
+    """Return the statements that combine the lanes, with a search for the first of equal zeros."""
+    extreme = lanes.fresh.scalar(f"{update.access.node.label}_found", node.dtype)
+    here, zero = Read(extreme, ()), Const(0.0, node.dtype)
 
     def is_zero(value: Expr) -> Expr:
         return Apply(OPS["eq"], (value, zero), dtypes.bool_)
 
     names = {s.access.node.id: s.value for s in loop.body if isinstance(s, Store)}
-    value = _inlined(update.value, names)
-    taken = Store(Access(found, ()), value, update.span)
-    look = If(is_zero(value), (taken, Break()), (), update.span)
-    (*folds, last) = cast(tuple[Update, ...], lanes.folded(update, node))
+    value = _inline(update.value, names)
+    take = Store(Access(extreme, ()), value, update.span)
+    search = If(is_zero(value), (take, Break()), (), update.span)
+    (*folds, last) = cast(tuple[Update, ...], lanes.fold_lanes(update, node))
     return (
         *folds,
-        Store(Access(found, ()), last.value, update.span),
-        If(is_zero(here), (replace(loop, body=(look,)),), (), update.span),
+        Store(Access(extreme, ()), last.value, update.span),
+        If(is_zero(here), (replace(loop, body=(search,)),), (), update.span),
         replace(update, value=here, over=()),
     )
 
 
-def _inlined(value: Expr, names: Mapping[int, Expr]) -> Expr:
-    """Return a term of nothing that a round gives a name."""
+def _inline(value: Expr, names: Mapping[int, Expr]) -> Expr:
+    """Return a term with the iteration's scalars replaced by their definitions."""
     if isinstance(value, Read) and not value.index and value.node.id in names:
-        return _inlined(names[value.node.id], names)
-    return rebuild(value, lambda one: _inlined(one, names), lambda index: index)
+        return _inline(names[value.node.id], names)
+    return rebuild(value, lambda one: _inline(one, names), lambda index: index)

@@ -1,6 +1,6 @@
-"""Partial sums side by side: their arrays, and the loops that start them and put them together.
+"""Partial results of a reduction in SIMD lanes: arrays, initialization, combination.
 
-It changes nothing.
+The functions build statements and change no program.
 
 >>> from plusequals.lowering.ir.printer import print_statement
 >>> program = lowered("y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 9]")
@@ -8,7 +8,7 @@ It changes nothing.
 >>> update = loop.body[1].body[0]
 >>> lanes = Partials(fresh_for(program))
 >>> (node,) = lanes.arrays(update, 1, 4)
->>> for stmt in (lanes.cleared(update, node), *lanes.folded(update, node)):
+>>> for stmt in (lanes.initialize(update, node), *lanes.fold_lanes(update, node)):
 ...     print(print_statement(stmt))
 for lane in 0..4 vector:
     y_lanes[lane] = -0.0
@@ -39,26 +39,27 @@ Body = tuple[Stmt, ...]
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """Makes arrays of partial sums of an accumulation, and what is done to them."""
+    """Builds arrays of partial results of a reduction, and loops over them."""
 
     fresh: Fresh
 
     def arrays(self, update: Update, count: int, width: int) -> list[Node]:
-        """Return arrays of partial sums: of a block, of blocks of blocks, of all terms."""
+        """Return `count` arrays of `width` partial results: of a block, of blocks of blocks, of all
+        terms."""
         node = update.access.node
         names = ("lanes", "blocks", "total")[:count]
         return [self.fresh.array(f"{node.label}_{n}", (width,), node.dtype, "lanes") for n in names]
 
-    def each(self, width: int, update: Update, made: Callable[[Affine], Stmt]) -> Stmt:
-        """Return a loop over so many lanes; of one lane, what is done to it."""
+    def each(self, width: int, update: Update, build: Callable[[Affine], Stmt]) -> Stmt:
+        """Return a vector loop over so many lanes, or a single lane's statement."""
         if width == 1:
-            return made(const(0))
+            return build(const(0))
         lane = self.fresh.symbol("lane")
-        body = (made(var(lane)),)
+        body = (build(var(lane)),)
         return For(lane, const(0), const(width), 1, body, "vector", update.span)
 
-    def cleared(self, update: Update, node: Node) -> Stmt:
-        """Return the loop that starts the lanes."""
+    def initialize(self, update: Update, node: Node) -> Stmt:
+        """Return the loop that sets the lanes to the neutral element."""
         start = Const(start_of(update.op, node), node.dtype)
 
         def store(lane: Affine) -> Stmt:
@@ -66,12 +67,12 @@ class Partials:
 
         return self.each(lanes_of(node), update, store)
 
-    def joined(self, update: Update, node: Node, other: Node) -> Stmt:
-        """Return the loop that adds other lanes to the lanes."""
+    def add_arrays(self, update: Update, node: Node, other: Node) -> Stmt:
+        """Return the loop that adds the lanes of another array to the lanes."""
         return self.each(lanes_of(node), update, lambda lane: add(update, node, lane, other, lane))
 
-    def folded(self, update: Update, node: Node) -> Body:
-        """Return the loops that put the lanes together, and the addition to the cell."""
+    def fold_lanes(self, update: Update, node: Node) -> Body:
+        """Return the loops that fold the lanes by halves, and the update of the accumulator."""
         out: list[Stmt] = []
         width = lanes_of(node)
         while width > 1:

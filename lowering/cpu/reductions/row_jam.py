@@ -1,23 +1,25 @@
-r"""Sums of several rows at once, so that memory is read at several places.
+r"""Unroll-and-jam of reductions over rows, which read several streams of memory at a time.
 
-Changes: a loop over rows whose sums are taken in lanes takes some rows at a time. Loops over the
-terms run once for all of them; what each row does before, between and after follows in its order.
-Some processors fetch ahead for each place apart, so that several at once give more of memory than
-one, and `Target.streams` says so; of others memory gives less then. Near caches give the same to
-all: sums that wait for their last addition do so side by side; and what rows share is loaded once.
+Changes: a loop over rows whose reductions are in lanes is unrolled by a few rows. Loops over terms
+are jammed; what each row does before, between and after them follows in its order. Some hardware
+prefetchers serve each stream separately, so that several streams give more bandwidth than one
+(`Target.streams`); others give less then. For data in near caches the gain is another: reductions
+that wait for their last addition overlap; and what rows share is loaded once.
 
     for i: s = 0; for j: s += x[i, j]; y[i] = s
     for i step 2: s0 = 0; s1 = 0; for j: s0 += x[i, j]; s1 += x[i + 1, j]; y[i] = s0; y[i + 1] = s1
 
-Needs: sums in lanes (`lanes`); rounds that may run in any order, or that need each other only in
-statements which nothing else of a round touches. Guarantees: not a bit changes: each round does
-what it did, in its order, and what several rounds write is written in theirs.
+Precondition: reductions in lanes (`lanes`); iterations that may run in any order, or whose
+dependences are confined to statements that share no node with the others of an iteration.
+Postcondition: bit-identical: each iteration does what it did, in its order, and what several
+iterations write is written in theirs.
 
 >>> from plusequals.lowering.ir.printer import print_program
 >>> from plusequals.lowering.cpu.reductions.lanes import lanes
 >>> program = lanes(lowered("y[i] = sum(x[i, j])", y="f32[9]", x="f32[9, 64]"))
->>> made = print_program(streams(program, Target(schedule=True, streams=4, l2_bytes=2048)))
->>> print("\n".join(line[8:] for line in made.split("\n") if "i in" in line or "x[" in line))
+>>> target = Target(schedule=True, streams=4, l2_bytes=2048)
+>>> text = print_program(streams(program, target))
+>>> print("\n".join(line[8:] for line in text.split("\n") if "i in" in line or "x[" in line))
 # y[i] = sum(x[i, j])
 for i in 0..8 step 2:
             y_lanes[lane] += x[i, lane + j]
@@ -48,156 +50,160 @@ from ...target import Target
 from ...transform.outermost import Outermost
 
 Body = tuple[Stmt, ...]
-_Read = dict[int, int | None]
-"""How many bytes of each array are read at most, by its id; None where that is not known."""
+_BytesRead = dict[int, int | None]
+"""The most bytes of each array that are read, by its id; None where that is not static."""
 MOST = 4
-"""How many rows are taken at once, at most."""
+"""The most rows that are jammed."""
 LARGEST = 60
-"""A row of more statements than that stays alone: there would be much code."""
+"""A row of more statements than that stays alone: the code would be large."""
 
 
 class Several(Reason):
-    """Why rows are taken together."""
+    """Why rows are jammed."""
 
     STREAMS = "memory gives more where it is read at several places"
     SUMS = "sums that wait for their last addition do so side by side"
 
 
 def streams(program: Program, target: Target) -> Program:
-    """Return the program with sums of several rows at once."""
+    """Return the program with reductions over rows jammed."""
     return in_streams(program, target).program
 
 
 def in_streams(program: Program, target: Target) -> Decided:
-    """Return the program with sums of several rows at once, and which these are."""
-    return _Work.on(program, target)
+    """Return the program with reductions over rows jammed, and the decisions."""
+    return _RowJam.on(program, target)
 
 
-class _Work(Outermost):
-    """The work on one program."""
+class _RowJam(Outermost):
+    """The unroll-and-jam of the rows of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop over rows with several at a time, None where it has to stay."""
+        """Return a loop over rows, several at a time; None where it stays as it is."""
         if loop.kind != "serial" or loop.step != 1 or not _is_plain(loop):
             return None
-        mine = private(loop, self.only()[id(loop)])
-        sums = [stmt for stmt in loop.body if _is_sum(stmt)]
-        if not sums or not all(_is_apart(one, loop, mine) for one in sums):
+        privates = private(loop, self.only()[id(loop)])
+        sums = [stmt for stmt in loop.body if _is_reduction(stmt)]
+        if not sums or not all(_can_jam(one, loop, privates) for one in sums):
             return None
-        count = self.count(loop, outer, sums, mine)
-        rounds = (loop.hi - loop.lo).constant
-        if count < 2 or (rounds is not None and rounds < count):
+        count = self.count(loop, outer, sums, privates)
+        trip_count = (loop.hi - loop.lo).constant
+        if count < 2 or (trip_count is not None and trip_count < count):
             return None
-        if independent(loop, mine, self.own, ranges(outer)) and not _is_in_order(loop, mine):
+        if independent(loop, privates, self.own, ranges(outer)) and not _has_separate_dependences(
+            loop, privates
+        ):
             return None
-        node = next((n for n in _written(loop.body) if n.id not in mine), _written(loop.body)[0])
+        node = next(
+            (n for n in _written_nodes(loop.body) if n.id not in privates),
+            _written_nodes(loop.body)[0],
+        )
         why = Several.STREAMS if self.target.streams > 1 else Several.SUMS
         self.decisions.append(Decision("abreast", why, node, span=loop.span))
-        made = partial(self.several, loop, mine)
-        return self.cut(loop, self.end(loop, outer), (count,), made)
+        jam = partial(self.jam_rows, loop, privates)
+        return self.cut(loop, self.end(loop, outer), (count,), jam)
 
     def count(
-        self, loop: For, outer: tuple[For, ...], sums: Sequence[Stmt], mine: frozenset[int]
+        self, loop: For, outer: tuple[For, ...], sums: Sequence[Stmt], privates: frozenset[int]
     ) -> int:
-        """Return how many rows are taken at once: their sums fit in half of the registers, and
-        what is read again of them in half of the second cache."""
+        """Return how many rows are jammed: their partial results fit in half of the registers, and
+        what they read again in half of the L2 cache."""
         bits = self.target.vector_bits
         most = MOST
         for one in _innermost(sums):
-            nodes = {n.id: n for n in _written(one.body) if n.id in mine and n.rank}
+            nodes = {n.id: n for n in _written_nodes(one.body) if n.id in privates and n.rank}
             vectors = sum(-(-8 * node.bytes // bits) for node in nodes.values())
             most = min(most, self.target.vector_registers // (2 * max(vectors, 1)))
         known = self.known
         for one in (*outer, loop):
             known = known.inside(one)
-        read = [_reads(stmt, known, 1) for stmt in loop.body]
-        again = _again(read, mine)
-        if again is None or again * most > self.target.l2_bytes // 2:
+        read = [_bytes_read(stmt, known, 1) for stmt in loop.body]
+        reread = _reread_bytes(read, privates)
+        if reread is None or reread * most > self.target.l2_bytes // 2:
             return 0
-        near = self.is_near(loop, read)
-        if near and len(sums) == 1 or not near and self.target.streams < 2:
+        is_cached = self.fits_cache(loop, read)
+        if is_cached and len(sums) == 1 or not is_cached and self.target.streams < 2:
             return 0
         return 1 << max(most, 1).bit_length() - 1
 
-    def is_near(self, loop: For, read: Sequence[_Read]) -> bool:
-        """Whether all rows together are in the second cache, which gives one place after the other
-        as fast."""
-        rounds = (loop.hi - loop.lo).constant
-        whole = {node.id: node for stmt in statements(loop.body) for node in own_reads(stmt)}
+    def fits_cache(self, loop: For, read: Sequence[_BytesRead]) -> bool:
+        """Whether all rows together fit in the L2 cache, where one stream is as fast."""
+        trip_count = (loop.hi - loop.lo).constant
+        nodes = {node.id: node for stmt in statements(loop.body) for node in own_reads(stmt)}
         total = 0
-        for number, node in whole.items():
-            sizes = [found[number] for found in read if number in found]
-            if rounds is None or None in sizes:
+        for number, node in nodes.items():
+            sizes = [array_bytes[number] for array_bytes in read if number in array_bytes]
+            if trip_count is None or None in sizes:
                 return False
-            most = rounds * max((size or 0 for size in sizes), default=0)
+            most = trip_count * max((size or 0 for size in sizes), default=0)
             total += most if node.static_shape is None else min(most, node.bytes)
         return total < self.target.l2_bytes
 
-    def several(
-        self, loop: For, mine: frozenset[int], width: int, first: Affine, last: Affine
+    def jam_rows(
+        self, loop: For, privates: frozenset[int], width: int, first: Affine, last: Affine
     ) -> Stmt:
         """Return the loop over some rows at a time."""
         at = self.fresh.symbol(loop.symbol.name)
         used = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
         rows = [
-            substitute(self.row(loop.body, [used[n] for n in mine if n in used], number),
+            substitute(self.row(loop.body, [used[n] for n in privates if n in used], number),
                        {loop.symbol: var(at) + number})
             for number in range(width)
         ]  # fmt: skip
-        return For(at, first, last, width, _together(rows), span=loop.span)
+        return For(at, first, last, width, _jam(rows), span=loop.span)
 
-    def row(self, body: Body, own: Sequence[Node], number: int) -> Body:
-        """Return what is done for a row, with temporaries of its own for all but the first."""
+    def row(self, body: Body, privates: Sequence[Node], number: int) -> Body:
+        """Return the statements of a row, with new private nodes for all but the first."""
         if not number:
             return body
-        made: dict[int, Node] = {}
-        for node in sorted(own, key=lambda one: one.id):
+        copies: dict[int, Node] = {}
+        for node in sorted(privates, key=lambda one: one.id):
             shape = node.static_shape
             assert shape is not None, "what a round has for itself has a size"
             if node.rank:
-                made[node.id] = self.fresh.array(node.label, shape, node.dtype, node.purpose)
+                copies[node.id] = self.fresh.array(node.label, shape, node.dtype, node.purpose)
             else:
-                made[node.id] = self.fresh.scalar(node.label, node.dtype)
-        return rename(body, {}, made)
+                copies[node.id] = self.fresh.scalar(node.label, node.dtype)
+        return rename(body, {}, copies)
 
 
-def _together(rows: Sequence[Body]) -> Body:
-    """Return what is done for some rows, statement by statement; loops over terms for all."""
+def _jam(rows: Sequence[Body]) -> Body:
+    """Return the statements of some rows in turn, with their loops over terms jammed."""
     out: list[Stmt] = []
-    for same in zip(*rows, strict=True):
-        first = same[0]
+    for stmts in zip(*rows, strict=True):
+        first = stmts[0]
         if isinstance(first, Comment):
             out.append(first)
-        elif isinstance(first, For) and _is_sum(first):
-            inner = [stmt.body for stmt in same if isinstance(stmt, For)]
-            out.append(replace(first, body=_together(inner)))
+        elif isinstance(first, For) and _is_reduction(first):
+            bodies = [stmt.body for stmt in stmts if isinstance(stmt, For)]
+            out.append(replace(first, body=_jam(bodies)))
         else:
-            out += same
+            out += stmts
     return tuple(out)
 
 
 def _is_plain(loop: For) -> bool:
-    """Whether all that a row does is plain, little, and cheap where no sums are taken."""
+    """Whether a row has few statements, all of them plain, and cheap outside of reductions."""
     inside = statements(loop.body)
-    plain = all(isinstance(stmt, For | Store | Update | Comment) for stmt in inside)
-    others = statements(stmt for stmt in loop.body if not _is_sum(stmt))
-    cheap = all(cost(value) < DEAR for stmt in others for value in expressions_of(stmt))
-    return plain and len(inside) <= LARGEST and cheap
+    is_plain = all(isinstance(stmt, For | Store | Update | Comment) for stmt in inside)
+    others = statements(stmt for stmt in loop.body if not _is_reduction(stmt))
+    is_cheap = all(cost(value) < DEAR for stmt in others for value in expressions_of(stmt))
+    return is_plain and len(inside) <= LARGEST and is_cheap
 
 
-def _is_sum(stmt: Stmt) -> bool:
-    """Whether it is a loop that adds terms up in lanes; a few may be left that it adds alone."""
+def _is_reduction(stmt: Stmt) -> bool:
+    """Whether a statement is a loop over terms in lanes, with a scalar remainder at most."""
     if not isinstance(stmt, For) or stmt.kind != "serial":
         return False
     loops = [one for one in stmt.body if not isinstance(one, Comment)]
-    in_lanes = [_is_vector(one) or _is_sum(one) for one in loops]
+    in_lanes = [_is_lane_loop(one) or _is_reduction(one) for one in loops]
     others = [one for one, known in zip(loops, in_lanes, strict=True) if not known]
     return any(in_lanes) and all(map(_is_innermost, others))
 
 
-def _is_vector(stmt: Stmt) -> bool:
+def _is_lane_loop(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and stmt.kind == "vector"
 
 
@@ -205,70 +211,75 @@ def _is_innermost(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and not any(isinstance(one, For) for one in stmt.body)
 
 
-def _is_apart(stmt: Stmt, loop: For, mine: frozenset[int]) -> bool:
-    """Whether rows may take the rounds of a loop by turns: it writes what each has for itself."""
+def _can_jam(stmt: Stmt, loop: For, privates: frozenset[int]) -> bool:
+    """Whether the iterations of a loop can be jammed with those of other rows: it writes private
+    nodes only."""
     inside = statements((stmt,))
     bounds = [one for one in inside if isinstance(one, For)]
-    same = all(loop.symbol not in one.lo.symbols() | one.hi.symbols() for one in bounds)
-    own = all(node.id in mine and node.request is None for node in _written((stmt,)))
-    near = any(
+    is_rectangular = all(loop.symbol not in one.lo.symbols() | one.hi.symbols() for one in bounds)
+    is_private = all(
+        node.id in privates and node.request is None for node in _written_nodes((stmt,))
+    )
+    follows_rows = any(
         isinstance(at, Affine) and loop.symbol in at.symbols()
         for one in inside for value in expressions_of(one) for read in reads(value)
         for at in read.index
     )  # fmt: skip
-    return same and own and near
+    return is_rectangular and is_private and follows_rows
 
 
-def _is_in_order(loop: For, mine: frozenset[int]) -> bool:
-    """Whether rounds need each other only in statements that are alone with what they write."""
-    touched: dict[int, set[int]] = {}
-    changed: set[int] = set()
+def _has_separate_dependences(loop: For, privates: frozenset[int]) -> bool:
+    """Whether dependences between iterations are confined to statements that alone use what they
+    write."""
+    users: dict[int, set[int]] = {}
+    written: set[int] = set()
     for number, stmt in enumerate(loop.body):
         for one in statements((stmt,)):
             for node in (*own_reads(one), *own_writes(one)):
-                touched.setdefault(node.id, set()).add(number)
-            changed |= {node.id for node in own_writes(one)}
-    return all(len(touched[number]) == 1 for number in changed - mine)
+                users.setdefault(node.id, set()).add(number)
+            written |= {node.id for node in own_writes(one)}
+    return all(len(users[number]) == 1 for number in written - privates)
 
 
 def _innermost(body: Sequence[Stmt]) -> list[For]:
-    """Return the loops over terms in which there are only loops over lanes."""
+    """Return the loops over terms that contain loops over lanes only."""
     return [
         one for one in statements(body)
-        if isinstance(one, For) and _is_sum(one) and not any(map(_is_sum, one.body))
+        if isinstance(one, For) and _is_reduction(one) and not any(map(_is_reduction, one.body))
     ]  # fmt: skip
 
 
-def _written(body: Sequence[Stmt]) -> list[Node]:
+def _written_nodes(body: Sequence[Stmt]) -> list[Node]:
     return [node for stmt in statements(body) for node in own_writes(stmt)]
 
 
-def _again(read: Sequence[_Read], mine: frozenset[int]) -> int | None:
-    """Return how many bytes of a row are read by several statements, None if that is not known."""
+def _reread_bytes(read: Sequence[_BytesRead], privates: frozenset[int]) -> int | None:
+    """Return how many bytes of a row are read by several statements; None if that is not static."""
     sizes: dict[int, list[int | None]] = {}
-    for found in read:
-        for number, size in found.items():
+    for array_bytes in read:
+        for number, size in array_bytes.items():
             sizes.setdefault(number, []).append(size)
-    several = [some for number, some in sizes.items() if number not in mine and len(some) > 1]
-    if any(None in some for some in several):
+    reread = [some for number, some in sizes.items() if number not in privates and len(some) > 1]
+    if any(None in some for some in reread):
         return None
-    return sum(max(size or 0 for size in some) for some in several)
+    return sum(max(size or 0 for size in some) for some in reread)
 
 
-def _reads(stmt: Stmt, known: Bounds, rounds: int | None) -> _Read:
-    """Return the bytes of arrays that are read, at most, by their ids; None where not known."""
-    found: _Read = {}
+def _bytes_read(stmt: Stmt, known: Bounds, repeats: int | None) -> _BytesRead:
+    """Return the most bytes of arrays that are read, by their ids; None where that is not
+    static."""
+    sizes: _BytesRead = {}
     if not isinstance(stmt, For):
         for node in own_reads(stmt):
-            found[node.id] = None if rounds is None else rounds * node.dtype.itemsize
-        return found
+            sizes[node.id] = None if repeats is None else repeats * node.dtype.itemsize
+        return sizes
     most, step = known.most(stmt.hi - stmt.lo), abs(stmt.step)
-    count = None if most is None or rounds is None else rounds * -(-max(most, 0) // step)
+    count = None if most is None or repeats is None else repeats * -(-max(most, 0) // step)
     for one in stmt.body:
-        for number, size in _reads(one, known.inside(stmt), count).items():
-            before = found.get(number, 0)
+        for number, size in _bytes_read(one, known.inside(stmt), count).items():
+            before = sizes.get(number, 0)
             if size is None or before is None:
-                found[number] = None
+                sizes[number] = None
             else:  # loops one after the other read other elements, statements the same
-                found[number] = before + size if isinstance(one, For) else max(before, size)
-    return found
+                sizes[number] = before + size if isinstance(one, For) else max(before, size)
+    return sizes

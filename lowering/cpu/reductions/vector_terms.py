@@ -1,4 +1,4 @@
-"""Which terms of neighbouring rounds are found at once: they are made of neighbours, by vectors.
+"""Vectorizable terms: those made of adjacent elements by operations that vectors have.
 
 >>> i = Symbol("i", 0)
 >>> from plusequals.lowering.ir.indexing import const, var
@@ -24,11 +24,12 @@ _TESTS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
 def is_term(value: Expr, symbol: Symbol) -> bool:
-    """Whether neighbouring terms are made of neighbours, by what is done to many at once."""
+    """Whether terms of consecutive iterations are vectors: of elements with stride 0 or 1, by
+    vector operations."""
     if value.dtype is dtypes.bool_ and isinstance(value, Apply):
         return value.op.name in _TESTS and all(is_term(arg, symbol) for arg in value.args)
-    real = value.dtype in REALS
-    if not real and value.dtype.kind not in "biu":
+    is_real = value.dtype in REALS
+    if not is_real and value.dtype.kind not in "biu":
         return False
     match value:
         case Const():
@@ -39,10 +40,10 @@ def is_term(value: Expr, symbol: Symbol) -> bool:
             plain = all(isinstance(at, Affine) for at in index)
             return plain and stride(node, index, symbol) in (0, 1)
         case Apply(op, args):
-            known = op.name in (ON_VECTORS if real else _WHOLE)
-            return known and all(is_term(arg, symbol) for arg in args)
+            is_vector_op = op.name in (ON_VECTORS if is_real else _WHOLE)
+            return is_vector_op and all(is_term(arg, symbol) for arg in args)
         case Cast(inner, dtype):
-            wider = inner.dtype is dtypes.float32 or not real
-            return wider and inner.dtype.kind == dtype.kind and is_term(inner, symbol)
+            is_widening = inner.dtype is dtypes.float32 or not is_real
+            return is_widening and inner.dtype.kind == dtype.kind and is_term(inner, symbol)
         case _:
             return False

@@ -121,8 +121,8 @@ def test_what_stays_one_by_one(name: str) -> None:
 
 
 def test_what_was_decided_is_told() -> None:
-    (told,) = in_blocks(lowered("y[i] = x[k[i]]", y="f64[2000]", x="f64[9]", k="i64[2000]"),
-                        TARGET).decisions  # fmt: skip
+    program = lowered("y[i] = x[k[i]]", y="f64[2000]", x="f64[9]", k="i64[2000]")
+    (told,) = in_blocks(program, TARGET).decisions
     assert told.told() == (
         "what is looked up by `k` is checked for many rounds at once: "
         "the least and the greatest value say whether one is out of bounds"

@@ -43,7 +43,7 @@ def test_panels_are_filled(
     panels = Panels.of(fresh, found, Sizes(*axes, terms, terms, 1, shared=shared))
     assert panels.holds(side)
     (part,) = [one for one in found.parts if one.side == side]
-    body = panels.filled(side, (const(0),), const(first), const(terms))
+    body = panels.fill_panels(side, (const(0),), const(first), const(terms))
     node = panels.nodes[part.node.id]
     parameters = (*program.parameters, Parameter(node, True))
     filling = replace(program, parameters=parameters, kernels=(Kernel("f", body),))
@@ -71,7 +71,7 @@ def test_some_steps_of_all_tiles_are_copied_at_a_time_where_threads_do_not_share
     axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (16,), (48,), 16)
     for shared, outermost in ((True, "j"), (False, "k")):
         panels = Panels.of(fresh, found, Sizes(*axes, 64, 64, 1, shared=shared))
-        (loop,) = panels.filled("column", (const(0),), const(0), const(64))
+        (loop,) = panels.fill_panels("column", (const(0),), const(0), const(64))
         assert isinstance(loop, For)
         assert loop.symbol.name == outermost
 

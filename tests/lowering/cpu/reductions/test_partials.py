@@ -29,7 +29,7 @@ def test_arrays_are_named_after_what_they_are_sums_of() -> None:
 def test_the_upper_half_goes_to_the_lower_one(width: int, halves: list[int]) -> None:
     lanes = Partials(Fresh(9, 9))
     (node,) = lanes.arrays(SUM, 1, width)
-    *folds, last = lanes.folded(SUM, node)
+    *folds, last = lanes.fold_lanes(SUM, node)
     sizes = [stmt.hi.constant if isinstance(stmt, For) else 1 for stmt in folds]
     assert sizes == halves
     assert isinstance(last, Update) and last.access == SUM.access
@@ -38,6 +38,6 @@ def test_the_upper_half_goes_to_the_lower_one(width: int, halves: list[int]) -> 
 def test_one_lane_needs_no_loop() -> None:
     lanes = Partials(Fresh(9, 9))
     one, many = (lanes.arrays(SUM, 1, width)[0] for width in (1, 4))
-    assert isinstance(lanes.cleared(SUM, one), Store)
-    assert isinstance(lanes.cleared(SUM, many), For)
-    assert isinstance(lanes.joined(SUM, one, one), Update)
+    assert isinstance(lanes.initialize(SUM, one), Store)
+    assert isinstance(lanes.initialize(SUM, many), For)
+    assert isinstance(lanes.add_arrays(SUM, one, one), Update)

@@ -1,2 +1,1 @@
-"""Target-independent passes: functions from program to program, in the order of
-`pipeline.PASSES`."""
+"""Target-independent passes from program to program, in the order of `pipeline.PASSES`."""

@@ -1,5 +1,4 @@
-"""Array contraction and scalar replacement: arrays as small as their use, accumulators in
-registers.
+"""Array contraction and scalar replacement: arrays as small as their use, sums in registers.
 
 Changes: a local array loses every axis that all accesses subscript alike, by symbols of loops
 around all of them. What is left is a scalar (a C local), a row or a tile. Where a loop accesses one

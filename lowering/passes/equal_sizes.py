@@ -1,5 +1,4 @@
-"""Equal extents unified: extents that an entry check equates get one symbol, as passes compare
-symbols.
+"""Unification of extents: sizes that an entry check equates get one symbol, which passes compare.
 
 A function of arrays of dynamic shape has a symbol for each extent, and `check x_0 == y_0` where two
 have to agree. After that check one of the two stands for both, so that loops over either can be

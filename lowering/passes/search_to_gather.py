@@ -1,5 +1,4 @@
-"""Search loops turned into gathers: a loop that tests every index for one value accesses that
-index.
+"""Search loops as gathers: a loop that tests every index for one value accesses that index only.
 
 A loop that acts only where `k` equals a number is run for that number only, guarded by the loop's
 range: `for k: if k == idx: ...`, and sums over `k` of `table[k] if k == idx else 0`. The number may

@@ -99,8 +99,7 @@ class For(Remembers):
     body: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     counts: bool = field(default=False, repr=False)
-    """Whether its iterations only count the terms of running totals, so that these are
-    reassociable."""
+    """Whether its iterations only count the terms of running totals, which are reassociable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +121,8 @@ class Branch(Remembers):
     other: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     many: bool = field(default=False, repr=False)
-    """Whether `then` is the code for devices of many threads (GPUs), whatever the test says, which
-    is false: both sides compute the same."""
+    """Whether `then` is for devices of many threads (GPUs), and `other`, which computes the same,
+    for all others: the test is false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +223,8 @@ class Parameter:
     """Of an array that the body fills from the start, as zeros before: its index in the counters
     (the last parameter) of how much of the first axis it filled. A failing run keeps it, too."""
     returns: bool = False
-    """Whether the array that it is at the end, after permutations, is copied to the caller's.
-    Others that permutations move are names inside the function; the caller's arrays stay where they
-    are."""
+    """Whether the array that it is at the end, after permutations, is copied to the caller's. Else
+    a permutation only renames arrays inside the function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +245,6 @@ class Procedure:
     names: Names = field(default=(), compare=False, repr=False)
     """What arrays are called at the end."""
     own: frozenset[Symbol] = field(default=frozenset(), compare=False, repr=False)
-    """The indices that the source itself names: index letters, loop variables, integer
-    arguments."""
+    """The indices that the source names: index letters, loop variables, integer arguments."""
     taken: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """The names that the source assigns, and its index letters."""

@@ -81,8 +81,7 @@ class For(Remembers):
     kind: LoopKind = "serial"
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     counts: bool = field(default=False, repr=False)
-    """Whether its iterations only count the terms of running totals, so that these are
-    reassociable."""
+    """Whether its iterations only count the terms of running totals, which are reassociable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,18 +217,18 @@ def writes(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
 
 def binds(statement: AnyStatement) -> tuple[Symbol, ...]:
     """Return the symbols that the statement itself binds, those of its reductions included."""
-    own: tuple[Symbol, ...] = ()
+    bound: tuple[Symbol, ...] = ()
     match statement:
         case loops.For():
             return (statement.symbol,)
         case loops.Store() | loops.Update() | loops.Comment() | loops.If() | loops.Check():
             return ()  # no `Reduce` in IR 2
         case assignments.For() | assignments.Let():
-            own = (statement.symbol,)
+            bound = (statement.symbol,)
         case _:
-            own = tuple(x for domain in parts(statement).domains for x in domain.symbols)
+            bound = tuple(x for domain in parts(statement).domains for x in domain.symbols)
     inner = (e for expr in expressions_of(statement) for e in expressions.walk(expr))
-    return own + tuple(x for e in inner if isinstance(e, Reduce) for x in e.domain.symbols)
+    return bound + tuple(x for e in inner if isinstance(e, Reduce) for x in e.domain.symbols)
 
 
 def free_symbols(expr: Expr) -> frozenset[Symbol]:

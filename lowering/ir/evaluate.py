@@ -361,7 +361,8 @@ def _mod(left: int, right: int) -> int:
 
 
 _GLOBALS = {
-    "beats": beats, "floordiv": _floordiv, "int64": np.int64, "leave": _store_arrays, "mod": _mod,
-    "within": _check_bounds, "wrapped": _wrap_64, "zeros": np.zeros, "raise_fault": raise_fault,
+    "beats": beats, "floordiv": _floordiv, "int64": np.int64, "leave": _store_arrays,
+    "mod": _mod, "within": _check_bounds, "wrapped": _wrap_64, "zeros": np.zeros,
+    "raise_fault": raise_fault,
 }  # fmt: skip
 """The globals of the written Python."""

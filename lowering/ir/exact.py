@@ -1,7 +1,7 @@
 """Exact simplification of whole expressions, under the range facts of the enclosing loops.
 
-`simplified` applies the rules of `algebra` bottom-up, resolves `min`, `max`, `//` and `%` of index
-expressions and comparisons of positions where their ranges decide, and drops selects and
+`simplified` applies the rules of `algebra` bottom-up, resolves `min`, `max`, `//` and `%` of
+index expressions and comparisons of positions where their ranges decide, and drops selects and
 conversions without effect. The result is bit-identical wherever the bounds hold.
 """
 

@@ -234,7 +234,8 @@ def recombined(index: Affine) -> Affine:
     `q*(a // q % m) + a % q` as `a % (q*m)`.
 
     >>> v = var(Symbol("v", 0))
-    >>> recombined(mod(floordiv(v, const(2)), const(9)) * 2 + mod(v, const(2))) == mod(v, const(18))
+    >>> digits = mod(floordiv(v, const(2)), const(9)) * 2 + mod(v, const(2))
+    >>> recombined(digits) == mod(v, const(18))
     True
     >>> recombined(floordiv(v, const(2)) * 2 + mod(v, const(2)))
     v

@@ -1,7 +1,9 @@
 """Interval arithmetic on integers; None is an unbounded side. Sound, not exact.
 
->>> total((0, 7), (1, None)), negative((0, None)), greater(None, 3), both(min, 3, None)
-((1, None), (None, 0), 3, None)
+>>> total((0, 7), (1, None)), negative((0, None))
+((1, None), (None, 0))
+>>> greater(None, 3), both(min, 3, None)
+(3, None)
 """
 
 from __future__ import annotations
@@ -59,8 +61,10 @@ def floordiv(left: Interval, right: Interval) -> Interval:
 def product(left: Interval, right: Interval) -> Interval:
     """Return the interval of products.
 
-    >>> product((-5, 3), (2, 4)), product((1, None), (2, 4)), product((None, 1), (2, 4))
-    ((-20, 12), (2, None), (None, None))
+    >>> product((-5, 3), (2, 4)), product((1, None), (2, 4))
+    ((-20, 12), (2, None))
+    >>> product((None, 1), (2, 4))
+    (None, None)
     """
     if None in left or None in right:
         if (left[0] or 0) >= 0 and (right[0] or 0) >= 0 and None not in (left[0], right[0]):

@@ -6,8 +6,8 @@
     both:    t[i] = a[i] * 2
              z[i] = t[i] + 1
 
-`deciding` computes a slice (Weiser, Program slicing, 1981): the statements of a procedure that
-some of its nodes depend on, by reads and writes and by enclosing tests and loops; it is
+`deciding` computes a slice (Weiser, Program slicing, 1981): the statements of a procedure
+that some of its nodes depend on, by reads and writes and by enclosing tests and loops; it is
 flow-insensitive, so it takes too many rather than too few. Prints are dropped; checks are
 repeated where they need no other statement.
 """

@@ -1,1 +1,1 @@
-"""The vocabulary, two IRs, and the passes between them; knows no device, no file, no Python ast."""
+"""Lowering: two IRs and the passes between them; independent of devices, files and Python's ast."""

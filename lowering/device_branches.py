@@ -1,8 +1,8 @@
-"""Which side of a procedure is for whom: devices of many threads, or everything else.
+"""Target selection of branches: code for devices of many threads (GPUs), or for everything else.
 
     Branch(many): then | other      becomes      then, or other
 
-Both sides leave the same in every array that is used behind them.
+Both arms leave the same values in every array that is used after them.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from .ir.walk import own_reads, own_writes, statements
 
 
 def for_many(procedure: Procedure) -> Procedure:
-    """Return a procedure for a device of many threads."""
-    return _sided(procedure, many=True)
+    """Return a procedure specialized for a device of many threads (GPU)."""
+    return _select_arms(procedure, many=True)
 
 
 def for_few(procedure: Procedure) -> Procedure:
-    """Return a procedure for a processor, or for an interpreter."""
-    return _sided(procedure, many=False)
+    """Return a procedure specialized for a CPU, or for an interpreter."""
+    return _select_arms(procedure, many=False)
 
 
-def _sided(procedure: Procedure, many: bool) -> Procedure:
-    """Return a procedure with one side only, without what only the other uses."""
+def _select_arms(procedure: Procedure, many: bool) -> Procedure:
+    """Return a procedure with one arm only, without the locals that only the other uses."""
     if not any(isinstance(s, Branch) and s.many for s in statements(procedure.body)):
         return procedure
 
-    def side(stmt: Statement) -> tuple[Statement, ...]:
+    def select(stmt: Statement) -> tuple[Statement, ...]:
         if isinstance(stmt, Branch) and stmt.many:
             return stmt.then if many else stmt.other
         return (stmt,)
 
-    body = map_statements(procedure.body, side)
-    unused = _nodes(procedure.body) - _nodes(body)
-    kept = tuple(node for node in procedure.locals if node not in unused)
-    return replace(procedure, body=body, locals=kept)
+    body = map_statements(procedure.body, select)
+    unused = _nodes_used(procedure.body) - _nodes_used(body)
+    locals_ = tuple(node for node in procedure.locals if node not in unused)
+    return replace(procedure, body=body, locals=locals_)
 
 
-def _nodes(body: Iterable[Statement]) -> frozenset[Node]:
+def _nodes_used(body: Iterable[Statement]) -> frozenset[Node]:
     """Return the arrays that statements use."""
     inside = statements(body)
-    given = [stmt.node for stmt in inside if isinstance(stmt, Alloc)]
-    return frozenset(given) | {n for s in inside for n in (*own_reads(s), *own_writes(s))}
+    allocated = [stmt.node for stmt in inside if isinstance(stmt, Alloc)]
+    return frozenset(allocated) | {n for s in inside for n in (*own_reads(s), *own_writes(s))}

@@ -1,7 +1,7 @@
-"""From assignments to loops: one nest per statement, and snapshot semantics made explicit.
+"""Lowering of assignments to loop nests, with snapshot semantics made explicit.
 
 An `Assign` reads the state before the statement. Loops run on the current state, so a statement
-that reads what it writes becomes one of these, the first that is right:
+that reads what it writes becomes one of these, the first that is legal:
 
 * in place, where each read of the target is of the very cell being written, before it changes, or
   of cells that the statement never writes;
@@ -45,10 +45,10 @@ from .passes.equal_sizes import unified
 def lower(procedure: Procedure) -> Program:
     """Return the procedure as loops, in one kernel; temporaries are added to its locals.
 
-    What it does for devices of many threads only is left out.
+    Code for devices of many threads only is dropped.
     """
     procedure = for_few(procedure)
-    fresh = _Fresh(*_highest(procedure))
+    fresh = _Fresh(*_highest_ids(procedure))
     body = _statements(procedure.body, fresh)
     temporaries = procedure.locals + tuple(fresh.nodes)
     body = unified(body, procedure.parameters, temporaries)
@@ -64,21 +64,21 @@ def lower(procedure: Procedure) -> Program:
 
 @dataclass(slots=True)
 class _Fresh:
-    """Makes nodes and symbols that nothing else has, and keeps the nodes that it made."""
+    """Source of fresh nodes and symbols; keeps the nodes that it created."""
 
     node: int
     serial: int
     nodes: list[Node] = field(default_factory=list)
     positive: set[Symbol] = field(default_factory=set)
-    """Variables of loops that count from 1 or more."""
-    around: list[Range] = field(default_factory=list)
-    """What the variables of the loops around a statement run through."""
+    """Index variables of loops that start at 1 or more."""
+    enclosing: list[Range] = field(default_factory=list)
+    """The ranges of the loops around a statement."""
 
     def array(self, label: str, shape: tuple[Affine, ...], dtype: dtypes.DType) -> Node:
         self.node += 1
-        made = Node(self.node, label, shape, dtype)
-        self.nodes.append(made)
-        return made
+        node = Node(self.node, label, shape, dtype)
+        self.nodes.append(node)
+        return node
 
     def symbol(self, name: str) -> Symbol:
         self.serial += 1
@@ -97,9 +97,9 @@ def _statement(stmt: ir1.Statement, fresh: _Fresh) -> tuple[Stmt, ...]:
             if step > 0 and (lo.constant or 0) > 0:
                 fresh.positive.add(symbol)
             ends = (lo, hi) if step > 0 else (hi + 1, lo + 1)
-            fresh.around.append(Range(symbol, *ends))
+            fresh.enclosing.append(Range(symbol, *ends))
             inside = _statements(body, fresh)
-            fresh.around.pop()
+            fresh.enclosing.pop()
             return (loops.For(symbol, lo, hi, step, inside, "serial", span, counts),)
         case ir1.While(prelude, test, body, span):
             inner = _statements(prelude, fresh), test, _statements(body, fresh)
@@ -125,19 +125,21 @@ def _comment(text: str) -> tuple[Stmt, ...]:
 def nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt, ...]:
     """Return the loops of a domain around a body.
 
-    Each part of the predicate is tested as far out as its symbols and the parts before it allow;
-    one that reads arrays not outside of a loop that may run no round, since where there is no
-    point its reads may be out of range.
+    Each conjunct of the predicate is tested in the outermost loop that its symbols and earlier
+    conjuncts allow; one that reads arrays not outside of a loop that may have no iterations, since
+    where there is no point its reads may be out of bounds.
     """
     symbols = domain.symbols
     tests: list[tuple[int, Expr]] = []
     depth = 0
-    unsure = max((at for at, r in enumerate(domain.ranges, 1) if not _runs(r)), default=0)
+    last_maybe_empty = max(
+        (at for at, r in enumerate(domain.ranges, 1) if not _is_nonempty(r)), default=0
+    )
     for part in conjuncts(domain.where):
         used = self_dependence.symbols_of(part)
         reads = any(isinstance(piece, Read) for piece in walk(part))
         depth = max([depth, *(at for at, symbol in enumerate(symbols, 1) if symbol in used)])
-        depth = max(depth, unsure) if reads else depth
+        depth = max(depth, last_maybe_empty) if reads else depth
         tests.append((depth, part))
     for level in range(len(symbols), -1, -1):
         for at, test in reversed(tests):
@@ -149,52 +151,55 @@ def nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt, ...]
     return body
 
 
-def _runs(r: Range) -> bool:
+def _is_nonempty(r: Range) -> bool:
     """Whether a range surely has a point."""
-    rounds = (r.hi - r.lo).constant
-    return rounds is not None and rounds > 0
+    trip_count = (r.hi - r.lo).constant
+    return trip_count is not None and trip_count > 0
 
 
 def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
-    """Return the nest of an assignment, by the first way that keeps its meaning."""
+    """Return the nest of an assignment, by the first strategy that keeps its meaning."""
     written = (stmt.target,) if stmt.pair is None else (stmt.target, stmt.pair.access)
-    clashes = [self_dependence.of(stmt, access, fresh.positive, fresh.around) for access in written]
+    clashes = [
+        self_dependence.of(stmt, access, fresh.positive, fresh.enclosing) for access in written
+    ]
     if not any(clashes):
         return _nest_of(stmt)
     if len(written) == 1 and clashes[0] <= {"value at the cell"}:
         return _through_scalar(stmt, fresh)
     free = set(stmt.free.symbols)
     rectangular = not any(free & (r.hi - r.lo).symbols() for r in stmt.free.ranges)
-    known = all(kind.startswith("value") for found in clashes for kind in found)
-    fixed = not self_dependence.uses(stmt.target, stmt.reduced)
+    only_values = all(kind.startswith("value") for kinds in clashes for kind in kinds)
+    has_one_target = not self_dependence.uses(stmt.target, stmt.reduced)
     replaces = stmt.op is None or stmt.initialize
-    own = replaces or self_dependence.is_injective(stmt.target.index, stmt.free.ranges)
-    if own and fixed and len(written) == 1 and known and rectangular:
+    is_cell_private = replaces or self_dependence.is_injective(stmt.target.index, stmt.free.ranges)
+    if is_cell_private and has_one_target and len(written) == 1 and only_values and rectangular:
         return _through_array(stmt, fresh)
-    clashing = [access.node for access, found in zip(written, clashes, strict=True) if found]
+    clashing = [access.node for access, kinds in zip(written, clashes, strict=True) if kinds]
     return _from_copy(stmt, clashing, fresh)
 
 
 def _nest_of(stmt: Assign) -> tuple[Stmt, ...]:
-    """Return the plain nest: initialise each cell, then store or update it."""
+    """Return the plain nest: initialize each cell, then store or update it."""
     access, op, span = stmt.target, stmt.op, stmt.span
     step: Stmt
     if op is None:
         step = loops.Store(access, stmt.value, span)
     else:
-        step = loops.Update(access, op, stmt.value, stmt.pair, span, _over(stmt))
+        step = loops.Update(access, op, stmt.value, stmt.pair, span, _term_positions(stmt))
     inner = nest(stmt.reduced, (step,), span)
-    return nest(stmt.free, (*_start(stmt), *inner), span)
+    return nest(stmt.free, (*_initialization(stmt), *inner), span)
 
 
-def _over(stmt: Assign) -> tuple[Affine, ...]:
-    """Return where a term stands in each reduced range; nothing where terms go to several cells."""
+def _term_positions(stmt: Assign) -> tuple[Affine, ...]:
+    """Return the position of a term in each reduced range; nothing where terms go to several
+    cells."""
     if self_dependence.uses(stmt.target, stmt.reduced):
         return ()
     return tuple(var(r.symbol) - r.lo for r in stmt.reduced.ranges)
 
 
-def _start(stmt: Assign) -> tuple[Stmt, ...]:
+def _initialization(stmt: Assign) -> tuple[Stmt, ...]:
     if not stmt.initialize or stmt.op is None:
         return ()
     if stmt.pair is not None:
@@ -210,11 +215,11 @@ def _through_scalar(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     node, span = stmt.target.node, stmt.span
     cell = Access(fresh.array(f"{node.label}_new", (), node.dtype), ())
     last = loops.Store(stmt.target, Read(cell.node, ()), span)
-    return nest(stmt.free, (*_beside(stmt, cell), last), span)
+    return nest(stmt.free, (*_retargeted_nest(stmt, cell), last), span)
 
 
-def _beside(stmt: Assign, cell: Access) -> tuple[Stmt, ...]:
-    """Return what computes in another cell what a point of the statement makes of its own."""
+def _retargeted_nest(stmt: Assign, cell: Access) -> tuple[Stmt, ...]:
+    """Return the computation of a point of the statement, with another cell as its target."""
     inside = _nest_of(replace(stmt, target=cell, free=Domain()))
     if stmt.initialize or stmt.op is None:
         return inside
@@ -226,12 +231,12 @@ def _through_array(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     """Return two nests: all values into an array over the domain, then from there to the target."""
     ranges, span = stmt.free.ranges, stmt.span
     sizes = (r.hi - r.lo for r in ranges)
-    shape = tuple(const(0) if (n.constant or 0) < 0 else n for n in sizes)  # the ends may cross
+    shape = tuple(const(0) if (n.constant or 0) < 0 else n for n in sizes)  # a range may be empty
     new = fresh.array(f"{stmt.target.node.label}_new", shape, stmt.target.node.dtype)
     cell = Access(new, tuple(var(r.symbol) - r.lo for r in ranges))
-    first = nest(stmt.free, _beside(stmt, cell), span)
+    first = nest(stmt.free, _retargeted_nest(stmt, cell), span)
     copy = renamed(replace(_copy(stmt.target, cell), free=stmt.free, span=span), fresh)
-    return (*_storage(new), *first, *_nest_of(copy))
+    return (*_allocation(new), *first, *_nest_of(copy))
 
 
 def _from_copy(stmt: Assign, nodes: list[Node], fresh: _Fresh) -> tuple[Stmt, ...]:
@@ -243,8 +248,8 @@ def _from_copy(stmt: Assign, nodes: list[Node], fresh: _Fresh) -> tuple[Stmt, ..
         ranges = tuple(Range(name, const(0), n) for name, n in zip(names, node.shape, strict=True))
         index = tuple(var(r.symbol) for r in ranges)
         copy = replace(_copy(Access(old, index), Access(node, index)), free=Domain(ranges))
-        out += (*_storage(old), *_nest_of(replace(copy, span=stmt.span)))
-        stmt = _redirected(stmt, node, old)
+        out += (*_allocation(old), *_nest_of(replace(copy, span=stmt.span)))
+        stmt = _redirect_reads(stmt, node, old)
     return (*out, *_nest_of(stmt))
 
 
@@ -252,22 +257,22 @@ def _copy(target: Access, source: Access) -> Assign:
     return Assign(target, None, False, Read(source.node, source.index), Domain())
 
 
-def _storage(node: Node) -> tuple[Stmt, ...]:
+def _allocation(node: Node) -> tuple[Stmt, ...]:
     return (ir1.Alloc(node),) if node.static_shape is None else ()
 
 
-def _redirected(stmt: Assign, node: Node, old: Node) -> Assign:
-    """Return the statement with every read of the node made from another; its writes stay."""
+def _redirect_reads(stmt: Assign, node: Node, old: Node) -> Assign:
+    """Return the statement with reads of the node redirected to another; writes are unchanged."""
 
     def expr(value: Expr) -> Expr:
         value = rebuild(value, expr, lambda index: index)
         return replace(value, node=old) if isinstance(value, Read) and value.node == node else value
 
-    return _mapped(stmt, expr, lambda index: index)
+    return _map_parts(stmt, expr, lambda index: index)
 
 
 def renamed(stmt: Assign, fresh: _Fresh) -> Assign:
-    """Return the statement with new symbols for its domains: no symbol is bound in two nests."""
+    """Return the statement with fresh symbols for its domains: no symbol is bound in two nests."""
     ranges = stmt.free.ranges + stmt.reduced.ranges
     names = {r.symbol: fresh.symbol(r.symbol.name) for r in ranges}
     values = {symbol: var(name) for symbol, name in names.items()}
@@ -281,11 +286,13 @@ def renamed(stmt: Assign, fresh: _Fresh) -> Assign:
     def domain(found: Domain) -> Domain:
         return Domain(tuple(replace(r, symbol=names[r.symbol]) for r in found.ranges), found.where)
 
-    mapped = _mapped(stmt, expr, index)
+    mapped = _map_parts(stmt, expr, index)
     return replace(mapped, free=domain(mapped.free), reduced=domain(mapped.reduced))
 
 
-def _mapped(stmt: Assign, expr: self_dependence.OnExpr, index: self_dependence.OnIndex) -> Assign:
+def _map_parts(
+    stmt: Assign, expr: self_dependence.OnExpr, index: self_dependence.OnIndex
+) -> Assign:
     """Return the statement with its expressions and index expressions replaced."""
 
     def access(place: Access) -> Access:
@@ -308,28 +315,28 @@ def _mapped(stmt: Assign, expr: self_dependence.OnExpr, index: self_dependence.O
     )
 
 
-def _highest(procedure: Procedure) -> tuple[int, int]:
+def _highest_ids(procedure: Procedure) -> tuple[int, int]:
     """Return the highest node id and the highest symbol serial of a procedure."""
     nodes = (*(p.node for p in procedure.parameters), *procedure.locals, *procedure.results)
     extents = (symbol for node in nodes for extent in node.shape for symbol in extent.symbols())
-    symbols = (*extents, *_bound(procedure.body))
+    symbols = (*extents, *_bound_symbols(procedure.body))
     return max((n.id for n in nodes), default=-1), max((s.serial for s in symbols), default=-1)
 
 
-def _bound(body: tuple[ir1.Statement, ...]) -> Iterator[Symbol]:
+def _bound_symbols(body: tuple[ir1.Statement, ...]) -> Iterator[Symbol]:
     for stmt in body:
         match stmt:
             case Assign(free=free, reduced=reduced):
                 yield from free.symbols + reduced.symbols
             case ir1.For(symbol=symbol, body=inner):
                 yield symbol
-                yield from _bound(inner)
+                yield from _bound_symbols(inner)
             case ir1.While(prelude, _, inner):
-                yield from _bound(prelude + inner)
+                yield from _bound_symbols(prelude + inner)
             case ir1.Branch(_, then, other):
-                yield from _bound(then + other)
+                yield from _bound_symbols(then + other)
             case ir1.Block(_, inner):
-                yield from _bound(inner)
+                yield from _bound_symbols(inner)
             case ir1.Let(symbol=symbol):
                 yield symbol
             case ir1.Check(over=over):

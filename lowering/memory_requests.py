@@ -1,9 +1,9 @@
-"""Requests of memory met or refused: what was asked of each node against what became of it.
+"""Resolution of memory requests: the mode requested for each node against where it ended up.
 
-A request stands on the node, the outcome in the routine's placement; both are places of the
-lattice in `ir.memory_mode`, and the outcome is the request joined with what the passes did: a node
-that was inlined is virtual, one that has an array of the routine is local, an argument or a result
-has an array outside of it.
+A request is annotated on the node, the outcome is in the routine's placement; both are elements of
+the lattice in `ir.memory_mode`, and the outcome is the request joined with the result of the
+passes: a node that was inlined is virtual, one that has an array of the routine is local, an
+argument or a result has an array outside of it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from .passes.inline import Stored
 def settle(
     before: Program, after: Program, decisions: Iterable[made.Decision]
 ) -> dict[int, Decision]:
-    """Return the memory mode, by node id, of each node that something was asked of.
+    """Return the memory mode, by node id, of each node with a request.
 
-    Raises CdTypeError CD0572, with all requests that were not met, where the program cannot do
-    as asked.
+    Raises CdTypeError CD0572, with all requests that were not met, where the program cannot meet
+    them.
     """
     outside = {p.node.id: (p.written, _GIVEN) for p in before.parameters}
     outside |= {node.id: (False, _RETURNED) for node in before.results}
     why = {one.node.id: one for one in decisions if one.node is not None and one.outcome in _FATES}
-    left = {node.id: node for node in after.locals}
+    remaining = {node.id: node for node in after.locals}
     nodes = (*(p.node for p in before.parameters), *before.results, *before.locals)
     settled: dict[int, Decision] = {}
     refused: list[Diagnostic] = []
@@ -53,17 +53,19 @@ def settle(
         if node.request is None:
             continue
         if node.id in outside:
-            fates = _outside(node.request.mode, *outside[node.id])
+            fates = _state_of_argument(node.request.mode, *outside[node.id])
         else:
-            fates = _inside(before, node, left.get(node.id), why.get(node.id))
+            fates = _state_of_temporary(before, node, remaining.get(node.id), why.get(node.id))
         try:
             settled[node.id] = reduce(join, fates, node.request)
         except CdTypeError:
             if node.request.mode == HOSTED_CONSTANT and fates[-1].mode == HOSTED_CHANGED:
-                refused.append(_written(before, node))
+                refused.append(_written_constant(before, node))
                 continue
-            conflict = _conflict(before, node, node.id in outside)
-            refused.append(_refusal(node, node.request, fates[-1], conflict, node.id in outside))
+            conflict = _conflict_span(before, node, node.id in outside)
+            refused.append(
+                _refusal_diagnostic(node, node.request, fates[-1], conflict, node.id in outside)
+            )
     if refused:
         raise CdTypeError(*refused)
     return settled
@@ -75,8 +77,8 @@ _RETURNED = "it is handed to the caller"
 _OWN = "only this function knows it, for as long as one call"
 
 
-def _outside(asked: Mode, written: bool, because: str) -> tuple[Request, ...]:
-    """Return what an array of the caller is: it has memory, which a call may change."""
+def _state_of_argument(asked: Mode, written: bool, because: str) -> tuple[Request, ...]:
+    """Return the state of an array of the caller: it has memory, which a call may change."""
     known = Request(MATERIALIZED, because)
     if not written or asked.kind in ("on device", "hosted changed on devices"):
         return (known,)
@@ -84,15 +86,15 @@ def _outside(asked: Mode, written: bool, because: str) -> tuple[Request, ...]:
     return known, Request(changed, f"{because}, and written")
 
 
-def _inside(
+def _state_of_temporary(
     before: Program, node: Node, now: Node | None, cause: made.Decision | None
 ) -> tuple[Request, ...]:
-    """Return what became of a temporary; nothing where it vanished because nobody reads it."""
+    """Return the state of a temporary; nothing where it was removed because nothing reads it."""
     is_stored = cause is not None and cause.outcome == "stored"
     if is_stored or (now is not None and bool(now.rank) == bool(node.rank)):
         because = _OWN
         if node.request is not None and admits_virtual(node.request.mode):
-            because = str(cause) if is_stored else _not_one_store(before, node)
+            because = str(cause) if is_stored else _reason_not_inlined(before, node)
         return (Request(LOCAL, because),)
     if cause is not None:
         return (Request(VIRTUAL, str(cause)),)
@@ -102,9 +104,9 @@ def _inside(
     return (Request(LOCAL, _OWN),)
 
 
-def _not_one_store(program: Program, node: Node) -> str:
-    """Return why no pass even tried to compute a node where it is used."""
-    roles = [role for _, role in _uses(program, node) if role in ("update", "write")]
+def _reason_not_inlined(program: Program, node: Node) -> str:
+    """Return why no pass tried to inline a node."""
+    roles = [role for _, role in _access_roles(program, node) if role in ("update", "write")]
     if "update" in roles:
         return str(Stored.REDUCED)
     if len(roles) > 1:
@@ -112,10 +114,10 @@ def _not_one_store(program: Program, node: Node) -> str:
     return "no statement of its own computes each element once"
 
 
-def _refusal(
+def _refusal_diagnostic(
     node: Node, current: Decision, fate: Request, conflict: Span, is_outside: bool
 ) -> Diagnostic:
-    """Return the diagnostic of requests that cannot be met, with all lines that have a say."""
+    """Return the diagnostic of requests that cannot be met, with all spans involved."""
     places = [one for one in current.requests if one.span is not NOWHERE]
     labels = [Label(one.span, f"asks for {one.mode}") for one in places]
     if conflict is not NOWHERE:
@@ -135,17 +137,17 @@ def _refusal(
     return Diagnostic("CD0572", message, tuple(labels), tuple(notes), (help_,))
 
 
-def _written(program: Program, node: Node) -> Diagnostic:
-    """Return the diagnostic of an array of the caller that is constant, and is written."""
-    place = _conflict(program, node, True)
+def _written_constant(program: Program, node: Node) -> Diagnostic:
+    """Return the diagnostic of a constant array of the caller that is written."""
+    place = _conflict_span(program, node, True)
     message = f"tensor `{node.label}` is constant, and the function writes it"
     labels = () if place is NOWHERE else (Label(place),)
     return Diagnostic("CD0804", message, labels, (), ("make it without `constant=True`",))
 
 
-def _conflict(program: Program, node: Node, is_outside: bool) -> Span:
-    """Return the place of the statement that decided against a request, as well as can be told."""
-    uses = list(_uses(program, node))
+def _conflict_span(program: Program, node: Node, is_outside: bool) -> Span:
+    """Return the span of the statement that conflicts with a request, as far as it is known."""
+    uses = list(_access_roles(program, node))
     wanted = [stmt for stmt, role in uses if role == "special"]
     wanted += [stmt for stmt, role in uses if role == "update"]
     stores = [stmt for stmt, role in uses if role == "write"]
@@ -155,8 +157,8 @@ def _conflict(program: Program, node: Node, is_outside: bool) -> Span:
     return next((span for span in spans if span is not NOWHERE), NOWHERE)
 
 
-def _uses(program: Program, node: Node) -> Iterator[tuple[Stmt, str]]:
-    """Yield the statements that use a node themselves, each with what it does with it."""
+def _access_roles(program: Program, node: Node) -> Iterator[tuple[Stmt, str]]:
+    """Yield the statements that access a node themselves, each with its role."""
     for stmt in (stmt for kernel in program.kernels for stmt in statements(kernel.body)):
         bare = (stmt,)
         match stmt:

@@ -1,14 +1,15 @@
-"""What a finished program does and moves: operations by kind, bytes by array, temporary memory.
+"""Work and memory traffic of a program: operations by kind, bytes by array, temporary memory.
 
-An operation is one of the table's on scalars of its type; index arithmetic and loop control are
-not counted, an accumulation is one operation each time. Bytes are counted twice over:
+An operation is one of the table's on scalars of its type; index arithmetic and loop control are not
+counted, an accumulation is one operation each time. Bytes are counted in two ways:
 
     at least      each element that comes from outside once, each that the caller gets back once:
                   what would move if caches held everything
     as it stands  each load and store of an element of an array, as the loops are written
 
-Registers move nothing. The quotients of operations and bytes are the arithmetic intensities: the
-first is what the program could reach, the second what its loops ask of the nearest cache.
+Registers cause no traffic. The quotients of operations and bytes are arithmetic intensities
+(Williams, Waterman and Patterson, Roofline, 2009): the first with ideal caches, the second at the
+nearest cache.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from .ir.walk import bodies, expressions_of, statements
 from .passes.buffer_sharing import Memory, memory
 
 CELLS = 1 << 24
-"""Larger arrays are not marked cell by cell."""
+"""Larger arrays are not tracked element by element."""
 Event = tuple[str, str | int]
 """An operation by name (do), or by node id an element loaded, stored, or all of them filled."""
 Context = tuple[tuple[Stmt, ...], tuple[Expr, ...]]
-"""The statements around a place, outermost first, and the tests of selects around it."""
+"""The enclosing statements, outermost first, and the tests of the enclosing selects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ class Traffic:
 
     node: Node
     reads: int
-    """Bytes that are needed from before the call, each element once."""
+    """Bytes whose values from before the call are needed, each element once."""
     writes: int
-    """Bytes that are new after the call, each element once."""
+    """Bytes that are written, each element once."""
     loads: int
     """Bytes that the loops load, each as often as they do."""
     stores: int
@@ -64,15 +65,15 @@ class Counts:
     """The work of one call."""
 
     operations: Mapping[str, int]
-    """How often each operation of the table is done, most frequent first; `cast` converts."""
+    """How often each operation of the table is executed, most frequent first; `cast` converts."""
     arrays: tuple[Traffic, ...]
     allocated: int
-    """Bytes of temporary arrays that a call takes from the system, at its peak."""
+    """Bytes of temporary arrays that a call allocates, at its peak."""
     stack: int
     """Bytes of temporary arrays on the stack."""
     assumed: tuple[Assumption, ...] = ()
     is_sampled: bool = False
-    """Whether numbers of points were too large for counting all of them."""
+    """Whether iteration domains were too large to count all points."""
 
     @property
     def total(self) -> int:
@@ -81,7 +82,7 @@ class Counts:
 
     @property
     def temporary(self) -> int:
-        """Bytes of temporary arrays that are held at the same time, at the most."""
+        """Bytes of temporary arrays that are live at the same time, at most."""
         return self.allocated + self.stack
 
     @property
@@ -91,29 +92,33 @@ class Counts:
 
     @property
     def moved(self) -> int:
-        """Bytes that are loaded and stored as the loops stand, temporary arrays included."""
+        """Bytes loaded and stored by the loops as written, temporary arrays included."""
         return sum(one.loads + one.stores for one in self.arrays)
 
 
 def counts(program: Program, known: Known | None = None, plan: Memory | None = None) -> Counts:
     """Return the operations and bytes of a call with known sizes, exact where nothing is assumed.
 
-    A program without run-time sizes needs none; `plan` is where its temporaries live.
+    A program without run-time sizes needs none; `plan` is the memory plan of its temporaries.
     """
     plan = plan or memory(program)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
-    work = _Work(program, body, accesses(body), known_after(program, known or Known()))
-    totals = work.totals()
-    done = {name: round(n) for (what, name), n in totals.items() if what == "do" and round(n)}
-    operations = {str(n): done[n] for n in sorted(done, key=lambda name: (-done[name], str(name)))}
-    arrays = tuple(work.traffic(node, totals) for node in work.arrays())
-    allocated, stack = work.peak(plan), sum(node.bytes for node in plan.stack)
-    return Counts(operations, arrays, allocated, stack, tuple(work.assumed), work.is_sampled)
+    counting = _Counting(program, body, accesses(body), known_after(program, known or Known()))
+    totals = counting.totals()
+    executed = {name: round(n) for (what, name), n in totals.items() if what == "do" and round(n)}
+    operations = {
+        str(n): executed[n] for n in sorted(executed, key=lambda name: (-executed[name], str(name)))
+    }
+    arrays = tuple(counting.traffic(node, totals) for node in counting.arrays())
+    allocated, stack = counting.peak(plan), sum(node.bytes for node in plan.stack)
+    return Counts(
+        operations, arrays, allocated, stack, tuple(counting.assumed), counting.is_sampled
+    )
 
 
 @dataclass(slots=True)
-class _Work:
-    """The counting of one program; keeps what was assumed on the way."""
+class _Counting:
+    """Counting in one program; collects the assumptions made."""
 
     program: Program
     body: tuple[Stmt, ...]
@@ -123,31 +128,31 @@ class _Work:
     assumed: dict[Assumption, None] = field(default_factory=dict)
     is_sampled: bool = False
     _times: dict[tuple[int, ...], tuple[Context, float]] = field(default_factory=dict)
-    """By identity, which the contexts beside the numbers keep alive: they are large to compare."""
+    """Keyed by identity; the values keep the contexts alive, which are large to compare."""
 
     def totals(self) -> dict[Event, float]:
-        """Return how often each operation, load and store is done."""
+        """Return how often each operation, load and store is executed."""
         totals: dict[Event, float] = {}
         for event, inside, tests in _events(self.body, (), ()):
             totals[event] = totals.get(event, 0) + self.times(inside, tests)
         return totals
 
     def times(self, inside: tuple[Stmt, ...], tests: tuple[Expr, ...]) -> float:
-        """Return how often a place is reached."""
+        """Return how often a program point is reached."""
         key = (*map(id, inside), -1, *map(id, tests))
         if key not in self._times:
-            found = self.noted(points(inside, tests, frozenset(), self.known))
-            self._times[key] = (inside, tests), found.times
+            domain = self.noted(points(inside, tests, frozenset(), self.known))
+            self._times[key] = (inside, tests), domain.times
         return self._times[key][1]
 
     def noted(self, found: Points) -> Points:
-        """Return the points after their assumptions have been kept."""
+        """Return the points after recording their assumptions."""
         self.assumed |= dict.fromkeys(found.assumed)
         self.is_sampled |= found.is_sampled
         return found
 
     def arrays(self) -> Iterator[Node]:
-        """Yield the nodes that are memory: all but scalars that are passed by value or local."""
+        """Yield the nodes in memory: all but scalars that are passed by value or local."""
         moving = {n.id for s in statements(self.body) if isinstance(s, Permute) for n in s.nodes}
         for parameter in self.program.parameters:
             if parameter.node.rank or parameter.written:
@@ -156,7 +161,7 @@ class _Work:
         yield from (n for n in self.program.locals if n.rank or n.id in moving)
 
     def traffic(self, node: Node, totals: Mapping[Event, float]) -> Traffic:
-        """Return what moves of one array."""
+        """Return the traffic of one array."""
         loads, stores, fills = (totals.get((w, node.id), 0) for w in ("load", "store", "fill"))
         temporary = node in self.program.locals
         reads, writes = (0, 0) if temporary else self.once(node)
@@ -168,30 +173,30 @@ class _Work:
         )
 
     def size(self, node: Node) -> int:
-        """Return how many elements an array has; 0 where that is not known."""
+        """Return how many elements an array has; 0 where that is unknown."""
         return prod(self.shape(node))
 
     def shape(self, node: Node) -> tuple[int, ...]:
-        """Return the extents of an array, 0 for one that is not known."""
+        """Return the extents of an array, 0 for an unknown one."""
         extents = (number_at(extent, {}, self.known) for extent in node.shape)
         return tuple(0 if extent is None else max(0, int(extent)) for extent in extents)
 
     def once(self, node: Node) -> tuple[int, int]:
-        """Return how many elements are needed from before, and how many are new; at the most."""
+        """Return how many elements are upward exposed, and how many are written; upper bounds."""
         size, sites = self.size(node), self.found.of(node)
         if size > CELLS:
             read = [site for site in sites if upward_exposed.is_from_before(self.found, site)]
             written = [site for site in sites if site.writes]
             self.is_sampled |= any(s and not any(map(self.is_whole, s)) for s in (read, written))
             return size * bool(read), size * bool(written)
-        needed, new, sure = (np.zeros(self.shape(node), bool) for _ in range(3))
-        for _, found in groupby(sites, lambda site: site.route[0]):
-            group = tuple(found)
+        needed, new, surely_written = (np.zeros(self.shape(node), bool) for _ in range(3))
+        for _, of_statement in groupby(sites, lambda site: site.route[0]):
+            group = tuple(of_statement)
             readers = [site for site in group if upward_exposed.is_from_before(self.found, site)]
             writers = [site for site in group if site.writes]
-            needed |= self.before(readers, writers, self.marked_by(readers, node) & ~sure)
+            needed |= self.before(readers, writers, self.marked_by(readers, node) & ~surely_written)
             new |= self.marked_by(writers, node)
-            sure |= self.marked_by(filter(self.is_sure, writers), node)
+            surely_written |= self.marked_by(filter(self.is_sure, writers), node)
         return int(needed.sum()), int(new.sum())
 
     def before(
@@ -200,7 +205,8 @@ class _Work:
         writers: list[Site],
         touched: NDArray[np.bool_],
     ) -> NDArray[np.bool_]:
-        """Return which of the elements that some sites touch they read before others write them."""
+        """Return which of the elements that some sites access they read before others write
+        them."""
         if upward_exposed.is_plain(readers, writers) or not touched.any():
             return touched
         node = readers[0].node
@@ -211,49 +217,50 @@ class _Work:
         if needed is not None:
             return touched & needed
         text = f"this may read what it wrote to `{node.label}` itself: all of that is counted"
-        self.assumed[Assumption(text, _span(_statement(self.body, readers[0])))] = None
+        self.assumed[Assumption(text, _span_of(_statement_at(self.body, readers[0])))] = None
         return touched
 
     def marked_by(self, sites: Iterable[Site], node: Node) -> NDArray[np.bool_]:
-        """Return which elements any of some sites touches."""
-        found = np.zeros(self.shape(node), bool)
+        """Return which elements any of some sites accesses."""
+        marked = np.zeros(self.shape(node), bool)
         for site in sites:
-            found |= self.marked(site)
-        return found
+            marked |= self.marked(site)
+        return marked
 
     def is_sure(self, site: Site) -> bool:
-        """Whether a site touches all that is marked for it, whatever the data."""
+        """Whether a site accesses all elements that are marked for it, whatever the data."""
         if site.index is None:
-            kind = isinstance(_statement(self.body, site), Fill)
+            kind = isinstance(_statement_at(self.body, site), Fill)
         else:
             kind = not any(isinstance(index, Dynamic) for index in site.index)
         at = points(site.inside, site.tests, frozenset(), self.known)
         return kind and not at.assumed and not at.is_sampled
 
     def marked(self, site: Site) -> NDArray[np.bool_]:
-        """Return which elements a site touches; all of them where that is not known."""
-        found = np.zeros(self.shape(site.node), bool)
-        if not self.mark(found, site):
-            found[...] = True
-        return found
+        """Return which elements a site accesses; all of them where that is unknown."""
+        marked = np.zeros(self.shape(site.node), bool)
+        if not self.mark(marked, site):
+            marked[...] = True
+        return marked
 
     def is_whole(self, site: Site) -> bool:
-        """Whether a site surely touches every element."""
+        """Whether a site surely accesses every element."""
         box = self.box(site)
         return box is not None and prod(map(len, box)) == self.size(site.node)
 
     def box(self, site: Site) -> list[NDArray[np.int64]] | None:
-        """Return the numbers that each index of a site takes, where all go with all others."""
+        """Return the values of each subscript of a site, where it accesses their Cartesian
+        product."""
         if not upward_exposed.is_box(site):
             return None
         axes = [self.axis(index, self.reached(site, (index,))) for index in site.index or ()]
         if not all(isinstance(one, np.ndarray) for one in axes):
             return None
         pairs = zip(axes, self.shape(site.node), strict=True)
-        return [np.unique(_within(numbers, size)) for numbers, size in pairs]
+        return [np.unique(_in_range(numbers, size)) for numbers, size in pairs]
 
     def mark(self, marked: NDArray[np.bool_], site: Site) -> bool:
-        """Mark the elements that a site touches; False where it may be any of them."""
+        """Mark the elements that a site accesses; False where it may be any of them."""
         if site.index is None:
             marked[...] = True
             return True
@@ -263,35 +270,37 @@ class _Work:
             return True
         if any(isinstance(index, Dynamic) for index in site.index):
             text = f"data decides which elements of `{site.node.label}` are used: all are counted"
-            self.assumed[Assumption(text, _span(_statement(self.body, site)))] = None
+            self.assumed[Assumption(text, _span_of(_statement_at(self.body, site)))] = None
         at = self.reached(site, site.index)
-        place = tuple(self.axis(index, at) for index in site.index)
-        if at.is_sampled or any(one is None for one in place):
+        subscripts = tuple(self.axis(index, at) for index in site.index)
+        if at.is_sampled or any(one is None for one in subscripts):
             return False
-        kept = np.ones(np.count_nonzero(at.weight), bool)
-        for one, size in zip(place, marked.shape, strict=True):
+        in_bounds = np.ones(np.count_nonzero(at.weight), bool)
+        for one, size in zip(subscripts, marked.shape, strict=True):
             if isinstance(one, np.ndarray):
-                kept &= (one >= 0) & (one < size)
-        if kept.any():
-            marked[tuple(one[kept] if isinstance(one, np.ndarray) else one for one in place)] = True
+                in_bounds &= (one >= 0) & (one < size)
+        if in_bounds.any():
+            marked[
+                tuple(one[in_bounds] if isinstance(one, np.ndarray) else one for one in subscripts)
+            ] = True
         return True
 
     def reached(self, site: Site, index: tuple[Index, ...]) -> Points:
-        """Return the points of a site, with columns for what some of its indices depend on."""
+        """Return the points of a site, with columns for the symbols of some of its subscripts."""
         wanted = (one.symbols() for one in index if isinstance(one, Affine))
         return self.noted(
             points(site.inside, site.tests, frozenset[Symbol]().union(*wanted), self.known)
         )
 
     def axis(self, index: Index, at: Points) -> NDArray[np.int64] | slice | None:
-        """Return the numbers of an index at points; all of its axis where data decides."""
+        """Return the values of a subscript at points; all of its axis where it depends on data."""
         if isinstance(index, Dynamic):
             return slice(None)
         number = number_at(index, at.columns, self.known)
         return None if number is None else np.broadcast_to(number, at.weight.shape)[at.weight > 0]
 
     def peak(self, plan: Memory) -> int:
-        """Return the bytes that a call allocates: one block, and what grows while it runs."""
+        """Return the bytes that a call allocates: the arena, and arrays that grow while it runs."""
         sizes = {one.symbol for one in plan.sizes}
         if plan.arena and not sizes <= self.known.symbols.keys():
             self.assumed[Assumption("sizes are not known: the temporaries are left out")] = None
@@ -300,9 +309,9 @@ class _Work:
         return block + sum(self.largest(node) for node in plan.growing)
 
     def largest(self, node: Node) -> int:
-        """Return the bytes of an array when it is largest; 0 where only data knows its size."""
+        """Return the bytes of an array at its largest; 0 where its size depends on data."""
         most = 0
-        for inside, stmt in _allocations(self.body, node, ()):
+        for inside, stmt in _find_allocations(self.body, node, ()):
             wanted = (extent.symbols() for extent in node.shape)
             at = self.noted(points(inside, (), frozenset[Symbol]().union(*wanted), self.known))
             size = np.ones(at.weight.shape)
@@ -320,13 +329,15 @@ class _Work:
 def _events(
     body: Iterable[Stmt], inside: tuple[Stmt, ...], tests: tuple[Expr, ...]
 ) -> Iterator[tuple[Event, tuple[Stmt, ...], tuple[Expr, ...]]]:
-    """Yield each operation, load and store of the text with what stands around it."""
+    """Yield each operation, load and store of the text with its context."""
     for stmt in body:
         # the values of a check are computed only where it fails
         exprs = (stmt.test,) if isinstance(stmt, Check) else expressions_of(stmt)
         for expr in exprs:
-            yield from ((event, inside, holding) for event, holding in _in_expr(expr, tests))
-        yield from ((event, inside, tests) for event in _own(stmt))
+            yield from (
+                (event, inside, holding) for event, holding in _expression_events(expr, tests)
+            )
+        yield from ((event, inside, tests) for event in _own_events(stmt))
         for number, inner in enumerate(bodies(stmt)):
             holding = tests
             if isinstance(stmt, If):
@@ -334,8 +345,8 @@ def _events(
             yield from _events(inner, (*inside, stmt), holding)
 
 
-def _own(stmt: Stmt) -> Iterator[Event]:
-    """Yield what a statement does beside evaluating its expressions."""
+def _own_events(stmt: Stmt) -> Iterator[Event]:
+    """Yield the effects of a statement beyond evaluating its expressions."""
     match stmt:
         case Store(access):
             yield "store", access.node.id
@@ -350,17 +361,23 @@ def _own(stmt: Stmt) -> Iterator[Event]:
             pass
 
 
-def _in_expr(expr: Expr, tests: tuple[Expr, ...]) -> Iterator[tuple[Event, tuple[Expr, ...]]]:
-    """Yield what is done to evaluate an expression, with the tests under which it is done."""
+def _expression_events(
+    expr: Expr, tests: tuple[Expr, ...]
+) -> Iterator[tuple[Event, tuple[Expr, ...]]]:
+    """Yield the events of evaluating an expression, with the tests under which they happen."""
     match expr:
         case Select(test, yes, no):
-            yield from _in_expr(test, tests)
-            yield from _in_expr(yes, (*tests, test))
-            yield from _in_expr(no, (*tests, negated(test)))
+            yield from _expression_events(test, tests)
+            yield from _expression_events(yes, (*tests, test))
+            yield from _expression_events(no, (*tests, negated(test)))
             return
-        case Apply(Op(name="and" | "or" as word), (first, second), _):  # branches, as a choice is
-            yield from _in_expr(first, tests)
-            yield from _in_expr(second, (*tests, first if word == "and" else negated(first)))
+        case Apply(
+            Op(name="and" | "or" as word), (first, second), _
+        ):  # short-circuit: branches, like a select
+            yield from _expression_events(first, tests)
+            yield from _expression_events(
+                second, (*tests, first if word == "and" else negated(first))
+            )
             return
         case Apply(op, _, _):
             yield ("do", op.name), tests
@@ -371,31 +388,31 @@ def _in_expr(expr: Expr, tests: tuple[Expr, ...]) -> Iterator[tuple[Event, tuple
         case _:
             pass
     for child in children(expr):
-        yield from _in_expr(child, tests)
+        yield from _expression_events(child, tests)
 
 
-def _span(stmt: Stmt) -> Span:
+def _span_of(stmt: Stmt) -> Span:
     return getattr(stmt, "span", NOWHERE)
 
 
-def _within(numbers: object, size: int) -> NDArray[np.int64]:
-    """Return those numbers that are in range: what was assumed about a test may lead outside."""
-    found = np.asarray(numbers, np.int64)
-    return found[(found >= 0) & (found < size)]
+def _in_range(numbers: object, size: int) -> NDArray[np.int64]:
+    """Return the numbers in range: an assumption about a test may lead outside."""
+    values = np.asarray(numbers, np.int64)
+    return values[(values >= 0) & (values < size)]
 
 
-def _statement(body: tuple[Stmt, ...], site: Site) -> Stmt:
-    """Return the statement that a site stands in."""
+def _statement_at(body: tuple[Stmt, ...], site: Site) -> Stmt:
+    """Return the statement of a site."""
     for at, number in site.route[:-1]:
         body = bodies(body[at])[number]
     return body[site.route[-1][0]]
 
 
-def _allocations(
+def _find_allocations(
     body: tuple[Stmt, ...], node: Node, inside: tuple[Stmt, ...]
 ) -> Iterator[tuple[tuple[Stmt, ...], Alloc]]:
     for stmt in body:
         if isinstance(stmt, Alloc) and stmt.node.id == node.id:
             yield inside, stmt
         for inner in bodies(stmt):
-            yield from _allocations(inner, node, (*inside, stmt))
+            yield from _find_allocations(inner, node, (*inside, stmt))

@@ -1,7 +1,7 @@
-"""The passes in their order, and where each node ends up living.
+"""The pass pipeline: all passes in order, and the placement of nodes at its end.
 
-Passes are functions from program to program, named in one tuple; none calls another. After each,
-the observer is shown the program and, where asked, the invariants are checked.
+Passes are functions from program to program, listed in one tuple; none calls another. After each,
+the observer is shown the program and, where requested, the invariants are verified.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from .gpu.mapping import Grid
     from .passes import unguard_products
     from .transform import split_index_set
-else:  # what few programs need
+else:  # imported lazily: few programs need it
     unguard_products, complex_pairs, split_index_set = later(
         __package__, ".passes.unguard_products", ".cpu.complex_pairs", ".transform.split_index_set"
     )
@@ -91,12 +91,12 @@ def _reorders(target: Target) -> bool:
     return target.schedule and target.reorders
 
 
-def _fuses(target: Target) -> bool:
+def _has_fma(target: Target) -> bool:
     return _reorders(target) and target.fma
 
 
-def _regardless(program: Program) -> Program:
-    """Return the program with products of matrices that ask for no test, if there is one."""
+def _unguard_products(program: Program) -> Program:
+    """Return the program with unguarded products of matrices, if it has any test."""
     body = (stmt for kernel in program.kernels for stmt in kernel.body)
     return (
         unguard_products.regardless(program)
@@ -105,47 +105,48 @@ def _regardless(program: Program) -> Program:
     )
 
 
-def _in_sections(program: Program) -> Program:
-    """Return the program with its loops cut where a round has what the others need."""
+def _split_index_sets(program: Program) -> Program:
+    """Return the program with the index sets of its loops split where one iteration defines what
+    others use."""
     return split_index_set.in_sections(program) if has_places(program) else program
 
 
-def _in_pairs(program: Program) -> Program:
-    """Return the program with the parts of complex numbers, if it has any."""
+def _complex_to_pairs(program: Program) -> Program:
+    """Return the program with complex numbers as pairs of real ones, if it has any."""
     is_complex = any(node.dtype.kind == "c" for node in _nodes(program))
     return complex_pairs.pairs(program) if is_complex else program
 
 
-def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:
-    """Return what asks for no target."""
+def _ignore_target(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:
+    """Return the decisions of a pass as a function of program and target, which needs no target."""
     return lambda program, _: decide(program)
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("real form", real_form, in_real_form, _fuses),
-    Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
+    Pass("real form", real_form, in_real_form, _has_fma),
+    Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # in program order
     Pass("unroll", lambda program, _: unroll(program)),
     Pass("simplify", lambda program, _: simplify(program), when=lambda _: True),
-    Pass("regardless", lambda program, _: _regardless(program)),  # before it is hard to see
-    Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
-    Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
+    Pass("regardless", lambda program, _: _unguard_products(program)),  # while guards are around
+    Pass("gather", lambda program, _: gather(program)),  # before the table is inlined
+    Pass("repeated", lambda program, _: repeated(program)),  # before inlining duplicates it
     Pass("overwritten", lambda program, _: overwritten(program)),
     Pass("dead", lambda program, _: dead(program)),
-    Pass("virtualize", lambda program, _: virtualize(program), _alone(virtualized)),
-    Pass("fuse", lambda program, _: fuse(program), _alone(fused)),  # the nests that are left
-    Pass("sink", lambda program, _: sink(program), _alone(sunk)),  # sums that it left apart
-    Pass("shrink", lambda program, _: shrink(program), _alone(shrunk)),  # rounds need less at once
-    Pass("exchange", lambda program, _: exchange(program), _alone(decide_exchange)),
-    Pass("inplace", lambda program, _: inplace(program), _alone(decide_inplace)),
-    Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
-    Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
+    Pass("virtualize", lambda program, _: virtualize(program), _ignore_target(virtualized)),
+    Pass("fuse", lambda program, _: fuse(program), _ignore_target(fused)),  # the remaining nests
+    Pass("sink", lambda program, _: sink(program), _ignore_target(sunk)),  # unfused sums
+    Pass("shrink", lambda program, _: shrink(program), _ignore_target(shrunk)),  # after fusion
+    Pass("exchange", lambda program, _: exchange(program), _ignore_target(decide_exchange)),
+    Pass("inplace", lambda program, _: inplace(program), _ignore_target(decide_inplace)),
+    Pass("simplify again", lambda program, _: simplify(program)),  # of operands that moves combined
+    Pass("cse", lambda program, _: cse(program)),  # later passes count equal work once
     Pass("hoist", lambda program, _: hoist(program)),
-    Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
+    Pass("zeros", lambda program, _: zeros(program)),  # fills of what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
-    Pass("settled", lambda program, _: settled(program)),  # before it is hard to see
-    Pass("rounds", noted, when=_schedules),  # before it is hard to see
-    Pass("sections", lambda program, _: _in_sections(program), when=_schedules),
-    Pass("pairs", lambda program, _: _in_pairs(program), when=_schedules),
+    Pass("settled", lambda program, _: settled(program)),  # while writes are whole nests
+    Pass("rounds", noted, when=_schedules),  # while every iteration writes before reading
+    Pass("sections", lambda program, _: _split_index_sets(program), when=_schedules),
+    Pass("pairs", lambda program, _: _complex_to_pairs(program), when=_schedules),
     Pass("masks", masks, masked, _schedules),
     Pass("narrow", narrow, in_narrow, _schedules),
     Pass("symmetric", symmetric, mirrored, _schedules),
@@ -157,13 +158,13 @@ PASSES: tuple[Pass, ...] = (
     Pass("edges", edges, when=_schedules),
     Pass("simplify edges", lambda program, _: simplify(program), when=_schedules),
     Pass("abreast", abreast, rounds_abreast, _schedules),
-    Pass("best", lambda program, _: best(program), _alone(by_blocks), _schedules),
+    Pass("best", lambda program, _: best(program), _ignore_target(by_blocks), _schedules),
     Pass("put off", put_off, sums_put_off, _reorders),
-    Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
+    Pass("lanes", lambda program, _: lanes(program), _ignore_target(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("defer", defer, deferred, _schedules),
     Pass("pieces", pieces, in_pieces, _schedules),
-    Pass("answered", answered, until_answered, _schedules),  # what threads share has its parts
+    Pass("answered", answered, until_answered, _schedules),  # after parallel sums have chunks
     Pass("streams", streams, in_streams, _schedules),
     Pass("undo", undo, when=_schedules),
     Pass("beside", beside, when=_schedules),
@@ -185,13 +186,12 @@ def optimize(
 
     `verify` is called on the program before the first pass and after each that changes it, and
     raises where an invariant does not hold. `stop_after` names the last pass to run, `lower` for
-    none of them: a wrong result is pinned on a pass that way. Raises CdValueError where there is no
-    such pass, and CdTypeError CD0572 for requests that the whole pipeline does not meet, wherever
-    it stops.
+    none of them, to bisect a wrong result. Raises CdValueError where there is no such pass, and
+    CdTypeError CD0572 for requests that the whole pipeline does not meet, wherever it stops.
     """
     lowered = program
     if target.short and any(node.request is not None for node in _nodes(program)):
-        target = replace(target, short=False)  # what was asked of passes is what others do
+        target = replace(target, short=False)  # requests need passes that the short pipeline lacks
     program, decisions = _run(_stages(stop_after), program, target, observe, verify)
     placement = place(program, decisions, target.stack_bytes)
     if target.schedule and target.vector_bits > 64:
@@ -199,7 +199,7 @@ def optimize(
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
     elif any(node.request is not None for node in _nodes(lowered)):
-        optimize(lowered, target)  # what all passes together refuse is refused after some, too
+        optimize(lowered, target)  # a request that the whole pipeline refuses is refused here, too
     return program, replace(placement, polls=target.schedule, picks=target.schedule)
 
 
@@ -257,7 +257,7 @@ def _nodes(program: Program) -> tuple[Node, ...]:
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
-    """Return the stages up to the one that is named, all of them where none is."""
+    """Return the stages up to the named one, all of them where none is named."""
     stages = (Pass("lower", lambda lowered, _: lowered), *PASSES)
     names = [stage.name for stage in stages]
     if stop_after and stop_after not in names:

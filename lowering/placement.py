@@ -1,4 +1,4 @@
-"""Where each node of a program ends up living, and why: what the pipeline hands to backends."""
+"""Placement: where each node of a program lives, and why; the pipeline hands it to backends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Where = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a node lives, and the sentence that says why."""
+    """The storage of a node, and the sentence that gives the reason."""
 
     where: Where
     why: str
@@ -38,21 +38,21 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The place of every node of a program, by node id."""
+    """The storage of every node of a program, by node id."""
 
     places: Mapping[int, Place]
     decisions: tuple[Decision, ...] = ()
     """What the passes decided, in order."""
     memory: Memory = field(default_factory=lambda: Memory((), (), (), ()))
-    """Where the temporaries are, byte by byte."""
+    """The memory plan of the temporaries: offsets in bytes."""
     modes: Mapping[int, memory_mode.Decision] = field(default_factory=dict)
-    """The memory mode of each node that something was asked of, by id."""
+    """The memory mode of each node with a request, by id."""
     vector_bits: int = 0
-    """How wide the vectors are that loops over lanes become; 0: they stay loops."""
+    """The width of the vectors that lane loops become; 0: they stay loops."""
     polls: bool = False
-    """Whether long loops ask now and then if the call is to end."""
+    """Whether long loops poll for cancellation."""
     picks: bool = False
-    """Whether choices are computed without branches, so that loops become vectors."""
+    """Whether selects are computed without branches, so that loops are vectorized."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -61,51 +61,57 @@ class Placement:
 def place(
     program: Program, decisions: tuple[Decision, ...] = (), stack_bytes: int = HOST.stack_bytes
 ) -> Placement:
-    """Return where each node of a finished program lives, and why; those without array too."""
+    """Return the storage of each node of a finished program, with reasons; nodes without array
+    included."""
     moving = exchanged(program)
     places = {p.node.id: Place("parameter", "the caller provides it") for p in program.parameters}
     places |= {n.id: Place("result", "it is handed to the caller") for n in program.results}
     why: dict[int, list[str]] = {}
-    for made in decisions:
-        if made.node is not None and made.outcome in ("virtual", "stored", "shrunk", "whole"):
-            why.setdefault(made.node.id, []).append(str(made))
-        if made.node is not None and made.outcome in ("virtual", "removed", "reused"):
-            places[made.node.id] = Place(made.outcome, str(made))
-    apart = privates(program)
-    plan = memory(program, stack_bytes, apart)
+    for decision in decisions:
+        if decision.node is not None and decision.outcome in (
+            "virtual",
+            "stored",
+            "shrunk",
+            "whole",
+        ):
+            why.setdefault(decision.node.id, []).append(str(decision))
+        if decision.node is not None and decision.outcome in ("virtual", "removed", "reused"):
+            places[decision.node.id] = Place(decision.outcome, str(decision))
+    privatized = privates(program)
+    plan = memory(program, stack_bytes, privatized)
     layout = plan.layout() if plan.is_static else Layout({}, 0)
-    others = plan.overlapping(layout) if plan.is_static else {}
-    filled = {node.id for node in _filled(program)}
+    sharers = plan.overlapping(layout) if plan.is_static else {}
+    filled = {node.id for node in _written_nodes(program)}
     for node in program.locals:
-        if node.id in apart:
+        if node.id in privatized:
             places[node.id] = Place("private", "each thread that runs its loop has its own")
             continue
         because = "; ".join(dict.fromkeys(why.get(node.id, ())))
         if not because and node.id not in filled:
             because = "nothing writes it: only its zeros are read"
-        said = "" if node.rank == 0 else plan.said(node, layout, others)
-        places[node.id] = _local(node, node.id in moving, because, plan, said)
+        storage_text = "" if node.rank == 0 else plan.said(node, layout, sharers)
+        places[node.id] = _local_place(node, node.id in moving, because, plan, storage_text)
     return Placement(places, decisions, plan)
 
 
-def _filled(program: Program) -> tuple[Node, ...]:
-    """Return the nodes that get values, which their storage is not."""
+def _written_nodes(program: Program) -> tuple[Node, ...]:
+    """Return the nodes that are written, allocations not counted."""
     body = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
     return writes(stmt for stmt in body if not isinstance(stmt, Alloc) and not bodies(stmt))
 
 
-def _local(node: Node, moving: bool, why: str, plan: Memory, said: str) -> Place:
+def _local_place(node: Node, moving: bool, why: str, plan: Memory, storage_text: str) -> Place:
     if node.static_shape is None and node not in (buffer.node for buffer in plan.arena):
         return Place("runtime", "its size is known only during the run")
     if node.rank == 0 and not moving:
         return Place("register", why or "it is a scalar that only this function uses")
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
-    known = why or _MADE.get(node.purpose, "it is read after its loops have ended")
-    return Place("scratch", known, said)
+    known = why or _PURPOSE_TEXTS.get(node.purpose, "it is read after its loops have ended")
+    return Place("scratch", known, storage_text)
 
 
-_MADE: Mapping[Purpose, str] = {
+_PURPOSE_TEXTS: Mapping[Purpose, str] = {
     "lanes": "it has the partial results of a loop, lane by lane",
     "tile": "it has the elements of a product that are computed at once",
     "panel": "it has what tiles need, side by side",
@@ -113,4 +119,4 @@ _MADE: Mapping[Purpose, str] = {
     "marks": "it says which elements of another array rounds fill",
     "kept": "it has what rounds of a loop add, until all of them have run",
 }
-"""What schedules make arrays for."""
+"""Descriptions of arrays that schedules create."""

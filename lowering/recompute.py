@@ -1,4 +1,4 @@
-"""Temporaries of one procedure computed again in another: what decides them is put in front.
+"""Rematerialization across procedures: a slice of one procedure recomputed in front of another.
 
     first:   t[i] = a[i] * 2             second:  z[i] = t[i] + 1
              y[i] = t[i]
@@ -6,10 +6,10 @@
     both:    t[i] = a[i] * 2
              z[i] = t[i] + 1
 
-`deciding` takes from a procedure the statements that some of its nodes depend on, by what they read
-and write and by the tests and loops around them; it looks at no order, so it takes too many rather
-than too few. What is printed is not printed again; checks are made again where they need nothing
-that is not there anyway.
+`deciding` computes a slice (Weiser, Program slicing, 1981): the statements of a procedure
+that some of its nodes depend on, by reads and writes and by enclosing tests and loops; it is
+flow-insensitive, so it takes too many rather than too few. Prints are dropped; checks are
+repeated where they need no other statement.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ from .ir.walk import binds, bodies, own_reads, own_writes, statements, uses, wri
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
-    """Statements that decide what nodes hold, and every node that these use."""
+    """A slice: the statements that some nodes depend on, and every node that these use."""
 
     body: tuple[Statement, ...]
     parameters: tuple[Parameter, ...]
     locals: tuple[Node, ...]
-    """Everything else, results among it: it starts as zeros."""
+    """All other nodes, results among them: they start as zeros."""
 
 
 def deciding(procedure: Procedure, wanted: Iterable[Node]) -> Deciding:
-    """Return what a procedure does that decides what some of its nodes hold in the end."""
+    """Return the slice of a procedure that the final values of some nodes depend on."""
     marks = _Marks({node.id for node in wanted})
-    body = _until_written(procedure.body, marks.nodes)
-    marks = _closed(body, marks)
-    given = {parameter.node.id for parameter in procedure.parameters}
+    body = _up_to_last_write(procedure.body, marks.nodes)
+    marks = _close(body, marks)
+    parameter_ids = {parameter.node.id for parameter in procedure.parameters}
     for check in (one for one in statements(body) if isinstance(one, Check)):
-        more = _closed(body, marks.with_need(check))
-        if more.nodes & given <= marks.nodes:
+        more = _close(body, marks.with_need(check))
+        if more.nodes & parameter_ids <= marks.nodes:
             marks = more.keeping(check)
     nodes = (*procedure.locals, *procedure.results)
     return Deciding(
-        _pruned(body, marks),
+        _prune(body, marks),
         tuple(one for one in procedure.parameters if one.node.id in marks.nodes),
         tuple(node for node in nodes if node.id in marks.nodes),
     )
@@ -69,29 +69,31 @@ def deciding(procedure: Procedure, wanted: Iterable[Node]) -> Deciding:
 def in_front(
     what: Deciding, why: str, procedure: Procedure, same: Mapping[int, Node]
 ) -> tuple[Procedure, tuple[Parameter, ...]]:
-    """Return a procedure that does something first, and what of it became new last parameters.
+    """Return a procedure that runs a slice first, and the nodes of the slice that became new last
+    parameters.
 
-    `same` are nodes of the procedure that stand for nodes of what is put in front, by their ids.
+    `same` maps ids of nodes of the slice to nodes of the procedure that stand for them.
     """
-    nodes, symbols = _fresh(what, procedure, same)
+    nodes, symbols = _fresh_names(what, procedure, same)
     added = tuple(
         Parameter(nodes[one.node.id], one.written)
         for one in what.parameters
         if one.node.id not in same
     )
     body = rewrite.rename(what.body, symbols, nodes)
-    made = replace(
+    result = replace(
         procedure,
         parameters=(*procedure.parameters, *added),
         locals=(*procedure.locals, *(nodes[n.id] for n in what.locals if n.id not in same)),
         body=(Block(why, body, procedure.span), *procedure.body),
     )
-    return made, added
+    return result, added
 
 
 @dataclass
 class _Marks:
-    """What is needed so far: nodes, by id, and symbols; the statements that are kept, by id."""
+    """The slicing criterion so far: nodes, by id, and symbols; the statements in the slice, by
+    id."""
 
     nodes: set[int]
     symbols: set[Symbol] = field(default_factory=set)
@@ -115,7 +117,7 @@ class _Marks:
         self.symbols |= uses(statement)
 
     def visit(self, body: Iterable[Statement]) -> bool:
-        """Mark what is kept of a list of statements; return whether anything is."""
+        """Mark the statements of a list that are in the slice; return whether any is."""
         return True in [self.visit_one(statement) for statement in body]
 
     def visit_one(self, statement: Statement) -> bool:
@@ -133,35 +135,36 @@ class _Marks:
             self.need(statement)
             if isinstance(statement, For | While):
                 for one in bodies(statement):
-                    self.leave(one)
+                    self.mark_jumps(one)
         return is_kept
 
-    def leave(self, body: Iterable[Statement]) -> bool:
-        """Mark the ways out of a loop that is kept, in its own body; return whether there are."""
-        found = False
+    def mark_jumps(self, body: Iterable[Statement]) -> bool:
+        """Mark the jumps out of a loop in the slice, in its own body; return whether there are
+        any."""
+        any_jump = False
         for statement in body:
             match statement:
                 case Break() | Continue():
-                    is_way = True
+                    is_jump = True
                 case Branch() | Block():
-                    is_way = True in [self.leave(one) for one in bodies(statement)]
+                    is_jump = True in [self.mark_jumps(one) for one in bodies(statement)]
                 case _:
-                    is_way = False
-            if is_way:
+                    is_jump = False
+            if is_jump:
                 self.kept.add(id(statement))
                 self.need(statement)
-            found = found or is_way
-        return found
+            any_jump = any_jump or is_jump
+        return any_jump
 
 
-def _until_written(body: tuple[Statement, ...], nodes: set[int]) -> tuple[Statement, ...]:
-    """Return what a procedure does up to the last write of some nodes."""
-    places = [at for at, one in enumerate(body) if any(n.id in nodes for n in writes((one,)))]
-    return body[: max(places, default=-1) + 1]
+def _up_to_last_write(body: tuple[Statement, ...], nodes: set[int]) -> tuple[Statement, ...]:
+    """Return the statements of a procedure up to the last write of some nodes."""
+    positions = [at for at, one in enumerate(body) if any(n.id in nodes for n in writes((one,)))]
+    return body[: max(positions, default=-1) + 1]
 
 
-def _closed(body: tuple[Statement, ...], marks: _Marks) -> _Marks:
-    """Return marks with all that they need in turn."""
+def _close(body: tuple[Statement, ...], marks: _Marks) -> _Marks:
+    """Return the transitive closure of marks."""
     before = -1
     while before != marks.size:
         before = marks.size
@@ -169,32 +172,32 @@ def _closed(body: tuple[Statement, ...], marks: _Marks) -> _Marks:
     return marks
 
 
-def _pruned(body: Iterable[Statement], marks: _Marks) -> tuple[Statement, ...]:
-    """Return the statements that are kept, those inside others too."""
+def _prune(body: Iterable[Statement], marks: _Marks) -> tuple[Statement, ...]:
+    """Return the statements in the slice, nested ones included."""
     return tuple(
-        rewrite.with_bodies(one, tuple(_pruned(inner, marks) for inner in bodies(one)))
+        rewrite.with_bodies(one, tuple(_prune(inner, marks) for inner in bodies(one)))
         for one in body
         if id(one) in marks.kept
     )
 
 
-def _fresh(
+def _fresh_names(
     what: Deciding, procedure: Procedure, same: Mapping[int, Node]
 ) -> tuple[dict[int, Node], dict[Symbol, Symbol]]:
     """Return new nodes, by old ids, and new symbols that a procedure does not have."""
     parameters = [one.node for one in procedure.parameters]
-    there = (*parameters, *procedure.locals, *procedure.results)
-    known = [x for node in there for extent in node.shape for x in extent.symbols()]
+    existing = (*parameters, *procedure.locals, *procedure.results)
+    known = [x for node in existing for extent in node.shape for x in extent.symbols()]
     known += [x for one in statements(procedure.body) for x in binds(one)]
     serial = max((x.serial for x in known), default=-1)
     bound = dict.fromkeys(x for one in statements(what.body) for x in binds(one))
     symbols = {x: Symbol(x.name, serial + n) for n, x in enumerate(bound, 1)}
-    last = max((node.id for node in there), default=-1)
+    last_id = max((node.id for node in existing), default=-1)
     values = {old: var(new) for old, new in symbols.items()}
     nodes = dict(same)
     for node in (*(one.node for one in what.parameters), *what.locals):
         if node.id not in same:
-            last += 1
+            last_id += 1
             shape = tuple(substitute(extent, values) for extent in node.shape)
-            nodes[node.id] = replace(node, id=last, shape=shape)
+            nodes[node.id] = replace(node, id=last_id, shape=shape)
     return nodes, symbols

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 EXPANDED_BYTES = 1 << 30
-"""Temporaries that each point has its own of may take so much of a device in all."""
+"""Temporaries that are expanded by a copy for each point may take so much of a device in all."""
 
 
 WORTH = 8
-"""A loop with at least so many rounds is worth being dealt out."""
+"""A loop with at least so many iterations is worth distributing over threads."""

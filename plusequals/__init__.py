@@ -42,16 +42,16 @@ _HOMES = {
     ".dsl.api.cd": ("cd", "cd_from_source", "CdFunction"),
     ".dsl.api.public": __all__,
 }
-"""The modules that names are in; of two, the first."""
+"""The home modules of public names; of two, the first."""
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name, from the module that it is in."""
+    """Return a public name from its home module, imported on first access."""
     for home, names in _HOMES.items():
         if name in names:
             module = imported(home, __name__)
-            globals()[name] = found = getattr(module, name, module)
-            return found
+            globals()[name] = value = getattr(module, name, module)
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

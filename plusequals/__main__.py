@@ -1,6 +1,6 @@
-"""`python -m plusequals`: what is here. Backends, compiler, cache, changed settings.
+"""`python -m plusequals`: a report on backends, compiler, cache and changed settings.
 
-It is what to look at when something is slow or missing, and what to send with a report.
+It is the first thing to look at when something is slow or missing, and to send with a bug report.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ usage: plusequals                      what is here: backends, compiler, cache, 
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the report, or do what the words ask: those of the command line unless given.
+    """Print the report, or run the command in `words`: those of the command line unless given.
 
-    Return 0 where the chosen backend can run or what was asked for was done, 1 where not, 2 for
-    words that mean nothing.
+    Return 0 where the chosen backend can run or the command succeeded, 1 where not, 2 for an
+    unknown command.
     """
     match sys.argv[1:] if words is None else words:
         case []:
@@ -59,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _print_settings() -> int:
-    """Print every setting and the variables of the environment that are heard."""
+    """Print every setting and its environment variable."""
     try:
         now = settings.current()
     except CdError as why:
@@ -95,10 +95,10 @@ def _report() -> int:
     for title, facts in sections.items():
         print(title)
         try:
-            found = facts()
+            lines = facts()
         except (CdError, OSError) as why:
-            found = [("problem", str(why).replace("\n", "\n" + " " * 16))]
-        for name, text in found or [("none", "")]:
+            lines = [("problem", str(why).replace("\n", "\n" + " " * 16))]
+        for name, text in lines or [("none", "")]:
             print(f"  {name:<13} {text}".rstrip())
     try:
         return int(dict(_backends()).get(settings.current().backend) != "available")
@@ -107,13 +107,13 @@ def _report() -> int:
 
 
 def _versions() -> Facts:
-    there = [name for name in OPTIONAL if _is_installed(name)]
+    installed = [name for name in OPTIONAL if _is_installed(name)]
     return [
         ("plusequals", f"{__version__} in {Path(__file__).parent}"),
         ("python", f"{platform.python_version()} ({sys.executable})"),
         ("numpy", np.__version__),
         ("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"),
-        ("also there", ", ".join(there) or "none of " + ", ".join(OPTIONAL)),
+        ("also there", ", ".join(installed) or "none of " + ", ".join(OPTIONAL)),
     ]
 
 
@@ -126,21 +126,21 @@ def _is_installed(package: str) -> bool:
 
 
 def _backends() -> Facts:
-    with settings.override(cache=False):  # looking leaves nothing behind
+    with settings.override(cache=False):  # probing leaves no files
         return list(registry.backends().items())
 
 
 def _compiler() -> Facts:
     command = toolchain.find()
     with tempfile.TemporaryDirectory() as scratch:
-        found = probe.inspect(command, scratch)
-    kept = " ".join(found.environment)
+        probed = probe.inspect(command, scratch)
+    environment = " ".join(probed.environment)
     return [
-        ("command", " ".join(found.command)),
-        ("version", found.name),
-        ("flags", " ".join(compiler.flags(found))),
-        ("processor", found.target[:16]),
-        ("environment", kept or "nothing that changes what it makes"),
+        ("command", " ".join(probed.command)),
+        ("version", probed.name),
+        ("flags", " ".join(compiler.flags(probed))),
+        ("processor", probed.target[:16]),
+        ("environment", environment or "nothing that changes what it makes"),
     ]
 
 

@@ -1,6 +1,6 @@
-"""Index letters as importable names: `from plusequals.idx import i, j, k`.
+"""Index variables as importable names: `from plusequals.idx import i, j, k`.
 
-For linters and type checkers only: a letter that is bound nowhere is an index letter anyway.
+For linters and type checkers only: an unbound letter is an index variable anyway.
 """
 
 from typing import Any
@@ -42,5 +42,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return the letter of any other admitted spelling: `i0`, `k_`, `j2`."""
+    """Return the index variable of any other admitted spelling: `i0`, `k_`, `j2`."""
     return getattr(_letters, name)

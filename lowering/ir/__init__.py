@@ -1,1 +1,1 @@
-"""What programs are: both IRs, each on a screen, and the tools that work on them."""
+"""Both IRs, and the tools that traverse, rewrite, verify, print and interpret them."""

@@ -1,6 +1,6 @@
-"""Accuracy of the elementary functions: the largest errors in units in the last place (ulp).
+"""Accuracy of the elementary functions: maximum errors in units in the last place (ulp).
 
-They are tested for the C of the backend `cc`, and are the table of docs/numerics.md.
+The C of the backend `cc` is tested against them; they are the table of docs/numerics.md.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ULPS: dict[str, tuple[float, float]] = {
 }
 """The largest error of each function, in float32 and in float64."""
 LIBRARY = 4.0
-"""The bound of libraries that others take them from: NumPy, C libraries, those of devices."""
-_OTHER = ("logaddexp", "angle")
-"""Functions made of others, which no row of the table bounds."""
+"""The bound for implementations by others: NumPy, C libraries, those of devices."""
+_COMPOSED = ("logaddexp", "angle")
+"""Functions composed of others, which no row of the table bounds."""
 
 
 def ulps(expr: Expr) -> float:
     """Return how many ulp two backends may differ in one evaluation of an expression, to first
-    order: each elementary function has the bound of both; 0 where there is none.
+    order: each elementary function contributes the bounds of both; 0 where there is none.
 
     >>> from . import dtypes
     >>> from .expressions import Const
@@ -53,12 +53,12 @@ def ulps(expr: Expr) -> float:
     >>> ulps(Apply(OPS["exp"], (Const(1.0, dtypes.float64),), dtypes.float64))
     5.0
     """
-    found = sum(map(ulps, children(expr)))
+    total = sum(map(ulps, children(expr)))
     if not isinstance(expr, Apply):
-        return found
+        return total
     name, dtype = expr.op.name, expr.dtype
-    if dtype.kind == "c" and (name in ULPS or name in _OTHER):
-        return found + 2 * LIBRARY
+    if dtype.kind == "c" and (name in ULPS or name in _COMPOSED):
+        return total + 2 * LIBRARY
     if name in ULPS and dtype.kind == "f":
-        return found + max(ULPS[name]) + LIBRARY
-    return found + (2 * LIBRARY if name in _OTHER else 0)
+        return total + max(ULPS[name]) + LIBRARY
+    return total + (2 * LIBRARY if name in _COMPOSED else 0)

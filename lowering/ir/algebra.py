@@ -1,9 +1,9 @@
-"""Exact algebra: rules that make one operation simpler and keep its bits for every operand.
+"""Exact algebraic rewrite rules: each simplifies one operation, bit-identical for every operand.
 
-`RULES` says for each operation which rules are tried; a rule gives a simpler expression or None.
-NaN, infinities, signed zeros and wrapping integers are operands like any other: `x * 1` goes,
-`x + 0` stays for floats (it makes 0 of -0), `x * 0` goes for integers only. Only operations that
-every machine rounds alike are computed here, and a result of NaN is left to the machine.
+`RULES` lists for each operation the rules that are tried; a rule returns a simpler expression or
+None. NaN, infinities, signed zeros and wrapping integers are operands like any other: `x * 1` is x,
+`x + 0` stays for floats (it makes 0 of -0), `x * 0` is 0 for integers only. Constants are folded
+only for operations that every machine rounds alike, and a NaN result is left to the machine.
 Complex numbers are left alone: their products mix NaN of one part into the other.
 """
 
@@ -34,11 +34,12 @@ _EXACT = frozenset(
     "signbit ordinal rank of_rank "
     "add sub mul div max min eq ne lt le gt ge and or bitand bitor bitxor shl shr".split()
 )
-"""What every machine computes to the same bits."""
+"""Operations that every machine computes to the same bits."""
 
 
 def folded(expr: Apply | Cast) -> Const | None:
-    """Return the value of an operation on constants, None where a machine has to say it."""
+    """Return an operation on constants as a constant, None where the result depends on the
+    machine."""
     if isinstance(expr, Apply):
         kinds = {arg.dtype.kind for arg in expr.args}
         exact = _EXACT | {"floordiv", "mod", "pow"} if kinds <= {"i", "u"} else _EXACT
@@ -56,12 +57,13 @@ def folded(expr: Apply | Cast) -> Const | None:
 
 
 def _is_extremum(expr: Apply | Cast) -> bool:
-    """Machines differ in which zero is the greater."""
+    """Whether an operation is a maximum or minimum: machines differ in which zero is the
+    greater."""
     return isinstance(expr, Apply) and expr.op.name in ("max", "min")
 
 
-def _is(expr: Expr, value: float, kinds: str = "iuf") -> bool:
-    """Whether an expression is that number, its sign of zero included."""
+def _is_number(expr: Expr, value: float, kinds: str = "iuf") -> bool:
+    """Whether an expression is that number, with the same sign of zero."""
     return (
         isinstance(expr, Const)
         and expr.dtype.kind in kinds
@@ -82,14 +84,14 @@ def _zero(expr: Apply) -> Const:
 def add_nothing(expr: Apply) -> Expr | None:
     """`x + 0` is x for integers; `x + -0.0` is x for floats."""
     left, right = expr.args
-    nothing = 0 if _is_integer(left) else -0.0
-    return left if _is(right, nothing) else right if _is(left, nothing) else None
+    neutral = 0 if _is_integer(left) else -0.0
+    return left if _is_number(right, neutral) else right if _is_number(left, neutral) else None
 
 
 def subtract_nothing(expr: Apply) -> Expr | None:
     """`x - 0` is x, for floats as well."""
     left, right = expr.args
-    return left if _is(right, 0) else None
+    return left if _is_number(right, 0) else None
 
 
 def subtract_itself(expr: Apply) -> Expr | None:
@@ -105,16 +107,16 @@ def gather_constants(expr: Apply) -> Expr | None:
     if isinstance(left, Const) and expr.op.name in ("add", "mul"):
         left, right = right, left
     match left, right:
-        case Apply(op, (inner, Const() as one), _), Const() as two:
+        case Apply(op, (inner, Const() as first), _), Const() as second:
             pass
         case _:
             return None
     if expr.op.name == "mul" or op.name == "mul":
-        total = folded(Apply(OPS["mul"], (one, two), expr.dtype))
+        total = folded(Apply(OPS["mul"], (first, second), expr.dtype))
         fits = op.name == expr.op.name == "mul"
     else:
         same_sign = op.name == expr.op.name
-        total = folded(Apply(OPS["add" if same_sign else "sub"], (one, two), expr.dtype))
+        total = folded(Apply(OPS["add" if same_sign else "sub"], (first, second), expr.dtype))
         fits = op.name in ("add", "sub")
     return Apply(op, (inner, total), expr.dtype) if fits and total is not None else None
 
@@ -122,22 +124,22 @@ def gather_constants(expr: Apply) -> Expr | None:
 def multiply_by_one(expr: Apply) -> Expr | None:
     """`x * 1` is x."""
     left, right = expr.args
-    return left if _is(right, 1) else right if _is(left, 1) else None
+    return left if _is_number(right, 1) else right if _is_number(left, 1) else None
 
 
 def multiply_by_zero(expr: Apply) -> Expr | None:
     """`x * 0` is 0 for integers; for floats it may be NaN or -0."""
-    return _zero(expr) if any(_is(arg, 0, "iu") for arg in expr.args) else None
+    return _zero(expr) if any(_is_number(arg, 0, "iu") for arg in expr.args) else None
 
 
 def divide_by_one(expr: Apply) -> Expr | None:
     """`x / 1` is x; so is `x // 1` for integers."""
     left, right = expr.args
-    return left if _is(right, 1, "f" if expr.op.name == "div" else "iu") else None
+    return left if _is_number(right, 1, "f" if expr.op.name == "div" else "iu") else None
 
 
 def divide_by_power_of_two(expr: Apply) -> Expr | None:
-    """`x / 4` is `x * 0.25`: both round the same number, where the reciprocal is exact."""
+    """`x / 4` is `x * 0.25`: both round the same value, as the reciprocal is exact."""
     left, right = expr.args
     if not isinstance(right, Const) or right.dtype.kind != "f":
         return None
@@ -151,17 +153,17 @@ def divide_by_power_of_two(expr: Apply) -> Expr | None:
 
 def remainder_by_one(expr: Apply) -> Expr | None:
     """`x % 1` is 0 for integers."""
-    return _zero(expr) if _is(expr.args[1], 1, "iu") else None
+    return _zero(expr) if _is_number(expr.args[1], 1, "iu") else None
 
 
 def undo(expr: Apply) -> Expr | None:
-    """`-(-x)`, `not not x`, `~~x` and `conj(conj(x))` are x."""
+    """`-(-x)`, `not not x`, `~~x` and `conj(conj(x))` are x (involutions)."""
     inner = expr.args[0]
     return inner.args[0] if isinstance(inner, Apply) and inner.op == expr.op else None
 
 
 def repeat(expr: Apply) -> Expr | None:
-    """`abs(abs(x))` is `abs(x)`; the same for the roundings and for relu."""
+    """`abs(abs(x))` is `abs(x)` (idempotence); the same for the roundings and for relu."""
     inner = expr.args[0]
     return inner if isinstance(inner, Apply) and inner.op == expr.op else None
 
@@ -181,9 +183,9 @@ def equal_sides(expr: Apply) -> Expr | None:
 
 
 def compare_with_itself(expr: Apply) -> Expr | None:
-    """`x == x` holds, but for floats, which may be NaN; `x < x` does not hold for any.
+    """`x == x` holds, except for floats, which may be NaN; `x < x` is false for any type.
 
-    gcc knows that, too, and takes `0 - y` for `-y` then, see `behind_zero`.
+    gcc applies that, too, and then takes `0 - y` for `-y`, see `behind_zero`.
     """
     if expr.args[0] != expr.args[1]:
         return None
@@ -205,7 +207,7 @@ def compare_with_bool(expr: Apply) -> Expr | None:
 
 
 def opposite(expr: Apply) -> Expr | None:
-    """`not x == y` is `x != y`; `not x < y` is `x >= y` but for floats, which may be NaN."""
+    """`not x == y` is `x != y`; `not x < y` is `x >= y` except for floats, which may be NaN."""
     names = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
     match expr.args[0]:
         case Apply(op, args, _) if op.name in names:
@@ -217,7 +219,7 @@ def opposite(expr: Apply) -> Expr | None:
 
 
 def both_hold(expr: Apply) -> Expr | None:
-    """`x and True` is x, `x and False` is False; the other way round for `or`."""
+    """`x and True` is x, `x and False` is False; the reverse for `or`."""
     neutral = expr.op.name == "and"
     for one, other in (expr.args, expr.args[::-1]):
         if isinstance(other, Const):
@@ -242,7 +244,7 @@ def bits_of_constants(expr: Apply) -> Expr | None:
 
 def shift_by_nothing(expr: Apply) -> Expr | None:
     """`x << 0` and `x >> 0` are x."""
-    return expr.args[0] if _is(expr.args[1], 0, "iu") else None
+    return expr.args[0] if _is_number(expr.args[1], 0, "iu") else None
 
 
 def part_of_complex(expr: Apply) -> Expr | None:
@@ -261,17 +263,34 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "div": (divide_by_one, divide_by_power_of_two),
     "floordiv": (divide_by_one,),
     "mod": (remainder_by_one,),
-    "neg": (undo,), "invert": (undo,), "conj": (undo,), "logical_not": (undo, opposite),
+    "neg": (undo,),
+    "invert": (undo,),
+    "conj": (undo,),
+    "logical_not": (undo, opposite),
     "abs": (repeat, abs_of_neg),
-    "floor": (repeat,), "ceil": (repeat,), "trunc": (repeat,), "rint": (repeat,),
-    "relu": (repeat,), "sat01": (repeat,),
-    "max": (equal_sides,), "min": (equal_sides,), "fmax": (equal_sides,), "fmin": (equal_sides,),
-    "eq": (compare_with_bool, compare_with_itself), "ne": (compare_with_bool, compare_with_itself),
-    "lt": (compare_with_itself,), "le": (compare_with_itself,),
-    "gt": (compare_with_itself,), "ge": (compare_with_itself,),
-    "and": (both_hold, equal_sides), "or": (both_hold, equal_sides),
-    "bitand": (bits_of_constants, equal_sides), "bitor": (bits_of_constants, equal_sides),
+    "floor": (repeat,),
+    "ceil": (repeat,),
+    "trunc": (repeat,),
+    "rint": (repeat,),
+    "relu": (repeat,),
+    "sat01": (repeat,),
+    "max": (equal_sides,),
+    "min": (equal_sides,),
+    "fmax": (equal_sides,),
+    "fmin": (equal_sides,),
+    "eq": (compare_with_bool, compare_with_itself),
+    "ne": (compare_with_bool, compare_with_itself),
+    "lt": (compare_with_itself,),
+    "le": (compare_with_itself,),
+    "gt": (compare_with_itself,),
+    "ge": (compare_with_itself,),
+    "and": (both_hold, equal_sides),
+    "or": (both_hold, equal_sides),
+    "bitand": (bits_of_constants, equal_sides),
+    "bitor": (bits_of_constants, equal_sides),
     "bitxor": (bits_of_constants,),
-    "shl": (shift_by_nothing,), "shr": (shift_by_nothing,),
-    "real": (part_of_complex,), "imag": (part_of_complex,),
-}  # fmt: skip
+    "shl": (shift_by_nothing,),
+    "shr": (shift_by_nothing,),
+    "real": (part_of_complex,),
+    "imag": (part_of_complex,),
+}

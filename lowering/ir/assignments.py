@@ -1,4 +1,4 @@
-"""IR 1: what a function means, as accumulating assignments over index domains.
+"""IR 1: the meaning of a function as accumulating assignments over index domains.
 
     Procedure := name, parameters, locals, results, body
     Statement := Assign(target, op, initialize, value, free, reduced, pair)
@@ -6,9 +6,9 @@
                | While(prelude, test, body)            prelude runs before every test
                | Branch(test, then, other)
                | Block(comment, body)
-               | Let(symbol, value)                    read an integer once
+               | Let(symbol, value)                    bind a run-time integer
                | Alloc(node)                           storage of a run-time shape, zero-filled
-               | Permute(nodes, sources)               exchange the arrays behind nodes
+               | Permute(nodes, sources)               permute the arrays of nodes
                | Check(test, fault, values, over)      must hold at every point, or the call raises
                | Print(pieces) | Break | Continue
 
@@ -41,7 +41,7 @@ from .ops import Op
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A place that is written."""
+    """A location that is written."""
 
     node: Node
     index: tuple[Index, ...]
@@ -49,7 +49,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Where argmin or argmax keep the position, and what the position of a point is."""
+    """The location of the position of argmin or argmax, and the position of the current point."""
 
     access: Access
     position: Affine
@@ -63,17 +63,17 @@ class Fault:
     kind: str
     """The name of the `CdError` class, for example `CdIndexError`."""
     message: str
-    """Filled by `str.format` with the values at the failing point."""
+    """A format string for `str.format`; its values are those at the failing point."""
     helps: tuple[str, ...] = ()
 
 
 Names = tuple[tuple[Node, str], ...]
-"""What the source calls arrays at a place, where that is not their label."""
+"""What the source calls arrays at a statement, where that is not their label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assign(Remembers):
-    """For each point of its domain, `target = target op value`; see the module's text."""
+    """For each point of its domain, `target = target op value`; see the module's docstring."""
 
     target: Access
     op: Op | None
@@ -85,7 +85,7 @@ class Assign(Remembers):
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     names: Names = field(default=(), compare=False, repr=False)
     call: Span | None = field(default=None, compare=False, repr=False)
-    """The call that it is a part of, where that is of a function which no user wrote."""
+    """The inlined call that it belongs to, where no user wrote the called function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,12 @@ class For(Remembers):
     body: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     counts: bool = field(default=False, repr=False)
-    """Whether its rounds only count the terms of running totals, whose order may be left open."""
+    """Whether its iterations only count the terms of running totals, which are reassociable."""
 
 
 @dataclass(frozen=True, slots=True)
 class While(Remembers):
-    """Run `prelude`, leave when `test` is false, run `body`, again."""
+    """Run `prelude`, leave when `test` is false, run `body`, repeat."""
 
     prelude: tuple[Statement, ...]
     test: Expr
@@ -121,8 +121,8 @@ class Branch(Remembers):
     other: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     many: bool = field(default=False, repr=False)
-    """Whether `then` is what a device of many threads does, whatever the test says, which is false:
-    both sides leave the same."""
+    """Whether `then` is for devices of many threads (GPUs), and `other`, which computes the same,
+    for all others: the test is false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,24 +173,26 @@ class Check(Remembers):
 
 @dataclass(frozen=True, slots=True)
 class Print(Remembers):
-    """Show text and values as they are now, in Python's spelling or a value's own format."""
+    """Show text and the current values, in Python's spelling or a value's own format."""
 
     pieces: tuple[str | Expr, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     formats: tuple[str | None, ...] = ()
-    """The format of each value, in order, None for `str`; all are plain where there are none."""
+    """The format of each value, in order, None for `str`; all are plain where this is empty."""
     end: str = "\n"
     logs: bool = False
     """Whether it is a line of a log, which a device shows by itself."""
     dtypes: tuple[DType, ...] = ()
-    """The element type of each value as the source has it; where there are none, its own."""
+    """The element type of each value in the source; its own where this is empty."""
 
     def text(self, values: Iterable[generic]) -> str:
-        """Return what is shown for the values of the pieces that are no texts."""
+        """Return the output for the values of the pieces that are expressions."""
         formats = self.formats or ("",) * len(self.pieces)
         types = self.dtypes or (None,) * len(self.pieces)
-        found = map(shown, values, formats, types)
-        return "".join(p if isinstance(p, str) else next(found) for p in self.pieces) + self.end
+        shown_values = map(shown, values, formats, types)
+        return (
+            "".join(p if isinstance(p, str) else next(shown_values) for p in self.pieces) + self.end
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ class Break(Remembers):
 
 @dataclass(frozen=True, slots=True)
 class Continue(Remembers):
-    """Go on with the next round of the innermost loop."""
+    """Start the next iteration of the innermost loop."""
 
 
 Statement = (
@@ -218,20 +220,20 @@ class Parameter:
     node: Node
     written: bool
     log: int | None = None
-    """Of an array that the body fills from its start, as zeros before: its place in the counters,
-    the last parameter, of how much it filled of the first axis. A run that fails keeps it, too."""
+    """Of an array that the body fills from the start, as zeros before: its index in the counters
+    (the last parameter) of how much of the first axis it filled. A failing run keeps it, too."""
     returns: bool = False
-    """Whether the array that it is at the end, where it traded places, is copied to the caller's.
-    Others that do are names of the function, and the arrays of the caller stay where they are."""
+    """Whether the array that it is at the end, after permutations, is copied to the caller's. Else
+    a permutation only renames arrays inside the function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
     """A whole function after elaboration.
 
-    `parameters` come in call order (captured arrays last), `results` are new arrays handed to the
-    caller, `locals` all other nodes with storage of their own: all start as zeros.
-    Nodes of run-time shape are among them too, and get their storage where `Alloc` stands.
+    `parameters` are in call order (captured arrays last), `results` are new arrays returned to the
+    caller, `locals` all other nodes with storage: all start as zeros. Nodes of run-time shape are
+    included, and are allocated by `Alloc`.
     """
 
     name: str
@@ -243,6 +245,6 @@ class Procedure:
     names: Names = field(default=(), compare=False, repr=False)
     """What arrays are called at the end."""
     own: frozenset[Symbol] = field(default=frozenset(), compare=False, repr=False)
-    """The indices that the source itself names: letters, loop variables, integers given to it."""
+    """The indices that the source names: index letters, loop variables, integer arguments."""
     taken: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
-    """What its source gives values, and index letters, by name."""
+    """The names that the source assigns, and its index letters."""

@@ -1,8 +1,8 @@
-"""What values index expressions can take at a place, from the loops and tests around it.
+"""Range analysis: intervals of index expressions under the enclosing loops and tests.
 
-`Bounds` is a value that grows on the way inwards: `inside(range)` knows a loop variable,
-`where(test)` knows that a test holds. `least` and `most` are sound, not exact: None says that
-nothing is known.
+`Bounds` is an immutable set of facts that is extended inwards: `inside(range)` adds a loop
+variable, `where(test)` the truth of a test. `least` and `most` are sound, not exact: None is an
+unknown bound.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ from .node import Node
 
 COMPARED = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 CHOSEN = frozenset(("mod", "min", "max", "bitand"))
-"""What gives no number that its type does not have."""
+"""Operations whose result never exceeds the range of its type."""
 MOST_ENDS = 16
-"""So many bounds of an expression are compared."""
+"""At most so many candidate bounds of an expression are compared."""
 WIDE = 64
-"""Of numbers of so many bits nothing is known from their type."""
+"""From so many bits on the type is no bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of the symbols at a place."""
+    """Facts about the symbols at a program point."""
 
     intervals: Mapping[Symbol, Interval] = field(default_factory=dict)
     ranges: tuple[tuple[Symbol, Affine, Affine], ...] = ()
     """Loop variables, outermost first, with their least and greatest value."""
-    _found: dict[Quasi, Interval] = field(init=False, repr=False, compare=False)
-    """The intervals of what was asked for before: each part of a nested one is, several times."""
+    _memo: dict[Quasi, Interval] = field(init=False, repr=False, compare=False)
+    """Intervals of quasi-affine terms; memoized, as each part of a nested one is asked for
+    repeatedly."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_found", {})
+        object.__setattr__(self, "_memo", {})
 
     def inside(self, loop: For | Range) -> Bounds:
-        """Return what is known where the loop's variable is bound: there the loop has a round."""
+        """Return the facts inside a loop: there it has at least one iteration."""
         step = loop.step if isinstance(loop, For) else 1
         lo, last = loop.lo, last_of(loop.lo, loop.hi, step)
         if step < 0:
@@ -51,43 +52,43 @@ class Bounds:
         known = Bounds(
             {**self.intervals, loop.symbol: interval}, (*self.ranges, (loop.symbol, lo, last))
         )
-        return known._knowing(last - lo) if lo.terms or last.terms else known
+        return known._with_fact(last - lo) if lo.terms or last.terms else known
 
     def where(self, test: Expr, holds: bool = True) -> Bounds:
-        """Return what is known where a test holds (or does not): comparisons of positions."""
-        known = self
-        for fact in _facts(test, holds):
-            known = known._knowing(fact)
-        return known
+        """Return the facts where a test holds (or does not): comparisons of positions."""
+        bounds = self
+        for fact in _facts_of(test, holds):
+            bounds = bounds._with_fact(fact)
+        return bounds
 
     def holding(self, symbol: Symbol, values: Interval) -> Bounds:
-        """Return what is known where a symbol has one of these values."""
+        """Return the facts where a symbol is in this interval."""
         return Bounds({**self.intervals, symbol: values}, self.ranges)
 
     def least(self, index: Affine) -> int | None:
-        """Return a number that the expression is never below, None where nothing is known."""
+        """Return a lower bound of the expression, None where none is known."""
         return self.interval(index)[0]
 
     def most(self, index: Affine) -> int | None:
-        """Return a number that the expression is never above, None where nothing is known."""
+        """Return an upper bound of the expression, None where none is known."""
         return self.interval(index)[1]
 
     def interval(self, index: Affine) -> Interval:
-        """Return least and greatest value as far as they are known."""
+        """Return lower and upper bound, each None where it is unknown."""
         if index.constant is not None:
             return index.constant, index.constant
-        lo, hi = self._plain(index)
+        lo, hi = self._interval_arithmetic(index)
         if len(index.terms) > 1 or any(isinstance(atom, Quasi) for atom, _ in index.terms):
             for least in self._extremes(index, -1):
-                lo = greater(lo, self._plain(least)[0])
+                lo = greater(lo, self._interval_arithmetic(least)[0])
             for most in self._extremes(index, 1):
-                hi = smaller(hi, self._plain(most)[1])
+                hi = smaller(hi, self._interval_arithmetic(most)[1])
         return lo, hi
 
     def value(self, expr: Expr) -> Interval:
-        """Return least and greatest value of a whole number, as far as they are known.
+        """Return the interval of an integer expression, as far as it is known.
 
-        What may wrap around is as large as its type.
+        Where it may wrap around that is the interval of its type.
         """
         match expr:
             case Const(bool() | int() as number):
@@ -98,33 +99,35 @@ class Bounds:
                 one, two = self.where(test).value(yes), self.where(test, False).value(no)
                 return both(min, one[0], two[0]), both(max, one[1], two[1])
             case Cast(inner, dtype) if inner.dtype.kind in "biu":
-                return _wrapped(self.value(inner), dtype)
+                return _wrap_to_type(self.value(inner), dtype)
             case Apply(op, args, dtype) if all(arg.dtype.kind in "iu" for arg in args):
-                found = _computed(op.name, [self.value(arg) for arg in args])
-                return found if op.name in CHOSEN else _wrapped(found, dtype)
+                interval = _apply_operation(op.name, [self.value(arg) for arg in args])
+                return interval if op.name in CHOSEN else _wrap_to_type(interval, dtype)
             case _:
-                return _of(expr.dtype)
+                return _interval_of_type(expr.dtype)
 
     def _extremes(self, index: Affine, sign: int) -> list[Affine]:
-        """Return the expression with each loop variable at the end that makes it extreme: a bound
-        for each of several that are the end together.
+        """Return the expression with each loop variable replaced by the end that makes it extreme:
+        one bound for each operand where that end is a minimum or maximum.
 
-        A variable that also appears inside of a `Quasi` is replaced outside only: still a bound.
+        A variable that also occurs inside of a `Quasi` is replaced outside only: still a bound.
         """
-        found = [index]
+        candidates = [index]
         for symbol, lo, last in reversed(self.ranges):
-            if not any(one.coefficient(symbol) for one in found):
+            if not any(candidate.coefficient(symbol) for candidate in candidates):
                 continue
             ends: list[Affine] = []
-            for one in found:
-                k = one.coefficient(symbol)
-                rest = one - var(symbol) * k
+            for candidate in candidates:
+                k = candidate.coefficient(symbol)
+                rest = candidate - var(symbol) * k
                 is_last = (k > 0) == (sign > 0)
-                ends += [rest + end * k for end in _ends(last if is_last else lo, is_last)]
-            found = ends[:MOST_ENDS]
-        return found
+                ends += [
+                    rest + end * k for end in _end_candidates(last if is_last else lo, is_last)
+                ]
+            candidates = ends[:MOST_ENDS]
+        return candidates
 
-    def _plain(self, index: Affine) -> Interval:
+    def _interval_arithmetic(self, index: Affine) -> Interval:
         lo: int | None = index.offset
         hi: int | None = index.offset
         for atom, k in index.terms:
@@ -138,9 +141,9 @@ class Bounds:
     def _atom(self, atom: Symbol | Quasi) -> Interval:
         if isinstance(atom, Symbol):
             return self.intervals.get(atom, UNKNOWN)
-        if atom not in self._found:
-            self._found[atom] = self._quasi(atom)
-        return self._found[atom]
+        if atom not in self._memo:
+            self._memo[atom] = self._quasi(atom)
+        return self._memo[atom]
 
     def _quasi(self, atom: Quasi) -> Interval:
         left, right = self.interval(atom.left), self.interval(atom.right)
@@ -156,8 +159,8 @@ class Bounds:
             case "mul":
                 return intervals.product(left, right)
 
-    def _knowing(self, fact: Affine) -> Bounds:
-        """Return what is known where the expression is not negative."""
+    def _with_fact(self, fact: Affine) -> Bounds:
+        """Return the facts with one more: the expression is not negative."""
         new = dict(self.intervals)
         for atom, k in fact.terms:
             if isinstance(atom, Symbol):
@@ -171,27 +174,28 @@ class Bounds:
 
 
 def last_of(lo: Affine, hi: Affine, step: int) -> Affine:
-    """Return the last value of a range in steps, or of a dynamic length the last that it may have.
+    """Return the last value of a strided range; for a run-time length an upper bound of it.
 
     >>> last_of(const(0), const(10), 4), last_of(const(10), const(0), -4)
     (8, 2)
     """
-    rounds = (hi - lo if step > 0 else lo - hi).constant
-    if rounds is None or rounds <= 0 or step in (1, -1):
+    trip_count = (hi - lo if step > 0 else lo - hi).constant
+    if trip_count is None or trip_count <= 0 or step in (1, -1):
         return hi - (1 if step > 0 else -1)
-    return lo + (rounds - 1) // abs(step) * step
+    return lo + (trip_count - 1) // abs(step) * step
 
 
-def _ends(end: Affine, is_last: bool) -> tuple[Affine, ...]:
-    """Return what the end of a range is the least, or the greatest of, and the end itself."""
+def _end_candidates(end: Affine, is_last: bool) -> tuple[Affine, ...]:
+    """Return the operands of an end of a range that is a minimum (or maximum), and the end
+    itself."""
     if len(end.terms) != 1 or not isinstance(end.terms[0][0], Quasi):
         return (end,)
-    some = sides(end, "min" if is_last else "max")
-    return some if some == (end,) else (*some, end)
+    operands = sides(end, "min" if is_last else "max")
+    return operands if operands == (end,) else (*operands, end)
 
 
 def bounds_of(parameters: Iterable[Node]) -> Bounds:
-    """Return what is known everywhere: sizes of arguments are not negative."""
+    """Return the facts that hold everywhere: sizes of arguments are not negative."""
     extents = (extent.symbol for node in parameters for extent in node.shape)
     return Bounds({symbol: (0, None) for symbol in extents if symbol is not None})
 
@@ -217,20 +221,20 @@ def difference(test: Expr) -> tuple[str, Affine] | None:
             return None
 
 
-def _facts(test: Expr, holds: bool) -> list[Affine]:
+def _facts_of(test: Expr, holds: bool) -> list[Affine]:
     """Return expressions that are not negative where the test holds, or where it does not."""
     match test:
         case Apply(op, (left, right), _) if op.name == ("and" if holds else "or"):
-            return _facts(left, holds) + _facts(right, holds)
+            return _facts_of(left, holds) + _facts_of(right, holds)
         case Apply(op, (inner,), _) if op.name == "logical_not":
-            return _facts(inner, not holds)
+            return _facts_of(inner, not holds)
         case Select(left, right, Const(False)) if holds:
-            return _facts(left, True) + _facts(right, True)
+            return _facts_of(left, True) + _facts_of(right, True)
         case _:
-            found = difference(test)
-    if found is None:
+            comparison = difference(test)
+    if comparison is None:
         return []
-    name, gap = found
+    name, gap = comparison
     if not holds:
         opposite = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
         name = opposite[name]
@@ -249,8 +253,8 @@ def _facts(test: Expr, holds: bool) -> list[Affine]:
             return []
 
 
-def _computed(op: str, args: list[Interval]) -> Interval:
-    """Return the results of an operation on whole numbers, if nothing wraps around."""
+def _apply_operation(op: str, args: list[Interval]) -> Interval:
+    """Return the interval of an integer operation, if nothing wraps around."""
     match op, args:
         case "add", (left, right):
             return intervals.total(left, right)
@@ -275,8 +279,8 @@ def _computed(op: str, args: list[Interval]) -> Interval:
             return UNKNOWN
 
 
-def _of(dtype: DType) -> Interval:
-    """Return all values of a type, as far as they say something."""
+def _interval_of_type(dtype: DType) -> Interval:
+    """Return the interval of a type, as far as it is a bound."""
     match dtype.kind:
         case "b":
             return 0, 1
@@ -288,10 +292,10 @@ def _of(dtype: DType) -> Interval:
             return UNKNOWN
 
 
-def _wrapped(found: Interval, dtype: DType) -> Interval:
-    """Return the values of a type that is given others: all of them, where these may not fit."""
-    if dtype.kind not in "iu" or found[0] is None or found[1] is None:
-        return _of(dtype)
+def _wrap_to_type(interval: Interval, dtype: DType) -> Interval:
+    """Return the interval after conversion to a type: all of the type where values may not fit."""
+    if dtype.kind not in "iu" or interval[0] is None or interval[1] is None:
+        return _interval_of_type(dtype)
     low = -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
-    fits = low <= found[0] and found[1] < low + 2**dtype.bits
-    return found if fits else _of(dtype)
+    fits = low <= interval[0] and interval[1] < low + 2**dtype.bits
+    return interval if fits else _interval_of_type(dtype)

@@ -1,4 +1,4 @@
-"""Comments stay with what they head, where statements go.
+"""Comments of removed statements: a comment is removed with the statements that it heads.
 
 >>> [stmt.text for stmt in headed([Comment("gone"), None, Comment("left")])]
 ['left']
@@ -10,11 +10,12 @@ from .loops import Comment, Stmt
 
 
 def headed(body: list[Stmt | None]) -> tuple[Stmt, ...]:
-    """Return what is left of statements, None where one went: a comment goes with what it heads."""
-    left = tuple([stmt for stmt in body if stmt is not None])
-    if len(left) == len(body):  # as mostly
-        return left
-    found: list[Stmt] = []
+    """Return the remaining statements, where None marks a removed one: a comment is removed with
+    all that it heads."""
+    remaining = tuple([stmt for stmt in body if stmt is not None])
+    if len(remaining) == len(body):  # the usual case
+        return remaining
+    result: list[Stmt] = []
     comment: Comment | None = None
     dropped = False
     for stmt in body:
@@ -22,12 +23,12 @@ def headed(body: list[Stmt | None]) -> tuple[Stmt, ...]:
             dropped = True
             continue
         if comment is not None and not (isinstance(stmt, Comment) and dropped):
-            found.append(comment)
+            result.append(comment)
         if isinstance(stmt, Comment):
             comment, dropped = stmt, False
             continue
         comment, dropped = None, False
-        found.append(stmt)
+        result.append(stmt)
     if comment is not None and not dropped:
-        found.append(comment)
-    return tuple(found)
+        result.append(comment)
+    return tuple(result)

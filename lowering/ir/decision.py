@@ -1,4 +1,4 @@
-"""What a pass decided and why: values that travel beside the program, for `explain`."""
+"""Optimization remarks: what a pass decided and why, as values for `explain`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_thorough(target: Target) -> bool:
 
 
 class Reason(Enum):
-    """Base of the reasons of a pass: each member's value is its sentence."""
+    """Base of the reasons of a pass: the value of a member is its sentence."""
 
     def __str__(self) -> str:
         return str(self.value)
@@ -41,7 +41,7 @@ class Decision:
     reason: Reason
     node: Node | None = None
     detail: str = ""
-    """What the sentence leaves open: names and numbers."""
+    """Names and numbers that the sentence leaves open."""
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     """The statement that it is about; of two loops, the second."""
     other: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -53,7 +53,7 @@ class Decision:
         return f"{self.reason}{': ' if self.detail else ''}{self.detail}"
 
     def told(self, name: Callable[[Node], str] = lambda node: node.label) -> str:
-        """Return the decision as a sentence for who wrote the statement; `name` names nodes."""
+        """Return the decision as a sentence for the author of the statement; `name` names nodes."""
         return f"{self._claim(name)}: {self._because()}"
 
     def _claim(self, name: Callable[[Node], str]) -> str:
@@ -64,15 +64,15 @@ class Decision:
             case "stored":
                 return f"{array} is computed once and stored"
             case "shrunk":
-                return f"of {array} only {_extent(self.node)} is kept at a time"
+                return f"of {array} only {_extent_text(self.node)} is kept at a time"
             case "whole":
                 return f"{array} is kept whole"
             case "register":
                 return f"a loop keeps an element of {array} in a register"
             case "fused":
-                return f"the loop over `{self.variable}` is joined with {self._first()}"
+                return f"the loop over `{self.variable}` is joined with {self._first_loop()}"
             case "apart":
-                return f"the loop over `{self.variable}` is kept apart from {self._first()}"
+                return f"the loop over `{self.variable}` is kept apart from {self._first_loop()}"
             case "removed":
                 return f"{array} is not computed"
             case "reused":
@@ -121,15 +121,15 @@ class Decision:
             return str(self.reason)
         return f"{self.reason}: {self.detail if '`' in self.detail else f'`{self.detail}`'}"
 
-    def _first(self) -> str:
-        """Return which loop the first of two is."""
+    def _first_loop(self) -> str:
+        """Return the text for the first of two loops."""
         if self.other.line == self.span.line and self.other.source == self.span.source:
             return "another one of the same line"
         return f"the one of {line_of(self.other, self.span)}"
 
 
 class Decided(NamedTuple):
-    """A program after a pass, and what the pass decided on the way."""
+    """A program after a pass, and the decisions of the pass."""
 
     program: Program
     decisions: tuple[Decision, ...] = ()
@@ -147,7 +147,7 @@ class Pass(NamedTuple):
 
 
 def line_of(span: Span, near: Span) -> str:
-    """Return where a span is: `line 3`, or `file.py:3` if `near` is not in the same source."""
+    """Return the text of a span: `line 3`, or `file.py:3` if `near` is not in the same source."""
     if span is NOWHERE:
         return "another statement"
     if span.source == near.source:
@@ -155,7 +155,7 @@ def line_of(span: Span, near: Span) -> str:
     return f"{span.source.short_name}:{span.line}"
 
 
-def _extent(node: Node | None) -> str:
+def _extent_text(node: Node | None) -> str:
     if node is None or not node.rank:
         return "one element"
     return f"{node.dtype.short}[{', '.join(map(str, node.shape))}]"

@@ -1,4 +1,4 @@
-"""The element types, how they promote (NumPy 2), and in what type each is computed and summed."""
+"""Element types, their promotion (NumPy 2), and the types that each is computed and summed in."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class DType:
         if self.name == "bfloat16":
             import ml_dtypes  # heavy, and only needed by those who have such arrays
 
-            found: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
-            return found
+            numpy_type: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
+            return numpy_type
         return np.dtype(self.name)
 
     @property
@@ -85,12 +85,13 @@ BY_SHORT = {dtype.short: dtype for dtype in ALL}
 
 
 def from_numpy(dtype: object) -> DType | None:
-    """Return the element type of a NumPy dtype (or what makes one), None where it is not ours."""
+    """Return the element type of a NumPy dtype (or what converts to one), None if it is not
+    supported."""
     try:
-        found = np.dtype(dtype)  # type: ignore[call-overload]
+        numpy_type = np.dtype(dtype)  # type: ignore[call-overload]
     except TypeError:
         return None
-    return BY_NAME.get(found.name)
+    return BY_NAME.get(numpy_type.name)
 
 
 @cache

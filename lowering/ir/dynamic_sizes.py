@@ -1,4 +1,4 @@
-"""Sizes that only a call knows: symbols in the shapes of parameters."""
+"""Run-time sizes: symbols in the shapes of parameters, bound by the call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .walk import statements
 
 
 class Size(NamedTuple):
-    """A size that the call knows: its symbol, and the parameter and axis that have it."""
+    """A run-time size: its symbol, and the parameter and axis that give it."""
 
     symbol: Symbol
     parameter: int
@@ -19,13 +19,13 @@ class Size(NamedTuple):
 
 
 def sizes_of(program: Program) -> tuple[Size, ...]:
-    """Return the sizes that only the shapes of parameters give, each with its first place."""
+    """Return the sizes that the shapes of parameters give, each with its first occurrence."""
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     bound = {stmt.symbol for stmt in body if isinstance(stmt, Let | For)}
-    found: dict[Symbol, Size] = {}
+    sizes: dict[Symbol, Size] = {}
     for position, parameter in enumerate(program.parameters):
         for axis, extent in enumerate(parameter.node.shape):
             symbol = extent.symbol
             if symbol is not None and symbol not in bound:
-                found.setdefault(symbol, Size(symbol, position, axis))
-    return tuple(found.values())
+                sizes.setdefault(symbol, Size(symbol, position, axis))
+    return tuple(sizes.values())

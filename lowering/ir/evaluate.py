@@ -1,10 +1,10 @@
-"""What expressions, indices and domains are worth, as Python: the lower half of the interpreter.
+"""Expressions, subscripts and domains compiled to Python text: the lower half of the interpreter.
 
 An expression becomes the text of a Python expression over NumPy scalars, a domain the lines of
 `for` and `if` around others. In such a text arrays are called `a0`, their sizes `s0_0`, symbols
-`i0`, places in arrays `c0`; `k0` is anything else that is known, such as a constant or what an
-operation does. Texts of programs that differ in those only are equal, and are compiled once.
-An access outside its array is our bug and raises `CdInternalError`.
+`i0`, cells of arrays `c0`; `k0` is any other object, such as a constant or the function of an
+operation. Texts of programs that differ in those only are equal, and are compiled once. An
+out-of-bounds access is a bug of the compiler and raises `CdInternalError`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Lines = list[str]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a running program knows: the array behind each node id, the number of each symbol."""
+    """The state of a running program: the array of each node id, the value of each symbol."""
 
     show: Callable[[str], None]
     arrays: dict[int, Array] = field(default_factory=dict)
@@ -52,25 +52,25 @@ class State:
     """By the `key` of each symbol."""
 
     def array(self, node: Node) -> Array:
-        """The array behind a node. Raises CdInternalError where it has no storage yet."""
-        found = self.arrays.get(node.id)
-        if found is None:
+        """The array of a node. Raises CdInternalError where it has no storage yet."""
+        array = self.arrays.get(node.id)
+        if array is None:
             raise broken(f"{node} has no storage")
-        return found
+        return array
 
 
 def key(symbol: Symbol) -> str:
-    """Return what a symbol is called in the numbers of a state."""
+    """Return the name of a symbol in the numbers of a state."""
     return f"{symbol.name}.{symbol.serial}"
 
 
 _LIMIT = 2**63
 DEEP = 10
-"""Statements within each other in one Python function, which may have 20 loops."""
-_RANGES = 8
+"""Nesting depth of statements in one Python function, which may have 20 loops."""
+_MAX_RANGES = 8
 """Ranges of a domain in one Python function."""
-_NESTED = 40
-"""Expressions within each other in one Python function, whose text may have 200 brackets open."""
+_MAX_EXPRESSION_DEPTH = 40
+"""Nesting depth of expressions in one Python function, whose text may have 200 open brackets."""
 
 
 def broken(text: str) -> CdInternalError:
@@ -85,14 +85,14 @@ def value_of(expr: Expr) -> Callable[[State], Any]:
 
 
 def number_of(index: Affine) -> Callable[[State], int]:
-    """Return the function from a state to the number of an index expression, of 64 bits."""
+    """Return the function from a state to the 64-bit value of an index expression."""
     writer = Writer()
     return writer.function([f"return {writer.number(index)}"])
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes one Python function, and knows what its names stand for."""
+    """Writes one Python function, and keeps the objects that its names stand for."""
 
     known: list[Any] = field(default_factory=list)
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -101,20 +101,20 @@ class Writer:
     symbols: dict[Symbol, str] = field(default_factory=dict)
     places: list[str] = field(default_factory=list)
     parts: list[Lines] = field(default_factory=list)
-    """The lines of functions within it, for what runs more than once or is too deep for one."""
+    """The lines of nested functions, for what runs more than once or is too deep for one."""
 
     def function(self, lines: Lines) -> Callable[[State], Any]:
-        """Return the function whose body the lines are; it leaves new arrays in the state."""
+        """Return the function whose body the lines are; it stores new arrays in the state."""
         names, nodes = [key(symbol) for symbol in self.symbols], list(self.nodes.values())
-        known, run = tuple(self.known), _compiled("\n".join(self._whole(lines)))
+        known, run = tuple(self.known), _compile_text("\n".join(self._function_text(lines)))
 
-        def ran(state: State) -> Any:
+        def call(state: State) -> Any:
             arrays = [_behind(node, state) for node in nodes]
             return run(known, arrays, [state.numbers.get(name) for name in names], state)
 
-        return ran
+        return call
 
-    def _whole(self, lines: Lines) -> Lines:
+    def _function_text(self, lines: Lines) -> Lines:
         sizes = [name for node in self.nodes.values() for name in self.sizes(node)]
         shared = [*self.arrays.values(), *sizes, *self.symbols.values()]
         nonlocal_ = [f"nonlocal {', '.join(shared)}"] if shared else []
@@ -129,12 +129,12 @@ class Writer:
         ])  # fmt: skip
 
     def part(self, lines: Lines) -> str:
-        """Return the call of a function of its own with these lines."""
+        """Return the call of a nested function with these lines."""
         self.parts.append(lines)
         return f"part{len(self.parts) - 1}()"
 
     def knows(self, what: Any) -> str:
-        """Return the name of something known."""
+        """Return the name of an object."""
         self.known.append(what)
         return f"k{len(self.known) - 1}"
 
@@ -149,7 +149,7 @@ class Writer:
         return [f"s{name}_{axis}" for axis in range(node.rank)]
 
     def measured(self, node: Node) -> Lines:
-        """Return what follows where a node gets an array."""
+        """Return the lines that bind the sizes after a node gets an array."""
         sizes = self.sizes(node)
         return [f"[{', '.join(sizes)}] = {self.array(node)}.shape"] if sizes else []
 
@@ -159,7 +159,7 @@ class Writer:
 
     def value(self, expr: Expr, depth: int = 0) -> str:
         """Return the Python of an expression, a NumPy scalar of its dtype."""
-        if depth > _NESTED:
+        if depth > _MAX_EXPRESSION_DEPTH:
             return self.part([f"return {self.value(expr)}"])
         depth += 1
         match expr:
@@ -200,13 +200,13 @@ class Writer:
         return [f"total = {neutral}", *self.points(expr.domain, each), "return total"]
 
     def points(self, domain: Domain, each: Lines) -> Lines:
-        """Return what does the lines at each point of a domain, in order."""
+        """Return the lines of loops that run these lines at each point of a domain, in order."""
         if domain.where is not None:
             each = under(f"if {self.value(domain.where)}:", each)
         return self._over(domain.ranges, each)
 
     def _over(self, ranges: Sequence[Range], each: Lines) -> Lines:
-        outer, inner = ranges[:-_RANGES], ranges[-_RANGES:]
+        outer, inner = ranges[:-_MAX_RANGES], ranges[-_MAX_RANGES:]
         for one in reversed(inner):
             lo, hi = self.number(one.lo), self.number(one.hi)
             each = under(f"for {self.symbol(one.symbol)} in range({lo}, {hi}):", each)
@@ -221,25 +221,26 @@ class Writer:
         names, tests = [], []
         for one, size in zip(index, sizes, strict=True):
             text = self.index(one, depth)
-            names.append(text if _is_symbol(one) else self.place())
-            at = text if _is_symbol(one) else f"({names[-1]} := {text})"
+            names.append(text if _is_plain_symbol(one) else self.place())
+            at = text if _is_plain_symbol(one) else f"({names[-1]} := {text})"
             tests.append(f"(0 <= {at} < {size})")
         cell = ", ".join(names)
         outside = f"{array}[within({self.knows(node)}, {array}, ({cell},))]"
-        both = (" and " if all(map(_is_symbol, index)) else " & ").join(tests)  # all are named
+        # `&` evaluates all tests, so that every name is bound
+        both = (" and " if all(map(_is_plain_symbol, index)) else " & ").join(tests)
         return f"({array}[{cell}] if {both} else {outside})"
 
     def cell(self, node: Node, index: tuple[Index, ...]) -> tuple[Lines, str]:
-        """Return lines that find a cell of an array, and what it then is between brackets."""
+        """Return the lines that compute a cell of an array, and its text between brackets."""
         if not index:
             return [], "()"
         sizes = self.sizes(node)
         names, found, moved = [], [], []
         for one in index:
             text = self.index(one)
-            names.append(text if _is_symbol(one) else self.place())
-            moved.append("_" if _is_symbol(one) else names[-1])
-            found += [] if _is_symbol(one) else [f"{names[-1]} = {text}"]
+            names.append(text if _is_plain_symbol(one) else self.place())
+            moved.append("_" if _is_plain_symbol(one) else names[-1])
+            found += [] if _is_plain_symbol(one) else [f"{names[-1]} = {text}"]
         tests = " and ".join(f"0 <= {n} < {size}" for n, size in zip(names, sizes, strict=True))
         cell = ", ".join(names)
         outside = (
@@ -248,25 +249,25 @@ class Writer:
         return [*found, *under(f"if not ({tests}):", [outside])], cell
 
     def place(self) -> str:
-        """Return a new name for a place."""
+        """Return a new name for a cell."""
         self.places.append(f"c{len(self.places)}")
         return self.places[-1]
 
     def index(self, index: Index, depth: int = 0) -> str:
-        """Return the Python of a place in an array, which may yet have to be wrapped."""
+        """Return the Python of a subscript, which may have to be wrapped."""
         if isinstance(index, Dynamic):
             return f"int({self.value(index.value, depth)})"
         return self._sum(index, depth)
 
     def number(self, index: Affine, depth: int = 0) -> str:
-        """Return the Python of the number of an index expression, of 64 bits."""
+        """Return the Python of the 64-bit value of an index expression."""
         if not index.terms:
-            return self.knows(_wrapped(index.offset))
+            return self.knows(_wrap_64(index.offset))
         exact = self._sum(index, depth)
         return exact if index.symbol is not None else f"wrapped({exact})"
 
     def _sum(self, index: Affine, depth: int) -> str:
-        if depth > _NESTED:
+        if depth > _MAX_EXPRESSION_DEPTH:
             return self.part([f"return {self._sum(index, 0)}"])
         terms = [
             self._atom(atom, depth + 1)
@@ -290,7 +291,7 @@ class Writer:
 _SIGNS = {"mul": "*", "floordiv": "//", "mod": "%"}
 
 
-def _is_symbol(index: Index) -> bool:
+def _is_plain_symbol(index: Index) -> bool:
     return isinstance(index, Affine) and index.symbol is not None
 
 
@@ -300,16 +301,16 @@ def under(head: str, lines: Lines) -> Lines:
 
 
 @functools.lru_cache(2000)
-def _compiled(text: str) -> Callable[..., Any]:
-    """Return the function `run` of a text."""
-    scope: dict[str, Any] = dict(_SCOPE)
+def _compile_text(text: str) -> Callable[..., Any]:
+    """Return the function `run` of a text; memoized."""
+    scope: dict[str, Any] = dict(_GLOBALS)
     exec(text, scope)  # noqa: S102 - the text of `Writer`, in which nothing else is written
     run: Callable[..., Any] = scope["run"]
     return run
 
 
-class _Absent:
-    """What is behind a node that has no storage yet."""
+class _MissingArray:
+    """Stands for the array of a node that has no storage yet."""
 
     def __init__(self, node: Node) -> None:
         self.node, self.shape = node, (0,) * node.rank
@@ -320,30 +321,32 @@ class _Absent:
     __setitem__: Any = __getitem__
 
 
-def _behind(node: Node, state: State) -> Array | _Absent:
-    found = state.arrays.get(node.id)
-    return _Absent(node) if found is None else found
+def _behind(node: Node, state: State) -> Array | _MissingArray:
+    array = state.arrays.get(node.id)
+    return _MissingArray(node) if array is None else array
 
 
-def _leave(state: State, arrays: dict[int, Array | _Absent]) -> None:
-    """Put arrays into a state, by the ids of their nodes."""
+def _store_arrays(state: State, arrays: dict[int, Array | _MissingArray]) -> None:
+    """Store arrays in a state, by the ids of their nodes."""
     state.arrays.update({
-        node: array for node, array in arrays.items() if not isinstance(array, _Absent)
+        node: array for node, array in arrays.items() if not isinstance(array, _MissingArray)
     })  # fmt: skip
 
 
-def _within(node: Node, array: Array | _Absent, cell: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a cell as it is in 64 bits; raises where it is outside the array."""
-    if isinstance(array, _Absent):
+def _check_bounds(
+    node: Node, array: Array | _MissingArray, cell: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return a cell wrapped to 64 bits; raises where it is out of bounds."""
+    if isinstance(array, _MissingArray):
         array[cell]
-    wrapped = tuple(map(_wrapped, cell))
+    wrapped = tuple(map(_wrap_64, cell))
     if not all(0 <= at < size for at, size in zip(wrapped, array.shape, strict=True)):
         raise broken(f"{node} of shape {array.shape} is accessed at {wrapped}")
     return wrapped
 
 
-def _wrapped(number: int) -> int:
-    """Return what is left of a number in 64 bits, as C's arithmetic has it."""
+def _wrap_64(number: int) -> int:
+    """Return a number wrapped to 64 bits, as C's arithmetic does."""
     if -_LIMIT <= number < _LIMIT:
         return number
     return (number + _LIMIT) % (2 * _LIMIT) - _LIMIT
@@ -357,8 +360,9 @@ def _mod(left: int, right: int) -> int:
     return left % right if right else 0
 
 
-_SCOPE = {
-    "beats": beats, "floordiv": _floordiv, "int64": np.int64, "leave": _leave, "mod": _mod,
-    "within": _within, "wrapped": _wrapped, "zeros": np.zeros, "raise_fault": raise_fault,
+_GLOBALS = {
+    "beats": beats, "floordiv": _floordiv, "int64": np.int64, "leave": _store_arrays,
+    "mod": _mod, "within": _check_bounds, "wrapped": _wrap_64, "zeros": np.zeros,
+    "raise_fault": raise_fault,
 }  # fmt: skip
-"""What the written Python calls."""
+"""The globals of the written Python."""

@@ -1,8 +1,8 @@
-"""Exact simplification of whole expressions, with what the loops around them tell.
+"""Exact simplification of whole expressions, under the range facts of the enclosing loops.
 
-`simplified` applies the rules of `algebra` from the inside out, resolves `min`, `max`, `//` and
-`%` of index expressions and comparisons of positions where their ranges decide, and drops choices
-and conversions that change nothing. The result has the same bits wherever the bounds hold.
+`simplified` applies the rules of `algebra` bottom-up, resolves `min`, `max`, `//` and `%` of
+index expressions and comparisons of positions where their ranges decide, and drops selects and
+conversions without effect. The result is bit-identical wherever the bounds hold.
 """
 
 from __future__ import annotations
@@ -19,34 +19,36 @@ from .intervals import negative, total
 from .ops import OPS
 
 _SAFE = 1 << 62
-"""Positions below this can be added to one another without wrapping."""
+"""Positions below this can be added without wrapping."""
 
 
-def simplified(expr: Expr, known: Bounds) -> Expr:
-    """Return the expression with every rule applied, inner expressions first."""
+def simplified(expr: Expr, bounds: Bounds) -> Expr:
+    """Return the expression with every rule applied, subexpressions first."""
     match expr:
         case Const():
             return expr
         case Position(index):
-            new = simplified_index(index, known)
+            new = simplified_index(index, bounds)
             number = new.constant
             if number is not None and abs(number) < _SAFE:
                 return Const(number, dtypes.int64)
             return expr if new is index else Position(new)
         case Select(test, yes, no):
-            test = simplified(test, known)
+            test = simplified(test, bounds)
             if isinstance(test, Const):
-                return simplified(yes if test.value else no, known)
-            yes = simplified(yes, known.where(test))
-            return _settled(Select(test, yes, simplified(no, known.where(test, False))), known)
+                return simplified(yes if test.value else no, bounds)
+            yes = simplified(yes, bounds.where(test))
+            return _apply_rules(
+                Select(test, yes, simplified(no, bounds.where(test, False))), bounds
+            )
         case _:
-            return _settled(rebuilt(expr, known), known)
+            return _apply_rules(rebuilt(expr, bounds), bounds)
 
 
-def rebuilt(expr: Expr, known: Bounds) -> Expr:
+def rebuilt(expr: Expr, bounds: Bounds) -> Expr:
     """Return the expression with its children and subscripts simplified."""
     new = rebuild(
-        expr, lambda child: simplified(child, known), lambda i: simplified_index(i, known)
+        expr, lambda child: simplified(child, bounds), lambda i: simplified_index(i, bounds)
     )
     if isinstance(new, Read) and any(isinstance(i, Dynamic) for i in new.index):
         return replace(new, index=tuple(static(i) for i in new.index))
@@ -54,63 +56,63 @@ def rebuilt(expr: Expr, known: Bounds) -> Expr:
 
 
 def static(index: Index) -> Index:
-    """Return a data-dependent index that turned out to read nothing as a plain one."""
-    found = as_index(index.value) if isinstance(index, Dynamic) else None
-    return index if found is None else found
+    """Return a data-dependent subscript that reads nothing as an affine one."""
+    affine = as_index(index.value) if isinstance(index, Dynamic) else None
+    return index if affine is None else affine
 
 
-def simplified_index(index: Affine, known: Bounds) -> Affine:
+def simplified_index(index: Affine, bounds: Bounds) -> Affine:
     """Return the index expression with every `Quasi` resolved that the bounds decide."""
     if not any(isinstance(atom, Quasi) for atom, _ in index.terms):
         return index
     out = const(index.offset)
     for atom, k in index.terms:
-        one = Affine(((atom, 1),), 0) if isinstance(atom, Symbol) else _quasi(atom, known)
+        one = Affine(((atom, 1),), 0) if isinstance(atom, Symbol) else _simplify_quasi(atom, bounds)
         out = out + one * k
     return out
 
 
-def _quasi(quasi: Quasi, known: Bounds) -> Affine:
-    left, right = simplified_index(quasi.left, known), simplified_index(quasi.right, known)
+def _simplify_quasi(quasi: Quasi, bounds: Bounds) -> Affine:
+    left, right = simplified_index(quasi.left, bounds), simplified_index(quasi.right, bounds)
     match quasi.op:
         case "min" | "max":
-            low, high = known.interval(left - right)
+            low, high = bounds.interval(left - right)
             below, above = (left, right) if quasi.op == "min" else (right, left)
             if high is not None and high <= 0:
                 return below
             if low is not None and low >= 0:
                 return above
         case "floordiv" | "mod":
-            found = _quotient(left, right, known)
-            if found is not None:
-                return const(found) if quasi.op == "floordiv" else left - right * found
+            quotient = _constant_quotient(left, right, bounds)
+            if quotient is not None:
+                return const(quotient) if quasi.op == "floordiv" else left - right * quotient
         case "mul":
             pass
     return indexing.BUILDERS[quasi.op](left, right)
 
 
-def _quotient(left: Affine, right: Affine, known: Bounds) -> int | None:
+def _constant_quotient(left: Affine, right: Affine, bounds: Bounds) -> int | None:
     """Return the floor of left / right where it is one number for all values, else None."""
     by = right.constant
-    low, high = known.interval(left)
+    low, high = bounds.interval(left)
     if by is not None and by > 0:
         if low is None or high is None or low // by != high // by:
             return None
         return low // by
-    inside = known.most(left - right)
+    inside = bounds.most(left - right)
     return 0 if low is not None and low >= 0 and inside is not None and inside < 0 else None
 
 
-def _settled(expr: Expr, known: Bounds) -> Expr:
-    """Return what is left after applying rules at the top until none fits."""
+def _apply_rules(expr: Expr, bounds: Bounds) -> Expr:
+    """Return the fixed point of the rules at the root of an expression."""
     while True:
-        new = _once(expr, known)
+        new = _apply_rule(expr, bounds)
         if new is None:
             return expr
         expr = new
 
 
-def _once(expr: Expr, known: Bounds) -> Expr | None:
+def _apply_rule(expr: Expr, bounds: Bounds) -> Expr | None:
     match expr:
         case Apply(op, args, _):
             if all(isinstance(arg, Const) for arg in args):
@@ -119,11 +121,15 @@ def _once(expr: Expr, known: Bounds) -> Expr | None:
                 new = rule(expr)
                 if new is not None:
                     return new
-            return _proven(expr, known) or _position(expr, known) or _narrow(expr)
+            return (
+                _decide_comparison(expr, bounds)
+                or _fold_position(expr, bounds)
+                or _narrow_comparison(expr)
+            )
         case Cast():
-            return _cast(expr)
+            return _simplify_cast(expr)
         case Select():
-            return _select(expr)
+            return _simplify_select(expr)
         case _:
             return None
 
@@ -131,15 +137,15 @@ def _once(expr: Expr, known: Bounds) -> Expr | None:
 # -------------------------------------------------------------------------------------- positions
 
 
-def _proven(test: Apply, known: Bounds) -> Expr | None:
-    """A comparison of whole numbers that loops around it, or their types, decide."""
-    found = difference(test)
-    if found is not None:
-        name, (low, high) = found[0], known.interval(found[1])
+def _decide_comparison(test: Apply, bounds: Bounds) -> Expr | None:
+    """Decide a comparison of integers by the enclosing loops, or by their types."""
+    comparison = difference(test)
+    if comparison is not None:
+        name, (low, high) = comparison[0], bounds.interval(comparison[1])
     elif test.op.name in COMPARED and test.args[0].dtype.kind in "iu":
         if test.args[0].dtype is not test.args[1].dtype:
             return None
-        left, right = map(known.value, test.args)
+        left, right = map(bounds.value, test.args)
         name, (low, high) = test.op.name, total(right, negative(left))
     else:
         return None
@@ -153,13 +159,13 @@ def _proven(test: Apply, known: Bounds) -> Expr | None:
     return TRUE if true[name] else FALSE if false[name] else None
 
 
-def _narrow(test: Apply) -> Expr | None:
-    """A comparison of whole numbers in the type that they were converted from."""
+def _narrow_comparison(test: Apply) -> Expr | None:
+    """Return a comparison of integers in the type that they were converted from."""
     if test.op.name not in COMPARED:
         return None
     sources = {arg.value.dtype for arg in test.args if isinstance(arg, Cast)}
     source, wide = next(iter(sources), test.args[0].dtype), test.args[0].dtype
-    if len(sources) != 1 or {source.kind, wide.kind} - {"i", "u"} or not _keeps(source, wide):
+    if len(sources) != 1 or {source.kind, wide.kind} - {"i", "u"} or not _is_lossless(source, wide):
         return None
     args: list[Expr] = []
     for arg in test.args:
@@ -173,21 +179,21 @@ def _narrow(test: Apply) -> Expr | None:
     return replace(test, args=tuple(args))
 
 
-def _position(expr: Apply, known: Bounds) -> Expr | None:
-    """Integer arithmetic on positions that cannot wrap, as one position."""
+def _fold_position(expr: Apply, bounds: Bounds) -> Expr | None:
+    """Return integer arithmetic on positions that cannot wrap as one position."""
     args = [as_index(arg) for arg in expr.args]
     if expr.dtype != dtypes.int64 or None in args:
         return None
-    found = _affine(expr.op.name, [arg for arg in args if arg is not None])
-    if found is None:
+    affine = _affine_operation(expr.op.name, [arg for arg in args if arg is not None])
+    if affine is None:
         return None
-    low, high = known.interval(found)
+    low, high = bounds.interval(affine)
     if low is None or high is None or low < -_SAFE or high > _SAFE:
         return None
-    return Position(simplified_index(found, known))
+    return Position(simplified_index(affine, bounds))
 
 
-def _affine(name: str, args: list[Affine]) -> Affine | None:
+def _affine_operation(name: str, args: list[Affine]) -> Affine | None:
     match name, args:
         case "add", [left, right]:
             return left + right
@@ -210,7 +216,7 @@ def _affine(name: str, args: list[Affine]) -> Affine | None:
 # ------------------------------------------------------------------------------------ conversions
 
 
-def _cast(expr: Cast) -> Expr | None:
+def _simplify_cast(expr: Cast) -> Expr | None:
     value, out = expr.value, expr.dtype
     if value.dtype == out:
         return value
@@ -220,22 +226,24 @@ def _cast(expr: Cast) -> Expr | None:
         case Select(test, Const() as yes, Const() as no):
             one, two = folded(Cast(yes, out)), folded(Cast(no, out))
             return None if one is None or two is None else Select(test, one, two)
-        case Cast(inner, middle) if _keeps(inner.dtype, middle) and _direct(inner.dtype, out):
+        case Cast(inner, middle) if _is_lossless(inner.dtype, middle) and _is_direct(
+            inner.dtype, out
+        ):
             narrow = middle.kind == "f" and inner.dtype.kind in "iu" and out.kind in "iu"
-            if narrow and not _keeps(inner.dtype, out):
+            if narrow and not _is_lossless(inner.dtype, out):
                 return None  # through a float it saturates, directly it wraps
             return Cast(inner, out)
         case _:
             return None
 
 
-def _direct(source: DType, target: DType) -> bool:
-    """Whether a conversion may be made of two: not for the 16-bit floats, nor for complex."""
+def _is_direct(source: DType, target: DType) -> bool:
+    """Whether one conversion may replace two: not for the 16-bit floats, nor for complex."""
     return all(d.kind in "biu" or d.kind == "f" and d.bits >= 32 for d in (source, target))
 
 
-def _keeps(source: DType, target: DType) -> bool:
-    """Whether every value of the first type is one of the second."""
+def _is_lossless(source: DType, target: DType) -> bool:
+    """Whether a conversion is lossless: every value of the first type is one of the second."""
     digits = {16: 11, 32: 24, 64: 53}
     match source.kind, target.kind:
         case ("b", "i" | "u" | "f") | ("b", "b"):
@@ -252,10 +260,10 @@ def _keeps(source: DType, target: DType) -> bool:
             return False
 
 
-# ----------------------------------------------------------------------------------------- choice
+# ---------------------------------------------------------------------------------------- selects
 
 
-def _select(expr: Select) -> Expr | None:
+def _simplify_select(expr: Select) -> Expr | None:
     test, yes, no = expr.test, expr.yes, expr.no
     match test:
         case Const(value):

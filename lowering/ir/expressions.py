@@ -5,13 +5,13 @@
            | Position(index)                           an index as an int64 number
            | Apply(op, args, dtype)                    an operation of the table, all args evaluated
            | Cast(value, dtype)                        conversion (float to int saturates)
-           | Select(test, yes, no)                     only the chosen side is evaluated
+           | Select(test, yes, no)                     only the selected arm is evaluated
            | Reduce(op, domain, value, dtype, position)   before `build` only
     Index := Affine | Dynamic(value)                   Dynamic: data-dependent, an int64 expression
     Domain := ranges, where                            ranges outermost first, then a predicate
 
-Every access is in range when it is evaluated: proven by whoever built it, or guarded by a `Check`
-statement before it. Float16 and bfloat16 are read and immediately cast to float32.
+Every access is in bounds when it is evaluated: proven by its builder, or guarded by an earlier
+`Check` statement. Float16 and bfloat16 are read and immediately cast to float32.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`yes` where `test` holds, else `no`; the other side is not evaluated."""
+    """`yes` where `test` holds, else `no`; the other arm is not evaluated."""
 
     test: Expr
     yes: Expr
@@ -107,13 +107,13 @@ class Select:
 
     @property
     def dtype(self) -> DType:
-        """The common type of both sides."""
+        """The common type of both arms."""
         return self.yes.dtype
 
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """The accumulation of `value` over a domain, from the neutral element; gone after `build`.
+    """The reduction of `value` over a domain, from the neutral element; `build` removes it.
 
     For the pair accumulators `position` is the number returned for the first best value.
     """
@@ -128,7 +128,7 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """A data-dependent index: an int64 expression that reads arrays."""
+    """A data-dependent subscript: an int64 expression that reads arrays."""
 
     value: Expr
 
@@ -151,7 +151,7 @@ class Domain:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """Return the direct sub-expressions, those inside dynamic indices and predicates included."""
+    """Return the direct subexpressions, including those in dynamic subscripts and predicates."""
     match expr:
         case Apply():
             return expr.args
@@ -168,7 +168,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def _subscripts(index: tuple[Index, ...]) -> tuple[Expr, ...]:
-    """The values of dynamic indices; there are seldom any."""
+    """The values of dynamic subscripts; there are seldom any."""
     for one in index:
         if type(one) is not Affine:
             return tuple([i.value for i in index if isinstance(i, Dynamic)])
@@ -176,19 +176,19 @@ def _subscripts(index: tuple[Index, ...]) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> list[Expr]:
-    """Return the expression and all below it, parents first."""
-    found: list[Expr] = []
-    left = [expr]
-    while left:
-        one = left.pop()
-        found.append(one)
-        if inner := children(one):
-            left += inner[::-1]
-    return found
+    """Return the expression and all its subexpressions, parents first."""
+    result: list[Expr] = []
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        result.append(node)
+        if inner := children(node):
+            stack += inner[::-1]
+    return result
 
 
 def reads(expr: Expr) -> list[Read]:
-    """Return every read in an expression, those inside of subscripts too, parents first."""
+    """Return every read in an expression, including those in subscripts, parents first."""
     return [one for one in walk(expr) if isinstance(one, Read)]
 
 
@@ -197,17 +197,17 @@ def rebuild(
 ) -> Expr:
     """Return the expression with each child and each index expression replaced by the functions.
 
-    Where they change nothing the expression itself is returned.
+    The same object is returned where nothing changes.
     """
     match expr:
         case Const():
             return expr
         case Read(node, indices, span):
-            found = tuple([_index(index, on_expr, on_index) for index in indices])
-            return expr if _same(found, indices) else Read(node, found, span)
+            subscripts = tuple([_rebuild_subscript(index, on_expr, on_index) for index in indices])
+            return expr if _is_same(subscripts, indices) else Read(node, subscripts, span)
         case Apply(op, args, dtype):
             new = tuple(map(on_expr, args))
-            return expr if _same(new, args) else Apply(op, new, dtype)
+            return expr if _is_same(new, args) else Apply(op, new, dtype)
         case Position(index):
             at = on_index(index)
             return expr if at is index else Position(at)
@@ -216,7 +216,7 @@ def rebuild(
             return expr if inner is value else Cast(inner, dtype)
         case Select(test, yes, no):
             sides = (on_expr(test), on_expr(yes), on_expr(no))
-            return expr if _same(sides, (test, yes, no)) else Select(*sides)
+            return expr if _is_same(sides, (test, yes, no)) else Select(*sides)
         case Reduce(_, domain, value, _, position):
             ranges = tuple(Range(r.symbol, on_index(r.lo), on_index(r.hi)) for r in domain.ranges)
             where = None if domain.where is None else on_expr(domain.where)
@@ -228,7 +228,7 @@ def rebuild(
             )
 
 
-def _index(
+def _rebuild_subscript(
     index: Index, on_expr: Callable[[Expr], Expr], on_index: Callable[[Affine], Affine]
 ) -> Index:
     if not isinstance(index, Dynamic):
@@ -237,13 +237,13 @@ def _index(
     return index if value is index.value else Dynamic(value)
 
 
-def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
+def _is_same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
     """Whether two tuples of one length hold the same objects."""
     return all(map(is_, new, old))
 
 
 def conjuncts(test: Expr | None) -> Iterator[Expr]:
-    """Yield the parts of a predicate that must all hold; an earlier one may guard a later one."""
+    """Yield the conjuncts of a predicate; an earlier one may guard a later one."""
     match test:
         case None:
             return

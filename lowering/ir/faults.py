@@ -1,7 +1,8 @@
-"""From a failed check to the error that is raised: one place, so all backends agree.
+"""Exceptions of failed checks: from a fault to the error raised, in one place for all backends.
 
-A fault names one of our classes, or says where another one is found, as `errors:NotConverged`: what
-is raised then is of both, made of the message as `raise NotConverged("text")` makes it.
+A fault names one of the project's classes, or the location of another one, as
+`errors:NotConverged`: the exception is then of both classes, constructed from the message as `raise
+NotConverged("text")` does.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ from .assignments import Fault
 
 
 def raise_fault(fault: Fault, values: Sequence[object], span: Span) -> NoReturn:
-    """Raise the error class that the fault names, its message filled with Python values."""
+    """Raise the error class that the fault names, with its message filled in."""
     message = fault.message.format(*values)
     problem = Diagnostic(fault.code, message, (Label(span),), helps=fault.helps)
-    raise _raised(fault.kind, problem) if ":" in fault.kind else error_class(fault.kind)(problem)
+    raise (
+        _external_error(fault.kind, problem)
+        if ":" in fault.kind
+        else error_class(fault.kind)(problem)
+    )
 
 
 def error_class(kind: str) -> type[CdError]:
@@ -31,57 +36,58 @@ def error_class(kind: str) -> type[CdError]:
     >>> error_class("CdIndexError").__mro__[2].__name__
     'IndexError'
     """
-    found = vars(diagnostic)[kind]
-    if not (isinstance(found, type) and issubclass(found, CdError)):
+    class_ = vars(diagnostic)[kind]
+    if not (isinstance(class_, type) and issubclass(class_, CdError)):
         raise KeyError(kind)
-    return found
+    return class_
 
 
 def raised_as(kind: type[BaseException], number: bool) -> str:
-    """Return what a fault says of another class, `CdValueError` where no other process finds it.
+    """Return the `kind` of a fault for another class, `CdValueError` where other processes cannot
+    find it.
 
-    Whether a number is its argument is said, too.
+    A suffix says whether its argument is a number.
 
     >>> raised_as(SystemExit, True), raised_as(type("Local", (Exception,), {}), False)
     ('builtins:SystemExit:number', 'CdValueError')
     """
-    where = f"{kind.__module__}:{kind.__qualname__}"
-    return where + ":number" * number if _class_at(where) is kind else "CdValueError"
+    location = f"{kind.__module__}:{kind.__qualname__}"
+    return location + ":number" * number if _class_at(location) is kind else "CdValueError"
 
 
-def _class_at(where: str) -> Any:
-    """Return what is found there, None where there is nothing."""
-    module, names, *_ = where.split(":")
+def _class_at(location: str) -> Any:
+    """Return the object at a location, None where there is none."""
+    module, names, *_ = location.split(":")
     return reduce(
         lambda at, name: getattr(at, name, None), names.split("."), sys.modules.get(module)
     )
 
 
-def _raised(where: str, problem: Diagnostic) -> CdError:
-    """Return an error of the class that is found there, which says where it was raised, too."""
-    kind = _class_at(where)
+def _external_error(location: str, problem: Diagnostic) -> CdError:
+    """Return an error of the class at a location, which also carries the span of the check."""
+    kind = _class_at(location)
     text = problem.message.removeprefix(kind.__name__).removeprefix(": ") if kind else ""
-    given = (_number(text) if where.endswith(":number") else text,) if text else ()
+    arguments = (_parse_number(text) if location.endswith(":number") else text,) if text else ()
     code = [vars(base)["code"] for base in getattr(kind, "__mro__", ()) if "code" in vars(base)]
     names = {
         "__module__": kind.__module__,
-        "__reduce__": lambda _: (_raised, (where, problem)),
-        "code": code[0] if code else problem.code,  # which classes may have of their own
+        "__reduce__": lambda _: (_external_error, (location, problem)),
+        "code": code[0] if code else problem.code,  # a class may define its own
     }
     try:
         bases = (kind,) if issubclass(kind, CdError) else (CdError, kind)
-        both: Any = type(kind.__name__, bases, names)
-        made: CdError = both.__new__(both, *given)
-        kind.__init__(made, *given)
+        joint_class: Any = type(kind.__name__, bases, names)
+        error: CdError = joint_class.__new__(joint_class, *arguments)
+        kind.__init__(error, *arguments)
     except Exception as why:
-        said = f"`{where.split(':')[1]}` cannot be made of this message alone: {why}"
-        return CdValueError(replace(problem, helps=(*problem.helps, said)))
-    made.diagnostics = (problem,)
-    return made
+        note = f"`{location.split(':')[1]}` cannot be made of this message alone: {why}"
+        return CdValueError(replace(problem, helps=(*problem.helps, note)))
+    error.diagnostics = (problem,)
+    return error
 
 
-def _number(text: str) -> object:
-    """Return the number that a text shows, the text where it is none."""
+def _parse_number(text: str) -> object:
+    """Return the number that a text denotes, the text where it is none."""
     kinds: tuple[Callable[[str], object], ...] = (int, float, complex)
     for kind in kinds:
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""New scalars and symbols that nothing else in a program has."""
+"""Fresh locals and symbols: names that occur nowhere else in a program."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from .memo import keep
 from .node import Node, Purpose
 
 _NOUNS = {"add": "total", "sub": "difference", "mul": "product", "div": "quotient"}
-"""What people call the results of arithmetic; other operations give their own name."""
+"""Names of the results of arithmetic; other operations give their own name."""
 
 
 @dataclass(slots=True)
 class Fresh:
-    """Hands out scalars and symbols, and keeps the scalars until the program declares them."""
+    """Creates scalars and symbols, and keeps the scalars until the program declares them."""
 
     node: int
     serial: int
     nodes: list[Node] = field(default_factory=list)
     sizes: frozenset[Symbol] = frozenset()
-    """The sizes of arguments, which are known from the start."""
+    """The sizes of arguments, which are bound at entry."""
 
     def fits(self, shape: Iterable[Affine]) -> bool:
-        """Whether an array of a shape can have its storage from the start."""
+        """Whether an array of a shape can be allocated at entry."""
         return all(extent.symbols() <= self.sizes for extent in shape)
 
     def scalar(self, label: str, dtype: DType) -> Node:
-        """Return a new local without axes."""
+        """Return a new scalar local."""
         self.node += 1
-        made = Node(self.node, label, (), dtype)
-        self.nodes.append(made)
-        return made
+        node = Node(self.node, label, (), dtype)
+        self.nodes.append(node)
+        return node
 
     def array(
         self, label: str, shape: tuple[int | Affine, ...], dtype: DType, purpose: Purpose = ""
     ) -> Node:
-        """Return a new local made for a schedule; its shape is fixed, or of sizes of arguments."""
+        """Return a new local for a schedule; its shape is static, or of sizes of arguments."""
         self.node += 1
         extents = tuple(const(size) if isinstance(size, int) else size for size in shape)
-        made = Node(self.node, label, extents, dtype, purpose=purpose)
-        self.nodes.append(made)
-        return made
+        node = Node(self.node, label, extents, dtype, purpose=purpose)
+        self.nodes.append(node)
+        return node
 
     def like(self, node: Node) -> Node:
         """Return a new local like another one."""
         self.node += 1
-        made = replace(node, id=self.node)
-        self.nodes.append(made)
-        return made
+        copy = replace(node, id=self.node)
+        self.nodes.append(copy)
+        return copy
 
     def symbol(self, name: str) -> Symbol:
         """Return a new symbol."""
@@ -63,26 +63,30 @@ class Fresh:
         return Symbol(name, self.serial)
 
     def declared(self, program: Program) -> Program:
-        """Return the program with the scalars that were handed out among its locals, and what gives
-        arrays their storage where the run decides how large they are, and nothing does so yet."""
+        """Return the program with the created nodes among its locals, and with allocations of those
+        of run-time shape that have none yet."""
         if not self.nodes:
             return program
         inside = [stmt for kernel in program.kernels for stmt in walk.statements(kernel.body)]
-        have = {stmt.node.id for stmt in inside if isinstance(stmt, Alloc)}
-        given = tuple(
+        allocated = {stmt.node.id for stmt in inside if isinstance(stmt, Alloc)}
+        allocations = tuple(
             Alloc(node) for node in self.nodes
-            if node.static_shape is None and node.id not in have
+            if node.static_shape is None and node.id not in allocated
         )  # fmt: skip
         first, *rest = program.kernels
-        kernels = (replace(first, body=(*given, *first.body)), *rest) if given else program.kernels
+        kernels = (
+            (replace(first, body=(*allocations, *first.body)), *rest)
+            if allocations
+            else program.kernels
+        )
         return replace(program, locals=(*program.locals, *self.nodes), kernels=kernels)
 
 
 def fresh_for(program: Program) -> Fresh:
-    """Return what makes scalars and symbols that the program does not have."""
+    """Return a source of scalars and symbols that the program does not have."""
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     serials = [s.serial for node in nodes for extent in node.shape for s in extent.symbols()]
-    serials += [_highest(stmt) for kernel in program.kernels for stmt in kernel.body]
+    serials += [_highest_serial(stmt) for kernel in program.kernels for stmt in kernel.body]
     extents = (extent for p in program.parameters for extent in p.node.shape)
     sizes = frozenset(extent.symbol for extent in extents if extent.symbol is not None)
     return Fresh(
@@ -90,19 +94,19 @@ def fresh_for(program: Program) -> Fresh:
     )  # fmt: skip
 
 
-def _highest(stmt: Stmt) -> int:
-    """Return the highest serial of a symbol that is bound in a statement, -1 where none is."""
+def _highest_serial(stmt: Stmt) -> int:
+    """Return the highest serial of a symbol bound in a statement, -1 where none is; memoized."""
     try:
         known: int = stmt.serial
     except AttributeError:
-        serials = [_highest(one) for body in walk.bodies(stmt) for one in body]
+        serials = [_highest_serial(one) for body in walk.bodies(stmt) for one in body]
         serials += [symbol.serial for symbol in walk.binds(stmt)]
         known = keep(stmt, "serial", max(serials, default=-1))
     return known
 
 
 def label_of(expr: Expr) -> str:
-    """Return a short name for a local that holds the value: what is done, and to what.
+    """Return a short name for a local that holds the value: the operation and its operand.
 
     >>> from plusequals.lowering.ir.dtypes import float32, float64
     >>> label_of(Cast(Read(Node(0, "rate", (), float64), ()), float32))

@@ -1,4 +1,4 @@
-"""Where in an array: symbols, and index expressions that are affine in them.
+"""Index expressions: symbols, and quasi-affine expressions in them, in normal form.
 
     Affine := offset + sum(coefficient * Atom)
     Atom   := Symbol | Quasi(op, Affine, Affine)        op: min max floordiv mod mul
@@ -6,7 +6,7 @@
 
 A symbol is an index letter, a loop variable, a run-time size or a run-time integer read once
 (`Let`). `Quasi` closes the expressions under tile tails, wrapping and reshape. Every constructor
-here normalises, so equal values built differently compare equal where that is cheap to see.
+here normalises, so equal values built differently mostly compare equal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Symbol:
 
 
 class _Hashed:
-    """Has a place for the hash of a value, which is that of all that is nested in it."""
+    """Has a slot for the hash of a value, which is that of a nested structure; memoized."""
 
     __slots__ = ("hash",)
 
@@ -63,7 +63,7 @@ class Quasi(_Hashed):
 
 
 Atom = Symbol | Quasi
-_NONE: frozenset[Symbol] = frozenset()
+_NO_SYMBOLS: frozenset[Symbol] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Affine:
             return Affine(self.terms, self.offset + other.offset) if other.offset else self
         if not self.terms:
             return Affine(other.terms, self.offset + other.offset)
-        return _sum(self, other, 1)
+        return _add_scaled(self, other, 1)
 
     def __sub__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
@@ -89,7 +89,7 @@ class Affine:
             return Affine(self.terms, self.offset - other.offset) if other.offset else self
         if self.terms == other.terms:
             return const(self.offset - other.offset)
-        return _sum(self, other, -1)
+        return _add_scaled(self, other, -1)
 
     def __mul__(self, factor: int) -> Affine:
         if factor in (0, 1):
@@ -103,7 +103,7 @@ class Affine:
 
     @property
     def constant(self) -> int | None:
-        """The value where it is a plain number, else None."""
+        """The value where it is a constant, else None."""
         return None if self.terms else self.offset
 
     @property
@@ -118,16 +118,16 @@ class Affine:
     def symbols(self) -> frozenset[Symbol]:
         """Every symbol that appears, also inside `Quasi`."""
         if not self.terms:
-            return _NONE
+            return _NO_SYMBOLS
         if len(self.terms) == 1 and isinstance(self.terms[0][0], Symbol):
             return frozenset((self.terms[0][0],))
-        found: set[Symbol] = set()
+        result: set[Symbol] = set()
         for atom, _ in self.terms:
             if isinstance(atom, Symbol):
-                found.add(atom)
+                result.add(atom)
             else:
-                found |= atom.left.symbols() | atom.right.symbols()
-        return frozenset(found)
+                result |= atom.left.symbols() | atom.right.symbols()
+        return frozenset(result)
 
     def coefficient(self, symbol: Symbol) -> int:
         """The factor of a symbol at top level; 0 where it does not appear there."""
@@ -141,12 +141,12 @@ class Affine:
 
 
 def const(value: int) -> Affine:
-    """Return the index expression of a plain number."""
-    return _SMALL[value] if 0 <= value < len(_SMALL) else Affine((), value)
+    """Return the index expression of a constant."""
+    return _SMALL_CONSTANTS[value] if 0 <= value < len(_SMALL_CONSTANTS) else Affine((), value)
 
 
-_SMALL = tuple([Affine((), value) for value in range(65)])
-"""The expressions of small numbers, which most are."""
+_SMALL_CONSTANTS = tuple([Affine((), value) for value in range(65)])
+"""The expressions of small constants, which most are."""
 
 
 def var(symbol: Symbol) -> Affine:
@@ -155,32 +155,33 @@ def var(symbol: Symbol) -> Affine:
 
 
 def minimum(left: Affine, right: Affine) -> Affine:
-    """Return min(left, right), folded where the difference is a number."""
+    """Return min(left, right), folded where the difference is a constant."""
     gap = (left - right).constant
     if gap is not None:
         return left if gap <= 0 else right
-    return _commutative("min", left, right)
+    return _commutative_quasi("min", left, right)
 
 
 def maximum(left: Affine, right: Affine) -> Affine:
-    """Return max(left, right), folded where the difference is a number."""
+    """Return max(left, right), folded where the difference is a constant."""
     gap = (left - right).constant
     if gap is not None:
         return left if gap >= 0 else right
-    return _commutative("max", left, right)
+    return _commutative_quasi("max", left, right)
 
 
 def multiply(left: Affine, right: Affine) -> Affine:
-    """Return left * right; affine when either is a number."""
+    """Return left * right; affine when either is a constant."""
     if left.constant is not None:
         return right * left.constant
     if right.constant is not None:
         return left * right.constant
-    return _commutative("mul", left, right)
+    return _commutative_quasi("mul", left, right)
 
 
 def floordiv(left: Affine, right: Affine) -> Affine:
-    """Return the floor of left / right. `right` must not be zero; a zero number is our bug."""
+    """Return the floor of left / right. `right` must not be zero; a constant zero is an assertion
+    error."""
     by = right.constant
     assert by != 0, "index division by zero"
     if by is not None:
@@ -198,30 +199,30 @@ def floordiv(left: Affine, right: Affine) -> Affine:
         if not rest.terms:
             return Affine(whole, left.offset // by)
         if whole or rest.offset != left.offset:
-            return Affine(whole, left.offset // by) + _atom(Quasi("floordiv", rest, right))
-    return _atom(Quasi("floordiv", left, right))
+            return Affine(whole, left.offset // by) + _affine_atom(Quasi("floordiv", rest, right))
+    return _affine_atom(Quasi("floordiv", left, right))
 
 
 def mod(left: Affine, right: Affine) -> Affine:
     """Return left modulo right with the sign of right (Python's). `right` must not be zero.
 
-    Of factors that give the same the one nearest to zero is kept, whose products are smallest.
+    Of congruent coefficients the one nearest to zero is kept, whose products are smallest.
     """
     by = right.constant
     assert by != 0, "index modulo by zero"
     if by is not None:
-        terms = tuple((a, _nearest(k, by)) for a, k in left.terms if k % by)
+        terms = tuple((a, _nearest_residue(k, by)) for a, k in left.terms if k % by)
         rest = Affine(terms, left.offset % by)
         if rest.constant is not None:
             return const(rest.constant % by)
-        return _atom(Quasi("mod", rest, right))
-    return _atom(Quasi("mod", left, right))
+        return _affine_atom(Quasi("mod", rest, right))
+    return _affine_atom(Quasi("mod", left, right))
 
 
-def _nearest(factor: int, by: int) -> int:
-    """Return the number nearest to zero that differs by a multiple; of two the positive one.
+def _nearest_residue(factor: int, by: int) -> int:
+    """Return the congruent number nearest to zero; of two the positive one.
 
-    >>> [_nearest(factor, 4) for factor in (-1, 3, 2, -2, 7)], _nearest(5, -4)
+    >>> [_nearest_residue(factor, 4) for factor in (-1, 3, 2, -2, 7)], _nearest_residue(5, -4)
     ([-1, -1, 2, 2, -1], 1)
     """
     rest = factor % abs(by)
@@ -229,11 +230,12 @@ def _nearest(factor: int, by: int) -> int:
 
 
 def recombined(index: Affine) -> Affine:
-    """Return the expression with `q*(a // q) + a % q` written as `a`, wherever that is seen, and
+    """Return the expression with `q*(a // q) + a % q` written as `a`, wherever that is found, and
     `q*(a // q % m) + a % q` as `a % (q*m)`.
 
     >>> v = var(Symbol("v", 0))
-    >>> recombined(mod(floordiv(v, const(2)), const(9)) * 2 + mod(v, const(2))) == mod(v, const(18))
+    >>> digits = mod(floordiv(v, const(2)), const(9)) * 2 + mod(v, const(2))
+    >>> recombined(digits) == mod(v, const(18))
     True
     >>> recombined(floordiv(v, const(2)) * 2 + mod(v, const(2)))
     v
@@ -243,30 +245,35 @@ def recombined(index: Affine) -> Affine:
     for atom, factor in index.terms:
         if isinstance(atom, Quasi) and atom.op == "mod" and atom.right.constant is not None:
             number = atom.right.constant
-            for other, times in index.terms:  # `2*v % 3` is kept as `-v % 3`
+            for other, coefficient in index.terms:  # `2*v % 3` is kept as `-v % 3`
                 if (
                     isinstance(other, Quasi)
-                    and (other.op, other.right, times) == ("floordiv", atom.right, factor * number)
+                    and (other.op, other.right, coefficient)
+                    == ("floordiv", atom.right, factor * number)
                     and _is_multiple(other.left - atom.left, number)
                 ):
-                    rest = index - _times(atom, factor) - _times(other, times)
+                    rest = index - _scaled_atom(atom, factor) - _scaled_atom(other, coefficient)
                     return recombined(rest + other.left * factor)
             whole = floordiv(atom.left, atom.right)
             wanted = whole * (factor * atom.right.constant)
-            held = dict(index.terms)
-            if wanted.terms and all(held.get(a) == k for a, k in wanted.terms):
-                rest = index - wanted - _times(atom, factor)
+            coefficients = dict(index.terms)
+            if wanted.terms and all(coefficients.get(a) == k for a, k in wanted.terms):
+                rest = index - wanted - _scaled_atom(atom, factor)
                 return recombined(rest + atom.left * factor)
-            for other, times in index.terms:
-                if isinstance(other, Quasi) and other.op == "mod" and times == factor * number:
+            for other, coefficient in index.terms:
+                if (
+                    isinstance(other, Quasi)
+                    and other.op == "mod"
+                    and coefficient == factor * number
+                ):
                     if (count := other.right.constant) is not None and other.left == whole:
-                        rest = index - _times(atom, factor) - _times(other, times)
+                        rest = index - _scaled_atom(atom, factor) - _scaled_atom(other, coefficient)
                         return recombined(rest + mod(atom.left, const(number * count)) * factor)
     return index
 
 
 def in_64_bits(index: Affine) -> Affine:
-    """Return the expression with numbers that 64 bits hold: where it wraps it is the same.
+    """Return the expression with numbers wrapped to 64 bits: equal in wrapping arithmetic.
 
     >>> in_64_bits(var(Symbol("v", 0)) * (2**64 + 3) + 2**63)
     3*v - 9223372036854775808
@@ -281,7 +288,7 @@ def in_64_bits(index: Affine) -> Affine:
 
 
 def _is_multiple(index: Affine, number: int) -> bool:
-    """Whether every part of an expression is a multiple of a number."""
+    """Whether every coefficient of an expression is a multiple of a number."""
     return all(part % number == 0 for part in (index.offset, *(k for _, k in index.terms)))
 
 
@@ -312,19 +319,19 @@ def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
 
 
 def evaluate(index: Affine, values: Mapping[Symbol, int]) -> int:
-    """Return the number an expression has when each symbol has the given value."""
+    """Return the value of an expression for values of its symbols."""
     total = index.offset
     for atom, factor in index.terms:
         match atom:
             case Symbol():
                 total += factor * values[atom]
             case Quasi(op, left, right):
-                total += factor * _quasi(op, evaluate(left, values), evaluate(right, values))
+                total += factor * _apply_quasi(op, evaluate(left, values), evaluate(right, values))
     return total
 
 
 def sides(index: Affine, op: QuasiOp) -> tuple[Affine, ...]:
-    """Return what an expression is the least (`min`) or the greatest of; itself where of nothing.
+    """Return the operands of a minimum or maximum (`op`); the expression itself where it is none.
 
     >>> i, j = var(Symbol("i", 0)), var(Symbol("j", 1))
     >>> sides(minimum(minimum(i, j), const(8)) + 1, "min")
@@ -370,21 +377,21 @@ BUILDERS: dict[QuasiOp, Callable[[Affine, Affine], Affine]] = {
 }  # fmt: skip
 
 
-def _sum(one: Affine, other: Affine, factor: int) -> Affine:
-    """Return the first expression and so many times the second: their terms, merged in order."""
+def _add_scaled(one: Affine, other: Affine, factor: int) -> Affine:
+    """Return the first expression plus a multiple of the second: a merge of their ordered terms."""
     terms: list[tuple[Atom, int]] = []
     left, right, at = one.terms, other.terms, 0
     for atom, k in right:
         k *= factor
         while at < len(left):
-            own, times = left[at]
-            if own is atom or own == atom:
-                k += times
+            current, coefficient = left[at]
+            if current is atom or current == atom:
+                k += coefficient
                 at += 1
                 break
-            if _is_behind(own, atom):
+            if _is_ordered_after(current, atom):
                 break
-            terms.append((own, times))
+            terms.append((current, coefficient))
             at += 1
         if k:
             terms.append((atom, k))
@@ -393,8 +400,8 @@ def _sum(one: Affine, other: Affine, factor: int) -> Affine:
     return Affine(tuple(terms), offset) if terms else const(offset)
 
 
-def _is_behind(atom: Atom, other: Atom) -> bool:
-    """Whether one of two different atoms stands behind the other one."""
+def _is_ordered_after(atom: Atom, other: Atom) -> bool:
+    """Whether the first of two different atoms is ordered after the second."""
     if isinstance(atom, Symbol):
         own = atom.serial, atom.name
         return isinstance(other, Symbol) and own > (other.serial, other.name)
@@ -402,34 +409,34 @@ def _is_behind(atom: Atom, other: Atom) -> bool:
 
 
 def collected(totals: Mapping[Atom, int], offset: int) -> Affine:
-    """Return the expression with these factors, which may be zero, in any order."""
+    """Return the normal form of terms with these coefficients, which may be zero, in any order."""
     terms = [(atom, k) for atom, k in totals.items() if k]
     if len(terms) > 1:
-        terms.sort(key=_order)
+        terms.sort(key=_term_key)
     return Affine(tuple(terms), offset) if terms else const(offset)
 
 
-def _order(term: tuple[Atom, int]) -> tuple[int, int, str]:
+def _term_key(term: tuple[Atom, int]) -> tuple[int, int, str]:
     atom = term[0]
     return (
         (0, atom.serial, atom.name) if isinstance(atom, Symbol) else (1, 0, _show_quasi(atom, repr))
     )
 
 
-def _commutative(op: QuasiOp, left: Affine, right: Affine) -> Affine:
+def _commutative_quasi(op: QuasiOp, left: Affine, right: Affine) -> Affine:
     first, second = sorted((left, right), key=lambda side: show(side, repr))
-    return _atom(Quasi(op, first, second))
+    return _affine_atom(Quasi(op, first, second))
 
 
-def _atom(quasi: Quasi) -> Affine:
-    return _times(quasi, 1)
+def _affine_atom(quasi: Quasi) -> Affine:
+    return _scaled_atom(quasi, 1)
 
 
-def _times(atom: Atom, factor: int) -> Affine:
+def _scaled_atom(atom: Atom, factor: int) -> Affine:
     return Affine(((atom, factor),), 0)
 
 
-def _quasi(op: QuasiOp, left: int, right: int) -> int:
+def _apply_quasi(op: QuasiOp, left: int, right: int) -> int:
     match op:
         case "min":
             return min(left, right)

@@ -1,9 +1,9 @@
-"""The meaning of both IRs in NumPy scalars: slow, obvious, and the oracle of every test.
+"""Interpreter of both IRs over NumPy scalars: the reference semantics and the oracle of the tests.
 
-It is written from the texts of `assignments` and `loops` and shares nothing with the lowering.
-A program is written as a Python function, statement by statement, which then runs point by point;
-see `evaluate` for its names. An access outside its array is our bug and raises `CdInternalError`,
-so a run of the interpreter is also a check of memory safety.
+It is written from the docstrings of `assignments` and `loops` and shares nothing with the lowering.
+A program is compiled to a Python function, statement by statement, which then runs point by point;
+see `evaluate` for its names. An out-of-bounds access is a bug of the compiler and raises
+`CdInternalError`, so a run of the interpreter is also a check of memory safety.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def run_procedure(
 ) -> tuple[Array, ...]:
     """Run IR 1 on arrays for the parameters, then the results, and return the results' arrays.
 
-    All are written in place. A result of a shape that only `Alloc` knows may be given as None.
-    Raises what a failing `Check` names, and CdInternalError where the procedure is malformed.
+    All are written in place. A result whose shape is known at its `Alloc` only may be given as
+    None. Raises the error of a failing `Check`, and CdInternalError where the procedure is
+    malformed.
     """
     p = procedure
     return _run(p.parameters, p.locals, p.results, p.body, arrays, show)
@@ -73,7 +74,7 @@ def _run(
         if node.static_shape is not None and node.id not in state.arrays:
             state.arrays[node.id] = np.zeros(node.static_shape, node.dtype.numpy)
     with np.errstate(all="ignore"):
-        _ran(body)(state)
+        _compile_body(body)(state)
     for parameter, array in zip(parameters, given, strict=False):
         if parameter.returns:
             _hand_over(state, (parameter.node,), (array,))
@@ -81,7 +82,7 @@ def _run(
 
 
 def _bind(state: State, node: Node, array: Array) -> None:
-    """Put the array behind the node; extents that are one unbound symbol are read off it."""
+    """Bind the array to the node; extents that are one unbound symbol are read off it."""
     if array.dtype != node.dtype.numpy or array.ndim != node.rank:
         raise broken(f"{node} is {node.dtype} of rank {node.rank}, given {array.dtype}")
     for extent, size in zip(node.shape, array.shape, strict=True):
@@ -97,19 +98,26 @@ def _hand_over(
 ) -> tuple[Array, ...]:
     """Return the results; where `Permute` moved one away from the caller's array, copy it there."""
     final = [state.array(node) for node in results]
-    moved = [now.copy() if now is not mine else now for now, mine in zip(final, given, strict=True)]
+    copied = [
+        current.copy() if current is not given_array else current
+        for current, given_array in zip(final, given, strict=True)
+    ]
     out: list[Array] = []
-    for now, mine in zip(moved, given, strict=True):
-        if mine is not None and now is not mine and mine.shape == now.shape:
-            mine[...] = now
-            out.append(mine)
+    for current, given_array in zip(copied, given, strict=True):
+        if (
+            given_array is not None
+            and current is not given_array
+            and given_array.shape == current.shape
+        ):
+            given_array[...] = current
+            out.append(given_array)
         else:
-            out.append(now)
+            out.append(current)
     return tuple(out)
 
 
-def _ran(body: tuple[AnyStatement, ...]) -> Callable[[State], None]:
-    """Return the function that does the statements, and leaves the arrays in the state."""
+def _compile_body(body: tuple[AnyStatement, ...]) -> Callable[[State], None]:
+    """Return the function that runs the statements, and stores the arrays in the state."""
     writer = Writer()
     lines = _body(writer, body)
     arrays = [f"{writer.knows(node)}: {name}" for node, name in writer.arrays.items()]
@@ -119,7 +127,8 @@ def _ran(body: tuple[AnyStatement, ...]) -> Callable[[State], None]:
 def _body(
     writer: Writer, statements: tuple[AnyStatement, ...], depth: int = 0, loop: bool = False
 ) -> Lines:
-    """Return the Python of statements so deep in one function, and maybe in a loop of it."""
+    """Return the Python of statements at this depth in one function, `loop`: inside a loop of
+    it."""
     return [line for one in statements for line in _statement(writer, one, depth, loop)]
 
 
@@ -131,7 +140,7 @@ def _statement(writer: Writer, statement: AnyStatement, depth: int, loop: bool) 
             return _loop(writer, statement, depth)
         case assignments.Branch(test, then, other) | loops.If(test, then, other):
             if depth == DEEP:
-                return _apart(writer, statement, loop)
+                return _outlined_branch(writer, statement, loop)
             sides = (_body(writer, side, depth + 1, loop) for side in (then, other))
             return _branch(writer.value(test), *sides)
         case assignments.Block(_, body):
@@ -182,14 +191,14 @@ def _loop(
 
 
 def _branch(test: str, then: Lines, other: Lines) -> Lines:
-    """Return a statement with a test; what is only another one with a test goes no deeper."""
+    """Return an `if` statement; a lone `if` in its `else` becomes `elif`, without more nesting."""
     if other and other[0].startswith("if ") and all(line[0] == " " for line in other[1:]):
         return [*under(f"if {test}:", then), f"el{other[0]}", *other[1:]]
     return [*under(f"if {test}:", then), *(under("else:", other) if other else ())]
 
 
-def _apart(writer: Writer, branch: AnyStatement, loop: bool) -> Lines:
-    """Return the call of a function with a test of its own, which says how a loop is left in it."""
+def _outlined_branch(writer: Writer, branch: AnyStatement, loop: bool) -> Lines:
+    """Return the call of a function for a branch, which returns how a loop is left in it."""
     call = writer.part(_statement(writer, branch, 0, False))
     return [
         f"left = {call}",
@@ -199,7 +208,7 @@ def _apart(writer: Writer, branch: AnyStatement, loop: bool) -> Lines:
 
 
 def _update(writer: Writer, access: Access, op: Op | None, value: Expr, pair: Pair | None) -> Lines:
-    """Return what one point does at once."""
+    """Return the lines of one accumulation."""
     array, (lines, cell) = writer.array(access.node), _cell(writer, access)
     new = writer.value(value)
     if op is None:
@@ -210,19 +219,19 @@ def _update(writer: Writer, access: Access, op: Op | None, value: Expr, pair: Pa
     found, at = _cell(writer, pair.access)
     here = f"value, here = {new}, {writer.number(pair.position)}"
     positions = writer.array(pair.access.node)
-    return [*lines, *found, here, *_better(writer, op, (array, cell), (positions, at))]
+    return [*lines, *found, here, *_keep_better(writer, op, (array, cell), (positions, at))]
 
 
-def _better(writer: Writer, op: Op, best: tuple[str, str], place: tuple[str, str]) -> Lines:
-    """Return what keeps `value` and `here` where nothing as good was found."""
-    both = ", ".join(f"{array}[{cell}]" for array, cell in (best, place))
-    return [f"{both} = {writer.knows(better_of(op))}({both}, value, here)"]
+def _keep_better(writer: Writer, op: Op, best: tuple[str, str], place: tuple[str, str]) -> Lines:
+    """Return the lines that keep `value` and `here` where they are better than the best so far."""
+    targets = ", ".join(f"{array}[{cell}]" for array, cell in (best, place))
+    return [f"{targets} = {writer.knows(better_of(op))}({targets}, value, here)"]
 
 
 def _assign(writer: Writer, assign: Assign) -> Lines:
-    """Evaluate everything at every point, then write: so all of it reads the state before.
+    """Evaluate everything at every point, then write (snapshot semantics).
 
-    What is to be written is a cell, a value, whether it is the first, and for pairs the place.
+    The list of writes has cells, values, whether it is the first, and for pairs the position.
     """
     array, (lines, cell) = writer.array(assign.target.node), _tuple(writer, assign.target)
     value, op, pair = writer.value(assign.value), assign.op, assign.pair
@@ -233,7 +242,7 @@ def _assign(writer: Writer, assign: Assign) -> Lines:
             start = [*found, f"later.append((True, None, None, {at}, -1))"]
         here = writer.number(pair.position)
         each = [*lines, *found, f"later.append((False, {cell}, {value}, {at}, {here}))"]
-        better = _better(writer, op, (array, "cell"), (positions, "at"))
+        better = _keep_better(writer, op, (array, "cell"), (positions, "at"))
         writes = under("for first, cell, value, at, here in later:", [
             *under("if first:", [f"{positions}[at] = here"]), *under("else:", better)
         ])  # fmt: skip

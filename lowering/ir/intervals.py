@@ -1,9 +1,9 @@
-"""Least and greatest values of whole numbers, and what arithmetic makes of them.
+"""Interval arithmetic on integers; None is an unbounded side. Sound, not exact.
 
-None stands for a side of which nothing is known. All is sound, not exact.
-
->>> total((0, 7), (1, None)), negative((0, None)), greater(None, 3), both(min, 3, None)
-((1, None), (None, 0), 3, None)
+>>> total((0, 7), (1, None)), negative((0, None))
+((1, None), (None, 0))
+>>> greater(None, 3), both(min, 3, None)
+(3, None)
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ UNKNOWN: Interval = (None, None)
 
 
 def total(left: Interval, right: Interval) -> Interval:
-    """Return the sums."""
+    """Return the interval of sums."""
     low = None if left[0] is None or right[0] is None else left[0] + right[0]
     return low, None if left[1] is None or right[1] is None else left[1] + right[1]
 
 
 def negative(one: Interval) -> Interval:
-    """Return the values with the other sign."""
+    """Return the interval of negated values."""
     low, high = one
     return None if high is None else -high, None if low is None else -low
 
 
 def mod(left: Interval, right: Interval) -> Interval:
-    """Return what is left of a division by what is positive: 0 or more.
+    """Return the interval of remainders by a positive divisor: 0 or more.
 
     >>> mod((-5, 100), (1, 9)), mod((0, 3), (8, 8)), mod((0, 3), (None, 8))
     ((0, 8), (0, 3), (None, None))
@@ -41,17 +41,17 @@ def mod(left: Interval, right: Interval) -> Interval:
 
 
 def floordiv(left: Interval, right: Interval) -> Interval:
-    """Return the quotients by what is positive, rounded down.
+    """Return the interval of quotients by a positive divisor, rounded down.
 
     >>> floordiv((-5, 100), (2, 4)), floordiv((3, 9), (2, None))
     ((-3, 50), (0, 4))
     """
     if right[0] is None or right[0] <= 0:
         return UNKNOWN
-    by = [right[0]] if right[1] is None else [right[0], right[1]]
+    divisors = [right[0]] if right[1] is None else [right[0], right[1]]
     lo, hi = left
-    low = None if lo is None else min(lo // b for b in by)
-    high = None if hi is None else max(hi // b for b in by)
+    low = None if lo is None else min(lo // b for b in divisors)
+    high = None if hi is None else max(hi // b for b in divisors)
     if right[1] is None:  # the quotient goes to 0 or -1 as the divisor grows
         low = low if low is None or low < 0 else 0
         high = high if high is None or high >= 0 else -1
@@ -59,10 +59,12 @@ def floordiv(left: Interval, right: Interval) -> Interval:
 
 
 def product(left: Interval, right: Interval) -> Interval:
-    """Return the products.
+    """Return the interval of products.
 
-    >>> product((-5, 3), (2, 4)), product((1, None), (2, 4)), product((None, 1), (2, 4))
-    ((-20, 12), (2, None), (None, None))
+    >>> product((-5, 3), (2, 4)), product((1, None), (2, 4))
+    ((-20, 12), (2, None))
+    >>> product((None, 1), (2, 4))
+    (None, None)
     """
     if None in left or None in right:
         if (left[0] or 0) >= 0 and (right[0] or 0) >= 0 and None not in (left[0], right[0]):
@@ -83,5 +85,5 @@ def smaller(one: int | None, two: int | None) -> int | None:
 
 
 def both(choose: Callable[[int, int], int], one: int | None, two: int | None) -> int | None:
-    """Return a bound that needs both sides to be known."""
+    """Return a bound that needs both operands to be bounded."""
     return None if one is None or two is None else choose(one, two)

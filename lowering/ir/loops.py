@@ -1,4 +1,4 @@
-"""IR 2: loops over scalars and array elements, close to what a C compiler is given.
+"""IR 2: loop nests over scalars and array elements, close to the C that is emitted.
 
     Program := name, parameters, locals, results, kernels
     Kernel  := name, body
@@ -11,10 +11,10 @@
              | Let(symbol, value) | Alloc(node) | Permute(nodes, sources)
              | Check(test, fault, values, span)        must hold now, or the call raises
              | Print(pieces) | Comment(text) | Break | Continue
-             | Barrier                                 threads of a block wait for each other here
+             | Barrier                                 barrier of the threads of a block
 
-Statements run in order on the current state: snapshot semantics are gone, `lower` has added the
-temporaries they need. Expressions are those of `expressions`, without `Reduce`.
+Statements run in order on the current state: `lower` has replaced snapshot semantics by
+temporaries. Expressions are those of `expressions`, without `Reduce`.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ LoopKind = Literal[
     "elemental",
 ]
 """How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
-warp together; the order of the sums, and how they are rounded, is then the device's. `warpgroup`:
-the same by four warps, whose sums may only be read behind a `settled`. `paired`: two neighbours, by
-one instruction. `atomic`: one round, that updates an element as one. `last`: one round, by the last
-block of those that come to it, behind a loop over blocks: what they wrote there is there. `rolled`:
-as a serial one, of which few rounds are written out. `elemental`: one store of a function of
-elements, for which C calls what does all rounds."""
+warp together; the order of the sums, and their rounding, is then the device's. `warpgroup`: the
+same by four warps, whose sums may only be read after a `settled`. `paired`: two neighbours, by one
+instruction. `atomic`: one iteration, an atomic update of an element. `last`: one iteration, by the
+last block that arrives, after a loop over blocks, all of whose writes it sees. `rolled`: serial,
+with few iterations unrolled. `elemental`: one store of an elementwise function, for which C calls a
+function that does all iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ class For(Remembers):
     kind: LoopKind = "serial"
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     counts: bool = field(default=False, repr=False)
-    """Whether its rounds only count the terms of running totals, whose order may be left open."""
+    """Whether its iterations only count the terms of running totals, which are reassociable."""
 
 
 @dataclass(frozen=True, slots=True)
 class While(Remembers):
-    """Run `prelude`, leave when `test` is false, run `body`, again."""
+    """Run `prelude`, leave when `test` is false, run `body`, repeat."""
 
     prelude: tuple[Stmt, ...]
     test: Expr
@@ -115,10 +115,11 @@ class Store(Remembers):
 
 @dataclass(frozen=True, slots=True)
 class Update(Remembers):
-    """The element becomes `element op value`: what permits parallel and tree reductions later.
+    """The element becomes `element op value`: a reduction, which may be parallelized or become a
+    tree.
 
-    With a pair the op is argmin or argmax and the pair's element becomes the position of the
-    first best value (-1 in it means that nothing was found yet).
+    With a pair the op is argmin or argmax and the pair's element becomes the position of the first
+    best value (-1 in it means "nothing found yet").
     """
 
     access: Access
@@ -127,9 +128,9 @@ class Update(Remembers):
     pair: Pair | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     over: tuple[Affine, ...] = ()
-    """Where the term stands in each range that the statement reduces over, outermost first: these
-    rounds only count terms, whose order a profile may leave open. None of a loop that was written.
-    """
+    """The position of the term in each range that the statement reduces over, outermost first:
+    these iterations only count terms, so that a profile may reassociate them. Empty for a loop that
+    was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +161,12 @@ class Comment(Remembers):
 
 @dataclass(frozen=True, slots=True)
 class Barrier(Remembers):
-    """What the rounds of a thread loop wrote is there for those of the next; nothing otherwise."""
+    """Writes in the iterations of one thread loop are visible in those of the next; no other
+    effect."""
 
     later: int = 0
-    """What was `packed` since the last so many barriers need not be there before later ones."""
+    """`packed` copies since the last so many barriers need not be complete before later
+    barriers."""
 
 
 Stmt = (
@@ -174,7 +177,7 @@ Stmt = (
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One function of generated code, run in order after those before it."""
+    """One function of generated code; kernels run in order."""
 
     name: str
     body: tuple[Stmt, ...]
@@ -191,13 +194,13 @@ class Program:
     kernels: tuple[Kernel, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     rounds: tuple[tuple[int, Symbol], ...] = field(default=(), compare=False, repr=False)
-    """The ids of locals, each with the symbol of loops of which every round writes before it reads
-    them, whatever became of the statements that write."""
+    """Iteration-private locals: their ids, each with the symbol of loops in which every iteration
+    writes them before it reads them, whatever becomes of the statements that write."""
     whole: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
-    """The ids of results that are written everywhere, and before they are read: they may start as
-    anything."""
+    """The ids of results all of whose elements are written before they are read: their initial
+    values are arbitrary."""
     sized: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
-    """The ids of results whose shape follows from the sizes of arguments."""
+    """The ids of results whose shape is a function of the sizes of arguments."""
 
 
 AnyStatement = Statement | Stmt

@@ -1,8 +1,8 @@
-"""What is found out about a statement is kept with it, and found once.
+"""Memoized analysis results, stored in the immutable statements that they are about.
 
-A statement never changes, and the passes hand on those that they leave alone as they are. So what
-one pass has found out about a statement is true for all others. It is no field: statements that
-are equal are equal whatever is kept with them, and a changed copy starts without it.
+A statement never changes, and passes return unchanged statements as the same objects. So what one
+pass has computed about a statement holds for all others. The memo is no field: equality of
+statements ignores it, and a changed copy starts without it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ T = TypeVar("T")
 
 
 class Remembers:
-    """A value that never changes; has a place for each kind of thing that is found out about it.
+    """An immutable value with a slot for each analysis that is memoized in it.
+
+    [...]
 
     >>> class Loop(Remembers):
     ...     __slots__ = ()
@@ -47,36 +49,36 @@ class Remembers:
     )
 
     cost: Any
-    """What its own expressions cost: `schedule.effort`."""
+    """What its own expressions cost: `analysis.cost`."""
     covered: Any
-    """Which arrays it reads only where it has written them before: `passes.access`."""
+    """The arrays it reads only after it has written them: `analysis.accesses`."""
     extents: Any
-    """The symbols of its ranges and sizes: `schedule.effort`."""
+    """The symbols of its ranges and sizes: `analysis.cost`."""
     inside: Any
-    """Every statement inside of it: `walk.inside`."""
+    """Every statement nested in it: `walk.inside`."""
     later: Any
-    """What the symbols that it binds are in a later round of it: `schedule.legal`."""
+    """The values of the symbols that it binds in a later iteration of it: `analysis.dependence`."""
     lists: Any
-    """The accesses in the lists inside of it: `passes.access`."""
+    """The accesses in the lists nested in it: `analysis.accesses`."""
     own: Any
     """Its own expressions, reads and writes: `walk.own`."""
     refusals: Any
-    """Why its iterations may not run in any order, by what was known: `schedule.legal`."""
+    """Why its iterations may not be reordered, by the facts assumed: `analysis.dependence`."""
     scope: Any
-    """The symbols that it needs, and those that it binds, with all that is inside: `verify`."""
+    """The symbols that it needs, and those that it binds, nested statements included: `verify`."""
     serial: Any
-    """The highest number of a symbol that is bound in it: `fresh`."""
+    """The highest serial of a symbol bound in it: `fresh`."""
     sites: Any
-    """The accesses in its own expressions: `passes.access`."""
+    """The accesses in its own expressions: `analysis.accesses`."""
     summary: Any
-    """What it touches, with all that is inside of it: `passes.summary`."""
+    """Its side effects, nested statements included: `analysis.effects`."""
     uses: Any
     """The symbols that it uses itself: `walk.uses`."""
     work: Any
-    """How much work one iteration is: `schedule.effort`."""
+    """The work of one iteration: `analysis.cost`."""
 
 
-def keep(value: Remembers, name: str, found: T) -> T:
-    """Return what was found out about a value, after keeping it there under that name."""
-    object.__setattr__(value, name, found)
-    return found
+def keep(value: Remembers, name: str, result: T) -> T:
+    """Return an analysis result after storing it in a value under that name."""
+    object.__setattr__(value, name, result)
+    return result

@@ -1,4 +1,4 @@
-"""Where an array may live: the lattice of memory modes, and how one request is joined to another.
+"""Memory modes: a lattice of where an array may live, and the join of requests.
 
     Mode    := effectively constant | virtual | never virtual | local | device only | materialized
              | on device(Sharing)
@@ -8,8 +8,8 @@
 
 Virtual is computed where it is used; local lives during one routine; on device is an array of a
 context; hosted has an array on the host as well. Effectively constant, never virtual, device only
-and materialized leave several of those open. The functions return new values: asking what a mode
-would become never decides anything.
+and materialized leave several of those open. The functions return new values and
+have no side effects.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Sharing = Literal["unset", "per stream", "shared across streams"]
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One place of the lattice; `sharing` means something on devices only."""
+    """An element of the lattice; `sharing` applies on devices only."""
 
     kind: Kind
     sharing: Sharing = "unset"
@@ -61,7 +61,7 @@ HOSTED_VOLATILE = Mode("hosted volatile")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A mode that somebody asked for: the sentence that says why, and the place in the source."""
+    """A requested mode, the sentence that says why, and its span in the source."""
 
     mode: Mode
     why: str
@@ -70,7 +70,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The mode that the requests so far lead to; `requests` has those that moved it, in order."""
+    """The join of the requests so far; `requests` are those that changed it, in order."""
 
     mode: Mode
     requests: tuple[Request, ...]
@@ -82,7 +82,8 @@ class Decision:
 
 
 Outcome = Mode | Literal["stays"] | str
-"""What joining gives: a mode, "stays" for the current one, any other text is why it cannot be."""
+"""The result of a join: a mode, "stays" for the current one; any other text is the reason of
+refusal."""
 
 _INCONSISTENT = "these exclude each other"
 _SETTLED = (
@@ -104,8 +105,8 @@ _HOSTED: tuple[Kind, ...] = (
 def mode_named(name: object, span: Span = NOWHERE) -> Mode:
     """Return the mode that a request spells: `"virtual"`, `"on-device"`, `"hosted"`.
 
-    Words are joined by blanks, hyphens or underscores; a sharing follows a comma; `hosted` alone
-    is hosted nonconstant. Raises CdValueError CD0573 for any other name.
+    Words are joined by blanks, hyphens or underscores; a sharing follows a comma; `hosted` alone is
+    hosted nonconstant. Raises CdValueError CD0573 for any other name.
 
     >>> print(mode_named("on-device, per-stream"), mode_named("hosted"), sep="; ")
     on device, per stream; hosted nonconstant
@@ -129,13 +130,13 @@ def mode_named(name: object, span: Span = NOWHERE) -> Mode:
 
 
 def join(current: Decision | None, request: Request, label: str = "the array") -> Decision:
-    """Return what the decision becomes by one more request; both arguments stay as they are.
+    """Return the decision joined with one more request; the arguments are unchanged.
 
-    Raises CdTypeError with both requests, their reasons and places, where they exclude each other.
+    Raises CdTypeError with both requests, their reasons and spans, where they are contradictory.
     """
     if current is None:
         return Decision(request.mode, (request,))
-    return _moved(current, request, joined(current.mode, request.mode), label)
+    return _apply_outcome(current, request, joined(current.mode, request.mode), label)
 
 
 def share(
@@ -149,23 +150,23 @@ def share(
     request = Request(Mode("on device", sharing), why, span)
     if current is None:
         return Decision(request.mode, (request,))
-    return _moved(current, request, shared(current.mode, sharing), label)
+    return _apply_outcome(current, request, shared(current.mode, sharing), label)
 
 
 def joined(current: Mode, requested: Mode) -> Outcome:
-    """Return the mode that a request leads to, "stays", or the sentence why it is refused."""
+    """Return the join of two modes, "stays", or the reason why it is refused."""
     if current == requested:
         return "stays"
     if requested.kind.startswith("hosted"):
-        return _hosted(current, requested)
+        return _join_hosted(current, requested)
     if current.kind == requested.kind:  # they differ in sharing
         return _SETTLED
-    outcome = _row(current)[_COLUMNS.index(requested.kind)]
+    outcome = _join_row(current)[_COLUMNS.index(requested.kind)]
     return requested if outcome == "moves" else outcome
 
 
 def shared(current: Mode, sharing: Sharing) -> Outcome:
-    """Return the mode that a sharing leads to, "stays", or the sentence why it is refused."""
+    """Return the mode with a sharing, "stays", or the reason why it is refused."""
     match current:
         case Mode("on device" | "hosted changed on devices", before) if before == sharing:
             return "stays"
@@ -184,7 +185,7 @@ def shared(current: Mode, sharing: Sharing) -> Outcome:
 
 
 def most_local(mode: Mode | None) -> Mode:
-    """Return the least memory that an undecided mode still admits; settled modes as they are.
+    """Return the least memory that an undecided mode still admits; decided modes as they are.
 
     >>> print(most_local(None), most_local(NEVER_VIRTUAL), most_local(MATERIALIZED), sep="; ")
     virtual; local; on device
@@ -205,8 +206,8 @@ def admits_virtual(mode: Mode | None) -> bool:
     return most_local(mode) == VIRTUAL
 
 
-def _row(current: Mode) -> tuple[Outcome, ...]:
-    """Return what each request of `_COLUMNS` leads to; "moves" is to what was requested."""
+def _join_row(current: Mode) -> tuple[Outcome, ...]:
+    """Return the join with each request of `_COLUMNS`; "moves" is the requested mode."""
     no, virtual = _INCONSISTENT, _IS_VIRTUAL
     match current.kind:
         case "effectively constant":
@@ -229,7 +230,7 @@ def _row(current: Mode) -> tuple[Outcome, ...]:
             return (no, no, "stays", no, no, no, "stays")
 
 
-def _hosted(current: Mode, requested: Mode) -> Outcome:
+def _join_hosted(current: Mode, requested: Mode) -> Outcome:
     match current.kind, requested.kind:
         case ("effectively constant", "hosted constant") | ("never virtual" | "materialized", _):
             return requested
@@ -241,7 +242,7 @@ def _hosted(current: Mode, requested: Mode) -> Outcome:
             return _INCONSISTENT
 
 
-def _moved(current: Decision, request: Request, outcome: Outcome, label: str) -> Decision:
+def _apply_outcome(current: Decision, request: Request, outcome: Outcome, label: str) -> Decision:
     match outcome:
         case Mode():
             return Decision(outcome, (*current.requests, request))

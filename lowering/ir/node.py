@@ -1,7 +1,7 @@
-"""The tensor node: an array that figures in computations, and what the user asked of its memory.
+"""Tensor nodes: the arrays of a program, with what the user requested of their memory.
 
-A node may end with no array at all (inlined), or with a different array in each context. It says
-only what is true of it everywhere; where it lives is the routine's `Placement`.
+A node may end without an array (inlined), or with a different array in each context. It has only
+what is true everywhere; where it lives is the routine's `Placement`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .indexing import Affine, const, multiply
 from .memory_mode import Decision
 
 Purpose = Literal["", "lanes", "tile", "panel", "kept", "stage", "marks"]
-"""Small arrays that nothing but one nest uses, which writes each element before it reads it; or
-marks, that rounds set and do not look at."""
+"""What a schedule created a small array for, which one nest uses only, and writes before it reads;
+or marks, which iterations set and do not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """Identity, label, shape and element type of an array.
 
-    `shape` may use run-time symbols; then the node gets its storage where an `Alloc` stands.
-    `strides` is in elements, None for C order; only parameters have anything else.
+    `shape` may use run-time symbols; then an `Alloc` allocates the node. `strides` is in elements,
+    None for C order; only parameters have others.
     """
 
     id: int
@@ -34,14 +34,15 @@ class Node:
     dtype: DType
     strides: tuple[int, ...] | None = field(default=None)
     request: Decision | None = field(default=None, compare=False, repr=False)
-    """The memory mode that the user asked for, None where everything is left open."""
+    """The memory mode that the user requested, None where there is no request."""
     purpose: Purpose = ""
-    """What a schedule made it for."""
+    """What a schedule created it for."""
     placed: bool = False
-    """Whether a device has it already, and uses it as `strides` say; else it gets a packed copy."""
+    """Whether it is on a device already, with the layout of `strides`; else a packed copy is
+    transferred."""
     nearest: int | None = None
-    """Of a copy in C order, the axis along which neighbours lay in the array that was given: it
-    decides the order of sums."""
+    """Of a copy in C order, the contiguous axis of the array that was given: it decides the order
+    of sums."""
 
     def __hash__(self) -> int:
         return self.id
@@ -56,18 +57,18 @@ class Node:
 
     @property
     def static_shape(self) -> tuple[int, ...] | None:
-        """The shape as numbers, None where an extent is only known at run time."""
+        """The shape as numbers, None where an extent is a run-time value."""
         sizes = [extent.constant for extent in self.shape]
         return None if None in sizes else tuple(size for size in sizes if size is not None)
 
     @property
     def bytes(self) -> int:
-        """How much memory the elements take; a shape that the run decides counts as one."""
+        """The memory of the elements in bytes; a run-time shape counts as one element."""
         return self.dtype.itemsize * math.prod(self.static_shape or ())
 
     @property
     def element_strides(self) -> tuple[Affine, ...]:
-        """Elements between neighbours along each axis (row-major unless a layout was given)."""
+        """Elements between neighbours along each axis (row-major unless strides were given)."""
         if self.strides is not None:
             return tuple(const(stride) for stride in self.strides)
         out = [const(1)] if self.shape else []

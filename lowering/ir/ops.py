@@ -1,8 +1,8 @@
-"""The operation table: one row per scalar operation, everything that is true of it everywhere.
+"""The operation table: one row for each scalar operation, with all that holds for it everywhere.
 
-A row says how many operands, which kinds of element it admits (`b i u f c`), what type comes out,
-its NumPy meaning (the oracle's), its neutral element as an accumulator and the side on which that
-is neutral, how C spells it (an infix operator, or a function of the prelude that takes a type
+A row has the number of operands, the kinds of element it admits (`b i u f c`), the result type, its
+NumPy meaning (the oracle's), its neutral element as an accumulator and the side on which that is
+neutral, its spelling in C (an infix operator, or a function of the prelude that takes a type
 suffix), and the name of its derivative rule. Operands and result of an `Apply` are already of one
 compute type (`Cast` is explicit), so a row never converts.
 """
@@ -33,7 +33,7 @@ class Op:
     """What it computes on NumPy scalars of one type."""
     result: Result = "same"
     infix: str = ""
-    """The C operator, where every admitted non-complex type may use it as it stands."""
+    """The C operator, where it is right for every admitted non-complex type."""
     infix_kinds: str = ""
     """The kinds for which `infix` is right; other kinds call `call`."""
     call: str = ""
@@ -88,31 +88,33 @@ def _fmin(a: Any, b: Any) -> Any:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """Rounds once, what is exact in a wider type or in integers."""
+    """Fused multiply-add: one rounding of the exact result, in a wider type or in integers."""
     return _fma_in_doubles(a, b, c) if type(a) is np.float32 else _fma_exactly(a, b, c)
 
 
 def _fma_in_doubles(a: Any, b: Any, c: Any) -> Any:
-    """Round once: the product is a float64, and what its sum leaves (Knuth's TwoSum) decides ties.
+    """Round once: the product is exact in float64, and the error of its sum (Knuth's TwoSum)
+    decides ties.
 
     Source: D. E. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B.
     """
     product, addend = float(a) * float(b), float(c)
     near = product + addend
-    back = near - product
-    left = (product - (near - back)) + (addend - back)
-    if left and not math.isnan(left):
+    addend_part = near - product
+    residual = (product - (near - addend_part)) + (addend - addend_part)
+    if residual and not math.isnan(residual):
         rounded = float(np.float32(near))
         other = 2 * near - rounded
         if rounded != near and float(np.float32(other)) == other:  # halfway between two
-            near = math.nextafter(near, math.copysign(math.inf, left))
+            near = math.nextafter(near, math.copysign(math.inf, residual))
     return np.float32(near)
 
 
 def _fma_exactly(a: Any, b: Any, c: Any) -> Any:
-    """Round the quotient of integers that is exact, which Python rounds once, below 2**-1022 too.
+    """Round the exact quotient of integers, which Python rounds once, also below 2**-1022.
 
-    A float64 of what is narrower keeps in its last bit that it is not exact.
+    A float64 that is rounded again to a narrower type keeps in its last bit that it is inexact
+    (round to odd).
     """
     if not (math.isfinite(a) and math.isfinite(b)):
         return a * b + c
@@ -130,9 +132,9 @@ def _fma_exactly(a: Any, b: Any, c: Any) -> Any:
         return type(a)(math.inf if over > 0 else -math.inf)
     if type(a) is not np.float64:
         over_near, under_near = near.as_integer_ratio()
-        left = over * under_near - over_near * under
-        if left and np.float64(near).view(np.int64) % 2 == 0:
-            near = math.nextafter(near, math.copysign(math.inf, left))
+        residual = over * under_near - over_near * under
+        if residual and np.float64(near).view(np.int64) % 2 == 0:
+            near = math.nextafter(near, math.copysign(math.inf, residual))
     return type(a)(near)
 
 
@@ -154,7 +156,7 @@ def _round_decimal(x: Any, digits: Any) -> Any:
 
 
 def _ordinal(x: Any) -> Any:
-    """Count from the least number on: NaN comes next to infinity, and -0 is 0."""
+    """Return the rank of a number in its type: NaN is next to infinity, and -0 is 0."""
     bits, unsigned = 8 * x.itemsize, np.dtype(f"u{x.itemsize}").type
     if x.dtype.kind != "f":
         return unsigned(int(x) + (2 ** (bits - 1) if x.dtype.kind == "i" else 0))
@@ -164,7 +166,7 @@ def _ordinal(x: Any) -> Any:
 
 
 def _rank(x: Any) -> Any:
-    """Read the bits as an integer that is in the order of the numbers: -0 before 0, NaN last."""
+    """Return the bits as an integer in the order of the numbers: -0 before 0, NaN last."""
     signed = np.dtype(f"i{x.itemsize}").type
     bits = int((abs(x) if x != x else x).view(signed))
     return signed(bits if bits >= 0 else bits ^ int(np.iinfo(signed).max))
@@ -223,9 +225,9 @@ _ROWS: tuple[Op, ...] = (
     Op("isinf", 1, "fc", np.isinf, "bool", call="isinf"),
     Op("isfinite", 1, "fc", np.isfinite, "bool", call="isfinite"),
     Op("signbit", 1, "f", np.signbit, "bool", call="signbit"),
-    # a whole number that compares with others as x does, with NaN above all
+    # an integer that compares as x does, with NaN above all
     Op("ordinal", 1, "iuf", _ordinal, "unsigned", call="ordinal"),
-    # an integer in the order of the numbers that tells all of them apart, and the number of one
+    # a total order of the numbers as an integer, and its inverse
     Op("rank", 1, "f", _rank, "signed", call="rank"),
     Op("of_rank", 1, "i", _of_rank, "float", call="of_rank"),
     # two operands
@@ -235,7 +237,7 @@ _ROWS: tuple[Op, ...] = (
        side="right", derivative="sub"),
     Op("mul", 2, "iufc", np.multiply, infix="*", infix_kinds="iuf", call="mul", neutral=1,
        side="both", derivative="mul"),
-    # a product that is rounded together with the sum that it is added to, where there is one
+    # a product that is contracted with the sum that it is added to (fma), if there is one
     Op("product", 2, "fc", np.multiply, infix="*", infix_kinds="f", call="mul", neutral=1,
        side="both", derivative="mul"),
     Op("div", 2, "fc", np.divide, infix="/", infix_kinds="f", call="div", neutral=1, side="right",
@@ -244,9 +246,9 @@ _ROWS: tuple[Op, ...] = (
     Op("mod", 2, "iuf", np.remainder, call="mod", derivative="mod"),
     Op("fmod", 2, "iuf", np.fmod, call="fmod", derivative="fmod"),
     Op("pow", 2, "iufc", np.power, call="pow", neutral=1, side="right", derivative="pow"),
-    # to a whole number that is part of the text: from 9 to 64, from -2 to -64
+    # to an integer constant: from 9 to 64, from -2 to -64
     Op("whole_pow", 2, "f", np.power, call="whole_pow", derivative="pow"),
-    # to half of an odd whole number that is part of the text: from -63.5 to 63.5, but not 0.5
+    # to half of an odd integer constant: from -63.5 to 63.5, but not 0.5
     Op("half_pow", 2, "f", np.power, call="half_pow", derivative="pow"),
     Op("max", 2, "biuf", _max, call="max", neutral=-math.inf, side="both", derivative="max"),
     Op("min", 2, "biuf", _min, call="min", neutral=math.inf, side="both", derivative="min"),
@@ -284,7 +286,7 @@ _ROWS: tuple[Op, ...] = (
 # fmt: on
 OPS: dict[str, Op] = {row.name: row for row in _ROWS}
 
-# Pair accumulators: they keep the best value and where it was first found.
+# Pair accumulators: they keep the best value and its first position.
 ARGMIN = Op("argmin", 2, "biuf", lambda best, value: best if best <= value else value)
 ARGMAX = Op("argmax", 2, "biuf", lambda best, value: best if best >= value else value)
 PAIR_OPS: dict[str, Op] = {"argmin": ARGMIN, "argmax": ARGMAX}

@@ -1,11 +1,11 @@
-"""Both IRs as text: Python-like, deterministic, at most 100 columns.
+"""Printer of both IRs: Python-like text, deterministic, at most 100 columns.
 
     procedure softmax(y: f32[512, 1024] written, x: f32[512, 1024]):
         local m: f32[512]
         m[i] = max over j in [0, 1024): x[i, j]    for i in [0, 512)
 
 IR 2 says `program`, one `kernel` each, and loops `for i in 0..512:`. Names are the user's; where
-a name is taken in the scope, `_2` is put behind it. Continued lines are indented further.
+a name is taken in the scope, `_2` is appended. Continued lines are indented further.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INDENT = "    "
 
 
 class Line(NamedTuple):
-    """A line of text, and the place in the user's source that it comes from."""
+    """A line of text, and its span in the user's source."""
 
     text: str
     span: Span = NOWHERE
@@ -46,14 +46,14 @@ def print_program(program: Program) -> str:
 
 
 def procedure_lines(procedure: Procedure, names: Scope | None = None) -> list[Line]:
-    """Return IR 1 line by line; names of nodes are taken from and kept in `names`, if given."""
+    """Return IR 1 line by line; names of nodes are looked up and stored in `names`, if given."""
     p, scope = procedure, names or Scope()
     lines = _header("procedure", p.name, p.parameters, p.locals, p.results, scope)
     return lines + _body(p.body, scope, 1)
 
 
 def program_lines(program: Program, names: Scope | None = None) -> list[Line]:
-    """Return IR 2 line by line; names of nodes are taken from and kept in `names`, if given."""
+    """Return IR 2 line by line; names of nodes are looked up and stored in `names`, if given."""
     p, scope = program, names or Scope()
     lines = _header("program", p.name, p.parameters, p.locals, p.results, scope)
     for kernel in p.kernels:
@@ -89,15 +89,15 @@ def _header(
     results: tuple[Node, ...],
     scope: Scope,
 ) -> list[Line]:
-    given = [_declare(p.node, scope) + _marks(p) for p in parameters]
-    lines = _fit(f"{word} {name}({', '.join(given)}):", 0)
+    parameter_texts = [_declare(p.node, scope) + _parameter_flags(p) for p in parameters]
+    lines = _wrap_lines(f"{word} {name}({', '.join(parameter_texts)}):", 0)
     for role, nodes in (("local", locals_), ("result", results)):
         for node in nodes:
-            lines += _fit(f"{role} {_declare(node, scope)}", 1)
+            lines += _wrap_lines(f"{role} {_declare(node, scope)}", 1)
     return lines
 
 
-def _marks(parameter: Parameter) -> str:
+def _parameter_flags(parameter: Parameter) -> str:
     return " written" * parameter.written + " and brought home" * parameter.returns
 
 
@@ -110,20 +110,20 @@ def _declare(node: Node, scope: Scope) -> str:
 
 
 def _body(statements: Sequence[AnyStatement], scope: Scope, depth: int) -> list[Line]:
-    """The lines of a body. What has no place of its own has its statement's; a comment has that
-    of the statement which it heads."""
+    """The lines of a body. A line without a span has its statement's; a comment has that of the
+    statement which it heads."""
     inner = scope.inner()
     lines: list[Line] = []
     for at, statement in enumerate(statements):
-        placed = (getattr(one, "span", NOWHERE) for one in statements[at:])
-        span = next((one for one in placed if one is not NOWHERE), NOWHERE)
-        own = _statement(statement, inner, depth)
-        lines += (line if line.span is not NOWHERE else Line(line.text, span) for line in own)
-    return lines or _fit("pass", depth)
+        spans = (getattr(one, "span", NOWHERE) for one in statements[at:])
+        span = next((one for one in spans if one is not NOWHERE), NOWHERE)
+        own_lines = _statement(statement, inner, depth)
+        lines += (line if line.span is not NOWHERE else Line(line.text, span) for line in own_lines)
+    return lines or _wrap_lines("pass", depth)
 
 
 def _statement(statement: AnyStatement, scope: Scope, depth: int) -> list[Line]:
-    """The lines of a statement; a `Let` gives its symbol a name in the scope."""
+    """The lines of a statement; a `Let` binds the name of its symbol in the scope."""
     match statement:
         case assignments.For() | loops.For():
             return _for(statement, scope, depth)
@@ -132,11 +132,11 @@ def _statement(statement: AnyStatement, scope: Scope, depth: int) -> list[Line]:
         case assignments.Branch(test, then, other) | loops.If(test, then, other):
             return _branch("if", test, then, other, scope, depth)
         case assignments.Block(comment, body):
-            return _fit(f"with comment({comment!r}):", depth) + _body(body, scope, depth + 1)
+            return _wrap_lines(f"with comment({comment!r}):", depth) + _body(body, scope, depth + 1)
         case loops.Comment(text):
-            return [line for one in text.splitlines() for line in _fit(one, depth, "# ")]
+            return [line for one in text.splitlines() for line in _wrap_lines(one, depth, "# ")]
         case _:
-            return _fit(_simple(statement, scope), depth)
+            return _wrap_lines(_simple(statement, scope), depth)
 
 
 def _simple(
@@ -214,7 +214,7 @@ def _clause(word: str, domain: Domain, scope: Scope) -> str:
 
 
 def _target(access: Access, pair: Pair | None, scope: Scope) -> tuple[str, str]:
-    """What stands left of the sign, and what stands behind the value."""
+    """The text left of the sign, and the text after the value."""
     if pair is None:
         return _access(access, scope), ""
     left = f"{_access(access, scope)}, {_access(pair.access, scope)}"
@@ -244,19 +244,19 @@ def _for(loop: assignments.For | loops.For, scope: Scope, depth: int) -> list[Li
     kind = f" {loop.kind}" if isinstance(loop, loops.For) and loop.kind != "serial" else ""
     inner = scope.inner()
     head = f"for {inner.symbol(loop.symbol)} in {lo}..{hi}{step}{kind}:"
-    return _fit(head, depth) + _body(loop.body, inner, depth + 1)
+    return _wrap_lines(head, depth) + _body(loop.body, inner, depth + 1)
 
 
 def _while(loop: assignments.While | loops.While, scope: Scope, depth: int) -> list[Line]:
-    """Plain where nothing runs before the test, else with the test where it is evaluated."""
+    """The lines of a loop, with the test after its prelude if there is one."""
     if not loop.prelude:
-        head = _fit(f"while {expr_text(loop.test, scope)}:", depth)
+        head = _wrap_lines(f"while {expr_text(loop.test, scope)}:", depth)
         return head + _body(loop.body, scope, depth + 1)
     inner = scope.inner()
-    lines = _fit("loop:", depth)
+    lines = _wrap_lines("loop:", depth)
     for statement in loop.prelude:
         lines += _statement(statement, inner, depth + 1)
-    lines += _fit(f"while {expr_text(loop.test, inner)}", depth + 1)
+    lines += _wrap_lines(f"while {expr_text(loop.test, inner)}", depth + 1)
     return lines + _body(loop.body, inner, depth + 1)
 
 
@@ -268,17 +268,17 @@ def _branch(
     scope: Scope,
     depth: int,
 ) -> list[Line]:
-    lines = _fit(f"{word} {expr_text(test, scope)}:", depth) + _body(then, scope, depth + 1)
+    lines = _wrap_lines(f"{word} {expr_text(test, scope)}:", depth) + _body(then, scope, depth + 1)
     match other:
         case ():
             return lines
         case (assignments.Branch(again, yes, no) | loops.If(again, yes, no),):
             return lines + _branch("elif", again, yes, no, scope, depth)
         case _:
-            return lines + _fit("else:", depth) + _body(other, scope, depth + 1)
+            return lines + _wrap_lines("else:", depth) + _body(other, scope, depth + 1)
 
 
-def _fit(text: str, depth: int, lead: str = "") -> list[Line]:
+def _wrap_lines(text: str, depth: int, lead: str = "") -> list[Line]:
     """The text as lines of at most 100 columns, broken at spaces outside of quotes."""
     indent = _INDENT * depth + lead
     if len(indent) + len(text) <= _WIDTH:

@@ -1,8 +1,8 @@
-"""Changing both IRs: other parts, other nodes and symbols, other statements in the same place.
+"""Rewriting of both IRs: of expressions, nodes and symbols in statements, and of statement lists.
 
-One function, `rebuild_statement`, knows the fields of every statement; what changes statements is
-made from it and from `expressions.rebuild`. What comes out the same is the same object, so that
-"did anything change?" is soon answered.
+One function, `rebuild_statement`, knows the fields of every statement; the other rewritings are
+built on it and on `expressions.rebuild`. Unchanged values are returned as the same objects, so that
+"did anything change?" is a comparison of identities.
 """
 
 from __future__ import annotations
@@ -26,17 +26,22 @@ T = TypeVar("T")
 
 
 def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
-    """Return the statement with the lists that `bodies` gives replaced; itself for the same."""
-    return statement if all(map(same, new, bodies(statement))) else _replaced(statement, new)
+    """Return the statement with the lists that `bodies` gives replaced; itself for the same
+    lists."""
+    return statement if all(map(same, new, bodies(statement))) else _replace_bodies(statement, new)
 
 
 def map_bodies(statement: S, change: Callable[[tuple[S, ...]], Sequence[S]]) -> S:
-    """Return the statement with each list inside of it changed; itself where nothing does."""
+    """Return the statement with each nested list changed; itself where nothing changes."""
     if type(statement) not in BODIES:
         return statement
     old = bodies(statement)
     new = [change(body) for body in old]
-    return statement if all(map(same, new, old)) else _replaced(statement, tuple(map(tuple, new)))
+    return (
+        statement
+        if all(map(same, new, old))
+        else _replace_bodies(statement, tuple(map(tuple, new)))
+    )
 
 
 def same(new: Sequence[object], old: Sequence[object]) -> bool:
@@ -44,45 +49,45 @@ def same(new: Sequence[object], old: Sequence[object]) -> bool:
     return len(new) == len(old) and all(map(is_, new, old))
 
 
-def _replaced(statement: S, new: tuple[Body, ...]) -> S:
+def _replace_bodies(statement: S, new: tuple[Body, ...]) -> S:
     changed: dict[str, Any] = dict(zip(BODIES[type(statement)], new, strict=True))
-    if isinstance(statement, loops.For):  # many are made, and `replace` takes its time
+    if isinstance(statement, loops.For):  # frequent, and `replace` is slow
         s, (body,) = statement, changed.values()
-        made = loops.For(s.symbol, s.lo, s.hi, s.step, body, s.kind, s.span, s.counts)
-        return cast(S, made)
+        result = loops.For(s.symbol, s.lo, s.hi, s.step, body, s.kind, s.span, s.counts)
+        return cast(S, result)
     return replace(statement, **changed)
 
 
 def map_statements(body: tuple[S, ...], change: Callable[[S], Iterable[S]]) -> tuple[S, ...]:
-    """Return the body with each statement replaced by what `change` gives, inner ones first."""
+    """Return the body with each statement replaced by the result of `change`, nested ones first."""
     out: list[S] = []
     for statement in body:
         out += change(map_bodies(statement, lambda inner: map_statements(inner, change)))
     return tuple(out)
 
 
-def _same(x: T) -> T:
+def _identity(x: T) -> T:
     return x
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What to put in the place of each kind of part; whatever is not given stays as it is.
+    """A function for each kind of part; the identity where it is not given.
 
-    `expr` receives outermost expressions and looks inside by itself (`expressions.rebuild`);
-    `symbol` receives only symbols where they are bound.
+    `expr` receives outermost expressions and recurses by itself (`expressions.rebuild`); `symbol`
+    receives only symbols where they are bound.
     """
 
-    expr: Callable[[Expr], Expr] = _same
-    index: Callable[[Affine], Affine] = _same
-    node: Callable[[Node], Node] = _same
-    symbol: Callable[[Symbol], Symbol] = _same
+    expr: Callable[[Expr], Expr] = _identity
+    index: Callable[[Affine], Affine] = _identity
+    node: Callable[[Node], Node] = _identity
+    symbol: Callable[[Symbol], Symbol] = _identity
 
 
 def rebuild_statement(statement: S, by: Rewrite) -> S:
-    """Return one statement with its own parts rewritten; statements inside it stay as they are.
+    """Return one statement with its own parts rewritten; nested statements stay as they are.
 
-    Those that are by far the most frequent are returned themselves where nothing changes.
+    The most frequent kinds are returned themselves where nothing changes.
     """
     new: AnyStatement = statement
     match new:
@@ -141,14 +146,14 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
 
 
 def rewrite(body: tuple[S, ...], by: Rewrite) -> tuple[S, ...]:
-    """Return the body with the parts of every statement rewritten, those inside others too."""
+    """Return the body with the parts of every statement rewritten, nested ones included."""
     return map_statements(body, lambda statement: (rebuild_statement(statement, by),))
 
 
 def over_kernels(
     program: Program, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
 ) -> Program:
-    """Return the program with the body of each kernel changed; itself where nothing does."""
+    """Return the program with the body of each kernel changed; itself where nothing changes."""
     changed = False
     kernels: list[Kernel] = []
     for kernel in program.kernels:
@@ -182,7 +187,7 @@ def substitute(body: tuple[S, ...], values: Mapping[Symbol, Affine]) -> tuple[S,
 def rename(
     body: tuple[S, ...], symbols: Mapping[Symbol, Symbol], nodes: Mapping[int, Node]
 ) -> tuple[S, ...]:
-    """Return the body with symbols (where bound and where used) and nodes (by id) exchanged."""
+    """Return the body with symbols (where bound and where used) and nodes (by id) replaced."""
     by = _renaming(symbols, nodes)
     if symbols:
         return rewrite(body, by)

@@ -1,4 +1,4 @@
-"""What operations and conversions make of NumPy scalars: for the interpreter, see `evaluate`."""
+"""Scalar semantics of operations and conversions, on NumPy scalars; the interpreter uses it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .ops import Op
 
 
 def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
-    """Return the op's NumPy meaning, with three differences.
+    """Return the NumPy function of an op, with three differences.
 
-    NumPy raises on negative exponents of integers, rounds complex products once or twice as
-    the processor has it, and makes a square root of the exponent 0.5 of a scalar.
+    NumPy raises on negative exponents of integers, rounds complex products once or twice depending
+    on the processor, and computes a square root for the exponent 0.5 of a scalar.
     """
     if op.name in ("pow", "whole_pow", "half_pow") and dtype.kind == "f":
         return _real_power
@@ -40,16 +40,16 @@ _OF_SCALARS: dict[str, Callable[..., Any]] = {
 
 
 def _complex_product(a: Any, b: Any) -> Any:
-    """Return a product of which every operation is rounded."""
+    """Return a product in which every operation is rounded."""
     re, im, by_re, by_im = a.real, a.imag, b.real, b.imag
     return type(a)(complex(re * by_re - im * by_im, re * by_im + im * by_re))
 
 
 def _real_power(base: Any, exponent: Any) -> Any:
-    """Return C's `pow`, which of the infinity and the zero below 0 to the power 0.5 has no sign."""
+    """Return C's `pow`: -inf and -0.0 to the power 0.5 are inf and 0.0."""
     try:
         return type(base)(math.pow(base, exponent))
-    except (ValueError, OverflowError):  # a value outside the reals or the range: NumPy names it
+    except (ValueError, OverflowError):  # a value outside the reals or the range: NumPy defines it
         return np.power(np.full(2, base), np.full(2, exponent))[0]
 
 
@@ -62,7 +62,7 @@ def _integer_power(base: Any, exponent: Any) -> Any:
 
 
 def conversion_of(source: DType, target: DType) -> Callable[[Any], Any]:
-    """Return the conversion of a scalar of one type into another; see `Cast`."""
+    """Return the conversion of a scalar from one type to another; see `Cast`."""
     numpy_type = target.numpy
     if target.kind == "b":
         return lambda value: np.bool_(value != 0)
@@ -71,10 +71,10 @@ def conversion_of(source: DType, target: DType) -> Callable[[Any], Any]:
         return lambda value: from_real(value.real)
     if source.kind == "f" and target.kind in "iu":
         return lambda value: numpy_type.type(_saturate(float(value), target))
-    once = source.kind == "f" or target.bits == 64  # no Python float between rounds it
+    once = source.kind == "f" or target.bits == 64  # no rounding by a Python float between
     if target.kind == "f" and once and numpy_type.isbuiltin == 1:
-        made: Callable[[Any], Any] = numpy_type.type
-        return made
+        convert: Callable[[Any], Any] = numpy_type.type
+        return convert
     return lambda value: value.astype(numpy_type)
 
 
@@ -98,9 +98,14 @@ def beats(op: Op, candidate: Any, best: Any) -> bool:
 
 
 def better_of(op: Op) -> Callable[..., tuple[Any, Any]]:
-    """Return the function from the best so far, its position or -1, and another to the better."""
+    """Return the function from the best so far, its position or -1, and a candidate to the
+    better."""
 
-    def better(best: Any, place: Any, value: Any, here: int) -> tuple[Any, Any]:
-        return (value, here) if place < 0 or beats(op, value, best) else (best, place)
+    def better(best: Any, best_position: Any, value: Any, position: int) -> tuple[Any, Any]:
+        return (
+            (value, position)
+            if best_position < 0 or beats(op, value, best)
+            else (best, best_position)
+        )
 
     return better

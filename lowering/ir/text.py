@@ -1,4 +1,4 @@
-"""Names, indices and expressions as text, with no more parentheses than precedence asks for.
+"""Names, subscripts and expressions as text, with the parentheses that precedence requires.
 
 Precedence is Python's, as numbers: 1 `if else`, 2 or, 3 and, 4 not, 5 comparisons, 6 `|`, 7 `^`,
 8 `&`, 9 shifts, 10 sums, 11 products, 12 signs, 13 powers, 14 names, calls and subscripts.
@@ -45,37 +45,37 @@ _ATOM = 14
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names in use at a place: each symbol and node gets one when it is first met there."""
+    """The names in use in a scope: each symbol and node gets one at its first occurrence."""
 
     symbols: dict[Symbol, str] = field(default_factory=dict)
     nodes: dict[int, str] = field(default_factory=dict)
 
     def inner(self) -> Scope:
-        """A scope that knows these names; what it adds is forgotten outside of it."""
+        """A nested scope with these names; names that it adds are local to it."""
         return Scope(dict(self.symbols), dict(self.nodes))
 
     def symbol(self, symbol: Symbol) -> str:
-        """The name of a symbol: its own, or with `_2` behind it where that is taken."""
+        """The name of a symbol: its own, with `_2` appended where that is taken."""
         if symbol not in self.symbols:
-            self.symbols[symbol] = self._free(symbol.name)
+            self.symbols[symbol] = self._unused_name(symbol.name)
         return self.symbols[symbol]
 
     def node(self, node: Node) -> str:
-        """The name of a node: its label, or with `_2` behind it where that is taken."""
+        """The name of a node: its label, with `_2` appended where that is taken."""
         if node.id not in self.nodes:
-            self.nodes[node.id] = self._free(node.label)
+            self.nodes[node.id] = self._unused_name(node.label)
         return self.nodes[node.id]
 
-    def _free(self, wish: str) -> str:
+    def _unused_name(self, preferred: str) -> str:
         taken = {*self.symbols.values(), *self.nodes.values()}
-        name, count = wish, 2
+        name, count = preferred, 2
         while name in taken:
-            name, count = f"{wish}_{count}", count + 1
+            name, count = f"{preferred}_{count}", count + 1
         return name
 
 
 def reduction_name(op: Op) -> str:
-    """Return what a reduction by the op is called: `sum` for add, `all` for and, `max` for max."""
+    """Return the name of a reduction by the op: `sum` for add, `all` for and, `max` for max."""
     return _REDUCTION.get(op.name, op.name)
 
 
@@ -111,12 +111,12 @@ def domain_text(domain: Domain, scope: Scope) -> str:
 
 
 def _expr(expr: Expr, scope: Scope, least: int) -> str:
-    """The text, in parentheses where it binds less tightly than `least`."""
-    text, precedence = _shape(expr, scope)
+    """The text, parenthesized where it binds less tightly than `least`."""
+    text, precedence = _text_and_precedence(expr, scope)
     return f"({text})" if precedence < least else text
 
 
-def _shape(expr: Expr, scope: Scope) -> tuple[str, int]:
+def _text_and_precedence(expr: Expr, scope: Scope) -> tuple[str, int]:
     match expr:
         case Const():
             text = _const(expr)
@@ -157,7 +157,7 @@ def _apply(op: Op, args: tuple[Expr, ...], scope: Scope) -> tuple[str, int]:
 
 
 def _const(const: Const) -> str:
-    """The shortest text that gives the same number in the constant's type."""
+    """The shortest text that denotes the same number in the constant's type."""
     value, dtype = const.value, const.dtype
     match dtype.kind:
         case "b":

@@ -1,8 +1,8 @@
-"""What must be true of every program between two passes: one named check each.
+"""The IR verifier: invariants that hold between any two passes, one named check each.
 
-A check is a function from a `Unit` (what procedures and programs have in common) to the problems
-it found, each with its statement. `verify_procedure` and `Verifier` run all of them and raise with
-every problem. Checks that look at one statement alone are in `verify_local`.
+A check is a function from a `Unit` (the common view of procedures and programs) to the problems it
+found, each with its statement. `verify_procedure` and `Verifier` run all of them and raise with
+every problem. Checks that need one statement only are in `verify_local`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from .walk import (
 
 Found = Iterator[tuple[AnyStatement, str]]
 Fine = dict[int, AnyStatement]
-"""Statements that were looked at, by their `id`."""
+"""Verified statements, by their `id`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What the checks look at: a procedure, or a program with its kernels behind one another."""
+    """What is verified: a procedure, or a program with its kernels concatenated."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -49,11 +49,12 @@ class Unit:
     results: tuple[Node, ...]
     body: Body
     new: Sequence[AnyStatement]
-    """The statements that are not known to be sound, those inside others too, in program order."""
+    """The statements that are not verified yet, nested ones included, in program order."""
     fine: Fine = field(default_factory=dict)
-    """The others: they are sound where they stood before, with all that is inside of them."""
+    """The verified statements: they are valid in their old context, with all that is nested in
+    them."""
     grown: bool = True
-    """Whether every node that was declared there still is."""
+    """Whether every node that was declared then still is."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -62,24 +63,25 @@ class Unit:
 
     @property
     def sizes(self) -> frozenset[Symbol]:
-        """The symbols that get their value from the shapes of the arguments."""
+        """The symbols bound by the shapes of the arguments."""
         extents = (extent for p in self.parameters for extent in p.node.shape)
         return frozenset(e.symbol for e in extents if e.symbol is not None)
 
 
 def verify_procedure(procedure: Procedure, *, built: bool = True) -> None:
-    """Check IR 1; `built=False` admits `Reduce`. Raises CdInternalError naming every problem."""
+    """Verify IR 1; `built=False` admits `Reduce`. Raises CdInternalError naming every problem."""
     p = procedure
     _verify(Unit(p.name, p.parameters, p.locals, p.results, p.body, statements(p.body)), built)
 
 
 def verify_program(program: Program) -> None:
-    """Check IR 2. Raises CdInternalError naming every problem."""
+    """Verify IR 2. Raises CdInternalError naming every problem."""
     Verifier()(program)
 
 
 class Verifier:
-    """Checks programs that come one from another: statements that stay need no second look."""
+    """Incremental verification of successive programs: unchanged statements are not verified
+    again."""
 
     __slots__ = ("_fine", "_known")
 
@@ -88,27 +90,27 @@ class Verifier:
         self._known: tuple[tuple[Parameter, ...], frozenset[Node]] = (), frozenset()
 
     def __call__(self, program: Program) -> None:
-        """Check IR 2. Raises CdInternalError naming every problem."""
+        """Verify IR 2. Raises CdInternalError naming every problem."""
         p = program
         body = tuple(statement for kernel in p.kernels for statement in kernel.body)
         parameters, nodes = self._known
         if parameters != p.parameters:
             self._fine.clear()
         self._known = p.parameters, frozenset((*p.locals, *p.results))
-        new = _without(self._fine, body)
-        grown = nodes <= self._known[1]
-        _verify(Unit(p.name, p.parameters, p.locals, p.results, body, new, self._fine, grown))
+        new = _unverified(self._fine, body)
+        keeps_nodes = nodes <= self._known[1]
+        _verify(Unit(p.name, p.parameters, p.locals, p.results, body, new, self._fine, keeps_nodes))
 
 
-def _without(fine: Fine, body: Iterable[AnyStatement]) -> list[AnyStatement]:
-    """Return every statement, those inside others too, that is not fine, in program order."""
-    found: list[AnyStatement] = []
+def _unverified(fine: Fine, body: Iterable[AnyStatement]) -> list[AnyStatement]:
+    """Return every statement, nested ones included, that is not verified yet, in program order."""
+    result: list[AnyStatement] = []
     for statement in body:
         if id(statement) not in fine:
-            found.append(statement)
+            result.append(statement)
             for one in bodies(statement):
-                found += _without(fine, one)
-    return found
+                result += _unverified(fine, one)
+    return result
 
 
 def _verify(unit: Unit, built: bool = True) -> None:
@@ -118,12 +120,12 @@ def _verify(unit: Unit, built: bool = True) -> None:
         for statement, detail in check(unit)
     ]
     for statement in unit.new:
-        look = verify_local.Look.at(statement)
+        view = verify_local.Look.at(statement)
         problems += [
             _problem(unit, name, statement, detail)
             for name, of_one in LOCAL.items()
             if built or of_one is not verify_local.no_reduce
-            for detail in of_one(look)
+            for detail in of_one(view)
         ]
     if problems:
         raise CdInternalError(*problems)
@@ -142,32 +144,32 @@ def _problem(unit: Unit, check: str, statement: AnyStatement, detail: str) -> Di
 
 
 def symbols_are_bound(unit: Unit) -> Found:
-    """Every symbol is bound, once, by what stands around it or before it in its list."""
+    """Every symbol is bound, once, by an enclosing statement or an earlier one of its list."""
     yield from unbound(unit.body, unit.sizes, unit.fine)
 
 
 class _Scope(NamedTuple):
-    """The symbols that statements use and do not bind, and those that they bind at any depth."""
+    """The free symbols of statements, and those that they bind at any depth."""
 
     free: frozenset[Symbol]
     bound: frozenset[Symbol]
 
     def fits(self, known: frozenset[Symbol]) -> bool:
-        """Whether sound statements stay so where these symbols are bound."""
+        """Whether valid statements stay valid where these symbols are bound."""
         return self.free <= known and self.bound.isdisjoint(known)
 
 
 def _scope(statement: AnyStatement) -> _Scope:
-    """Return the scope of a statement with all that is inside of it."""
+    """Return the scope of a statement with all nested ones; memoized."""
     try:
-        known: _Scope = statement.scope
+        memo: _Scope = statement.scope
     except AttributeError:
         own = frozenset(binds(statement))
         free, bound = set(uses(statement)), set(own)
         match statement:
             case assignments.While() | loops.While():
                 lists = [(*statement.prelude, *statement.body)]
-                free -= _lets(statement.prelude)
+                free -= _let_symbols(statement.prelude)
             case _:
                 lists = [*bodies(statement)]
         for one in lists:
@@ -176,34 +178,35 @@ def _scope(statement: AnyStatement) -> _Scope:
                 scope = _scope(inside)
                 free |= scope.free - inner
                 bound |= scope.bound
-                inner |= _lets((inside,))
-        known = keep(statement, "scope", _Scope(frozenset(free), frozenset(bound)))
-    return known
+                inner |= _let_symbols((inside,))
+        memo = keep(statement, "scope", _Scope(frozenset(free), frozenset(bound)))
+    return memo
 
 
-def _lets(body: Body) -> frozenset[Symbol]:
+def _let_symbols(body: Body) -> frozenset[Symbol]:
     return frozenset([one.symbol for one in body if isinstance(one, assignments.Let)])
 
 
 def unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
-    """Yield statements that use a symbol where it is not bound, or bind it again, and say so.
+    """Yield statements that use a symbol where it is not bound, or bind it again, with a message.
 
-    `known` are those bound around the body; what is `fine` was looked at before.
+    `known` are those bound around the body; statements in `fine` were verified before.
     """
     for statement in body:
         if id(statement) in fine and _scope(statement).fits(known):
-            known |= _lets((statement,))
+            known |= _let_symbols((statement,))
             continue
         match statement:
             case assignments.While() | loops.While():
                 yield from unbound(statement.prelude, known, fine)
-                inner = known | _lets(statement.prelude)  # the test sees what was read for it
-                yield from _misses(statement, free_symbols(statement.test) - inner)
+                # the test sees the prelude's bindings
+                inner = known | _let_symbols(statement.prelude)
+                yield from _unbound_uses(statement, free_symbols(statement.test) - inner)
                 yield from unbound(statement.body, inner, fine)
                 continue
             case _:
                 if not uses(statement) <= known:
-                    yield from _misses(statement, uses(statement) - known)
+                    yield from _unbound_uses(statement, uses(statement) - known)
         bound = binds(statement)
         for symbol in bound:
             if symbol in known:
@@ -214,7 +217,7 @@ def unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
             yield from unbound(one, known.union(bound) if bound else known, fine)
 
 
-def _misses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Found:
+def _unbound_uses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Found:
     for name in sorted(symbol.name for symbol in symbols):
         yield statement, f"symbol {name} is used before it is bound"
 
@@ -226,29 +229,29 @@ def nodes_are_declared(unit: Unit) -> Found:
         yield Block("declarations", ()), "two nodes have the same id"
     for statement in unit.new if unit.grown else statements(unit.body):
         wrong = [
-            n for n in _touched(statement) if (one := declared.get(n.id)) is not n and one != n
+            n for n in _own_nodes(statement) if (one := declared.get(n.id)) is not n and one != n
         ]
         for node in dict.fromkeys(wrong):
             yield statement, f"node {node} is not declared, or declared differently"
 
 
-def _touched(statement: AnyStatement) -> tuple[Node, ...]:
+def _own_nodes(statement: AnyStatement) -> tuple[Node, ...]:
     """The nodes that a statement reads or writes itself."""
     return own_reads(statement) + own_writes(statement)
 
 
 def written_nodes_are_writable(unit: Unit) -> Found:
-    """Written are only locals, results, and parameters that say so."""
+    """Only locals, results, and parameters declared as written are written."""
     fixed = {p.node.id for p in unit.parameters if not p.written}
     for statement in unit.new:
         if isinstance(statement, assignments.Permute):
-            continue  # exchanges arrays, and writes into none
+            continue  # permutes arrays, and writes into none
         for node in dict.fromkeys([n for n in own_writes(statement) if n.id in fixed]):
             yield statement, f"parameter {node} is written but not declared as written"
 
 
 def jumps_are_in_loops(unit: Unit) -> Found:
-    """Break and Continue stand inside a loop."""
+    """Break and Continue are inside a loop."""
     yield from _jumps(unit.body)
 
 
@@ -265,7 +268,7 @@ def _jumps(body: Body) -> Found:
 
 
 def storage_comes_first(unit: Unit) -> Found:
-    """A node of run-time shape is accessed or handed over only after an `Alloc` of it."""
+    """A node of run-time shape is accessed or returned only after its `Alloc`."""
     sized = [n for n in unit.results if _symbols_of(n) <= unit.sizes]
     have = frozenset(
         [p.node.id for p in unit.parameters]
@@ -273,7 +276,7 @@ def storage_comes_first(unit: Unit) -> Found:
         + [n.id for n in unit.nodes if n.static_shape is not None]
     )
     if have.issuperset([node.id for node in unit.nodes]):
-        return  # as where every shape is known
+        return  # every shape is static
     missing, have = unstored(unit.body, have)
     for statement, node in missing:
         yield statement, f"{node} has no storage yet"
@@ -289,7 +292,8 @@ def _symbols_of(node: Node) -> frozenset[Symbol]:
 def unstored(
     body: Body, have: frozenset[int]
 ) -> tuple[list[tuple[AnyStatement, Node]], frozenset[int]]:
-    """Return accesses to nodes that may have no storage, and which surely have it after the body.
+    """Return accesses to nodes that may have no storage, and the nodes that surely have it after
+    the body.
 
     `have` are the ids of those that have it before the body.
     """
@@ -297,7 +301,7 @@ def unstored(
 
     def after(body: Body, have: frozenset[int]) -> frozenset[int]:
         for statement in body:
-            needed = dict.fromkeys(n for n in _needs(statement) if n.id not in have)
+            needed = dict.fromkeys(n for n in _accessed_nodes(statement) if n.id not in have)
             missing.extend((statement, node) for node in needed)
             match statement:
                 case assignments.Alloc(node):
@@ -322,22 +326,22 @@ def unstored(
 
 
 def _has_iteration(loop: assignments.For | loops.For) -> bool:
-    """Whether a loop surely comes to the end of an iteration."""
+    """Whether a loop surely completes an iteration."""
     jumps = (assignments.Break, assignments.Continue)
     size = (loop.hi - loop.lo).constant or 0
     return size * loop.step > 0 and not any(isinstance(one, jumps) for one in inside(loop))
 
 
-def _needs(statement: AnyStatement) -> tuple[Node, ...]:
-    """The nodes whose storage a statement itself accesses; a loop's test is left to its list."""
+def _accessed_nodes(statement: AnyStatement) -> tuple[Node, ...]:
+    """The nodes whose storage a statement itself accesses; a loop's test belongs to its prelude."""
     if isinstance(statement, assignments.Alloc | assignments.While | loops.While):
         test = getattr(statement, "test", None)
         return () if test is None else verify_local.nodes_in(test)
-    return _touched(statement)
+    return _own_nodes(statement)
 
 
 def parallel_loops_do_not_nest(unit: Unit) -> Found:
-    """No parallel loop is inside of another one, whose copies of private arrays it would hide."""
+    """Parallel loops are not nested, as an outer one would hide copies of private arrays."""
     for outer in parallel_loops(unit.body):
         for inner in parallel_loops(outer.body):
             yield inner, f"it is inside of the parallel loop over {outer.symbol.name}"

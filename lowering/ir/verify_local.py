@@ -1,6 +1,6 @@
-"""The checks of `verify` that look at one statement alone; each yields what is wrong with it.
+"""Verifier checks of single statements; each yields messages about what is wrong.
 
-They are given a `Look` at it, for which its expressions are walked once.
+They receive a `Look` at a statement, which walks its expressions once.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ def nodes_in(expr: Expr) -> tuple[Node, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A statement, and what it has of its own."""
+    """A statement with its own expressions."""
 
     statement: AnyStatement
     exprs: tuple[Expr, ...]
-    """All of its expressions, and what these are made of."""
+    """All of its expressions and their subexpressions."""
 
     @classmethod
     def at(cls, statement: AnyStatement) -> Look:
-        """Return what there is to see of a statement."""
+        """Return the view of a statement."""
         return cls(statement, tuple(e for expr in expressions_of(statement) for e in walk(expr)))
 
     @property
     def accesses(self) -> Iterator[tuple[Node, tuple[Index, ...]]]:
-        """What it reads and writes."""
+        """The nodes and subscripts that it reads and writes."""
         yield from ((a.node, a.index) for a in parts(self.statement).targets)
         yield from ((e.node, e.index) for e in self.exprs if isinstance(e, Read))
 
 
 def ranks_match(look: Look) -> Texts:
-    """An access has one index for each axis."""
+    """An access has one subscript for each axis."""
     for node, index in look.accesses:
         if len(index) != node.rank:
             yield f"{node} of rank {node.rank} has {len(index)} indices"
@@ -75,7 +75,8 @@ def _is_value(value: object, dtype: DType) -> bool:
 
 
 def operands_fit(look: Look) -> Texts:
-    """Operands are of one type, which the op admits and computes in; the result is of its type."""
+    """Operands are of one type, which the op admits and computes in, and the result type
+    follows."""
     for expr in look.exprs:
         if isinstance(expr, Apply):
             yield from _operands(expr)
@@ -120,7 +121,7 @@ def _result(op: Op, dtype: DType) -> DType:
 
 
 def selects_agree(look: Look) -> Texts:
-    """Both sides of a select are of one type, and its test is bool."""
+    """Both arms of a select are of one type, and its test is bool."""
     for expr in look.exprs:
         if isinstance(expr, Select):
             if expr.yes.dtype != expr.no.dtype:
@@ -130,10 +131,10 @@ def selects_agree(look: Look) -> Texts:
 
 
 def tests_are_bool(look: Look) -> Texts:
-    """What decides is bool: tests of branches, loops and checks, predicates of domains."""
+    """Tests of branches, loops and checks, and predicates of domains, are bool."""
     statement = look.statement
-    found = parts(statement)
-    tests = [d.where for d in found.domains if d.where is not None]
+    pieces = parts(statement)
+    tests = [d.where for d in pieces.domains if d.where is not None]
     tests += [e.domain.where for e in look.exprs if isinstance(e, Reduce) and e.domain.where]
     match statement:
         case (
@@ -147,7 +148,7 @@ def tests_are_bool(look: Look) -> Texts:
 
 
 def indices_are_integers(look: Look) -> Texts:
-    """Data-dependent indices and what `Let` reads are int64."""
+    """Data-dependent subscripts and values of `Let` are int64."""
     statement = look.statement
     for node, index in look.accesses:
         for one in index:
@@ -158,7 +159,7 @@ def indices_are_integers(look: Look) -> Texts:
 
 
 def stored_types_agree(look: Look) -> Texts:
-    """What is stored or accumulated is of the node's type."""
+    """The stored or accumulated value is of the node's type."""
     match look.statement:
         case Assign(Access(node), _, _, value) | loops.Update(Access(node), _, value):
             pass
@@ -171,7 +172,7 @@ def stored_types_agree(look: Look) -> Texts:
 
 
 def accumulators_fit(look: Look) -> Texts:
-    """The op of an accumulation admits the node's type; replacing reduces nothing."""
+    """The op of an accumulation admits the node's type; a plain assignment reduces over nothing."""
     match look.statement:
         case Assign(_, None, initialize, _, _, reduced):
             if reduced.ranges:
@@ -195,7 +196,7 @@ def _accumulator(op: Op, node: Node) -> Texts:
 
 
 def pairs_fit(look: Look) -> Texts:
-    """Pairs go with argmin and argmax and only with them; their position is int64."""
+    """Pairs occur with argmin and argmax and only with them; their position is int64."""
     match look.statement:
         case Assign(_, op, _, _, _, _, pair) | loops.Update(_, op, _, pair):
             yield from _pair(op, pair)
@@ -214,20 +215,20 @@ def _pair(op: Op | None, pair: Pair | None) -> Texts:
 
 
 def no_reduce(look: Look) -> Texts:
-    """Reductions inside expressions are gone."""
+    """No reduction is left inside an expression."""
     if any(isinstance(expr, Reduce) for expr in look.exprs):
         yield "a reduction is left inside an expression"
 
 
 def allocations_are_dynamic(look: Look) -> Texts:
-    """Only nodes of run-time shape are given storage."""
+    """Only nodes of run-time shape are allocated."""
     statement = look.statement
     if isinstance(statement, assignments.Alloc) and statement.node.static_shape is not None:
         yield f"{statement.node} has a static shape"
 
 
 def permutations_fit(look: Look) -> Texts:
-    """The same nodes stand on both sides of a permutation, of equal types, shapes and strides."""
+    """Both sides of a permutation have the same nodes, of equal types, shapes and strides."""
     statement = look.statement
     if not isinstance(statement, assignments.Permute):
         return
@@ -254,6 +255,6 @@ def faults_can_be_raised(look: Look) -> Texts:
 
 
 def steps_are_not_zero(look: Look) -> Texts:
-    """Loops move."""
+    """The step of a loop is not zero."""
     if isinstance(look.statement, assignments.For | loops.For) and look.statement.step == 0:
         yield "the step is zero"

@@ -1,6 +1,6 @@
-"""Looking at both IRs: what is inside of a statement, and who reads, writes, binds and uses what.
+"""Traversal of both IRs: nested statements; nodes read and written; symbols bound and used.
 
-`parts` knows the fields of every statement; all else is made from it. `rewrite` changes them.
+`parts` knows the fields of every statement; all else is built on it. `rewrite` changes them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BODIES: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((assignments.While, loops.While), ("prelude", "body")),
     **dict.fromkeys((assignments.Branch, loops.If), ("then", "other")),
 }
-"""The fields that hold statements, by kind of statement; the others hold none."""
+"""The fields that hold statements, by kind of statement; the other kinds hold none."""
 _BODIES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     kind: attrgetter(*names) if len(names) > 1 else lambda statement: (statement.body,)
     for kind, names in BODIES.items()
@@ -34,38 +34,39 @@ _BODIES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 
 
 def bodies(statement: S) -> tuple[tuple[S, ...], ...]:
-    """Return the statement lists directly inside a statement, of its IR, as they run."""
+    """Return the statement lists directly nested in a statement, of its IR, in execution order."""
     get = _BODIES.get(type(statement))
     return () if get is None else get(statement)
 
 
 def statements(body: Iterable[S]) -> list[S]:
-    """Return every statement, those inside others too, parents first, in program order."""
-    found: list[S] = []
+    """Return every statement, nested ones included, parents first, in program order."""
+    result: list[S] = []
     for statement in body:
-        found.append(statement)
+        result.append(statement)
         if type(statement) in BODIES:
-            found += inside(statement)
-    return found
+            result += inside(statement)
+    return result
 
 
 def parallel_loops(body: Iterable[S]) -> tuple[loops.For, ...]:
-    """Return the parallel loops of a body, those inside others too, outer ones first."""
+    """Return the parallel loops of a body, nested ones included, outer ones first."""
     return tuple(s for s in statements(body) if isinstance(s, loops.For) and s.kind == "parallel")
 
 
 def inside(statement: S) -> tuple[S, ...]:
-    """Return every statement inside of one, at any depth, parents first, in program order."""
+    """Return every statement nested in one, at any depth, parents first, in program order;
+    memoized."""
     try:
-        known: tuple[S, ...] = statement.inside
+        memo: tuple[S, ...] = statement.inside
     except AttributeError:
         inner = [one for body in bodies(statement) for one in statements(body)]
-        known = keep(statement, "inside", tuple(inner))
-    return known
+        memo = keep(statement, "inside", tuple(inner))
+    return memo
 
 
 class Parts(NamedTuple):
-    """What a statement holds itself, without the statements inside of it."""
+    """The fields of a statement itself, without nested statements."""
 
     targets: tuple[Access, ...] = ()
     values: tuple[Expr, ...] = ()
@@ -114,27 +115,27 @@ def parts(statement: AnyStatement) -> Parts:
 
 
 class Own(NamedTuple):
-    """What a statement itself evaluates, reads and writes, without the statements inside of it."""
+    """What a statement itself evaluates, reads and writes, without nested statements."""
 
     expressions: tuple[Expr, ...] = ()
     """The outermost ones: predicates, subscripts, values."""
     found: tuple[Read, ...] = ()
     """Every read in them."""
     reads: tuple[Node, ...] = ()
-    """The nodes of these, and targets that take part."""
+    """The nodes of these, and targets whose old value is used."""
     writes: tuple[Node, ...] = ()
-    """Written, given storage or permuted."""
+    """Written, allocated or permuted."""
     chooses: bool = False
-    """Whether some of the reads may not be done: whether there is a choice in the expressions."""
+    """Whether some reads are conditional: whether the expressions have a select."""
 
 
 def own(statement: AnyStatement) -> Own:
-    """Return what a statement itself evaluates, reads and writes."""
+    """Return what a statement itself evaluates, reads and writes; memoized."""
     try:
-        known: Own = statement.own
+        memo: Own = statement.own
     except AttributeError:
-        known = keep(statement, "own", _own(statement))
-    return known
+        memo = keep(statement, "own", _own(statement))
+    return memo
 
 
 def _own(statement: AnyStatement) -> Own:
@@ -144,28 +145,28 @@ def _own(statement: AnyStatement) -> Own:
     pieces = [one for expr in expressions_ for one in expressions.walk(expr)]
     found = tuple([one for one in pieces if isinstance(one, Read)])
     nodes = tuple([read.node for read in found])
-    chooses = Select in map(type, pieces)
+    has_select = Select in map(type, pieces)
     written: tuple[Node, ...] = ()
     match statement:
         case loops.Store(access):
             written = (access.node,)
         case loops.Update() | Assign():
             written = tuple([access.node for access in parts(statement).targets])
-            is_read = isinstance(statement, loops.Update) or _accumulates(statement)
-            nodes += written if is_read else ()
+            uses_old_value = isinstance(statement, loops.Update) or _uses_target(statement)
+            nodes += written if uses_old_value else ()
         case loops.Fill(node) | assignments.Alloc(node):
             written = (node,)
         case assignments.Permute(written, sources):
             nodes += sources
         case _:
             pass
-    return Own(expressions_, found, nodes, written, chooses)
+    return Own(expressions_, found, nodes, written, has_select)
 
 
 _NOTHING = Own()
 
 
-def _accumulates(statement: Assign) -> bool:
+def _uses_target(statement: Assign) -> bool:
     return statement.op is not None and not statement.initialize
 
 
@@ -186,7 +187,7 @@ def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
 
 
 def own_reads(statement: AnyStatement) -> tuple[Node, ...]:
-    """Return the nodes that a statement itself reads, not those inside it."""
+    """Return the nodes that a statement itself reads, without nested statements."""
     try:
         reads_: tuple[Node, ...] = statement.own.reads
     except AttributeError:
@@ -195,7 +196,7 @@ def own_reads(statement: AnyStatement) -> tuple[Node, ...]:
 
 
 def own_writes(statement: AnyStatement) -> tuple[Node, ...]:
-    """Return the nodes that a statement itself writes, not those inside it."""
+    """Return the nodes that a statement itself writes, without nested statements."""
     try:
         writes_: tuple[Node, ...] = statement.own.writes
     except AttributeError:
@@ -204,42 +205,43 @@ def own_writes(statement: AnyStatement) -> tuple[Node, ...]:
 
 
 def reads(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
-    """Return the nodes that are read, in order of first use; targets that take part are read."""
+    """Return the nodes that are read, in order of first use; targets whose old value is used are
+    read."""
     return tuple(dict.fromkeys([node for s in statements(body) for node in own_reads(s)]))
 
 
 def writes(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
-    """Return the nodes that are written, given storage or permuted, in order of first use."""
+    """Return the nodes that are written, allocated or permuted, in order of first use."""
     return tuple(dict.fromkeys([node for s in statements(body) for node in own_writes(s)]))
 
 
 def binds(statement: AnyStatement) -> tuple[Symbol, ...]:
     """Return the symbols that the statement itself binds, those of its reductions included."""
-    own: tuple[Symbol, ...] = ()
+    bound: tuple[Symbol, ...] = ()
     match statement:
         case loops.For():
             return (statement.symbol,)
         case loops.Store() | loops.Update() | loops.Comment() | loops.If() | loops.Check():
-            return ()  # `Reduce` is gone
+            return ()  # no `Reduce` in IR 2
         case assignments.For() | assignments.Let():
-            own = (statement.symbol,)
+            bound = (statement.symbol,)
         case _:
-            own = tuple(x for domain in parts(statement).domains for x in domain.symbols)
+            bound = tuple(x for domain in parts(statement).domains for x in domain.symbols)
     inner = (e for expr in expressions_of(statement) for e in expressions.walk(expr))
-    return own + tuple(x for e in inner if isinstance(e, Reduce) for x in e.domain.symbols)
+    return bound + tuple(x for e in inner if isinstance(e, Reduce) for x in e.domain.symbols)
 
 
 def free_symbols(expr: Expr) -> frozenset[Symbol]:
-    """Return the symbols that an expression uses and does not bind."""
+    """Return the free symbols of an expression."""
     match expr:
         case Position(index):
             return index.symbols()
         case Reduce(_, domain, value, _, position):
-            outer, bound = _through(domain, frozenset())
+            outer, bound = _domain_symbols(domain, frozenset())
             last = frozenset() if position is None else position.symbols()
             return outer | ((free_symbols(value) | last) - bound)
         case Read(_, index):
-            return _of_subscripts(index)
+            return _subscript_symbols(index)
         case Const():
             return _NO_SYMBOLS
         case Cast(value):
@@ -249,40 +251,40 @@ def free_symbols(expr: Expr) -> frozenset[Symbol]:
 
 
 def uses(statement: AnyStatement) -> frozenset[Symbol]:
-    """Return the symbols that a statement itself uses and does not bind, not those inside it.
+    """Return the free symbols of a statement itself, without nested statements; memoized.
 
-    The target of an `Assign` is one cell for all points of `reduced`, so their symbols do not
-    count as bound there.
+    The target of an `Assign` is one cell for all points of `reduced`, so their symbols do not count
+    as bound there.
     """
     try:
-        known: frozenset[Symbol] = statement.uses
+        memo: frozenset[Symbol] = statement.uses
     except AttributeError:
-        known = keep(statement, "uses", _uses(statement))
-    return known
+        memo = keep(statement, "uses", _uses(statement))
+    return memo
 
 
 def _uses(statement: AnyStatement) -> frozenset[Symbol]:
     found = parts(statement)
-    targets = _union([_of_subscripts(access.index) for access in found.targets])
+    targets = _union([_subscript_symbols(access.index) for access in found.targets])
     values = _NO_SYMBOLS.union(*map(free_symbols, found.values))
     if found.indices:
         values |= _union([i.symbols() for i in found.indices])
     match statement:
         case Assign():
-            outer, free = _through(statement.free, frozenset())
-            inner, both = _through(statement.reduced, free)
+            outer, free = _domain_symbols(statement.free, frozenset())
+            inner, both = _domain_symbols(statement.reduced, free)
             return outer | inner | (targets - free) | (values - both)
         case assignments.Check():
-            outer, bound = _through(statement.over, frozenset())
+            outer, bound = _domain_symbols(statement.over, frozenset())
             return outer | (values - bound)
         case _:
             return targets | values
 
 
-def _through(
+def _domain_symbols(
     domain: Domain, bound: frozenset[Symbol]
 ) -> tuple[frozenset[Symbol], frozenset[Symbol]]:
-    """The symbols that a domain uses and does not find bound, and those bound behind it."""
+    """The free symbols of a domain, and those bound after it."""
     used: frozenset[Symbol] = frozenset()
     for r in domain.ranges:
         used |= (r.lo.symbols() | r.hi.symbols()) - bound
@@ -292,7 +294,7 @@ def _through(
     return used, bound
 
 
-def _of_subscripts(index: tuple[Index, ...]) -> frozenset[Symbol]:
+def _subscript_symbols(index: tuple[Index, ...]) -> frozenset[Symbol]:
     if len(index) == 1 and isinstance(index[0], Affine):
         return index[0].symbols()
     return _NO_SYMBOLS.union(
@@ -308,7 +310,7 @@ _NO_SYMBOLS: frozenset[Symbol] = frozenset()
 
 
 def exchanged(program: Program) -> frozenset[int]:
-    """Return the ids of the nodes whose arrays some `Permute` moves."""
+    """Return the ids of the nodes that some `Permute` permutes."""
     return frozenset(
         node.id
         for kernel in program.kernels

@@ -1,1 +1,1 @@
-"""Functions from program to program, one effect each; `pipeline.PASSES` says in which order."""
+"""Target-independent passes from program to program, in the order of `pipeline.PASSES`."""

@@ -1,12 +1,12 @@
-"""Exchange: an argument that takes an array at the end trades places in its stead.
+"""Copy elimination among permuted buffers: the argument that receives an array takes its place.
 
-Changes: where arrays trade places, and the last thing that is done to one of them is that an
-argument takes all of it, the argument is that array from the start. So one array of the two that a
-stencil needs is the caller's, and there is nothing to copy after an even number of rounds.
+Changes: where arrays are permuted (double buffering), and the last access of one of them copies all
+of it to an argument, the argument is that array from the start. So one of the two arrays of a
+stencil is the caller's, and there is nothing to copy after an even number of iterations.
 
-Needs: arrays that have their final shape. Guarantees: the same values; what the argument held is
-not read, all of it is written, and nothing can fail or print from then on. Where it has moved, its
-values are brought to the caller's memory at the end, as those of results are.
+Precondition: arrays have their final shape. Postcondition: the same values; what the argument held
+is not read, all of it is written, and nothing can fail or print from then on. Where the permutation
+has moved it, its values are copied to the caller's memory at the end, as those of results are.
 
 >>> show(exchange, '''
 ... u, v = x.copy(), x.copy()
@@ -49,40 +49,43 @@ class Traded(Reason):
 
 
 def exchange(program: Program) -> Program:
-    """Return the program with an argument in the place of an array that it takes at the end."""
+    """Return the program with an argument in place of the array that it receives at the end."""
     return decide_exchange(program).program
 
 
 def decide_exchange(program: Program) -> Decided:
-    """Return the program with an argument among the arrays that trade places, and which."""
-    moving = exchanged(program)
+    """Return the program with an argument among its permuted arrays, and the decision."""
+    permuted = exchanged(program)
     shared = {p.node.id for p in program.parameters if p.written}
     shared |= {node.id for node in program.results}
-    if not moving or moving & shared or len(program.kernels) != 1:
-        return Decided(program, ())  # several that move would be brought home by way of others
+    if not permuted or permuted & shared or len(program.kernels) != 1:
+        return Decided(program, ())  # several permuted ones would be copied back through others
     (kernel,) = program.kernels
-    own = {node.id for node in program.locals if node.request is None} & moving
-    for at, old, new in _copies(kernel):
-        if old.id in own and new.id in shared and _is_free(kernel, at, old, new):
-            left = headed([None if k == at else stmt for k, stmt in enumerate(kernel.body)])
-            found = {old.id: new}
-            body = changed_where(found, left, partial(rename, symbols={}, nodes=found))
-            made = replace(
+    candidates = {node.id for node in program.locals if node.request is None} & permuted
+    for at, old, new in _find_copies(kernel):
+        if old.id in candidates and new.id in shared and _can_replace(kernel, at, old, new):
+            remaining = headed([None if k == at else stmt for k, stmt in enumerate(kernel.body)])
+            replacement = {old.id: new}
+            body = changed_where(
+                replacement, remaining, partial(rename, symbols={}, nodes=replacement)
+            )
+            result = replace(
                 program, kernels=(replace(kernel, body=body),),
                 locals=tuple(node for node in program.locals if node != old),
                 parameters=tuple(
                     replace(p, returns=True) if p.node == new else p for p in program.parameters
                 ),
             )  # fmt: skip
-            return Decided(made, (Decision("reused", Traded.TAKEN, old, f"`{new.label}`"),))
+            return Decided(result, (Decision("reused", Traded.TAKEN, old, f"`{new.label}`"),))
     return Decided(program, ())
 
 
-def _copies(kernel: Kernel) -> Iterator[tuple[int, Node, Node]]:
-    """Yield the nests that do nothing but copy cells to where they are in an array like theirs."""
+def _find_copies(kernel: Kernel) -> Iterator[tuple[int, Node, Node]]:
+    """Yield the nests that only copy cells to the same subscripts of an array of the same
+    layout."""
     for at, stmt in enumerate(kernel.body):
-        left = [one for one in statements((stmt,)) if not isinstance(one, For | Comment)]
-        match left:
+        inner = [s for s in statements((stmt,)) if not isinstance(s, For | Comment)]
+        match inner:
             case [Store(to, Read(old, index))] if to.index == index:
                 new = to.node
                 same = (old.dtype, old.shape, old.strides) == (new.dtype, new.shape, new.strides)
@@ -90,13 +93,13 @@ def _copies(kernel: Kernel) -> Iterator[tuple[int, Node, Node]]:
                     yield at, old, new
 
 
-def _is_free(kernel: Kernel, at: int, old: Node, new: Node) -> bool:
-    """Whether an argument that nothing else touches may be an array until it takes it."""
-    found = accesses(kernel.body)
-    if len(found.of(new)) != 1:
+def _can_replace(kernel: Kernel, at: int, old: Node, new: Node) -> bool:
+    """Whether an argument that nothing else accesses may replace an array until it receives it."""
+    sites = accesses(kernel.body)
+    if len(sites.of(new)) != 1:
         return False
-    first, last = found.of(old)[0].route[0][0], found.of(old)[-1].route[0][0]
+    first, last = sites.of(old)[0].route[0][0], sites.of(old)[-1].route[0][0]
     rest: tuple[Stmt, ...] = kernel.body[first:]
-    if last != at or any(map(has_effects, rest)) or found.read_before_written(old):
+    if last != at or any(map(has_effects, rest)) or sites.read_before_written(old):
         return False
     return accesses((kernel.body[at],)).is_overwritten(new)

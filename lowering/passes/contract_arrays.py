@@ -1,14 +1,18 @@
-"""Make arrays as small as their use: scalars, rows, tiles; and keep running sums in registers.
+"""Array contraction and scalar replacement: arrays as small as their use, sums in registers.
 
-Changes: a local array loses every axis that is indexed alike wherever the array is used, by symbols
-of loops around all of those places. What is left is a scalar (a C local), a row or a tile. Where a
-loop only ever touches one element of an array and writes it, a scalar stands for the element during
-the loop, is loaded before (or started, where the element was just started) and stored after.
+Changes: a local array loses every axis that all accesses subscript alike, by symbols of loops
+around all of them. What is left is a scalar (a C local), a row or a tile. Where a loop accesses one
+element of an array only, and writes it, a scalar replaces the element during the loop; it is loaded
+before (or initialized, where the element was just initialized) and stored after.
 
-Needs: nests fused, or there is little to find. Guarantees: operations and their order stay as they
-are; an axis goes only where each read surely follows a write of the same round, because the next
-round finds the values of the one before in the same place; no write that can be seen moves across
-a check or a print; nothing is loaded that may be outside of its array.
+Precondition: fused nests, else few candidates are found. Postcondition: operations and their order
+stay as they are; an axis goes only where each read surely follows a write of the same iteration,
+because the next iteration finds the values of the one before at the same location; no observable
+write moves across a check or a print; no load may be out of bounds.
+
+Array contraction: Sarkar and Gao, Optimization of array accesses by collective loop
+transformations, 1991; scalar replacement: Callahan, Carr and Kennedy, Improving register allocation
+for subscripted variables, 1990.
 
 >>> from plusequals.lowering.passes.fuse import fuse
 >>> show(lambda program: shrink(fuse(program)), '''
@@ -52,7 +56,7 @@ from ..ir.walk import BODIES, binds, bodies, own_reads, own_writes, statements
 
 
 class Smaller(Reason):
-    """What became of an array that was not needed whole."""
+    """Why an array was contracted or an element kept in a register."""
 
     SCALAR = "each round of its loops writes the element before it reads it"
     PART = "each round of its loops writes that part before it reads it"
@@ -68,97 +72,106 @@ class Whole(Reason):
 
 
 def shrink(program: Program) -> Program:
-    """Return the program with smaller arrays and with running sums in registers."""
+    """Return the program with contracted arrays and with accumulators in registers."""
     return shrunk(program).program
 
 
 def shrunk(program: Program) -> Decided:
-    """Return the program with smaller arrays and with running sums in registers, and why."""
+    """Return the program with contracted arrays and accumulators in registers, and the
+    decisions."""
     decisions: list[Decision] = []
-    plans: dict[int, _Plan] = {}
+    plans: dict[int, _Contraction] = {}
     kernels = program.kernels
     for kernel in kernels:
         others = accesses(s for k in kernels if k is not kernel for s in k.body).sites
-        own = [node for node in program.locals if node.rank and node.id not in others]
-        plans |= _plans(kernel, own, decisions)
-    kernels = tuple(replace(kernel, body=_applied(kernel.body, plans)) for kernel in kernels)
-    kept = tuple(plans[n.id].node if n.id in plans else n for n in program.locals)
-    program = replace(program, locals=kept, kernels=kernels)
-    return _with_registers(program, decisions)
+        arrays = [node for node in program.locals if node.rank and node.id not in others]
+        plans |= _plan_contractions(kernel, arrays, decisions)
+    kernels = tuple(
+        replace(kernel, body=_apply_contractions(kernel.body, plans)) for kernel in kernels
+    )
+    locals_ = tuple(plans[n.id].node if n.id in plans else n for n in program.locals)
+    program = replace(program, locals=locals_, kernels=kernels)
+    return _replace_scalars(program, decisions)
 
 
-# ------------------------------------------------------------------------------ smaller arrays
+# --------------------------------------------------------------------------- contracted arrays
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """A node as it will be, and which of its axes are left."""
+class _Contraction:
+    """A contracted node and the axes that it keeps."""
 
     node: Node
     axes: tuple[int, ...]
 
 
-def _plans(kernel: Kernel, own: list[Node], decisions: list[Decision]) -> dict[int, _Plan]:
-    found = accesses(kernel.body)
+def _plan_contractions(
+    kernel: Kernel, arrays: list[Node], decisions: list[Decision]
+) -> dict[int, _Contraction]:
+    sites_by_node = accesses(kernel.body)
     lets = frozenset(s.symbol for s in statements(kernel.body) if isinstance(s, Let))
-    moved = {n.id for s in statements(kernel.body) if isinstance(s, Permute) for n in s.nodes}
-    storage = {s.node.id: s for s in statements(kernel.body) if isinstance(s, Alloc)}
-    firsts = _started_by_pairs(kernel.body, found)
-    plans: dict[int, _Plan] = {}
-    for node in own:
-        if node.id in storage:
-            found = _without_storage(found, node)
-        if not any(site.reads for site in found.of(node)):
+    permuted = {n.id for s in statements(kernel.body) if isinstance(s, Permute) for n in s.nodes}
+    allocations = {s.node.id: s for s in statements(kernel.body) if isinstance(s, Alloc)}
+    arg_targets = _find_arg_targets(kernel.body, sites_by_node)
+    plans: dict[int, _Contraction] = {}
+    for node in arrays:
+        if node.id in allocations:
+            sites_by_node = _without_allocations(sites_by_node, node)
+        if not any(site.reads for site in sites_by_node.of(node)):
             continue
         if node.request is not None and not admits_virtual(node.request.mode):
             continue
-        axes = Whole.MOVED if node.id in moved else _axes_left(found, node, lets, firsts)
+        axes = (
+            Whole.MOVED
+            if node.id in permuted
+            else _find_kept_axes(sites_by_node, node, lets, arg_targets)
+        )
         if isinstance(axes, Whole):
             decisions.append(Decision("whole", axes, node))
             continue
         new = replace(node, shape=tuple(node.shape[axis] for axis in axes))
         reason = Smaller.PART if axes else Smaller.SCALAR
         decisions.append(Decision("shrunk", reason, new))
-        plans[node.id] = _Plan(new, axes)
+        plans[node.id] = _Contraction(new, axes)
     return plans
 
 
-def _without_storage(found: Accesses, node: Node) -> Accesses:
-    """Return the accesses without the places where a node gets its storage."""
+def _without_allocations(found: Accesses, node: Node) -> Accesses:
+    """Return the accesses without the allocations of a node."""
     sites = tuple(s for s in found.of(node) if s.index is not None or s.kind == "update")
     return Accesses({**found.sites, node.id: sites})
 
 
-def _started_by_pairs(body: tuple[Stmt, ...], found: Accesses) -> frozenset[int]:
-    """Return the nodes that only argmin and argmax use, each time from "nothing found".
+def _find_arg_targets(body: tuple[Stmt, ...], found: Accesses) -> frozenset[int]:
+    """Return the nodes that only argmin and argmax use, each time initialized by "nothing found".
 
-    Their old values never matter: position -1 was stored in the same round.
+    Their old values never matter: position -1 was stored in the same iteration.
     """
     updates = [s for s in statements(body) if isinstance(s, Update) and s.pair is not None]
     stores = [s for s in statements(body) if isinstance(s, Store)]
-    good: set[int] = set()
-    bad: set[int] = set()
+    eligible: set[int] = set()
+    ineligible: set[int] = set()
     for update in updates:
-        target, place = update.access.node, cast(Pair, update.pair).access.node
-        nothing = Const(-1, place.dtype)
-        starts = all(s.value == nothing for s in stores if s.access.node == place)
-        sites = [site for site in found.of(place) if site.index is not None]
-        alone = Accesses({place.id: tuple(sites)})
-        covered = all(alone.is_covered(site) for site in sites if site.kind == "update")
-        only = sum(one.access.node == target for one in updates) == len(found.of(target))
-        (good if starts and covered and only else bad).add(target.id)
-    return frozenset(good - bad)
+        target, position = update.access.node, cast(Pair, update.pair).access.node
+        nothing = Const(-1, position.dtype)
+        starts = all(s.value == nothing for s in stores if s.access.node == position)
+        sites = [site for site in found.of(position) if site.index is not None]
+        own_sites = Accesses({position.id: tuple(sites)})
+        covered = all(own_sites.is_covered(site) for site in sites if site.kind == "update")
+        is_only = sum(one.access.node == target for one in updates) == len(found.of(target))
+        (eligible if starts and covered and is_only else ineligible).add(target.id)
+    return frozenset(eligible - ineligible)
 
 
-def _axes_left(
-    found: Accesses, node: Node, lets: frozenset[Symbol], firsts: frozenset[int]
+def _find_kept_axes(
+    found: Accesses, node: Node, lets: frozenset[Symbol], arg_targets: frozenset[int]
 ) -> tuple[int, ...] | Whole:
-    """Return the axes that a node needs; a reason where those are all."""
-    levels = _levels(found.of(node), node.rank, lets)
+    """Return the axes that a node keeps, or the reason why those are all."""
+    levels = _find_removable_axes(found.of(node), node.rank, lets)
     if not levels:
         return Whole.INDICES
     deepest = max(levels.values())
-    if deepest and node.id not in firsts:
+    if deepest and node.id not in arg_targets:
         if not all(found.is_covered(s) for s in found.of(node) if s.reads):
             if 0 not in levels.values():
                 return Whole.ROUNDS
@@ -166,8 +179,11 @@ def _axes_left(
     return tuple(a for a in range(node.rank) if levels.get(a, deepest + 1) > deepest)
 
 
-def _levels(sites: tuple[Site, ...], rank: int, lets: frozenset[Symbol]) -> dict[int, int]:
-    """Return the axes that may go, each with how many lists deep its symbols are bound."""
+def _find_removable_axes(
+    sites: tuple[Site, ...], rank: int, lets: frozenset[Symbol]
+) -> dict[int, int]:
+    """Return the axes that may be removed, each with the nesting depth where its symbols are
+    bound."""
     first = sites[0]
     depth = min(common(first.route, site.route) for site in sites)
     bound = {s.symbol: at for at, s in enumerate(first.inside[:depth], 1) if isinstance(s, For)}
@@ -181,15 +197,15 @@ def _levels(sites: tuple[Site, ...], rank: int, lets: frozenset[Symbol]) -> dict
             continue
         if index.symbols() & lets and repeated:
             continue
-        of = (depth if s in lets else bound.get(s, 0) for s in index.symbols())
-        levels[axis] = max(of, default=0)
+        depths = (depth if s in lets else bound.get(s, 0) for s in index.symbols())
+        levels[axis] = max(depths, default=0)
     return levels
 
 
-def _applied(body: tuple[Stmt, ...], plans: dict[int, _Plan]) -> tuple[Stmt, ...]:
-    """Return the body with nodes and their indices replaced."""
+def _apply_contractions(body: tuple[Stmt, ...], plans: dict[int, _Contraction]) -> tuple[Stmt, ...]:
+    """Return the body with nodes and their subscripts replaced."""
 
-    def place(node: Node, index: tuple[Index, ...]) -> tuple[Node, tuple[Index, ...]]:
+    def locate(node: Node, index: tuple[Index, ...]) -> tuple[Node, tuple[Index, ...]]:
         plan = plans.get(node.id)
         return (node, index) if plan is None else (plan.node, tuple(index[a] for a in plan.axes))
 
@@ -198,27 +214,27 @@ def _applied(body: tuple[Stmt, ...], plans: dict[int, _Plan]) -> tuple[Stmt, ...
             new = plans[stmt.node.id].node
             return () if new.static_shape is not None else (replace(stmt, node=new),)
         touched = any(n.id in plans for n in (*own_reads(stmt), *own_writes(stmt)))
-        return (_replaced(stmt, place) if touched else stmt,)
+        return (_replace_locations(stmt, locate) if touched else stmt,)
 
     return changed_where(plans, body, lambda part: map_statements(part, change))
 
 
-OnPlace = Callable[[Node, tuple[Index, ...]], tuple[Node, tuple[Index, ...]]]
+MapLocation = Callable[[Node, tuple[Index, ...]], tuple[Node, tuple[Index, ...]]]
 
 
-def _replaced(stmt: Stmt, place: OnPlace) -> Stmt:
-    """Return a statement with every place that it reads or writes itself exchanged."""
+def _replace_locations(stmt: Stmt, locate: MapLocation) -> Stmt:
+    """Return a statement with every location that it accesses itself replaced."""
 
     def expr(value: Expr) -> Expr:
         value = rebuild(value, expr, lambda index: index)
         if isinstance(value, Read):
-            node, index = place(value.node, value.index)
+            node, index = locate(value.node, value.index)
             if node is not value.node:
                 return Read(node, index, value.span)
         return value
 
     def access(old: Access) -> Access:
-        node, index = place(old.node, old.index)
+        node, index = locate(old.node, old.index)
         return old if node is old.node else Access(node, index)
 
     stmt = rebuild_statement(stmt, Rewrite(expr=expr))
@@ -236,17 +252,17 @@ def _replaced(stmt: Stmt, place: OnPlace) -> Stmt:
 # ----------------------------------------------------------------------------------- registers
 
 
-def _with_registers(program: Program, decisions: list[Decision]) -> Decided:
+def _replace_scalars(program: Program, decisions: list[Decision]) -> Decided:
     scalars = frozenset(n.id for n in program.locals if n.rank == 0)
     fresh = fresh_for(program)
-    work = _Registers(scalars, fresh, decisions)
-    kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
+    replacement = _ScalarReplacement(scalars, fresh, decisions)
+    kernels = tuple(replace(k, body=replacement.body(k.body, ())) for k in program.kernels)
     return Decided(fresh.declared(replace(program, kernels=kernels)), tuple(decisions))
 
 
 @dataclass(slots=True)
-class _Registers:
-    """The search for loops that touch one element; keeps the decisions."""
+class _ScalarReplacement:
+    """Scalar replacement in loops that access one element; collects the decisions."""
 
     scalars: frozenset[int]
     """Nodes that are registers already."""
@@ -254,7 +270,7 @@ class _Registers:
     decisions: list[Decision]
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
-        """Return a list of statements in which loops keep the element that they run on."""
+        """Return a list of statements with the accumulators of its loops in scalars."""
         return self.inside(body, outer, tuple(accesses(body).sites.values()), 0)
 
     def inside(
@@ -264,92 +280,92 @@ class _Registers:
         found: tuple[tuple[Site, ...], ...],
         depth: int,
     ) -> tuple[Stmt, ...]:
-        """Do so for a list that is that deep; `found` is what happens in it, node by node."""
+        """Do so for a list at that depth; `found` are the accesses in it, node by node."""
         out: list[Stmt] = []
-        inside = _by_place(found, depth)
+        inside = _group_by_position(found, depth)
         for at, stmt in enumerate(body):
             here = inside.get((at, 0), ())
             after: list[Stmt] = []
             if isinstance(stmt, For):
-                for sites in _single(stmt, here, self.scalars):
-                    place = Access(sites[0].node, sites[0].index or ())
-                    start = _start(out, place)
-                    if start is None and not _may_be_loaded(place, sites, depth, outer):
+                for sites in _single_elements(stmt, here, self.scalars):
+                    element = Access(sites[0].node, sites[0].index or ())
+                    start = _find_initialization(out, element)
+                    if start is None and not _is_load_safe(element, sites, depth, outer):
                         continue
-                    stmt = self.kept(stmt, place, out, start, after)
-                    here = tuple(one for one in here if one is not sites)
+                    stmt = self.keep_in_scalar(stmt, element, out, start, after)
+                    here = tuple(sites_of_one for sites_of_one in here if sites_of_one is not sites)
             if type(stmt) in BODIES:
                 known = (*outer, *ranges((stmt,)))
                 inner: list[tuple[Stmt, ...]] = []
-                for number, one in enumerate(bodies(stmt)):
+                for number, sites_of_one in enumerate(bodies(stmt)):
                     there = inside.get((at, number), ()) if number else here
-                    there = tuple([_deeper(sites, depth) for sites in there])
-                    inner.append(self.inside(one, known, there, depth + 1))
+                    there = tuple([_nested_sites(sites, depth) for sites in there])
+                    inner.append(self.inside(sites_of_one, known, there, depth + 1))
                 stmt = with_bodies(stmt, tuple(inner))
             out += (stmt, *after)
         return tuple(out)
 
-    def kept(
-        self, loop: For, place: Access, out: list[Stmt], start: int | None, after: list[Stmt]
+    def keep_in_scalar(
+        self, loop: For, element: Access, out: list[Stmt], start: int | None, after: list[Stmt]
     ) -> For:
-        """Return the loop on a scalar; what comes before it is put in `out`, the store in `after`.
+        """Return the loop on a scalar; `out` gets what comes before it, `after` the store.
 
-        `start` is where in `out` the element is stored just before the loop.
+        `start` is the position in `out` where the element is stored just before the loop.
         """
-        scalar = self.fresh.scalar(f"{place.node.label}_acc", place.node.dtype)
-        self.decisions.append(Decision("register", Smaller.REGISTER, place.node, span=loop.span))
+        scalar = self.fresh.scalar(f"{element.node.label}_acc", element.node.dtype)
+        self.decisions.append(Decision("register", Smaller.REGISTER, element.node, span=loop.span))
         if start is None:
-            out.append(Store(Access(scalar, ()), Read(place.node, place.index), loop.span))
+            out.append(Store(Access(scalar, ()), Read(element.node, element.index), loop.span))
         else:
             store = cast(Store, out[start])
             out[start] = replace(store, access=Access(scalar, ()))
         span = next((s.span for s in statements(loop.body) if isinstance(s, Update)), NOWHERE)
-        after.append(Store(place, Read(scalar, ()), span))
+        after.append(Store(element, Read(scalar, ()), span))
 
         def at(node: Node, index: tuple[Index, ...]) -> tuple[Node, tuple[Index, ...]]:
-            return (scalar, ()) if node.id == place.node.id else (node, index)
+            return (scalar, ()) if node.id == element.node.id else (node, index)
 
-        (new,) = map_statements((cast(Stmt, loop),), lambda stmt: (_replaced(stmt, at),))
+        (new,) = map_statements((cast(Stmt, loop),), lambda stmt: (_replace_locations(stmt, at),))
         return cast(For, new)
 
 
-def _start(out: list[Stmt], place: Access) -> int | None:
-    """Return where the last statement is that stores the place, if nothing came after it but
-    comments and stores of other nodes."""
+def _find_initialization(out: list[Stmt], element: Access) -> int | None:
+    """Return the position of the last statement that stores the element, if only comments and
+    stores of other nodes follow."""
     for at in range(len(out) - 1, -1, -1):
         stmt = out[at]
-        if isinstance(stmt, Store) and stmt.access == place:
+        if isinstance(stmt, Store) and stmt.access == element:
             return at
         if isinstance(stmt, Comment):
             continue
-        if not isinstance(stmt, Store) or place.node.id in accesses((stmt,)).sites:
+        if not isinstance(stmt, Store) or element.node.id in accesses((stmt,)).sites:
             return None
     return None
 
 
-def _by_place(
+def _group_by_position(
     found: tuple[tuple[Site, ...], ...], depth: int
 ) -> dict[tuple[int, int], tuple[tuple[Site, ...], ...]]:
-    """Return the sites in each statement of a list, node by node, by the place in the list."""
-    places: dict[tuple[int, int], tuple[tuple[Site, ...], ...]] = {}
+    """Return the sites in each statement of a list, node by node, by the position in the list."""
+    result: dict[tuple[int, int], tuple[tuple[Site, ...], ...]] = {}
     for sites in found:
-        mine: dict[tuple[int, int], list[Site]] = {}
+        grouped: dict[tuple[int, int], list[Site]] = {}
         for site in sites:
-            mine.setdefault(site.route[depth], []).append(site)
-        for place, those in mine.items():
-            places[place] = (*places.get(place, ()), tuple(those))
-    return places
+            grouped.setdefault(site.route[depth], []).append(site)
+        for position, group in grouped.items():
+            result[position] = (*result.get(position, ()), tuple(group))
+    return result
 
 
-def _deeper(sites: tuple[Site, ...], depth: int) -> tuple[Site, ...]:
-    """Return those sites that are in a list inside of the statement, not in the statement."""
+def _nested_sites(sites: tuple[Site, ...], depth: int) -> tuple[Site, ...]:
+    """Return the sites nested inside the statement, without those of the statement itself."""
     return tuple([site for site in sites if len(site.route) > depth + 1])
 
 
-def _single(
+def _single_elements(
     loop: For, found: tuple[tuple[Site, ...], ...], scalars: frozenset[int]
 ) -> Iterator[tuple[Site, ...]]:
-    """Yield the sites of each node of which a loop touches one element, and writes it."""
+    """Yield the sites of each node of which a loop accesses one element only, and writes it."""
     candidates = [
         sites for sites in found
         if sites[0].node.id not in scalars and any(site.writes for site in sites)
@@ -360,7 +376,7 @@ def _single(
     inside = statements((loop,))
     bound = {stmt.symbol for stmt in inside if isinstance(stmt, For | Let)}
     if any(isinstance(stmt, Check | Print) for stmt in inside):
-        return  # what was summed so far would be missing after a fault
+        return  # the partial sum would be lost after a fault
     for sites in candidates:
         index = sites[0].index
         if index is None:
@@ -369,23 +385,23 @@ def _single(
             yield sites
 
 
-def _may_be_loaded(
-    place: Access, sites: tuple[Site, ...], depth: int, outer: tuple[Range, ...]
+def _is_load_safe(
+    element: Access, sites: tuple[Site, ...], depth: int, outer: tuple[Range, ...]
 ) -> bool:
-    """Whether a loop may keep an element that every round accesses: it is surely in its array,
-    since an access surely happens, or by the loops around. A loop of no rounds stores what was
-    loaded: of what no round reads first, there may be nothing yet."""
+    """Whether a loop may keep an element that every iteration accesses in a register: it is surely
+    in bounds, since an access surely happens, or by the enclosing loops. A loop of no iterations
+    stores what was loaded; where no iteration reads first, there may be nothing to load yet."""
     for site in sites:
-        around = site.inside[depth:]
-        if any(not isinstance(stmt, For) or has_jumps(stmt) for stmt in around):
+        enclosing = site.inside[depth:]
+        if any(not isinstance(stmt, For) or has_jumps(stmt) for stmt in enclosing):
             continue
-        if site is sites[0] and site.reads and is_in_range(place.node, place.index, outer):
+        if site is sites[0] and site.reads and is_in_range(element.node, element.index, outer):
             return True
         known = outer
-        for loop in around:
+        for loop in enclosing:
             assert isinstance(loop, For)
-            gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-            if not is_least(gap - 1, known):
+            trip_count = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
+            if not is_least(trip_count - 1, known):
                 break
             known = (*known, *ranges((loop,)))
         else:

@@ -1,10 +1,10 @@
-"""Common subexpressions: what was computed is not computed again.
+"""Common subexpression elimination, over statements and loop nests.
 
-An expression that is evaluated for sure gets a name where it is evaluated first, if the same value
-is needed again before anything that it reads is written: later in the statement, in the statements
-after it, or inside of loops and branches among them. What is evaluated only on one side of a choice
-may use a name but gets none. Single loads stay: registers are the C compiler's business, and
-schedules recognise products of loads.
+An expression that is surely evaluated is assigned to a scalar where it is evaluated first, if the
+same value is needed again before anything that it reads is written: later in the statement, in the
+statements after it, or inside of loops and branches among them. What is evaluated in one arm of a
+select only may use such a scalar but creates none. Single loads stay: registers are the C
+compiler's business, and schedules recognize products of loads.
 
 >>> show(cse, '''
 ... y[i] = (x[i] + 1) * (x[i] + 1)
@@ -35,45 +35,45 @@ Body = tuple[Stmt, ...]
 def cse(program: Program) -> Program:
     """Return the program with repeated scalar work done once."""
     fresh = fresh_for(program)
-    new = over_kernels(program, lambda body: _shared(body, fresh))
+    new = over_kernels(program, lambda body: _eliminate(body, fresh))
     return fresh.declared(new)
 
 
-def _shared(body: Body, fresh: Fresh) -> Body:
-    """Return the body after two walks that number values alike: one counts, one gives names."""
-    repeated = _repeated(body)
+def _eliminate(body: Body, fresh: Fresh) -> Body:
+    """Return the body after two walks that number values alike: one counts, one assigns scalars."""
+    repeated = _find_repeated(body)
     if not repeated.values:
         return body
-    counting = _Walk(None, fresh, repeated)
+    counting = _ValueNumbering(None, fresh, repeated)
     counting.block(body, {})
     if not counting.reused:
         return body
-    return _Walk(counting.reused, fresh, repeated).block(body, {})
+    return _ValueNumbering(counting.reused, fresh, repeated).block(body, {})
 
 
 @dataclass(frozen=True, slots=True)
-class _Repeated:
-    """Expressions that are worth a name and are written more than once, wherever that is."""
+class _RepeatedValues:
+    """Expressions worth a scalar that occur more than once, anywhere."""
 
     values: frozenset[Expr]
     users: frozenset[int]
     """The `id` of each statement with such an expression."""
 
 
-def _repeated(body: Body) -> _Repeated:
+def _find_repeated(body: Body) -> _RepeatedValues:
     users: dict[Expr, list[int]] = {}
     for stmt in statements(body):
         for one in (one for expr in expressions_of(stmt) for one in walk(expr)):
-            if _may_be_work(one):
+            if _computes(one):
                 users.setdefault(one, []).append(id(stmt))
-    twice = (one for one, met in users.items() if len(met) > 1)
-    values = frozenset(one for one in twice if _is_work(one))
-    return _Repeated(values, frozenset(user for one in values for user in users[one]))
+    repeated = (one for one, uses in users.items() if len(uses) > 1)
+    values = frozenset(one for one in repeated if _is_worth_scalar(one))
+    return _RepeatedValues(values, frozenset(user for one in values for user in users[one]))
 
 
 @dataclass(slots=True)
 class _Value:
-    """A value that is available: its expression, what that reads, its number, and its name."""
+    """An available value: its expression, the nodes that it reads, its number and its scalar."""
 
     expr: Expr
     reads: frozenset[int]
@@ -81,77 +81,78 @@ class _Value:
     local: Node | None = None
 
 
-_Known = dict[Expr, _Value]
+_AvailableValues = dict[Expr, _Value]
 
 
 @dataclass(slots=True)
-class _Walk:
+class _ValueNumbering:
     """One walk over the statements in program order."""
 
     named: set[int] | None
-    """The numbers of the values that get a name; None while counting."""
+    """The numbers of the values that get a scalar; None while counting."""
     fresh: Fresh
-    repeated: _Repeated
+    repeated: _RepeatedValues
     reused: set[int] = field(default_factory=set)
     pending: list[Stmt] = field(default_factory=list)
-    """Stores of names that have to come before the statement at hand."""
+    """Stores of scalars that have to precede the current statement."""
     count: int = 0
 
-    def block(self, body: Body, outer: _Known) -> Body:
-        """Return a list of statements; what becomes available in it is forgotten after it."""
-        known = dict(outer)
-        return tuple(new for stmt in body for new in self.statement(stmt, known))
+    def block(self, body: Body, outer: _AvailableValues) -> Body:
+        """Return a list of statements; values that become available in it are dropped after it."""
+        available = dict(outer)
+        return tuple(new for stmt in body for new in self.statement(stmt, available))
 
-    def statement(self, stmt: Stmt, known: _Known) -> Body:
-        """Return a statement after the names that it needs, and forget what it overwrites."""
+    def statement(self, stmt: Stmt, available: _AvailableValues) -> Body:
+        """Return a statement after the scalars that it needs, and drop what it overwrites."""
         written = summary(stmt).writes
         if self.repeated.users.isdisjoint(map(id, (stmt, *inside(stmt)))):
-            _forget(known, written)
+            _invalidate(available, written)
             return (stmt,)
         match stmt:
             case For(body=body):
-                _forget(known, written)
-                return (with_bodies(stmt, (self.block(body, known),)),)
+                _invalidate(available, written)
+                return (with_bodies(stmt, (self.block(body, available),)),)
             case While(prelude, test, body):
-                _forget(known, written)
-                before = self.block(prelude, known)
-                test = self.expr(test, known, False, stmt)
-                return (replace(stmt, prelude=before, test=test, body=self.block(body, known)),)
+                _invalidate(available, written)
+                before = self.block(prelude, available)
+                test = self.expr(test, available, False, stmt)
+                return (replace(stmt, prelude=before, test=test, body=self.block(body, available)),)
             case If(test, then, other):
-                test = self.expr(test, known, True, stmt)
+                test = self.expr(test, available, True, stmt)
                 defined = self.defined()
-                sides = self.block(then, known), self.block(other, known)
-                _forget(known, written)
+                sides = self.block(then, available), self.block(other, available)
+                _invalidate(available, written)
                 return (*defined, replace(with_bodies(stmt, sides), test=test))
             case Check(test, _, values):
-                test = self.expr(test, known, True, stmt)
-                shown = tuple(self.expr(value, known, False, stmt) for value in values)
+                test = self.expr(test, available, True, stmt)
+                shown = tuple(self.expr(value, available, False, stmt) for value in values)
                 return (*self.defined(), replace(stmt, test=test, values=shown))
             case _:
-                by = Rewrite(lambda expr: self.expr(expr, known, True, stmt))
+                by = Rewrite(lambda expr: self.expr(expr, available, True, stmt))
                 stmt = rebuild_statement(stmt, by)
-                _forget(known, written)
+                _invalidate(available, written)
                 return (*self.defined(), stmt) if self.pending else (stmt,)
 
     def defined(self) -> Body:
-        """Return the stores that are pending, which then no longer are."""
+        """Return the pending stores and clear them."""
         done, self.pending = tuple(self.pending), []
         return done
 
-    def expr(self, expr: Expr, known: _Known, sure: bool, stmt: Stmt) -> Expr:
-        """Return an expression with names for what is available; `sure`: it is always evaluated."""
+    def expr(self, expr: Expr, available: _AvailableValues, sure: bool, stmt: Stmt) -> Expr:
+        """Return an expression with scalars for available values; `sure`: it is always
+        evaluated."""
         if expr not in self.repeated.values:
-            return self.inside(expr, known, sure, stmt)
-        found = known.get(expr)
-        if found is not None and found.expr == expr:
-            self.reused.add(found.number)
-            return expr if found.local is None else Read(found.local, ())
-        if found is not None or not sure:
-            return self.inside(expr, known, sure, stmt)
-        value = _Value(expr, _reads(expr), self.count)
+            return self.inside(expr, available, sure, stmt)
+        earlier = available.get(expr)
+        if earlier is not None and earlier.expr == expr:
+            self.reused.add(earlier.number)
+            return expr if earlier.local is None else Read(earlier.local, ())
+        if earlier is not None or not sure:
+            return self.inside(expr, available, sure, stmt)
+        value = _Value(expr, _nodes_read(expr), self.count)
         self.count += 1
-        new = self.inside(expr, known, sure, stmt)
-        known[expr] = value
+        new = self.inside(expr, available, sure, stmt)
+        available[expr] = value
         if self.named is None or value.number not in self.named:
             return new
         value.local = self.fresh.scalar(label_of(expr), expr.dtype)
@@ -159,35 +160,35 @@ class _Walk:
         self.pending.append(Store(Access(value.local, ()), new, span))
         return Read(value.local, ())
 
-    def inside(self, expr: Expr, known: _Known, sure: bool, stmt: Stmt) -> Expr:
-        """Return an expression with the names used inside of it."""
+    def inside(self, expr: Expr, available: _AvailableValues, sure: bool, stmt: Stmt) -> Expr:
+        """Return an expression with its subexpressions replaced."""
         if isinstance(expr, Select):
-            test = self.expr(expr.test, known, sure, stmt)
-            sides = (self.expr(side, known, False, stmt) for side in (expr.yes, expr.no))
+            test = self.expr(expr.test, available, sure, stmt)
+            sides = (self.expr(side, available, False, stmt) for side in (expr.yes, expr.no))
             return Select(test, *sides)
-        return rebuild(expr, lambda e: self.expr(e, known, sure, stmt), lambda index: index)
+        return rebuild(expr, lambda e: self.expr(e, available, sure, stmt), lambda index: index)
 
 
-def _may_be_work(expr: Expr) -> bool:
-    """Whether an expression computes, be it where to read."""
+def _computes(expr: Expr) -> bool:
+    """Whether an expression computes a value, or a subscript to read at."""
     if isinstance(expr, Read):
         return any(isinstance(i, Dynamic) for i in expr.index)
     if isinstance(expr, Apply):
-        return expr.op.name != "product"  # it stays where it is added
+        return expr.op.name != "product"  # it stays with its sum
     return isinstance(expr, Cast)
 
 
-def _is_work(expr: Expr) -> bool:
-    """Whether an expression that computes is worth a name: it does so from something in memory."""
-    return expr.dtype.compute is expr.dtype and bool(_reads(expr))
+def _is_worth_scalar(expr: Expr) -> bool:
+    """Whether an expression that computes is worth a scalar: it reads memory."""
+    return expr.dtype.compute is expr.dtype and bool(_nodes_read(expr))
 
 
-def _reads(expr: Expr) -> frozenset[int]:
+def _nodes_read(expr: Expr) -> frozenset[int]:
     return frozenset([one.node.id for one in reads(expr)])
 
 
-def _forget(known: _Known, written: frozenset[int]) -> None:
-    """Remove what reads something that is written, by the ids of nodes."""
-    for expr, value in list(known.items()) if written else ():
+def _invalidate(available: _AvailableValues, written: frozenset[int]) -> None:
+    """Remove the values that read a node that is written, by ids."""
+    for expr, value in list(available.items()) if written else ():
         if value.reads & written:
-            del known[expr]
+            del available[expr]

@@ -1,6 +1,6 @@
-"""Dead: what nobody would miss goes.
+"""Dead code elimination: unread stores, empty loops and branches, unused symbols and locals.
 
-Removes stores to locals that nothing reads, then what only they needed, integers that nobody uses,
+Removes stores to locals that nothing reads, then what only they needed, integers without a use,
 loops and branches that are left empty, and locals without a use. Stores to parameters and results,
 checks and prints stay, each in its place.
 
@@ -34,63 +34,68 @@ def dead(program: Program) -> Program:
     """Return the program without what no result, fault or print depends on."""
     while True:
         body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
-        read = [_read(stmt) for stmt in body]
-        smaller = _round(program, body, read)
+        read = [_nodes_read(stmt) for stmt in body]
+        smaller = _eliminate_once(program, body, read)
         if smaller == program:
             used = {node.id for stmt in body for node in own_writes(stmt)}.union(*read)
-            kept = tuple([node for node in program.locals if node.id in used])
-            return program if len(kept) == len(program.locals) else replace(program, locals=kept)
+            live_locals = tuple([node for node in program.locals if node.id in used])
+            return (
+                program
+                if len(live_locals) == len(program.locals)
+                else replace(program, locals=live_locals)
+            )
         program = smaller
 
 
-def _round(program: Program, body: list[Stmt], read: list[list[int]]) -> Program:
-    """Return the program without what no statement of it needs; `read` says what each reads."""
+def _eliminate_once(program: Program, body: list[Stmt], read: list[list[int]]) -> Program:
+    """Return the program without statements that no other needs; `read` are the nodes each
+    reads."""
     visible = (*(p.node for p in program.parameters), *program.results)
-    needed = _needed(zip(body, read, strict=True), visible)
+    needed = _find_needed(zip(body, read, strict=True), visible)
     lets = any(isinstance(stmt, Let) for stmt in body)
     symbols = frozenset(symbol for stmt in body if lets for symbol in uses(stmt))
-    return over_kernels(program, lambda body: _live(body, needed, symbols))
+    return over_kernels(program, lambda body: _live_statements(body, needed, symbols))
 
 
-def _needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> frozenset[int]:
-    """Return the ids of the nodes that something visible depends on.
+def _find_needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> frozenset[int]:
+    """Return the ids of the nodes that something observable depends on.
 
-    What a store reads is needed only where its own node is: a sum that nobody reads is no use.
+    What a store reads is needed only where its own node is: a sum that nobody reads is dead.
     """
-    feeds: dict[int, set[int]] = {}
-    open_: list[int] = [node.id for node in visible]
+    sources: dict[int, set[int]] = {}
+    worklist: list[int] = [node.id for node in visible]
     for stmt, read in body:
         if isinstance(stmt, Store | Update):
             targets = [node.id for node in own_writes(stmt)]
-            for target in targets:  # the best value and its position are kept by each other
-                feeds.setdefault(target, set()).update(read, targets)
+            for target in targets:  # the best value and its position need each other
+                sources.setdefault(target, set()).update(read, targets)
         else:
-            open_ += read
-    found: set[int] = set()
-    while open_:
-        one = open_.pop()
-        if one not in found:
-            found.add(one)
-            open_ += feeds.get(one, ())
-    return frozenset(found)
+            worklist += read
+    needed: set[int] = set()
+    while worklist:
+        node_id = worklist.pop()
+        if node_id not in needed:
+            needed.add(node_id)
+            worklist += sources.get(node_id, ())
+    return frozenset(needed)
 
 
-def _read(stmt: Stmt) -> list[int]:
+def _nodes_read(stmt: Stmt) -> list[int]:
     if isinstance(stmt, Permute):
         return [node.id for node in stmt.sources]
     return [one.node.id for one in own(stmt).found]
 
 
-def _live(
+def _live_statements(
     body: tuple[Stmt, ...], needed: frozenset[int], symbols: frozenset[Symbol]
 ) -> tuple[Stmt, ...]:
-    """Return the statements that are still of use."""
+    """Return the live statements."""
     return headed([
-        stmt if isinstance(stmt, Comment) else _kept(stmt, needed, symbols) for stmt in body
+        stmt if isinstance(stmt, Comment) else _live_or_none(stmt, needed, symbols) for stmt in body
     ])  # fmt: skip
 
 
-def _kept(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stmt | None:
+def _live_or_none(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stmt | None:
     match stmt:
         case Store() | Update():
             return stmt if any(node.id in needed for node in own_writes(stmt)) else None
@@ -101,18 +106,18 @@ def _kept(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stm
         case _:
             pass
     lists = cast(tuple[tuple[Stmt, ...], ...], bodies(stmt))
-    inner = tuple([_live(one, needed, symbols) for one in lists])
-    if isinstance(stmt, For) and not _acts(inner[0]):
+    inner = tuple([_live_statements(one, needed, symbols) for one in lists])
+    if isinstance(stmt, For) and not _has_effect(inner[0]):
         return None
     if isinstance(stmt, If):
-        return _branch(stmt, inner[0], inner[1])
+        return _simplify_branch(stmt, inner[0], inner[1])
     return with_bodies(stmt, inner) if inner else stmt
 
 
-def _branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> If | None:
-    if _acts(then):
-        return with_bodies(branch, (then, other if _acts(other) else ()))
-    if not _acts(other):
+def _simplify_branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> If | None:
+    if _has_effect(then):
+        return with_bodies(branch, (then, other if _has_effect(other) else ()))
+    if not _has_effect(other):
         return None
     test = branch.test
     match test:
@@ -123,5 +128,5 @@ def _branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> If |
     return replace(branch, test=test, then=other, other=())
 
 
-def _acts(body: tuple[Stmt, ...]) -> bool:
+def _has_effect(body: tuple[Stmt, ...]) -> bool:
     return any(not isinstance(stmt, Comment) for stmt in body)

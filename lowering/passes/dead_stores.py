@@ -1,12 +1,12 @@
-"""Overwritten: what is replaced before anybody sees it is not stored.
+"""Dead store elimination for whole arrays: stores that are overwritten before anything reads them.
 
-Removes a nest that fills an array, where the next statement that touches the array surely writes
-all of it without needing what was there: the zeros of `np.zeros` before the loop that computes
-every element; and one that fills a temporary, where all that is read of it is written behind, in
-whatever rounds. `zeros` removes the zeros that a result starts from anyway.
+Removes a nest that fills an array, where the next statement that accesses the array surely
+overwrites all of it without reading it: the zeros of `np.zeros` before the loop that computes every
+element; and one that fills a temporary, where every later read is covered by a later write, in
+whatever iterations. `zeros` removes the zeros that a result starts from anyway.
 
-Needs: nothing. Guarantees: the same values, faults and prints; an array of the caller keeps its
-fill where a check or a print stands before what overwrites it.
+Precondition: none. Postcondition: the same values, faults and prints; an array of the caller keeps
+its fill where a check or a print precedes what overwrites it.
 
 >>> show(overwritten, '''
 ... y[...] = 0.0
@@ -35,128 +35,136 @@ Body = tuple[Stmt, ...]
 
 def overwritten(program: Program) -> Program:
     """Return the program without nests whose array is overwritten before it is read."""
-    own = frozenset(node.id for node in program.locals)
+    locals_ = frozenset(node.id for node in program.locals)
     is_all = len(program.kernels) == 1
-    return over_kernels(program, lambda body: _body(body, own, is_all))
+    return over_kernels(program, lambda body: _eliminate_in(body, locals_, is_all))
 
 
 def zeros(program: Program) -> Program:
     """Return the program without statements that fill untouched results with zeros."""
-    fresh = {node.id for node in program.results if node.static_shape is not None and node.rank}
+    untouched = {node.id for node in program.results if node.static_shape is not None and node.rank}
 
-    if not fresh:
+    if not untouched:
         return program
 
     def change(body: Body) -> Body:
-        left: list[Stmt | None] = []
+        remaining: list[Stmt | None] = []
         for stmt in body:
-            target = _fills(stmt)
-            is_needless = target is not None and target in fresh and _stores_zero(stmt)
-            left.append(None if is_needless else stmt)
-            fresh.difference_update(summary(stmt).touches)
-        return headed(left)
+            target = _filled_node(stmt)
+            is_needless = target is not None and target in untouched and _stores_zero(stmt)
+            remaining.append(None if is_needless else stmt)
+            untouched.difference_update(summary(stmt).touches)
+        return headed(remaining)
 
     return over_kernels(program, change)
 
 
-def _body(body: Body, own: frozenset[int], is_all: bool) -> Body:
-    """Return statements without such nests; `is_all` says that they are the whole program."""
-    here = _List(body, own)
-    left: list[Stmt | None] = []
+def _eliminate_in(body: Body, locals_: frozenset[int], is_all: bool) -> Body:
+    """Return statements without dead stores; `is_all` says that they are the whole program."""
+    index = _AccessIndex(body, locals_)
+    remaining: list[Stmt | None] = []
     for at in reversed(range(len(body))):
-        target = _fills(body[at])
+        target = _filled_node(body[at])
         is_needless = target is not None and (
-            here.is_lost(target, at) or (is_all and here.is_written_first(target, at))
+            index.is_lost(target, at) or (is_all and index.is_written_first(target, at))
         )
-        left.append(None if is_needless else body[at])
-    kept = (None if stmt is None else map_bodies(stmt, lambda one: _body(one, own, False))
-            for stmt in reversed(left))  # fmt: skip
-    return headed(list(kept))
+        remaining.append(None if is_needless else body[at])
+    result = (
+        None if stmt is None else map_bodies(stmt, lambda one: _eliminate_in(one, locals_, False))
+        for stmt in reversed(remaining)
+    )
+    return headed(list(result))
 
 
 _KINDS = frozenset((For, If, Store, Update, Fill, Comment))
 
 
-def _fills(stmt: Stmt) -> int | None:
+def _filled_node(stmt: Stmt) -> int | None:
     """Return the only node that a statement writes, if it is a nest that does nothing else."""
-    found = summary(stmt)
-    return next(iter(found.writes)) if found.kinds <= _KINDS and len(found.writes) == 1 else None
+    effects = summary(stmt)
+    return (
+        next(iter(effects.writes)) if effects.kinds <= _KINDS and len(effects.writes) == 1 else None
+    )
 
 
-class _List:
-    """A list of statements, with where each node is touched in it, found once.
+class _AccessIndex:
+    """A list of statements, indexed by the positions where each node is accessed.
 
-    Questions are asked from the last statement to the first: a read that what stands behind a
-    statement covers is covered by what stands behind an earlier one, too.
+    Queries run from the last statement to the first: a read that the statements after one cover is
+    covered by those after an earlier one, too.
     """
 
-    def __init__(self, body: Body, own: frozenset[int]) -> None:
-        self.body, self.own = body, own
+    def __init__(self, body: Body, locals_: frozenset[int]) -> None:
+        self.body, self.locals_ = body, locals_
         self.touched: dict[int, list[int]] = {}
-        """The places of the statements that touch a node, in order."""
-        self.leaves: list[int] = []
-        """The places of what may leave the list early."""
-        self.shows: list[int] = []
-        """The places of what may raise or print."""
-        self.read: dict[int, int] = {}
-        """The last place where a node is read."""
-        self.moved: dict[int, int] = {}
-        """The last place where a node may be permuted."""
+        """The positions of the statements that access a node, in order."""
+        self.jumps: list[int] = []
+        """The positions of jumps out of the list."""
+        self.observable: list[int] = []
+        """The positions of what may raise or print."""
+        self.last_read: dict[int, int] = {}
+        """The last position where a node is read."""
+        self.last_permuted: dict[int, int] = {}
+        """The last position where a node may be permuted."""
         self.covered: dict[int, set[int]] = {}
-        """Which sites of a node were found to be covered by what stands before them."""
-        self._found: Accesses | None = None
+        """The sites of a node that earlier writes cover, as found so far."""
+        self._accesses: Accesses | None = None
         for at, stmt in enumerate(body):
-            known = summary(stmt)
-            for node in known.touches:
+            effects = summary(stmt)
+            for node in effects.touches:
                 self.touched.setdefault(node, []).append(at)
-            self.read |= dict.fromkeys(known.reads, at)
-            if Permute in known.kinds:
-                self.moved |= dict.fromkeys(known.touches, at)
-            if not known.kinds.isdisjoint((Break, Continue)):
-                self.leaves.append(at)
-            if not known.kinds.isdisjoint((Check, Print)):
-                self.shows.append(at)
+            self.last_read |= dict.fromkeys(effects.reads, at)
+            if Permute in effects.kinds:
+                self.last_permuted |= dict.fromkeys(effects.touches, at)
+            if not effects.kinds.isdisjoint((Break, Continue)):
+                self.jumps.append(at)
+            if not effects.kinds.isdisjoint((Check, Print)):
+                self.observable.append(at)
 
     def is_lost(self, node: int, at: int) -> bool:
-        """Whether the first statement behind one that touches a node overwrites it, unseen until
-        then."""
-        places = self.touched[node]
-        after = bisect_right(places, at)
-        if after == len(places):
+        """Whether the next statement that accesses a node overwrites it before it can be
+        observed."""
+        positions = self.touched[node]
+        after = bisect_right(positions, at)
+        if after == len(positions):
             return False
-        place = places[after]
-        if _is_any(self.leaves, at, place):
+        next_access = positions[after]
+        if _has_position_between(self.jumps, at, next_access):
             return False
-        if node not in self.own and _is_any(self.shows, at, place):
+        if node not in self.locals_ and _has_position_between(self.observable, at, next_access):
             return False
-        if node not in summary(self.body[place]).writes:
+        if node not in summary(self.body[next_access]).writes:
             return False
-        inside = accesses((self.body[place],))
+        inside = accesses((self.body[next_access],))
         whole = inside.sites[node][0].node
         return inside.is_overwritten(whole) and not inside.read_before_written(whole)
 
     def is_written_first(self, node: int, at: int) -> bool:
-        """Whether all that is read of a node of ours behind a statement was written behind it, as
-        an array that each iteration of a loop fills as far as it reads it."""
-        if node not in self.own or self.read.get(node, -1) <= at or self.moved.get(node, -1) > at:
+        """Whether every later read of a local node is covered by a later write, as in an array that
+        each iteration of a loop fills as far as it reads it."""
+        if (
+            node not in self.locals_
+            or self.last_read.get(node, -1) <= at
+            or self.last_permuted.get(node, -1) > at
+        ):
             return False
-        if self._found is None:
-            self._found = accesses(self.body)
-        sites = self._found.sites[node]
+        if self._accesses is None:
+            self._accesses = accesses(self.body)
+        sites = self._accesses.sites[node]
         start = bisect_right(sites, at, key=lambda site: site.route[0][0])
-        found = self._found.only(sites[0].node, sites[start:])
+        later = self._accesses.only(sites[0].node, sites[start:])
         covered = self.covered.setdefault(node, set())
         for number in range(start, len(sites)):
             if sites[number].reads and number not in covered:
-                if not found.is_covered(sites[number]):
+                if not later.is_covered(sites[number]):
                     return False
                 covered.add(number)
         return True
 
 
-def _is_any(places: list[int], after: int, last: int) -> bool:
-    """Whether one of some places in order is behind the first place and not behind the last."""
-    return bisect_right(places, last) > bisect_right(places, after)
+def _has_position_between(positions: list[int], after: int, last: int) -> bool:
+    """Whether one of the sorted positions is after the first position and not after the last."""
+    return bisect_right(positions, last) > bisect_right(positions, after)
 
 
 def _stores_zero(stmt: Stmt) -> bool:

@@ -1,9 +1,9 @@
-"""Sizes that an entry check says are equal, under one name: the passes compare them by name.
+"""Unification of extents: sizes that an entry check equates get one symbol, which passes compare.
 
-A function of arrays of any size has a symbol for each extent, and `check x_0 == y_0` where two
-have to agree. Behind that check one of the two stands for both, so that loops over either can be
-joined. A check of extents is made as early as nobody can tell: it moves in front of statements
-that neither raise nor print nor jump, and write nothing but temporaries.
+A function of arrays of dynamic shape has a symbol for each extent, and `check x_0 == y_0` where two
+have to agree. After that check one of the two stands for both, so that loops over either can be
+fused. A check of extents is hoisted as far as that is unobservable: across statements that neither
+raise nor print nor jump, and write nothing but temporaries.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from ..ir.walk import free_symbols, own_writes, reads, statements
 def unified(
     body: tuple[Stmt, ...], parameters: tuple[Parameter, ...], temporaries: Iterable[Node]
 ) -> tuple[Stmt, ...]:
-    """Return the body of a program with one name for extents of parameters that are equal.
+    """Return the body of a program with one symbol for extents of parameters that are equal.
 
-    Nodes keep their shapes: what is an extent of which array stays as it was given.
+    Nodes keep their shapes: each array keeps the symbols of its own extents.
     """
-    ranks = _ranks(parameters)
-    hidden = frozenset(node.id for node in temporaries)
-    rest, out = list(body), list[Stmt]()
-    while rest:
-        stmt = rest.pop(0)
-        pair = _equal(stmt, ranks)
+    ranks = _rank_extents(parameters)
+    temporary_ids = frozenset(node.id for node in temporaries)
+    remaining, out = list(body), list[Stmt]()
+    while remaining:
+        stmt = remaining.pop(0)
+        pair = _equated_extents(stmt, ranks)
         if pair is None:
             out.append(stmt)
             continue
-        kept, gone = sorted(pair, key=lambda symbol: ranks[symbol])
-        if kept == gone:
-            continue  # it was checked before
-        behind = len(out)
-        while behind and _is_unseen(out[behind - 1], hidden):
-            behind -= 1
-        one_name = {gone: var(kept)}
-        out[behind:] = (stmt, *substitute(tuple(out[behind:]), one_name))
-        rest = list(substitute(tuple(rest), one_name))
+        representative, replaced = sorted(pair, key=lambda symbol: ranks[symbol])
+        if representative == replaced:
+            continue  # already checked
+        position = len(out)
+        while position and _is_unobservable(out[position - 1], temporary_ids):
+            position -= 1
+        renaming = {replaced: var(representative)}
+        out[position:] = (stmt, *substitute(tuple(out[position:]), renaming))
+        remaining = list(substitute(tuple(remaining), renaming))
     return tuple(out)
 
 
-def _ranks(parameters: tuple[Parameter, ...]) -> Mapping[Symbol, tuple[bool, int]]:
-    """Return the symbols that are extents, those of written arrays ranked first.
+def _rank_extents(parameters: tuple[Parameter, ...]) -> Mapping[Symbol, tuple[bool, int]]:
+    """Return the symbols that are extents, with their ranks: those of written arrays first.
 
-    Stores through the name of their own array's extent are seen to be in range.
+    Stores subscripted by the extent of their own array are then seen to be in range.
     """
     ranks: dict[Symbol, tuple[bool, int]] = {}
     for written in (True, False):
@@ -61,22 +61,29 @@ def _ranks(parameters: tuple[Parameter, ...]) -> Mapping[Symbol, tuple[bool, int
     return ranks
 
 
-def _equal(stmt: Stmt, ranks: Mapping[Symbol, tuple[bool, int]]) -> tuple[Symbol, Symbol] | None:
-    """Return the two extents that a check says are equal; None for any other statement."""
+def _equated_extents(
+    stmt: Stmt, ranks: Mapping[Symbol, tuple[bool, int]]
+) -> tuple[Symbol, Symbol] | None:
+    """Return the two extents that a check equates; None for any other statement."""
     match stmt:
         case Check(Apply(op, (Position(one), Position(other)), _)) if op.name == "eq":
-            known = all(free_symbols(value) <= ranks.keys() for value in stmt.values)
-            early = known and not reads((stmt,))
+            is_of_extents = all(free_symbols(value) <= ranks.keys() for value in stmt.values)
+            can_hoist = is_of_extents and not reads((stmt,))
             left, right = one.symbol, other.symbol
-            if early and left is not None and right is not None and {left, right} <= ranks.keys():
+            if (
+                can_hoist
+                and left is not None
+                and right is not None
+                and {left, right} <= ranks.keys()
+            ):
                 return left, right
     return None
 
 
-def _is_unseen(stmt: Stmt, hidden: frozenset[int]) -> bool:
-    """Whether nobody could tell a call that failed before a statement from one that did after."""
+def _is_unobservable(stmt: Stmt, temporary_ids: frozenset[int]) -> bool:
+    """Whether nobody can observe that a call failed after a statement rather than before it."""
     return all(
         isinstance(one, For | If | Store | Update | Fill | Alloc | Let | Comment)
-        and all(node.id in hidden for node in own_writes(one))
+        and all(node.id in temporary_ids for node in own_writes(one))
         for one in statements((stmt,))
     )

@@ -1,15 +1,19 @@
-"""Bring neighbouring nests together over their outer loops.
+"""Loop fusion: neighbouring nests merged over their outer loops, as far as dependences allow.
 
-Changes: two nests with only comments between them, whose loops run through the same values, become
-one loop around both bodies; so again with the loops inside. Branches with the same test become one.
-Statements between them that the first nest has nothing to do with are moved in front of it. A nest
-also joins an earlier one that computes a local array for it alone, past what it does not depend on.
+Changes: two nests with only comments between them, whose loops have the same iteration space,
+become one loop around both bodies; so again the loops inside. Branches with the same test become
+one. Statements between them that are independent of the first nest move in front of it. A nest is
+also fused with an earlier one that computes a local array for it alone, past statements it does not
+depend on.
 
-Needs: symbols are unique in their scope. Guarantees: every cell gets its values in the same order,
-so not a bit of a result changes. A round of the second nest then runs before the later rounds of
-the first. That is refused wherever one of these may touch a cell that the other writes, for a
-difference of their indices that may be zero; and wherever a check or a print would change places
-with a write that can be seen.
+Precondition: symbols are unique in their scope. Postcondition: every cell gets its values in the
+same order, so results are bit-identical. An iteration of the second nest then runs before the later
+iterations of the first. That is illegal, and refused, wherever one of these may access a cell that
+the other writes (a difference of their subscripts may be zero); and wherever a check or a print
+would change places with an observable write.
+
+Kennedy and McKinley, Maximizing loop parallelism and improving data locality via loop fusion and
+distribution, 1993.
 
 >>> show(fuse, '''
 ... m[i] = max(x[i, j])
@@ -65,36 +69,36 @@ def fuse(program: Program) -> Program:
 
 
 def fused(program: Program) -> Decided:
-    """Return the program with nests fused, and which were and were not."""
-    own = frozenset(node.id for node in program.locals)
+    """Return the program with nests fused, and the decisions."""
+    locals_ = frozenset(node.id for node in program.locals)
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     reads = Counter(node.id for stmt in body for node in own_reads(stmt))
-    work = _Fusion(own, reads, fresh_for(program))
-    kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
-    return Decided(replace(program, kernels=kernels), tuple(work.decisions))
+    fusion = _Fusion(locals_, reads, fresh_for(program))
+    kernels = tuple(replace(k, body=fusion.body(k.body, ())) for k in program.kernels)
+    return Decided(replace(program, kernels=kernels), tuple(fusion.decisions))
 
 
 @dataclass(slots=True)
 class _Fusion:
-    """The work on one program; keeps the decisions."""
+    """Loop fusion in one program; collects the decisions."""
 
-    own: frozenset[int]
-    """The ids of nodes that nobody outside sees."""
+    locals_: frozenset[int]
+    """The ids of nodes that nothing outside observes."""
     reads: Counter[int]
     """How often each node is read in the whole program."""
     fresh: Fresh
     decisions: list[Decision] = field(default_factory=list)
     nests: dict[int, pairs.Nest] = field(default_factory=dict)
-    """What was found out about loops, by their `id`; it keeps them alive."""
+    """Facts about loops, by the `id` of the loop, which the entry keeps alive."""
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
         """Return a list of statements with neighbours fused, then the lists inside of them."""
         out: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For):
-                self.nest(out, stmt, outer)
+                self.add_nest(out, stmt, outer)
             elif isinstance(stmt, If):
-                self.branch(out, stmt)
+                self.add_branch(out, stmt)
             else:
                 out.append(stmt)
         return tuple(self.inside(stmt, outer) for stmt in out)
@@ -105,46 +109,49 @@ class _Fusion:
         known = (*outer, *ranges((stmt,)))
         return map_bodies(stmt, lambda inner: self.body(inner, known))
 
-    def nest(self, out: list[Stmt], second: For, outer: tuple[Range, ...]) -> None:
-        """Put a nest behind the statements in `out`, or into a nest there."""
+    def add_nest(self, out: list[Stmt], second: For, outer: tuple[Range, ...]) -> None:
+        """Append a nest to the statements in `out`, or fuse it with a nest there."""
         last = len(out) - 1
         while last >= 0 and not isinstance(out[last], For):
             last -= 1
-        refused = self.joined(out, last, second, outer) if last >= 0 else None
-        if last >= 0 and (refused is None or self.joined_before(out, last, second, outer)):
+        refusal = self.try_fuse_last(out, last, second, outer) if last >= 0 else None
+        if last >= 0 and (refusal is None or self.try_fuse_earlier(out, last, second, outer)):
             return
-        self.decisions += () if refused is None else (refused,)
+        self.decisions += () if refusal is None else (refusal,)
         out.append(second)
 
-    def joined(
+    def try_fuse_last(
         self, out: list[Stmt], at: int, second: For, outer: tuple[Range, ...]
     ) -> Decision | None:
-        """Put a nest into the last one in `out`; or return why that was not done."""
+        """Fuse a nest with the last one in `out`, or return why that is refused."""
         first = out[at]
         assert isinstance(first, For)
         between = out[at + 1 :]
-        moved = [stmt for stmt in between if not isinstance(stmt, Comment)]
-        where = second.span, first.span, second.symbol.name
-        if any(isinstance(stmt, If | While | Check | Permute | Print) for stmt in moved):
-            return Decision("apart", pairs.Apart.BETWEEN, None, "", *where)
+        statements_between = [stmt for stmt in between if not isinstance(stmt, Comment)]
+        location = second.span, first.span, second.symbol.name
+        if any(
+            isinstance(stmt, If | While | Check | Permute | Print) for stmt in statements_between
+        ):
+            return Decision("apart", pairs.Apart.BETWEEN, None, "", *location)
         if not pairs.match(first, second):
-            return Decision("apart", pairs.Apart.RANGES, None, "", *where)
+            return Decision("apart", pairs.Apart.RANGES, None, "", *location)
         if pairs.are_strangers(first, second):
-            return Decision("apart", pairs.Apart.NOTHING, None, "", *where)
-        pair = pairs.Pair(self.known(first), self.known(second), self.own, outer)
-        refused, detail = pair.refusal(moved)
+            return Decision("apart", pairs.Apart.NOTHING, None, "", *location)
+        pair = pairs.Pair(self.facts(first), self.facts(second), self.locals_, outer)
+        refused, detail = pair.refusal(statements_between)
         if refused is not None:
-            return Decision("apart", refused, None, detail, *where)
+            return Decision("apart", refused, None, detail, *location)
         comments = tuple(stmt for stmt in between if isinstance(stmt, Comment))
-        out[at:] = [*moved, self.merged(first, comments, second)]
+        out[at:] = [*statements_between, self.merge(first, comments, second)]
         return None
 
-    def joined_before(
+    def try_fuse_earlier(
         self, out: list[Stmt], last: int, second: For, outer: tuple[Range, ...]
     ) -> bool:
-        """Put a nest into one before the last, past what is between them; or return False.
+        """Fuse a nest with one before the last, past the statements between them; False where
+        refused.
 
-        That saves an array: nothing else reads what the earlier one writes for it.
+        That contracts an array: nothing else reads what the earlier one writes for it.
         """
         for at in range(last - 1, max(-1, len(out) - BACK - 1), -1):
             first = out[at]
@@ -152,61 +159,67 @@ class _Fusion:
                 continue
             if summary(first).writes.isdisjoint(summary(second).reads):
                 continue
-            shared = self.known(first).written_for(self.known(second))
-            if not any(n in self.own and self.reads[n] == times for n, times in shared.items()):
+            written = self.facts(first).written_for(self.facts(second))
+            if not any(
+                n in self.locals_ and self.reads[n] == times for n, times in written.items()
+            ):
                 continue
-            pair = pairs.Pair(self.known(first), self.known(second), self.own, outer)
-            parted = _parted(out[at + 1 :], second)
-            if parted is None:
-                return self.joined_later(out, at, pair)
-            if pair.refusal(parted.needed)[0] is None:
-                made = self.merged(first, parted.comments, second)
-                out[at:] = [*parted.needed, made, *parted.others]
+            pair = pairs.Pair(self.facts(first), self.facts(second), self.locals_, outer)
+            partition = _partition_between(out[at + 1 :], second)
+            if partition is None:
+                return self.try_fuse_at_second(out, at, pair)
+            if pair.refusal(partition.needed)[0] is None:
+                merged = self.merge(first, partition.comments, second)
+                out[at:] = [*partition.needed, merged, *partition.others]
                 return True
         return False
 
-    def joined_later(self, out: list[Stmt], at: int, pair: pairs.Pair) -> bool:
-        """Put both nests where the second is, the first past what is between them; or return False.
+    def try_fuse_at_second(self, out: list[Stmt], at: int, pair: pairs.Pair) -> bool:
+        """Fuse at the position of the second nest, the first past the statements between; False
+        where refused.
 
-        What is between may start what the second writes: only the first can pass that.
+        What is between may initialize what the second writes: only the first can move past that.
         """
         first, second = pair.first.loop, pair.second.loop
         start = at
         while start and isinstance(out[start - 1], Comment):
             start -= 1
         between = out[at + 1 :]
-        if not all(_may_pass(first, stmt) for stmt in between) or pair.refusal([])[0] is not None:
+        if (
+            not all(_can_move_past(first, stmt) for stmt in between)
+            or pair.refusal([])[0] is not None
+        ):
             return False
-        heads = [stmt for stmt in out[start:at] if isinstance(stmt, Comment)]
+        comments_before = [stmt for stmt in out[start:at] if isinstance(stmt, Comment)]
         last = next((n for n, s in enumerate(reversed(between)) if not isinstance(s, Comment)), 0)
         comments = [s for s in between[len(between) - last :] if isinstance(s, Comment)]
-        made = self.merged(first, tuple(comments), second)
-        out[start:] = [*between[: len(between) - last], *heads, made]
+        merged = self.merge(first, tuple(comments), second)
+        out[start:] = [*between[: len(between) - last], *comments_before, merged]
         return True
 
-    def merged(self, first: For, between: tuple[Comment, ...], second: For) -> For:
-        """Return one nest for two."""
-        where = second.span, first.span, second.symbol.name
-        self.decisions.append(Decision("fused", Together.SHARED, None, "", *where))
-        alone = with_bodies(first, (self.renamed(first, second),))
-        made = with_bodies(first, ((*first.body, *between, *alone.body),))
-        if made is not first:
-            headed = alone if not between else replace(alone, body=between + alone.body)
-            both(made, first, headed)
-            known = self.known(first), pairs.nest_of(headed)
-            self.nests[id(made)] = pairs.grown(*known, made)
+    def merge(self, first: For, between: tuple[Comment, ...], second: For) -> For:
+        """Return the fused nest."""
+        location = second.span, first.span, second.symbol.name
+        self.decisions.append(Decision("fused", Together.SHARED, None, "", *location))
+        renamed = with_bodies(first, (self.rename_body(first, second),))
+        result = with_bodies(first, ((*first.body, *between, *renamed.body),))
+        if result is not first:
+            headed = renamed if not between else replace(renamed, body=between + renamed.body)
+            both(result, first, headed)
+            facts = self.facts(first), pairs.nest_of(headed)
+            self.nests[id(result)] = pairs.grown(*facts, result)
             for one in (first, second):
-                self.nests.pop(id(one), None)  # nobody asks again
-        return made
+                self.nests.pop(id(one), None)  # dead from here on
+        return result
 
-    def known(self, loop: For) -> pairs.Nest:
-        """Return what is asked of a loop more than once, found once."""
+    def facts(self, loop: For) -> pairs.Nest:
+        """Return the facts about a loop that are asked for more than once; memoized."""
         if id(loop) not in self.nests:
             self.nests[id(loop)] = pairs.nest_of(loop)
         return self.nests[id(loop)]
 
-    def renamed(self, first: For, second: For) -> tuple[Stmt, ...]:
-        """Return the body of the second nest with the first one's symbol in place of its own."""
+    def rename_body(self, first: For, second: For) -> tuple[Stmt, ...]:
+        """Return the body of the second nest with the index variable of the first."""
         body = second.body
         clashing = (bound_in(body) & summary(first).bound) - {first.symbol}
         if clashing:
@@ -217,8 +230,8 @@ class _Fusion:
             body = rename(body, {old: self.fresh.symbol(old.name) for old in clashing}, {})
         return substituted(body, {second.symbol: var(first.symbol)})
 
-    def branch(self, out: list[Stmt], second: If) -> None:
-        """Put a branch behind the statements in `out`, or together with one of the same test."""
+    def add_branch(self, out: list[Stmt], second: If) -> None:
+        """Append a branch to the statements in `out`, or merge it with one of the same test."""
         at = len(out) - 1
         while at >= 0 and isinstance(out[at], Comment):
             at -= 1
@@ -232,28 +245,29 @@ class _Fusion:
             return
         comments = tuple(out[at + 1 :])
         then, other = (*first.then, *comments, *second.then), (*first.other, *second.other)
-        made = replace(first, then=then, other=other)
-        both(made, first, replace(second, then=comments + second.then))
-        out[at:] = [made]
+        merged = replace(first, then=then, other=other)
+        both(merged, first, replace(second, then=comments + second.then))
+        out[at:] = [merged]
 
 
 @dataclass(frozen=True, slots=True)
-class _Parted:
-    """What stands between two nests: what the second needs, what heads it, and all else."""
+class _Partition:
+    """The statements between two nests: those that the second needs, its comments, and the
+    others."""
 
     needed: tuple[Stmt, ...]
     comments: tuple[Comment, ...]
     others: tuple[Stmt, ...]
 
 
-def _parted(between: list[Stmt], second: For) -> _Parted | None:
-    """Return what a nest takes along when it runs before all else between; None if it cannot.
+def _partition_between(between: list[Stmt], second: For) -> _Partition | None:
+    """Return what moves with a nest past all other statements between; None if it cannot move.
 
-    Nothing passes a check or a print, whatever relies on it, nor does any of those pass anything.
+    Nothing moves past a check or a print, and those do not move.
     """
-    ours = summary(second)
-    reads, written = ours.reads, ours.writes
-    if not ours.kinds.isdisjoint(_FIXED):
+    moving = summary(second)
+    reads, written = moving.reads, moving.writes
+    if not moving.kinds.isdisjoint(_FIXED):
         return None
     needed: list[Stmt] = []
     comments: list[Comment] = []
@@ -263,26 +277,26 @@ def _parted(between: list[Stmt], second: For) -> _Parted | None:
             heads = not others and not comments and not stmt.text.startswith("end ")
             (comments if heads else others).append(stmt)
             continue
-        theirs = summary(stmt)
-        if isinstance(stmt, Alloc | Let) or not theirs.kinds.isdisjoint(_FIXED):
+        effects = summary(stmt)
+        if isinstance(stmt, Alloc | Let) or not effects.kinds.isdisjoint(_FIXED):
             return None
-        if written.isdisjoint(theirs.touches) and reads.isdisjoint(theirs.writes):
+        if written.isdisjoint(effects.touches) and reads.isdisjoint(effects.writes):
             others.append(stmt)
             continue
         if not isinstance(stmt, Store | Update | Fill):
             return None
         needed.append(stmt)
-        reads, written = reads | theirs.reads, written | theirs.writes
-    return _Parted(tuple(needed[::-1]), tuple(comments), tuple(others[::-1]))
+        reads, written = reads | effects.reads, written | effects.writes
+    return _Partition(tuple(needed[::-1]), tuple(comments), tuple(others[::-1]))
 
 
-def _may_pass(stmt: Stmt, other: Stmt) -> bool:
-    """Whether a statement may as well happen after one that comes after it."""
-    ours, theirs = summary(stmt), summary(other)
-    if not (ours.kinds | theirs.kinds).isdisjoint(_FIXED):
+def _can_move_past(stmt: Stmt, other: Stmt) -> bool:
+    """Whether a statement may move behind a later one."""
+    first, second = summary(stmt), summary(other)
+    if not (first.kinds | second.kinds).isdisjoint(_FIXED):
         return False
-    return ours.writes.isdisjoint(theirs.touches) and ours.reads.isdisjoint(theirs.writes)
+    return first.writes.isdisjoint(second.touches) and first.reads.isdisjoint(second.writes)
 
 
 _FIXED = frozenset((Check, Print, Break, Continue, Permute))
-"""What is done, or where it stands, can be told from outside: nests do not pass it."""
+"""Statements whose execution or position is observable: nests do not move past them."""

@@ -1,7 +1,7 @@
-"""What a pass did that gives no reasons of its own: told from the program before and after it.
+"""Decisions inferred from the program before and after a pass that reports none of its own.
 
-Locals that are gone were not needed, scalars that are new name a value, stores that are gone were
-overwritten: that is all there is to be seen, and each of those passes has one reason for it.
+Locals that are gone were dead, scalars that are new name a value, stores that are gone were
+overwritten: nothing else is observable, and each of those passes has one reason for it.
 
 >>> from plusequals.lowering.passes.dce import dead
 >>> program = lowered("t[i] = x[i] * 2; y[i] = x[i] + 1", y="f32[8]", x="f32[8]")
@@ -49,7 +49,7 @@ class Shared(Reason):
 
 
 _REMOVED = {"repeated": Gone.REPEATED, "pairs": Gone.PARTS}
-"""Why locals vanish in a pass, where it is not for lack of use."""
+"""Why locals are removed by a pass, where it is not that they are dead."""
 _SKIPPED = {"overwritten": Gone.OVERWRITTEN, "zeros": Gone.ZERO}
 _NAMED: dict[str, tuple[Outcome, Named]] = {
     "cse": ("shared", Named.SHARED),
@@ -57,88 +57,90 @@ _NAMED: dict[str, tuple[Outcome, Named]] = {
 }
 
 
-def noticed(name: str, before: Program, after: Program) -> tuple[Decision, ...]:
-    """Return what the pass of that name did to a program, as far as it shows."""
+def noticed(pass_name: str, before: Program, after: Program) -> tuple[Decision, ...]:
+    """Return the decisions of the pass of that name, as far as its result shows them."""
     if before is after:
         return ()
-    name = name.removesuffix(" again")
+    pass_name = pass_name.removesuffix(" again")
     return (
-        *_removed(_REMOVED.get(name, Gone.UNUSED), before, after),
-        *(_skipped(_SKIPPED[name], before, after) if name in _SKIPPED else ()),
-        *(_named(*_NAMED[name], before, after) if name in _NAMED else ()),
-        *(_looked_up(before, after) if name == "gather" else ()),
-        *(_parallel(after) if name == "parallel" else ()),
+        *_removed_locals(_REMOVED.get(pass_name, Gone.UNUSED), before, after),
+        *(_removed_stores(_SKIPPED[pass_name], before, after) if pass_name in _SKIPPED else ()),
+        *(_new_scalars(*_NAMED[pass_name], before, after) if pass_name in _NAMED else ()),
+        *(_removed_loops(before, after) if pass_name == "gather" else ()),
+        *(_parallel_loops(after) if pass_name == "parallel" else ()),
     )
 
 
 def origins(program: Program) -> dict[int, Span]:
     """Return the span of the statement that writes each node first, by node id."""
-    found: dict[int, Span] = {}
-    for stmt in _all(program):
+    spans: dict[int, Span] = {}
+    for stmt in _all_statements(program):
         if isinstance(stmt, Store | Update | Fill):
             for node in own_writes(stmt):
-                found.setdefault(node.id, stmt.span)
-    return found
+                spans.setdefault(node.id, stmt.span)
+    return spans
 
 
-def located(decision: Decision, spans: dict[int, Span]) -> Decision:
-    """Return the decision with the place of its node, unless it has one."""
+def located(decision: Decision, spans_by_id: dict[int, Span]) -> Decision:
+    """Return the decision with the span of its node, unless it has one."""
     if decision.span is not NOWHERE or decision.node is None:
         return decision
-    span = spans.get(decision.node.id, NOWHERE)
+    span = spans_by_id.get(decision.node.id, NOWHERE)
     return decision if span is NOWHERE else replace(decision, span=span)
 
 
-def _removed(reason: Gone, before: Program, after: Program) -> Iterator[Decision]:
-    kept = {node.id for node in after.locals}
+def _removed_locals(reason: Gone, before: Program, after: Program) -> Iterator[Decision]:
+    remaining = {node.id for node in after.locals}
     for node in before.locals:
-        if node.id not in kept:
+        if node.id not in remaining:
             yield Decision("removed", reason, node)
 
 
-def _skipped(reason: Gone, before: Program, after: Program) -> Iterator[Decision]:
-    """Yield the stores that are gone, of nodes that are still there."""
-    there = {node.id for node in (*after.locals, *after.results)}
-    there |= {parameter.node.id for parameter in after.parameters}
-    gone = Counter(_stores(before)) - Counter(_stores(after))
+def _removed_stores(reason: Gone, before: Program, after: Program) -> Iterator[Decision]:
+    """Yield the removed stores of nodes that remain."""
+    remaining = {node.id for node in (*after.locals, *after.results)}
+    remaining |= {parameter.node.id for parameter in after.parameters}
+    gone = Counter(_stored_nodes(before)) - Counter(_stored_nodes(after))
     for node, span in gone:
-        if node.id in there:
+        if node.id in remaining:
             yield Decision("skipped", reason, node, span=span)
 
 
-def _named(outcome: Outcome, reason: Named, before: Program, after: Program) -> Iterator[Decision]:
-    known = {node.id for node in before.locals}
-    new = {node.id for node in after.locals} - known
-    for stmt in _all(after):
+def _new_scalars(
+    outcome: Outcome, reason: Named, before: Program, after: Program
+) -> Iterator[Decision]:
+    old = {node.id for node in before.locals}
+    new = {node.id for node in after.locals} - old
+    for stmt in _all_statements(after):
         if isinstance(stmt, Store) and stmt.access.node.id in new:
             text = print_expr(stmt.value)
             yield Decision(outcome, reason, stmt.access.node, text, stmt.span)
 
 
-def _looked_up(before: Program, after: Program) -> Iterator[Decision]:
-    gone = Counter(_loops(before)) - Counter(_loops(after))
+def _removed_loops(before: Program, after: Program) -> Iterator[Decision]:
+    gone = Counter(_loop_spans(before)) - Counter(_loop_spans(after))
     for span in gone:
         yield Decision("looked up", Gone.SEARCH, span=span)
 
 
-def _parallel(after: Program) -> Iterator[Decision]:
-    for stmt in _all(after):
+def _parallel_loops(after: Program) -> Iterator[Decision]:
+    for stmt in _all_statements(after):
         if isinstance(stmt, For) and stmt.kind == "parallel":
             name = stmt.symbol.name
             yield Decision("parallel", Shared.INDEPENDENT, span=stmt.span, variable=name)
 
 
-def _all(program: Program) -> Iterator[Stmt]:
+def _all_statements(program: Program) -> Iterator[Stmt]:
     for kernel in program.kernels:
         yield from statements(kernel.body)
 
 
-def _stores(program: Program) -> Iterator[tuple[Node, Span]]:
-    for stmt in _all(program):
+def _stored_nodes(program: Program) -> Iterator[tuple[Node, Span]]:
+    for stmt in _all_statements(program):
         if isinstance(stmt, Store | Update | Fill):
             for node in own_writes(stmt):
                 yield node, stmt.span
 
 
-def _loops(program: Program) -> Iterator[Span]:
-    return (stmt.span for stmt in _all(program) if isinstance(stmt, For))
+def _loop_spans(program: Program) -> Iterator[Span]:
+    return (stmt.span for stmt in _all_statements(program) if isinstance(stmt, For))

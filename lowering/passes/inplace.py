@@ -1,12 +1,12 @@
-"""In place: an array that is computed cell by cell from another one takes its memory.
+"""In-place computation: an array computed cell by cell from another one takes over its memory.
 
 Changes: where a nest reads an array for the last time, and stores each cell just after it has read
 the same cell of that array, both become one: `e[j] = exp(s[j] - m)` is done in `s`. Where the array
-that is written belongs to the caller or is a result, its memory serves from the start.
+that is written is the caller's or a result, its memory serves from the start.
 
-Needs: arrays that have their final shape. Guarantees: the same values; no cell of either array is
-read before it is written, so nobody sees what the other left in it; the caller's array is written
-earlier only where nothing can fail or print meanwhile, and where all of it is overwritten.
+Precondition: arrays have their final shape. Postcondition: the same values; no cell of either array
+is read before it is written, so what the other left there is unobservable; the caller's array is
+written earlier only where nothing can fail or print meanwhile, and where all of it is overwritten.
 
 >>> show(inplace, '''
 ... t[i, j] = x[i, j] + 1
@@ -54,69 +54,80 @@ def inplace(program: Program) -> Program:
 
 
 def decide_inplace(program: Program) -> Decided:
-    """Return the program with arrays computed in place, and which ones."""
+    """Return the program with arrays computed in place, and the decisions."""
     arrays = [
         node for node in program.locals
         if node.rank and node.static_shape is not None and node.request is None
     ]  # fmt: skip
     if not arrays:
         return Decided(program, ())
-    taken: dict[int, Node] = {}
+    replacements: dict[int, Node] = {}
     kernels: list[Kernel] = []
     for kernel in program.kernels:
         others = (s for k in program.kernels if k is not kernel for s in k.body)
         outside = touched(others)
-        found = _found(program, kernel, [n for n in arrays if n.id not in outside], outside)
-        taken |= found
-        body = changed_where(found, kernel.body, partial(rename, symbols={}, nodes=found))
-        kernels.append(replace(kernel, body=body) if found else kernel)
-    kept = tuple(node for node in program.locals if node.id not in taken)
-    gone = (node for node in (*program.locals, *program.results) if node.id in taken)
+        of_kernel = _find_replacements(
+            program, kernel, [n for n in arrays if n.id not in outside], outside
+        )
+        replacements |= of_kernel
+        body = changed_where(of_kernel, kernel.body, partial(rename, symbols={}, nodes=of_kernel))
+        kernels.append(replace(kernel, body=body) if of_kernel else kernel)
+    locals_ = tuple(node for node in program.locals if node.id not in replacements)
+    removed = (node for node in (*program.locals, *program.results) if node.id in replacements)
     decisions = (
-        Decision("reused", Sharing.CELLS, node, f"`{taken[node.id].label}`") for node in gone
+        Decision("reused", Sharing.CELLS, node, f"`{replacements[node.id].label}`")
+        for node in removed
     )
-    return Decided(replace(program, locals=kept, kernels=tuple(kernels)), tuple(decisions))
+    return Decided(replace(program, locals=locals_, kernels=tuple(kernels)), tuple(decisions))
 
 
-def _found(
+def _find_replacements(
     program: Program, kernel: Kernel, arrays: list[Node], outside: frozenset[int]
 ) -> dict[int, Node]:
-    """Return the nodes of a kernel that go, by id, with those whose memory they take."""
-    moved = {n.id for s in statements(kernel.body) if isinstance(s, Permute) for n in s.nodes}
-    own = {node.id for node in arrays} - moved
+    """Return the nodes of a kernel that are merged into others, by id, with those whose memory they
+    take."""
+    permuted = {n.id for s in statements(kernel.body) if isinstance(s, Permute) for n in s.nodes}
+    candidates = {node.id for node in arrays} - permuted
     shared = {p.node.id for p in program.parameters if p.written}
-    shared = (shared | {node.id for node in program.results}) - outside - moved
-    found = accesses(kernel.body)
-    taken: dict[int, Node] = {}
-    waiting = [node for node in arrays if node.id in own]
-    while waiting:
-        old = waiting.pop()
-        pair = None if old.id in taken else _pair(kernel, found, old, own - taken.keys(), shared)
+    shared = (shared | {node.id for node in program.results}) - outside - permuted
+    sites = accesses(kernel.body)
+    replacements: dict[int, Node] = {}
+    worklist = [node for node in arrays if node.id in candidates]
+    while worklist:
+        old = worklist.pop()
+        pair = (
+            None
+            if old.id in replacements
+            else _find_pair(kernel, sites, old, candidates - replacements.keys(), shared)
+        )
         if pair is not None:
-            gone, kept = pair
-            taken = {one: kept if node == gone else node for one, node in taken.items()}
-            taken[gone.id] = kept
-            found = found.joined(gone, kept)
-            waiting += [kept] if kept.id in own else []
-    return taken
+            removed, remaining = pair
+            replacements = {
+                id_: remaining if node == removed else node for id_, node in replacements.items()
+            }
+            replacements[removed.id] = remaining
+            sites = sites.joined(removed, remaining)
+            worklist += [remaining] if remaining.id in candidates else []
+    return replacements
 
 
-def _pair(
+def _find_pair(
     kernel: Kernel, found: Accesses, old: Node, own: set[int], shared: set[int]
 ) -> tuple[Node, Node] | None:
-    """Return the node that goes and the one that takes its place, where an array has an heir."""
-    heirs = list(_heirs(found, old))
-    if not heirs or found.read_before_written(old):
+    """Return the node that is removed and the one that replaces it, where an array has a
+    successor."""
+    successors = list(_find_successors(found, old))
+    if not successors or found.read_before_written(old):
         return None
-    for new in heirs:
+    for new in successors:
         if new.id in own and not found.read_before_written(new):
             return new, old
-        if new.id in shared and _is_free(kernel, found, old, new):
+        if new.id in shared and _can_replace_visible(kernel, found, old, new):
             return old, new
     return None
 
 
-def _heirs(found: Accesses, old: Node) -> Iterator[Node]:
+def _find_successors(found: Accesses, old: Node) -> Iterator[Node]:
     """Yield the nodes that are written cell by cell where an array is read for the last time."""
     sites = found.of(old)
     if not sites:
@@ -128,8 +139,8 @@ def _heirs(found: Accesses, old: Node) -> Iterator[Node]:
     if any(s.writes or s.index != first.index or s.route[:-1] != first.route[:-1] for s in reads):
         return
     loops = first.inside[depth:]
-    once = not any(isinstance(stmt, While) for stmt in loops)
-    if first.index is None or not once or not is_injective(first.index, ranges(loops)):
+    no_while = not any(isinstance(stmt, While) for stmt in loops)
+    if first.index is None or not no_while or not is_injective(first.index, ranges(loops)):
         return
     for stores in found.sites.values():
         new = stores[0].node
@@ -139,7 +150,7 @@ def _heirs(found: Accesses, old: Node) -> Iterator[Node]:
 
 
 def _takes_over(sites: tuple[Site, ...], read: Site, depth: int) -> bool:
-    """Whether the first that happens to a node is the store of each cell just after the read."""
+    """Whether the first access of a node is the store of each cell just after the read."""
     route = read.route
     written = [s for s in sites if s.writes and s.route[: depth + 1] == route[: depth + 1]]
     if len(written) != 1 or (written[0].kind, written[0].index) != ("write", read.index):
@@ -150,17 +161,18 @@ def _takes_over(sites: tuple[Site, ...], read: Site, depth: int) -> bool:
     return all(s.route[:depth] == route[:depth] and s.route >= store.route for s in sites)
 
 
-def _is_free(kernel: Kernel, found: Accesses, old: Node, new: Node) -> bool:
-    """Whether an array that others see may hold what another one did, before it is overwritten.
+def _can_replace_visible(kernel: Kernel, found: Accesses, old: Node, new: Node) -> bool:
+    """Whether an externally visible array may hold the values of another one before it is
+    overwritten.
 
-    Nobody may read what it held before that, nor not all of it be overwritten.
+    Nothing may read its old values before that, and all of it has to be overwritten.
     """
     sites = found.of(old)
     if min(common(sites[0].route, site.route) for site in sites):
-        return False  # a later round would write over what an earlier one has left there for good
+        return False  # a later iteration would overwrite final values of an earlier one
     first, last = sites[0].route[0][0], sites[-1].route[0][0]
     between: tuple[Stmt, ...] = kernel.body[first : last + 1]
-    alone = accesses((kernel.body[last],))
-    if any(map(has_effects, between)) or alone.read_before_written(new):
+    last_accesses = accesses((kernel.body[last],))
+    if any(map(has_effects, between)) or last_accesses.read_before_written(new):
         return False
-    return alone.is_overwritten(new)
+    return last_accesses.is_overwritten(new)

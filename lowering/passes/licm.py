@@ -1,10 +1,10 @@
-"""Hoist: work that is the same in every round of a loop is done once, before the loop.
+"""Loop-invariant code motion, for scalar expressions.
 
-Moves what always happens in the body, reads nothing that the loop writes, and uses no symbol that
-is bound in it. It has to be sure to run, or to read only elements that exist: then it may also be
-computed for a loop without rounds, and for a side that no round chooses. In accumulations and on
-sides only dear work and work on scalars moves: schedules recognise sums of products. Single loads
-stay for the same reason.
+Moves what every iteration of the body executes, reads nothing that the loop writes, and uses no
+symbol bound in it. It has to be sure to run, or to read only elements that exist: then it may also
+be computed for a loop without iterations, and for an arm of a select that no iteration chooses
+(speculation). In accumulations and arms only expensive work and work on scalars moves: schedules
+recognize sums of products. Single loads stay for the same reason.
 
 >>> show(hoist, "y[i, j] = x[i, j] * exp(s[i])", y="f32[8, 9]", x="f32[8, 9]", s="f32[8]")
 for i in 0..8:
@@ -33,19 +33,19 @@ from ..ir.walk import free_symbols, own, statements
 
 Body = tuple[Stmt, ...]
 _CHEAP = frozenset("neg abs add sub mul eq ne lt le gt ge and or logical_not bitand bitor".split())
-"""Operations that cost no more than the load of a name."""
+"""Operations that cost no more than the load of a scalar."""
 
 
 def hoist(program: Program) -> Program:
     """Return the program with invariant scalar work before the loops that repeat it."""
     fresh = fresh_for(program)
-    known = bounds_of(parameter.node for parameter in program.parameters)
-    own = frozenset(node.id for node in program.locals if not node.rank)
+    bounds = bounds_of(parameter.node for parameter in program.parameters)
+    scalars = frozenset(node.id for node in program.locals if not node.rank)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     uses = _Uses.of(body)
-    once = frozenset(id for id in own if uses.writes[id] == 1)
-    work = _Work(fresh, once, uses.reads)
-    return fresh.declared(over_kernels(program, lambda body: _body(body, known, work)))
+    written_once = frozenset(id for id in scalars if uses.writes[id] == 1)
+    context = _Context(fresh, written_once, uses.reads)
+    return fresh.declared(over_kernels(program, lambda body: _hoist_in(body, bounds, context)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,107 +57,117 @@ class _Uses:
 
     @classmethod
     def of(cls, body: Body) -> _Uses:
-        """Count in some statements."""
-        mine = [own(stmt) for stmt in statements(body)]
-        read = Counter([one.node.id for each in mine for one in each.found])
-        return cls(read, Counter([node.id for each in mine for node in each.writes]))
+        """Count the accesses in some statements."""
+        by_statement = [own(stmt) for stmt in statements(body)]
+        read = Counter([one.node.id for accesses in by_statement for one in accesses.found])
+        return cls(
+            read, Counter([node.id for accesses in by_statement for node in accesses.writes])
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """What is the same for all loops of a program."""
+class _Context:
+    """What all loops of a program share."""
 
     fresh: Fresh
-    once: frozenset[int]
+    written_once: frozenset[int]
     """Scalars that one statement writes."""
     reads: Counter[int]
     """How often each node is read in the whole program."""
 
 
-def _body(body: Body, known: Bounds, work: _Work) -> Body:
+def _hoist_in(body: Body, bounds: Bounds, context: _Context) -> Body:
     out: list[Stmt] = []
-    ready: list[Store] = []  # names that still have the value of their expression
+    available: list[Store] = []  # scalars that still hold their expression
     for stmt in body:
         match stmt:
             case For():
-                inner = _body(stmt.body, known.inside(stmt), work)
-                loop = _Loop.of(with_bodies(stmt, (inner,)), known, work, ready)
+                inner = _hoist_in(stmt.body, bounds.inside(stmt), context)
+                loop = _HoistingLoop.of(with_bodies(stmt, (inner,)), bounds, context, available)
                 out += loop.split()
-                ready += [one for one in loop.before if one.access.node in work.fresh.nodes]
+                available += [one for one in loop.before if one.access.node in context.fresh.nodes]
             case If(test, then, other):
                 sides = (
-                    _body(then, known.where(test), work),
-                    _body(other, known.where(test, False), work),
+                    _hoist_in(then, bounds.where(test), context),
+                    _hoist_in(other, bounds.where(test, False), context),
                 )
                 out.append(with_bodies(stmt, sides))
             case While(prelude, _, inner):
-                new = _body(prelude, known, work), _body(inner, known, work)
+                new = _hoist_in(prelude, bounds, context), _hoist_in(inner, bounds, context)
                 out.append(with_bodies(stmt, new))
             case _:
                 out.append(stmt)
-        if ready:
+        if available:
             written = summary(stmt).writes
-            ready = [one for one in ready if not written & _reads(one.value)]
+            available = [one for one in available if not written & _nodes_read(one.value)]
     return tuple(out)
 
 
 @dataclass(slots=True)
-class _Loop:
-    """A loop whose body is done, and what may leave it."""
+class _HoistingLoop:
+    """A loop whose body is done, and what may be hoisted out of it."""
 
     loop: For
-    known: Bounds
-    """What holds before the loop."""
-    work: _Work
+    bounds: Bounds
+    """The facts that hold before the loop."""
+    context: _Context
     written: set[int]
     bound: frozenset[Symbol]
-    sure: bool
-    """Whether the statement at hand runs at least once."""
-    ready: list[Store]
-    """What stands before the loop already."""
+    is_sure: bool
+    """Whether the current statement runs at least once."""
+    available: list[Store]
+    """The scalars that are available before the loop already."""
     before: list[Store]
 
     @classmethod
-    def of(cls, loop: For, known: Bounds, work: _Work, ready: list[Store]) -> _Loop:
+    def of(
+        cls, loop: For, bounds: Bounds, context: _Context, available: list[Store]
+    ) -> _HoistingLoop:
         """Return the loop with what is written and bound in it."""
-        rounds = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-        least = known.least(rounds)
-        inside = summary(loop)
-        bound, written = inside.bound, set(inside.writes)
-        return cls(loop, known, work, written, bound, least is not None and least > 0, ready, [])
+        trip_count = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
+        least = bounds.least(trip_count)
+        effects = summary(loop)
+        bound, written = effects.bound, set(effects.writes)
+        return cls(
+            loop, bounds, context, written, bound, least is not None and least > 0, available, []
+        )
 
     def split(self) -> Body:
-        """Return what comes before the loop, and the loop."""
+        """Return the hoisted stores, and the loop."""
         body: list[Stmt] = []
-        named: dict[int, Node] = {}  # names of inner loops for what has one out here
-        for old in self.loop.body:
-            (stmt,) = rename((old,), {}, named) if named else (old,)
-            if isinstance(stmt, Store) and self.is_name(stmt, body):
+        named: dict[int, Node] = {}  # scalars of inner loops that have one out here
+        for stmt_before in self.loop.body:
+            (stmt,) = rename((stmt_before,), {}, named) if named else (stmt_before,)
+            if isinstance(stmt, Store) and self.is_hoistable_store(stmt, body):
                 node = stmt.access.node
-                known = self.named(stmt.value) if node in self.work.fresh.nodes else None
-                if known is None:
+                existing = (
+                    self.find_scalar(stmt.value) if node in self.context.fresh.nodes else None
+                )
+                if existing is None:
                     self.before.append(stmt)
                 else:
-                    named[node.id] = known
+                    named[node.id] = existing
                 self.written.discard(node.id)
                 continue
             body.append(self.statement(stmt))
             if not summary(stmt).kinds.isdisjoint((Check, Break, Continue, While)):
-                self.sure = False
+                self.is_sure = False
         return (*self.before, with_bodies(self.loop, (tuple(body),)))
 
-    def is_name(self, store: Store, earlier: list[Stmt]) -> bool:
-        """Whether a store only names a value for the rest of the body, and may leave whole."""
-        node, work = store.access.node, self.work
-        if node in work.fresh.nodes:
-            return self.may_leave(store.value, reads(store.value))
-        if node.id not in work.once or not self.may_leave(store.value, reads(store.value)):
+    def is_hoistable_store(self, store: Store, earlier: list[Stmt]) -> bool:
+        """Whether a store only names a value for the rest of the body, and may be hoisted whole."""
+        node, context = store.access.node, self.context
+        if node in context.fresh.nodes:
+            return self.is_invariant(store.value, reads(store.value))
+        if node.id not in context.written_once or not self.is_invariant(
+            store.value, reads(store.value)
+        ):
             return False
-        inside = _Uses.of(self.loop.body).reads[node.id] == work.reads[node.id]
+        inside = _Uses.of(self.loop.body).reads[node.id] == context.reads[node.id]
         return inside and not _Uses.of(tuple(earlier)).reads[node.id]
 
     def statement(self, stmt: Stmt) -> Stmt:
-        """Return a statement of the body with names for what leaves the loop."""
+        """Return a statement of the body with scalars for what is hoisted."""
         span = getattr(stmt, "span", NOWHERE)
         match stmt:
             case Store() | Let() | Print():
@@ -169,71 +179,74 @@ class _Loop:
             case _:
                 return stmt
 
-    def expr(self, expr: Expr, costly: bool, span: Span) -> Expr:
-        """Return an expression with the largest parts that may leave, and are worth it, named."""
-        stays = isinstance(expr, Apply) and expr.op.name == "product"  # where it is added
+    def expr(self, expr: Expr, only_expensive: bool, span: Span) -> Expr:
+        """Return an expression with its largest parts that may be hoisted, and are worth it,
+        replaced by scalars."""
+        stays = isinstance(expr, Apply) and expr.op.name == "product"  # it stays with its sum
         if isinstance(expr, Apply | Cast) and not stays:
             read = reads(expr)
-            if self.may_leave(expr, read) and _is_work(expr, read, costly):
-                return Read(self.name(expr, span), ())
+            if self.is_invariant(expr, read) and _is_worth_hoisting(expr, read, only_expensive):
+                return Read(self.scalar_for(expr, span), ())
         if isinstance(expr, Select):
-            test = self.expr(expr.test, costly, span)
-            return Select(test, self.side(expr.yes, span), self.side(expr.no, span))
-        return rebuild(expr, lambda e: self.expr(e, costly, span), lambda index: index)
+            test = self.expr(expr.test, only_expensive, span)
+            return Select(test, self.arm(expr.yes, span), self.arm(expr.no, span))
+        return rebuild(expr, lambda e: self.expr(e, only_expensive, span), lambda index: index)
 
-    def side(self, expr: Expr, span: Span) -> Expr:
-        """Return what is evaluated in some rounds or in none, without dear work that may leave."""
-        sure, self.sure = self.sure, False
+    def arm(self, expr: Expr, span: Span) -> Expr:
+        """Return an arm, which some iterations or none evaluate, without expensive work that may be
+        hoisted."""
+        sure, self.is_sure = self.is_sure, False
         expr = self.expr(expr, True, span)
-        self.sure = sure
+        self.is_sure = sure
         return expr
 
-    def may_leave(self, expr: Expr, read: list[Read]) -> bool:
-        """Whether an expression that does these reads has one value in all rounds, and can be had
-        before them."""
+    def is_invariant(self, expr: Expr, read: list[Read]) -> bool:
+        """Whether an expression that does these reads is loop-invariant, and safe to evaluate
+        before the loop."""
         for one in read:
             if one.node.id in self.written:
                 return False
         if not self.bound.isdisjoint(free_symbols(expr)):
             return False
-        return self.sure or all(map(self.exists, read))
+        return self.is_sure or all(map(self.is_in_bounds, read))
 
-    def exists(self, read: Read) -> bool:
-        """Whether the element that is read exists, also where the loop has no rounds."""
+    def is_in_bounds(self, read: Read) -> bool:
+        """Whether the element that is read exists, also where the loop has no iterations."""
         for index, size in zip(read.index, read.node.shape, strict=True):
             if isinstance(index, Dynamic) or read.node.static_shape is None:
                 return False
-            low, high = self.known.least(index), self.known.most(index - size)
+            low, high = self.bounds.least(index), self.bounds.most(index - size)
             if low is None or low < 0 or high is None or high >= 0:
                 return False
         return True
 
-    def named(self, expr: Expr) -> Node | None:
+    def find_scalar(self, expr: Expr) -> Node | None:
         """Return the local that holds a value before the loop already, None where there is none."""
-        stores = (*self.ready, *self.before)
+        stores = (*self.available, *self.before)
         return next((one.access.node for one in stores if one.value == expr), None)
 
-    def name(self, expr: Expr, span: Span) -> Node:
-        """Return the local that holds the value before the loop, made where there is none."""
-        known = self.named(expr)
-        if known is not None:
-            return known
-        local = self.work.fresh.scalar(label_of(expr), expr.dtype)
+    def scalar_for(self, expr: Expr, span: Span) -> Node:
+        """Return the local that holds the value before the loop, created where there is none."""
+        existing = self.find_scalar(expr)
+        if existing is not None:
+            return existing
+        local = self.context.fresh.scalar(label_of(expr), expr.dtype)
         self.before.append(Store(Access(local, ()), expr, span))
         return local
 
 
-def _is_work(expr: Apply | Cast, read: list[Read], costly: bool) -> bool:
-    """Whether an expression is more than a load, and dear or of scalars where that is asked for."""
+def _is_worth_hoisting(expr: Apply | Cast, read: list[Read], only_expensive: bool) -> bool:
+    """Whether an expression is more than a load, and expensive or of scalars where that is
+    required."""
     if expr.dtype.compute is not expr.dtype:
         return False
-    if read and not costly:
+    if read and not only_expensive:
         return True
     if not read and not free_symbols(expr):  # constants
         return False
-    dear = any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in walk(expr))
-    return dear or bool(read) and not any(one.index for one in read)
+    is_expensive = any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in walk(expr))
+    return is_expensive or bool(read) and not any(one.index for one in read)
 
 
-def _reads(expr: Expr) -> frozenset[int]:
+def _nodes_read(expr: Expr) -> frozenset[int]:
     return frozenset([one.node.id for one in reads(expr)])

@@ -1,10 +1,11 @@
-"""Settled: what is sure of results before the first statement runs.
+"""Definite assignment of results: facts about them before the first statement runs.
 
-Changes: nothing but what is noted of the program. `whole` are the results that are written
-everywhere, and before they are read: their memory may hold anything. `sized` are those of which the
-sizes of arguments tell the shape: whoever calls can make them, as those whose shape is fixed.
+Changes: only the annotations of the program. `whole` are the results all of whose elements are
+written before they are read: their memory may hold anything at the start. `sized` are those whose
+shape the sizes of the arguments determine: the caller can allocate them, as those of static shape.
 
-Needs: nothing. Guarantees: it stays true, since no later step reads what is not written by then.
+Precondition: none. Postcondition: the facts stay true, since no later step reads what is not
+written by then.
 
 >>> program = lowered('''
 ... y[i] = x[i] + 1
@@ -28,38 +29,39 @@ from ..ir.walk import exchanged
 
 
 def settled(program: Program) -> Program:
-    """Return the program with what is noted of its results."""
+    """Return the program with the facts about its results."""
     arrays = [node for node in program.results if node.rank]
     if not arrays:
         return program
-    found = accesses([stmt for kernel in program.kernels for stmt in kernel.body])
-    known, moving = {size.symbol for size in sizes_of(program)}, exchanged(program)
+    sites = accesses([stmt for kernel in program.kernels for stmt in kernel.body])
+    static, moving = {size.symbol for size in sizes_of(program)}, exchanged(program)
     sized = {
         node.id
         for node in arrays
         if node.static_shape is None and node.id not in moving
-        and all(extent.symbols() <= known for extent in node.shape)
-        and _is_made_first(found.of(node))
+        and all(extent.symbols() <= static for extent in node.shape)
+        and _is_allocated_first(sites.of(node))
     }  # fmt: skip
     whole = {
         node.id for node in arrays
-        if (node.static_shape is not None or node.id in sized) and _is_whole(node, found.of(node))
+        if (node.static_shape is not None or node.id in sized)
+        and _is_definitely_written(node, sites.of(node))
     }  # fmt: skip
     return replace(program, whole=frozenset(whole), sized=frozenset(sized))
 
 
-def _is_made_first(sites: tuple[Site, ...]) -> bool:
-    """Whether an array gets its storage once, before all else that is done with it."""
+def _is_allocated_first(sites: tuple[Site, ...]) -> bool:
+    """Whether an array is allocated once, before all its other accesses."""
     storage = [site for site in sites if _is_alloc(site)]
     return len(storage) == 1 and storage[0].inside == () and min(s.route for s in sites) == (
         storage[0].route
     )  # fmt: skip
 
 
-def _is_whole(node: Node, sites: tuple[Site, ...]) -> bool:
+def _is_definitely_written(node: Node, sites: tuple[Site, ...]) -> bool:
     """Whether every element is written, and before it is read."""
-    own = Accesses({node.id: tuple(site for site in sites if not _is_alloc(site))})
-    return own.is_overwritten(node) and not own.read_before_written(node)
+    written = Accesses({node.id: tuple(site for site in sites if not _is_alloc(site))})
+    return written.is_overwritten(node) and not written.read_before_written(node)
 
 
 def _is_alloc(site: Site) -> bool:

@@ -1,12 +1,14 @@
-"""Repeated: a nest that computes what another has computed is not run again.
+"""Redundant nest elimination (value numbering of whole loop nests).
 
-Changes: where two nests are the same but for the local that they write, and for the names of their
-symbols, the second goes and its local is read from the first one's; so `x.var()` sums no mean
-again that `x.mean()` has summed. A nest that only checks goes where the same was checked before.
+Changes: where two nests are equal up to the local that they write and the names of their symbols,
+the second is removed and its local is read from the first one's; so `x.var()` does not repeat the
+mean that `x.mean()` has summed. A nest that only checks is removed where the same was checked
+before.
 
-Needs: nothing; before `virtualize`, which would spread what is equal. Guarantees: the same values,
-faults and prints: what the nests read is not written between them, each local is written by its
-nest alone, and every use of the second comes after it, in the same list of statements.
+Precondition: none; to run before `virtualize`, which would duplicate equal nests. Postcondition:
+the same values, faults and prints: what the nests read is not written between them, each local is
+written by its nest alone, and every use of the second comes after it, in the same list of
+statements.
 
 >>> show(repeated, '''
 ... t[i] = sum(x[i, j])
@@ -42,101 +44,105 @@ Body = tuple[Stmt, ...]
 def repeated(program: Program) -> Program:
     """Return the program with equal nests run once."""
     kernels = []
-    taken: dict[int, Node] = {}
+    replacements: dict[int, Node] = {}
     static = [n for n in (*program.locals, *program.results) if n.static_shape is not None]
-    ours = frozenset(node.id for node in static)
-    gone = ours & {node.id for node in program.locals if node.request is None}
+    local_to_kernels = frozenset(node.id for node in static)
+    removable = local_to_kernels & {node.id for node in program.locals if node.request is None}
     for kernel in program.kernels:
         outside = {n for k in program.kernels if k is not kernel for n in touched(k.body)}
-        work = _Merging(kernel.body, ours - outside, gone - outside, taken)
-        kernels.append(replace(kernel, body=work.body(kernel.body, ())))
-    if not taken:
+        merging = _Merging(
+            kernel.body, local_to_kernels - outside, removable - outside, replacements
+        )
+        kernels.append(replace(kernel, body=merging.body(kernel.body, ())))
+    if not replacements:
         return replace(program, kernels=tuple(kernels))
-    kept = tuple(node for node in program.locals if node.id not in taken)
-    return replace(program, locals=kept, kernels=tuple(kernels))
+    locals_ = tuple(node for node in program.locals if node.id not in replacements)
+    return replace(program, locals=locals_, kernels=tuple(kernels))
 
 
 @dataclass(slots=True)
 class _Nest:
-    """A nest that was seen, and stands for what it computed."""
+    """A nest that was visited, and the value that it computes."""
 
     at: int
     stmt: Stmt
     target: Node | None
-    """What it writes; None where it only checks."""
+    """The node that it writes; None where it only checks."""
     sources: frozenset[int]
-    holds: bool = True
-    """Whether nothing has written to the sources since."""
+    is_valid: bool = True
+    """Whether none of the sources was written since."""
 
 
 @dataclass(slots=True)
 class _Merging:
-    """The work on one kernel."""
+    """Merging of equal nests in one kernel."""
 
     kernel: Body
-    ours: frozenset[int]
-    """The ids of nodes that only this kernel touches, and that start as zeros."""
-    gone: frozenset[int]
-    """Those of them that may go."""
-    taken: dict[int, Node]
-    """What is read in the place of a node that went."""
-    found: Accesses | None = None
-    """Of the kernel as it was, once they are needed."""
-    places: dict[Route, dict[int, int | None]] = field(default_factory=dict)
-    """The only place where a node is written, by the list that it is in."""
+    kernel_local: frozenset[int]
+    """The ids of nodes that only this kernel accesses, and that start as zeros."""
+    removable: frozenset[int]
+    """Those of them that may be removed."""
+    replacements: dict[int, Node]
+    """The replacements of removed nodes, by id."""
+    accesses_: Accesses | None = None
+    """The accesses of the kernel as it was; None until needed."""
+    writer_positions: dict[Route, dict[int, int | None]] = field(default_factory=dict)
+    """The only position where a node is written, by the list that it is in; memoized."""
 
     def body(self, body: Body, route: Route) -> Body:
-        """Return a list of statements without repeated nests, then the lists inside of it."""
+        """Return a list of statements without redundant nests, then the lists inside of it."""
         if len(body) == 1:
-            return (self.inside(self.now(body[0]), 0, route),)
-        leaves = any(not JUMPS.isdisjoint(summary(stmt).kinds) for stmt in body)
+            return (self.inside(self.with_replacements(body[0]), 0, route),)
+        has_jumps = any(not JUMPS.isdisjoint(summary(stmt).kinds) for stmt in body)
         seen: dict[object, _Nest | dict[Stmt, _Nest]] = {}
-        reading: dict[int, list[_Nest]] = {}
-        left: list[Stmt | None] = []
+        readers: dict[int, list[_Nest]] = {}
+        remaining: list[Stmt | None] = []
         for at, stmt in enumerate(body):
-            stmt = self.now(stmt)
-            known = summary(stmt)
-            nest = None if leaves else _nest(at, stmt, known)
-            first = None if nest is None else self.first(nest, seen, route)
-            if nest is not None and first is not None and self.merges(first, nest, route):
-                left.append(None)
+            stmt = self.with_replacements(stmt)
+            effects = summary(stmt)
+            nest = None if has_jumps else _nest(at, stmt, effects)
+            first = None if nest is None else self.find_equal(nest, seen, route)
+            if nest is not None and first is not None and self.try_merge(first, nest, route):
+                remaining.append(None)
                 continue
-            for node in known.writes:
-                for one in reading.pop(node, ()):
-                    one.holds = False
+            for node in effects.writes:
+                for reader in readers.pop(node, ()):
+                    reader.is_valid = False
             if nest is not None:
                 for node in nest.sources:
-                    reading.setdefault(node, []).append(nest)
-            left.append(self.inside(stmt, at, route))
-        return headed(left)
+                    readers.setdefault(node, []).append(nest)
+            remaining.append(self.inside(stmt, at, route))
+        return headed(remaining)
 
-    def first(
+    def find_equal(
         self, nest: _Nest, seen: dict[object, _Nest | dict[Stmt, _Nest]], route: Route
     ) -> _Nest | None:
-        """Return the nest that has computed what another one does, or make this one the first.
+        """Return an earlier equal nest, or record this one as the first.
 
-        All else is only asked where its sketch was seen before.
+        The full comparison is made only for nests whose hash key was seen before.
         """
-        sketch = _sketch(nest)
-        same = seen.setdefault(sketch, nest)
-        if same is nest:
+        key = _hash_key(nest)
+        bucket = seen.setdefault(key, nest)
+        if bucket is nest:
             return None
-        if isinstance(same, _Nest):
-            same = seen[sketch] = {_bare(same): same} if self.stands(same, route) else {}
-        if not self.stands(nest, route):
+        if isinstance(bucket, _Nest):
+            bucket = seen[key] = (
+                {_canonical(bucket): bucket} if self.is_final(bucket, route) else {}
+            )
+        if not self.is_final(nest, route):
             return None
-        bare = _bare(nest)
-        first = same.get(bare)
-        if first is None or not first.holds:
-            same[bare] = nest
+        form = _canonical(nest)
+        first = bucket.get(form)
+        if first is None or not first.is_valid:
+            bucket[form] = nest
             return None
         return first
 
-    def now(self, stmt: Stmt) -> Stmt:
-        """Return a statement that reads what is left in the place of what went."""
-        if summary(stmt).reads.isdisjoint(self.taken):
+    def with_replacements(self, stmt: Stmt) -> Stmt:
+        """Return a statement with the reads of removed nodes replaced."""
+        if summary(stmt).reads.isdisjoint(self.replacements):
             return stmt
-        (new,) = rename((stmt,), {}, self.taken)
+        (new,) = rename((stmt,), {}, self.replacements)
         return new
 
     def inside(self, stmt: Stmt, at: int, route: Route) -> Stmt:
@@ -144,35 +150,38 @@ class _Merging:
         inner = (self.body(one, (*route, (at, n))) for n, one in enumerate(lists))
         return with_bodies(stmt, tuple(inner)) if lists else stmt
 
-    def stands(self, nest: _Nest, route: Route) -> bool:
-        """Whether what a nest computes stays until the end, and nothing else computes it."""
+    def is_final(self, nest: _Nest, route: Route) -> bool:
+        """Whether a nest's value is final, and nothing else computes it."""
         node = nest.target
         if node is None:
             return True
-        return node.id in self.ours and self.only_place(node, route) == nest.at
+        return node.id in self.kernel_local and self.writer_position(node, route) == nest.at
 
-    def only_place(self, node: Node, route: Route) -> int | None:
-        """Return where in a list a node is written, None where there is more than one place."""
-        known = self.places.setdefault(route, {})
-        if node.id not in known:
-            found = self.found = self.found or accesses(self.kernel)
-            places = {place_in(site.route, route) for site in found.of(node) if site.writes}
-            known[node.id] = places.pop() if len(places) == 1 else None
-        return known[node.id]
+    def writer_position(self, node: Node, route: Route) -> int | None:
+        """Return the position in a list where a node is written, None where there are several."""
+        memo = self.writer_positions.setdefault(route, {})
+        if node.id not in memo:
+            sites = self.accesses_ = self.accesses_ or accesses(self.kernel)
+            positions = {place_in(site.route, route) for site in sites.of(node) if site.writes}
+            memo[node.id] = positions.pop() if len(positions) == 1 else None
+        return memo[node.id]
 
-    def merges(self, first: _Nest, second: _Nest, route: Route) -> bool:
-        """Whether the second nest may go; then its local is read from the first one's."""
-        one, two = first.target, second.target
-        if one is None or two is None:
-            return one is two
-        if two.id not in self.gone or (one.dtype, one.shape) != (two.dtype, two.shape):
+    def try_merge(self, first: _Nest, second: _Nest, route: Route) -> bool:
+        """Whether the second nest may be removed; then its local is read from the first one's."""
+        kept, removed = first.target, second.target
+        if kept is None or removed is None:
+            return kept is removed
+        if removed.id not in self.removable or (kept.dtype, kept.shape) != (
+            removed.dtype,
+            removed.shape,
+        ):
             return False
-        assert self.found is not None, "asked by `stands`"
-        for site in self.found.of(two):
-            place = place_in(site.route, route)
-            if place is None or place < second.at:
+        assert self.accesses_ is not None, "asked by `stands`"
+        for site in self.accesses_.of(removed):
+            position = place_in(site.route, route)
+            if position is None or position < second.at:
                 return False
-        self.taken[two.id] = one
+        self.replacements[removed.id] = kept
         return True
 
 
@@ -180,12 +189,12 @@ JUMPS = frozenset((Break, Continue))
 _KINDS = frozenset((For, If, Store, Update, Fill, Check, Comment))
 
 
-def _nest(at: int, stmt: Stmt, known: Summary) -> _Nest | None:
+def _nest(at: int, stmt: Stmt, effects: Summary) -> _Nest | None:
     """Return a statement as a nest that writes one node at most, and reads others."""
-    if isinstance(stmt, Comment) or not known.kinds <= _KINDS or len(known.writes) > 1:
+    if isinstance(stmt, Comment) or not effects.kinds <= _KINDS or len(effects.writes) > 1:
         return None
-    target = _target(stmt) if known.writes else None
-    return _Nest(at, stmt, target, known.reads - known.writes)
+    target = _target(stmt) if effects.writes else None
+    return _Nest(at, stmt, target, effects.reads - effects.writes)
 
 
 def _target(stmt: Stmt) -> Node:
@@ -195,8 +204,8 @@ def _target(stmt: Stmt) -> Node:
     return own_writes(stmt)[0]
 
 
-def _sketch(nest: _Nest) -> object:
-    """Return what equal nests have in common and is soon found: sources and outer loops."""
+def _hash_key(nest: _Nest) -> object:
+    """Return a hash key of nests that is cheap to compute: sources and outer loops."""
     kinds: list[object] = [nest.sources]
     stmt = nest.stmt
     while isinstance(stmt, For) and stmt.body:
@@ -205,8 +214,9 @@ def _sketch(nest: _Nest) -> object:
     return (*kinds, type(stmt))
 
 
-def _bare(nest: _Nest) -> Stmt:
-    """Return a nest with its symbols numbered, one name for its target, and checks as tests."""
+def _canonical(nest: _Nest) -> Stmt:
+    """Return a nest in canonical form: symbols numbered, one name for its target, checks as
+    tests."""
     symbols: dict[Symbol, Symbol] = {}
     for stmt in statements((nest.stmt,)):
         if isinstance(stmt, For):
@@ -214,10 +224,10 @@ def _bare(nest: _Nest) -> Stmt:
     target = nest.target
     nodes = {} if target is None else {target.id: replace(target, id=-1, label="")}
 
-    def bare(stmt: Stmt) -> Body:
+    def convert(stmt: Stmt) -> Body:
         if isinstance(stmt, Comment):
             return ()
         return (If(stmt.test, ()),) if isinstance(stmt, Check) else (stmt,)
 
-    (new,) = map_statements(rename((nest.stmt,), symbols, nodes), bare)
+    (new,) = map_statements(rename((nest.stmt,), symbols, nodes), convert)
     return new

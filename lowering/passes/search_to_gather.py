@@ -1,9 +1,9 @@
-"""Gather: a search for one index becomes a look at that index.
+"""Search loops as gathers: a loop that tests every index for one value accesses that index only.
 
-A loop that does something for the one `k` that equals a number is run at that number only, guarded
-by the loop's range: `for k: if k == idx: ...`, and sums over `k` of `table[k] if k == idx else 0`.
-The number may read arrays, but nothing that the loop writes. A sum of floats has to start from 0.0
-right before the loop: then the zeros that are no longer added change nothing.
+A loop that acts only where `k` equals a number is run for that number only, guarded by the loop's
+range: `for k: if k == idx: ...`, and sums over `k` of `table[k] if k == idx else 0`. The number may
+read arrays, but nothing that the loop writes. A sum of floats has to start from 0.0 right before
+the loop: then omitting the additions of zero is exact.
 
 >>> show(gather, "y[n] = sum[c](where(c == p[n], t[n, c], 0.0))", y="f32[8]", p="i64[8]",
 ...      t="f32[8, 9]")
@@ -33,17 +33,17 @@ Body = tuple[Stmt, ...]
 
 
 def gather(program: Program) -> Program:
-    """Return the program with loops that search for one index run at that index only."""
+    """Return the program with loops that search for one index run for that index only."""
     fresh = fresh_for(program)
-    return rewrite.over_kernels(program, lambda body: _body(body, fresh))
+    return rewrite.over_kernels(program, lambda body: _gather_in(body, fresh))
 
 
-def _body(body: Body, fresh: Fresh) -> Body:
+def _gather_in(body: Body, fresh: Fresh) -> Body:
     out: list[Stmt] = []
     for stmt in body:
-        stmt = rewrite.map_bodies(stmt, lambda inner: _body(inner, fresh))
-        found = _looked_up(stmt, out, fresh) if isinstance(stmt, For) else None
-        out += (stmt,) if found is None else found
+        stmt = rewrite.map_bodies(stmt, lambda inner: _gather_in(inner, fresh))
+        gathered = _gather_loop(stmt, out, fresh) if isinstance(stmt, For) else None
+        out += (stmt,) if gathered is None else gathered
     return tuple(out)
 
 
@@ -54,54 +54,59 @@ class _Match:
     number: Expr
     """The value, which does not depend on the loop variable."""
     rest: Expr | None
-    """What has to hold as well."""
+    """The remaining conjuncts."""
 
 
-def _looked_up(loop: For, before: list[Stmt], fresh: Fresh) -> Body | None:
+def _gather_loop(loop: For, before: list[Stmt], fresh: Fresh) -> Body | None:
     """Return what a loop does at the one index that it searches; None where it does more."""
     body = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
-    rounds = (loop.hi - loop.lo).constant
-    if len(body) != 1 or loop.step != 1 or rounds is None or rounds < 1:
+    trip_count = (loop.hi - loop.lo).constant
+    if len(body) != 1 or loop.step != 1 or trip_count is None or trip_count < 1:
         return None
     match body[0]:
         case If(test, then, ()) as branch:
-            found = _match(test, loop.symbol)
-            if found is None or _clobbers(found.number, then) or _leaves(then):
+            match_ = _match_test(test, loop.symbol)
+            if match_ is None or _clobbers(match_.number, then) or _has_jump(then):
                 return None
             if sizes_use(then, frozenset({loop.symbol})):
                 return None
-            return _branch(loop, branch, found, fresh)
+            return _gather_branch(loop, branch, match_, fresh)
         case Update(Access(_, index), op, Select(test, yes, no), None) as update:
-            found = _match(test, loop.symbol)
-            depends = any(loop.symbol in _symbols(i) for i in index)
-            if found is None or op.name != "add" or depends or _clobbers(found.number, (update,)):
+            match_ = _match_test(test, loop.symbol)
+            depends = any(loop.symbol in _index_symbols(i) for i in index)
+            if match_ is None or op.name != "add" or depends or _clobbers(match_.number, (update,)):
                 return None
-            if not _adds_nothing(no) or not _starts_from_zero(update, before):
+            if not _is_zero(no) or not _starts_from_zero(update, before):
                 return None
-            value = _at(yes, loop.symbol, found.number)
-            rest = None if found.rest is None else _at(found.rest, loop.symbol, found.number)
-            if value is None or rest is None and found.rest is not None:
+            value = _substitute_number(yes, loop.symbol, match_.number)
+            rest = (
+                None
+                if match_.rest is None
+                else _substitute_number(match_.rest, loop.symbol, match_.number)
+            )
+            if value is None or rest is None and match_.rest is not None:
                 return None
-            chosen = Select(_guard(loop, found.number, rest), value, no)
+            chosen = Select(_guard(loop, match_.number, rest), value, no)
             return (replace(update, value=chosen, over=()),)
         case _:
             return None
 
 
-def _branch(loop: For, branch: If, found: _Match, fresh: Fresh) -> Body:
-    """Return the branch at the index; a number that is read gets a symbol of its own."""
-    index = as_index(found.number)
+def _gather_branch(loop: For, branch: If, match_: _Match, fresh: Fresh) -> Body:
+    """Return the branch at the index; a number that is read from memory gets a symbol of its
+    own."""
+    index = as_index(match_.number)
     let: Body = ()
     if index is None:
         symbol = fresh.symbol(loop.symbol.name)
-        let, index = (Let(symbol, found.number, branch.span),), var(symbol)
+        let, index = (Let(symbol, match_.number, branch.span),), var(symbol)
     values = {loop.symbol: index}
-    rest = None if found.rest is None else rewrite.substitute_expr(found.rest, values)
+    rest = None if match_.rest is None else rewrite.substitute_expr(match_.rest, values)
     then = rewrite.substitute(branch.then, values)
     return (*let, If(_guard(loop, Position(index), rest), then, (), branch.span))
 
 
-def _match(test: Expr, symbol: Symbol) -> _Match | None:
+def _match_test(test: Expr, symbol: Symbol) -> _Match | None:
     """Return the number that a test compares the symbol with."""
     match test:
         case Apply(op, (left, right), _) if op.name == "eq":
@@ -110,30 +115,30 @@ def _match(test: Expr, symbol: Symbol) -> _Match | None:
                     return _Match(number, None)
         case Apply(op, (left, right), _) if op.name == "and":
             for one, other in ((left, right), (right, left)):
-                found = _match(one, symbol)
-                if found is not None:
-                    return replace(found, rest=_and(found.rest, other))
+                match_ = _match_test(one, symbol)
+                if match_ is not None:
+                    return replace(match_, rest=_conjunction(match_.rest, other))
         case Select(left, right, Const(False)):
-            found = _match(left, symbol)
-            if found is not None:
-                return replace(found, rest=_and(found.rest, right))
+            match_ = _match_test(left, symbol)
+            if match_ is not None:
+                return replace(match_, rest=_conjunction(match_.rest, right))
         case _:
             pass
     return None
 
 
-def _and(one: Expr | None, other: Expr) -> Expr:
+def _conjunction(one: Expr | None, other: Expr) -> Expr:
     return other if one is None else Select(one, other, Const(False, dtypes.bool_))
 
 
 def _guard(loop: For, number: Expr, rest: Expr | None) -> Expr:
-    """Return the test that the number is one of the loop's, and that the rest holds there."""
+    """Return the test that the number is in the loop's range, and that the rest holds there."""
     lo, hi = Position(loop.lo), Position(loop.hi)
-    inside = _bool("and", _bool("le", lo, number), _bool("lt", number, hi))
-    return inside if rest is None else _and(inside, rest)
+    inside = _comparison("and", _comparison("le", lo, number), _comparison("lt", number, hi))
+    return inside if rest is None else _conjunction(inside, rest)
 
 
-def _bool(name: str, left: Expr, right: Expr) -> Expr:
+def _comparison(name: str, left: Expr, right: Expr) -> Expr:
     left, right = (
         Const(e.index.offset, dtypes.int64) if isinstance(e, Position) and not e.index.terms else e
         for e in (left, right)
@@ -147,51 +152,52 @@ def _clobbers(number: Expr, body: Body) -> bool:
     return any(isinstance(e, Read) and e.node.id in written for e in inner_of(number))
 
 
-def _leaves(body: Body) -> bool:
+def _has_jump(body: Body) -> bool:
     return any(isinstance(stmt, Break | Continue) for stmt in walk.statements(body))
 
 
-def _adds_nothing(value: Expr) -> bool:
+def _is_zero(value: Expr) -> bool:
     if isinstance(value, Const):
         return repr(value.value) in ("0", "0.0")
     return as_index(value) == const(0)
 
 
 def _starts_from_zero(update: Update, before: list[Stmt]) -> bool:
-    """Whether adding zeros changes nothing: always for integers, from 0.0 on for floats."""
+    """Whether adding zeros is the identity: always for integers, from 0.0 on for floats."""
     node = update.access.node
     if node.dtype.kind in "iu":
         return True
     last = next((stmt for stmt in reversed(before) if not isinstance(stmt, Comment)), None)
     match last:
         case Store(access, Const() as value) if node.dtype.kind == "f":
-            return _is_same(access, update.access) and _adds_nothing(value)
+            return _is_same_access(access, update.access) and _is_zero(value)
         case _:
             return False
 
 
-def _is_same(one: Access, two: Access) -> bool:
-    """Whether two accesses are written alike, and subscripts read nothing that may change."""
+def _is_same_access(one: Access, two: Access) -> bool:
+    """Whether two accesses are equal, and their subscripts read nothing that may change."""
     plain = all(isinstance(i, Affine) for i in one.index)
     return plain and one == two
 
 
-def _symbols(index: Index) -> frozenset[Symbol]:
+def _index_symbols(index: Index) -> frozenset[Symbol]:
     return walk.free_symbols(index.value) if isinstance(index, Dynamic) else index.symbols()
 
 
-def _at(expr: Expr, symbol: Symbol, number: Expr) -> Expr | None:
-    """Return an expression with a number in the place of a symbol; None where that is a size."""
+def _substitute_number(expr: Expr, symbol: Symbol, number: Expr) -> Expr | None:
+    """Return an expression with a number substituted for a symbol; None where that is not
+    expressible."""
     plain = as_index(number)
     if plain is not None:
         return rewrite.substitute_expr(expr, {symbol: plain})
-    indices = [i for e in inner_of(expr) for i in _indices(e)]
-    if any(symbol in i.symbols() and not _is_plain(i, symbol) for i in indices):
+    indices = [i for e in inner_of(expr) for i in _affine_indices(e)]
+    if any(symbol in i.symbols() and not _is_affine_in(i, symbol) for i in indices):
         return None
-    return _replaced(expr, symbol, number)
+    return _replace_symbol(expr, symbol, number)
 
 
-def _indices(expr: Expr) -> list[Affine]:
+def _affine_indices(expr: Expr) -> list[Affine]:
     match expr:
         case Position(index):
             return [index]
@@ -201,29 +207,29 @@ def _indices(expr: Expr) -> list[Affine]:
             return []
 
 
-def _is_plain(index: Affine, symbol: Symbol) -> bool:
-    """Whether the symbol stands in an index expression outside of `Quasi` only."""
+def _is_affine_in(index: Affine, symbol: Symbol) -> bool:
+    """Whether the symbol occurs in an index expression outside of `Quasi` only."""
     quasi = (atom for atom, _ in index.terms if isinstance(atom, Quasi))
     return not any(symbol in atom.left.symbols() | atom.right.symbols() for atom in quasi)
 
 
-def _replaced(expr: Expr, symbol: Symbol, number: Expr) -> Expr:
+def _replace_symbol(expr: Expr, symbol: Symbol, number: Expr) -> Expr:
     match expr:
         case Position(index) if symbol in index.symbols():
-            return _number(index, symbol, number)
+            return _index_value(index, symbol, number)
         case Read(_, indices):
             new = tuple(
-                Dynamic(_replaced(i.value, symbol, number)) if isinstance(i, Dynamic)
-                else Dynamic(_number(i, symbol, number)) if symbol in i.symbols() else i
+                Dynamic(_replace_symbol(i.value, symbol, number)) if isinstance(i, Dynamic)
+                else Dynamic(_index_value(i, symbol, number)) if symbol in i.symbols() else i
                 for i in indices
             )  # fmt: skip
             return replace(expr, index=tuple(map(static, new)))
         case _:
-            return rebuild(expr, lambda e: _replaced(e, symbol, number), lambda i: i)
+            return rebuild(expr, lambda e: _replace_symbol(e, symbol, number), lambda i: i)
 
 
-def _number(index: Affine, symbol: Symbol, number: Expr) -> Expr:
-    """Return an index expression as a number, with another number in the place of the symbol."""
+def _index_value(index: Affine, symbol: Symbol, number: Expr) -> Expr:
+    """Return an index expression as a number, with another number substituted for the symbol."""
     factor = index.coefficient(symbol)
     rest = index - var(symbol) * factor
     if factor != 1:

@@ -1,9 +1,9 @@
-"""Simplify: fewer operations for the same bits.
+"""Algebraic simplification and constant folding, with range facts; bit-identical.
 
 Changes expressions by the rules of `ir/algebra` and `ir/exact`, which are exact for every operand;
-drops tests, checks and loops that constants or the ranges of loops decide, loops of one round,
-rounds that check what the first has checked, and stores of what is there already.
-Guarantees the same results, faults and prints in the same order.
+removes tests, checks and loops that constants or the ranges of loops decide, loops of one
+iteration, iterations that repeat the check of the first, and stores of a value to where it was
+read. Postcondition: the same results, faults and prints in the same order.
 
 >>> show(simplify, "y[i] = (x[i % 8] * 1.0 if i < 8 else 0.0) / 4.0", y="f32[8]", x="f32[8]")
 for i in 0..8:
@@ -30,39 +30,41 @@ from ..ir.rewrite import Rewrite
 
 
 def simplify(program: Program) -> Program:
-    """Return the program with simpler expressions, and without what they decide."""
+    """Return the program with simplified expressions, and without statements that they decide."""
     known = bounds_of(parameter.node for parameter in program.parameters)
-    return rewrite.over_kernels(program, lambda body: _body(body, known))
+    return rewrite.over_kernels(program, lambda body: _simplify_body(body, known))
 
 
-def _body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
+def _simplify_body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
     out: list[Stmt | None] = []
-    by = _by(known)
+    by = _rewrite_under(known)
     for statement in body:
-        out += _statement(statement, known, by) or (None,)
+        out += _simplify_statement(statement, known, by) or (None,)
         match statement:
-            case Check(test):  # nothing behind a check runs where it fails
+            case Check(test):  # nothing after a check runs where it fails
                 known = known.where(test)
             case Let(symbol, value):
                 known = known.holding(symbol, known.value(value))
             case _:
                 continue
-        by = _by(known)
+        by = _rewrite_under(known)
     return headed(out)
 
 
-def _statement(statement: Stmt, known: Bounds, by: Rewrite) -> tuple[Stmt, ...]:
-    """Return what is left of a statement: nothing, itself simpler, or what it surely does."""
-    statement = _static(rewrite.rebuild_statement(statement, by))
+def _simplify_statement(statement: Stmt, known: Bounds, by: Rewrite) -> tuple[Stmt, ...]:
+    """Return what is left of a statement: nothing, itself simplified, or what it surely does."""
+    statement = _with_affine_target(rewrite.rebuild_statement(statement, by))
     match statement:
         case For():
-            return _loop(statement, known)
+            return _simplify_loop(statement, known)
         case While(prelude, test, body):
-            new = rewrite.with_bodies(statement, (_body(prelude, known), _body(body, known)))
-            return () if not prelude and _decided(test) is False else (new,)
+            new = rewrite.with_bodies(
+                statement, (_simplify_body(prelude, known), _simplify_body(body, known))
+            )
+            return () if not prelude and _constant_truth(test) is False else (new,)
         case If():
-            return _branch(statement, known)
-        case Check(test) if _decided(test):
+            return _simplify_branch(statement, known)
+        case Check(test) if _constant_truth(test):
             return ()
         case Store(access, Read(node, index)) if node == access.node and index == access.index:
             return ()
@@ -70,8 +72,8 @@ def _statement(statement: Stmt, known: Bounds, by: Rewrite) -> tuple[Stmt, ...]:
             return (statement,)
 
 
-def _static(statement: Stmt) -> Stmt:
-    """Return the statement with the subscripts of its target that read nothing made plain."""
+def _with_affine_target(statement: Stmt) -> Stmt:
+    """Return the statement with the subscripts of its target that read nothing as affine ones."""
     if not isinstance(statement, Store | Update):
         return statement
     if all(isinstance(i, Affine) for i in statement.access.index):
@@ -80,53 +82,56 @@ def _static(statement: Stmt) -> Stmt:
     return replace(statement, access=Access(statement.access.node, index))
 
 
-def _loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
+def _simplify_loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
     """Return the loop, its body where it runs once, nothing where it does not run."""
-    rounds = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-    low, high = known.interval(rounds)
+    trip_count = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
+    low, high = known.interval(trip_count)
     if high is not None and high <= 0:
         return ()
     if low is not None and 1 <= low and high is not None and high <= abs(loop.step):
-        if not any(map(_leaves, loop.body)) and not sizes_use(loop.body, frozenset({loop.symbol})):
-            return _body(rewrite.substitute(loop.body, {loop.symbol: loop.lo}), known)
-    body = _body(loop.body, known.inside(loop))
-    if body and all(isinstance(s, Check | Comment) and _is_same(s, loop) for s in body):
+        if not any(map(_has_jump, loop.body)) and not sizes_use(
+            loop.body, frozenset({loop.symbol})
+        ):
+            return _simplify_body(rewrite.substitute(loop.body, {loop.symbol: loop.lo}), known)
+    body = _simplify_body(loop.body, known.inside(loop))
+    if body and all(isinstance(s, Check | Comment) and _is_invariant_check(s, loop) for s in body):
         first = rewrite.substitute(body, {loop.symbol: loop.lo})
         ends = (loop.lo, loop.hi) if loop.step > 0 else (loop.hi, loop.lo)
-        some = Apply(OPS["lt"], tuple(map(Position, ends)), dtypes.bool_)
-        return first if low is not None and low >= 1 else (If(some, first, (), loop.span),)
+        is_not_empty = Apply(OPS["lt"], tuple(map(Position, ends)), dtypes.bool_)
+        return first if low is not None and low >= 1 else (If(is_not_empty, first, (), loop.span),)
     return (rewrite.with_bodies(loop, (body,)),) if body else ()
 
 
-def _is_same(stmt: Check | Comment, loop: For) -> bool:
-    """Whether a check asks the same in all rounds of a loop, so that only the first may fail."""
+def _is_invariant_check(stmt: Check | Comment, loop: For) -> bool:
+    """Whether a check is loop-invariant, so that only the first iteration may fail."""
     return isinstance(stmt, Comment) or loop.symbol not in symbols_of(stmt.test)
 
 
-def _branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:
-    decided = _decided(branch.test)
+def _simplify_branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:
+    decided = _constant_truth(branch.test)
     if decided is not None:
-        return _body(branch.then if decided else branch.other, known)
-    then = _body(branch.then, known.where(branch.test))
-    other = _body(branch.other, known.where(branch.test, False))
+        return _simplify_body(branch.then if decided else branch.other, known)
+    then = _simplify_body(branch.then, known.where(branch.test))
+    other = _simplify_body(branch.other, known.where(branch.test, False))
     return (rewrite.with_bodies(branch, (then, other)),) if then or other else ()
 
 
-def _decided(test: Expr) -> bool | None:
+def _constant_truth(test: Expr) -> bool | None:
     return bool(test.value) if isinstance(test, Const) else None
 
 
-def _leaves(statement: Stmt) -> bool:
-    """Whether a statement may leave the loop directly around it."""
+def _has_jump(statement: Stmt) -> bool:
+    """Whether a statement may jump out of the loop directly around it."""
     match statement:
         case Break() | Continue():
             return True
         case If(_, then, other):
-            return any(map(_leaves, then + other))
+            return any(map(_has_jump, then + other))
         case _:
             return False
 
 
-def _by(known: Bounds) -> Rewrite:
-    """Return what simplifies the parts of the statements of a list."""
+def _rewrite_under(known: Bounds) -> Rewrite:
+    """Return the rewriting of expressions and subscripts under the facts of a list of
+    statements."""
     return Rewrite(lambda expr: simplified(expr, known), lambda i: simplified_index(i, known))

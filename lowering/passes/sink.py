@@ -1,12 +1,13 @@
-"""Sink: a sum that is read once, but not where it is computed, is computed where it is read.
+"""Sinking of reductions to their single use.
 
-Changes: a nest that accumulates each element of a local array, read by one statement at a shifted,
-strided, mirrored or transposed place, goes; the statement computes its element in a scalar first.
+Changes: a nest that accumulates each element of a local array, read by one statement with a
+shifted, strided, mirrored or transposed subscript, is removed; the statement accumulates its
+element in a scalar first.
 
-Needs: fused nests: where loops run through the same values, `fuse` has put them together, and
-`shrink` does the rest. Guarantees: each element is accumulated once, in the same order; the point
-at which the statement's element was accumulated is known, and surely one of the nest's; nothing
-that the sum reads is written between; sums that are tiled as products of matrices stay.
+Precondition: fused nests: where loops have the same iteration space, `fuse` has merged them, and
+`shrink` does the rest. Postcondition: each element is accumulated once, in the same order; the
+iteration at which the statement's element was accumulated is known, and surely one of the nest's;
+nothing that the sum reads is written between; sums that are tiled as products of matrices stay.
 
 >>> show(sink, '''
 ... t[i] = sum(x[i, j])
@@ -69,70 +70,72 @@ def sink(program: Program) -> Program:
 
 
 def sunk(program: Program) -> Decided:
-    """Return the program with sums computed where they are read, and why each was or was not."""
+    """Return the program with sums computed where they are read, and the decision for each."""
     decisions: list[Decision] = []
     kernels = list(program.kernels)
-    gone: set[int] = set()
+    removed: set[int] = set()
     for number, kernel in enumerate(kernels):
         others = (s for k in kernels if k is not kernel for s in k.body)
         outside = touched(others)
-        own = {n.id for n in program.locals if n.rank and n.request is None} - outside
-        body, found = kernel.body, None
-        for made in [one for one in _sums(body) if one.target.id in own]:
-            node = made.target
-            found = found or accesses(body)
-            result = _moved(body, found, made)
+        candidates = {n.id for n in program.locals if n.rank and n.request is None} - outside
+        body, sites = kernel.body, None
+        for sum_ in [one for one in _find_sums(body) if one.target.id in candidates]:
+            node = sum_.target
+            sites = sites or accesses(body)
+            result = _sink_sum(body, sites, sum_)
             if isinstance(result, Kept):
                 decisions.append(Decision("stored", result, node))
             elif result is not None:
-                body, found = result, None
-                gone.add(node.id)
+                body, sites = result, None
+                removed.add(node.id)
                 decisions.append(Decision("shrunk", Sunk.ONCE, replace(node, shape=())))
         kernels[number] = replace(kernel, body=body)
-    locals_ = tuple(replace(n, shape=()) if n.id in gone else n for n in program.locals)
+    locals_ = tuple(replace(n, shape=()) if n.id in removed else n for n in program.locals)
     new = replace(program, locals=locals_, kernels=tuple(kernels))
-    return Decided(new if gone else program, tuple(decisions))
+    return Decided(new if removed else program, tuple(decisions))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A nest that starts each element of a node and accumulates it."""
+    """A nest that initializes each element of a node and accumulates it."""
 
     nest: For
     target: Node
     access: Access
     loops: tuple[For, ...]
-    """The loops around the start."""
+    """The loops around the initialization."""
     body: Body
-    """The start, and the nest around the update."""
+    """The initialization, and the nest around the update."""
 
 
-def _sums(body: Body) -> list[_Sum]:
+def _find_sums(body: Body) -> list[_Sum]:
     """Return the nests in some statements that accumulate the elements of one node."""
-    found = (_sum(stmt) for stmt in statements(body) if isinstance(stmt, For))
-    return [one for one in found if one is not None]
+    matches = (_match_sum(stmt) for stmt in statements(body) if isinstance(stmt, For))
+    return [one for one in matches if one is not None]
 
 
-def _sum(nest: For) -> _Sum | None:
+def _match_sum(nest: For) -> _Sum | None:
     loops: list[For] = []
-    code: list[Stmt] = [nest]
-    while len(code) == 1 and isinstance(code[0], For):
-        loops.append(code[0])
-        code = [stmt for stmt in code[0].body if not isinstance(stmt, Comment)]
-    if len(code) != 2:
+    inner_code: list[Stmt] = [nest]
+    while len(inner_code) == 1 and isinstance(inner_code[0], For):
+        loops.append(inner_code[0])
+        inner_code = [stmt for stmt in inner_code[0].body if not isinstance(stmt, Comment)]
+    if len(inner_code) != 2:
         return None
-    start, inner = code
+    start, inner = inner_code
     if not isinstance(start, Store):
         return None
-    inside = tuple(statements((inner,)))
-    updates = [stmt for stmt in inside if isinstance(stmt, Update)]
-    if len(updates) != 1 or not all(isinstance(s, For | If | Update | Comment) for s in inside):
+    inner_statements = tuple(statements((inner,)))
+    updates = [stmt for stmt in inner_statements if isinstance(stmt, Update)]
+    if len(updates) != 1 or not all(
+        isinstance(s, For | If | Update | Comment) for s in inner_statements
+    ):
         return None
     (update,) = updates
-    plain = all(isinstance(one, Affine) for one in start.access.index)
-    if update.pair is not None or update.access != start.access or not plain:
+    is_affine = all(isinstance(one, Affine) for one in start.access.index)
+    if update.pair is not None or update.access != start.access or not is_affine:
         return None
-    if any(e.node == start.access.node for s in (start, *inside) for e in _reads(s)):
+    if any(e.node == start.access.node for s in (start, *inner_statements) for e in _reads(s)):
         return None
     return _Sum(nest, start.access.node, start.access, tuple(loops), (start, inner))
 
@@ -141,92 +144,94 @@ def _reads(stmt: Stmt) -> Iterable[Read]:
     return (e for expr in expressions_of(stmt) for e in walk(expr) if isinstance(e, Read))
 
 
-def _moved(body: Body, found: Accesses, made: _Sum) -> Body | Kept | None:
-    """Return the body with a sum where it is read; None where that is not our case."""
-    sites = found.of(made.target)
+def _sink_sum(body: Body, all_accesses: Accesses, sum_: _Sum) -> Body | Kept | None:
+    """Return the body with a sum moved to its use; None where the pattern does not match."""
+    sites = all_accesses.of(sum_.target)
     uses = [s for s in sites if s.kind == "read"]
     if len(sites) != len(uses) + 2 or not uses:
         return None
     first = sites[0]
-    depth = next((at for at, stmt in enumerate(first.inside) if stmt is made.nest), None)
+    depth = next((at for at, stmt in enumerate(first.inside) if stmt is sum_.nest), None)
     if depth is None:
         return None
     route, at = first.route[:depth], first.route[depth][0]
-    places = [place_in(s.route, route) for s in uses]
-    if any(place is None or place <= at for place in places):
+    positions = [place_in(s.route, route) for s in uses]
+    if any(position is None or position <= at for position in positions):
         return None
     use = uses[0]
-    values = None if use.index is None else solve(made.access.index, use.index, made.loops)
+    values = None if use.index is None else solve(sum_.access.index, use.index, sum_.loops)
     if values is None:
         return Kept.PLACE
-    if all(value.symbol is not None for value in values.values()) and _alike(made, values, use):
-        return None  # which `fuse` knows better
-    if not is_inside(values, made.loops, ranges(use.inside), ()):
+    if all(value.symbol is not None for value in values.values()) and _has_equal_loops(
+        sum_, values, use
+    ):
+        return None  # which `fuse` does better
+    if not is_inside(values, sum_.loops, ranges(use.inside), ()):
         return Kept.PLACE
-    around = use.inside[depth:]
-    whole = all(isinstance(stmt, For | If) for stmt in around)
-    if len(uses) > 1 or not whole or not is_injective(use.index or (), ranges(around)):
+    enclosing = use.inside[depth:]
+    only_loops = all(isinstance(stmt, For | If) for stmt in enclosing)
+    if len(uses) > 1 or not only_loops or not is_injective(use.index or (), ranges(enclosing)):
         return Kept.AGAIN
-    if product_loops.tiled(made.nest):
+    if product_loops.tiled(sum_.nest):
         return Kept.TILES
-    if _is_changed(found, made, use, depth):
+    if _is_changed(all_accesses, sum_, use, depth):
         return Kept.CHANGED
-    return _rebuilt(body, made, use, values)
+    return _rebuild_body(body, sum_, use, values)
 
 
-def _alike(made: _Sum, values: dict[Symbol, Affine], use: Site) -> bool:
-    """Whether the loops around the use run through the same values as those of the sum."""
-    around = {stmt.symbol: stmt for stmt in use.inside if isinstance(stmt, For)}
-    for loop in made.loops:
-        other = around.get(cast(Symbol, values[loop.symbol].symbol))
+def _has_equal_loops(sum_: _Sum, values: dict[Symbol, Affine], use: Site) -> bool:
+    """Whether the loops around the use have the same iteration space as those of the sum."""
+    loops_around = {stmt.symbol: stmt for stmt in use.inside if isinstance(stmt, For)}
+    for loop in sum_.loops:
+        other = loops_around.get(cast(Symbol, values[loop.symbol].symbol))
         if other is None or (other.lo, other.hi, other.step) != (loop.lo, loop.hi, loop.step):
             return False
     return True
 
 
-def _is_changed(found: Accesses, made: _Sum, use: Site, depth: int) -> bool:
+def _is_changed(all_accesses: Accesses, sum_: _Sum, use: Site, depth: int) -> bool:
     """Whether what the sum reads may be written after the nest, up to the use."""
-    sources = summary(made.nest).reads - {made.target.id}
-    first = next(s for s in found.of(made.target))
+    sources = summary(sum_.nest).reads - {sum_.target.id}
+    first = next(s for s in all_accesses.of(sum_.target))
     at, last = first.route[depth][0], use.route[depth][0]
-    written = (s for number in sources for s in found.sites.get(number, ()) if s.writes)
-    places = (place_in(site.route, first.route[:depth]) for site in written)
-    return any(place is not None and at < place <= last for place in places)
+    written = (s for number in sources for s in all_accesses.sites.get(number, ()) if s.writes)
+    positions = (place_in(site.route, first.route[:depth]) for site in written)
+    return any(position is not None and at < position <= last for position in positions)
 
 
-def _rebuilt(body: Body, made: _Sum, use: Site, values: dict[Symbol, Affine]) -> Body | None:
+def _rebuild_body(body: Body, sum_: _Sum, use: Site, values: dict[Symbol, Affine]) -> Body | None:
     """Return the body without the nest, and with its sum before the statement that reads it."""
-    scalar = replace(made.target, shape=())
+    scalar = replace(sum_.target, shape=())
 
     def expr(value: Expr) -> Expr:
         value = rebuild(value, expr, lambda index: index)
-        is_ours = isinstance(value, Read) and value.node == made.target
+        is_ours = isinstance(value, Read) and value.node == sum_.target
         return Read(scalar, ()) if is_ours else value
 
-    def changed(stmts: Body) -> Body:
+    def replace_uses(stmts: Body) -> Body:
         out: list[Stmt] = []
         for stmt in stmts:
-            if stmt is made.nest:
+            if stmt is sum_.nest:
                 continue
             reads = isinstance(stmt, Store | Update) and _nodes_read(stmt)
-            if reads and made.target in reads:
-                out += moved
+            if reads and sum_.target in reads:
+                out += sunk_body
                 out += rewrite((stmt,), Rewrite(expr=expr))
                 continue
-            inner = tuple(changed(one) for one in bodies(stmt))
+            inner = tuple(replace_uses(one) for one in bodies(stmt))
             out.append(with_bodies(stmt, inner) if inner else stmt)
         return tuple(out)
 
-    def on_scalar(stmt: Stmt) -> Stmt:
-        inner = tuple(tuple(map(on_scalar, one)) for one in bodies(stmt))
+    def to_scalar(stmt: Stmt) -> Stmt:
+        inner = tuple(tuple(map(to_scalar, one)) for one in bodies(stmt))
         if isinstance(stmt, Store | Update):
             return replace(stmt, access=Access(scalar, ()))
         return with_bodies(stmt, inner) if inner else stmt
 
-    moved = substitute(tuple(map(on_scalar, made.body)), values)
-    new = changed(body)
-    left = any(node == made.target for s in statements(new) for node in _nodes(s))
-    return None if left else new
+    sunk_body = substitute(tuple(map(to_scalar, sum_.body)), values)
+    new = replace_uses(body)
+    is_still_used = any(node == sum_.target for s in statements(new) for node in _nodes(s))
+    return None if is_still_used else new
 
 
 def _nodes_read(stmt: Stmt) -> frozenset[Node]:

@@ -1,18 +1,18 @@
-"""Sums of products under a test are made whether it holds or not, where nobody sees the difference.
+"""Speculative products: guards of sums of products dropped where the difference is unobservable.
 
-Changes: a nest that only adds up products of rows and columns, into a temporary that nothing else
-writes, forgets a test which each element asks for itself.
+Changes: a nest that only accumulates products of rows and columns, into a temporary that nothing
+else writes, drops a guard that depends on each element.
 
     for i: for j: if m[i, j]: t[i, j] = 0; for k: t[i, j] += a[i, k] * b[k, j]
     becomes
     for i: for j: t[i, j] = 0; for k: t[i, j] += a[i, k] * b[k, j]
 
-A product of matrices that leaves none of its elements out is made in tiles, which takes a fraction
-of the time; what is done to its elements, as choosing among them, is done to those of a tile.
+A product of matrices that skips none of its elements is tiled, which takes a fraction of the time;
+what follows on its elements, as a select among them, is done to those of a tile.
 
-Needs: a large product of real numbers, all of whose factors are there without the test too.
-Guarantees: elements that were made have the bits they had. The others were nowhere read: they had
-none before.
+Precondition: a large product of real numbers, all of whose factors are in bounds without the guard.
+Postcondition: elements that were computed are bit-identical. The others were read nowhere: they had
+no value before.
 
 >>> show(regardless, "y[i, j] = where(j <= i, sum(a[i, k] * b[k, j]), 0)",
 ...      y="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
@@ -49,59 +49,62 @@ _REALS = (dtypes.float32, dtypes.float64)
 
 
 def regardless(program: Program) -> Program:
-    """Return the program in which products of matrices leave no elements out that they need not."""
-    every = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
-    own = {node.id for node in program.locals if node.rank and node.request is None}
-    times = Counter(
-        node.id for stmt in every if not isinstance(stmt, Alloc) for node in own_writes(stmt)
+    """Return the program in which products of matrices skip no elements they need not skip."""
+    all_statements = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
+    locals_ = {node.id for node in program.locals if node.rank and node.request is None}
+    write_counts = Counter(
+        node.id
+        for stmt in all_statements
+        if not isinstance(stmt, Alloc)
+        for node in own_writes(stmt)
     )
-    writers = {number: count for number, count in times.items() if number in own}
-    return over_kernels(program, partial(_body, around=_Around(writers)))
+    writers = {number: count for number, count in write_counts.items() if number in locals_}
+    return over_kernels(program, partial(_unguard_body, context=_Context(writers)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
-    """What is known where a statement stands."""
+class _Context:
+    """The context of a statement."""
 
     writers: Mapping[int, int]
-    """How many statements write each array that the program alone has."""
+    """How many statements write each array that is local to the program."""
     loops: tuple[For, ...] = ()
     tests: tuple[Expr, ...] = ()
-    """What was checked before."""
+    """The checks that precede it."""
 
-    def is_there(self, body: Body) -> bool:
-        """Whether all that statements read is surely inside of its array."""
+    def is_in_bounds(self, body: Body) -> bool:
+        """Whether all reads of the statements are surely in bounds."""
         for stmt in body:
             if isinstance(stmt, For):
-                if not replace(self, loops=(*self.loops, stmt)).is_there(stmt.body):
+                if not replace(self, loops=(*self.loops, stmt)).is_in_bounds(stmt.body):
                     return False
                 continue
-            known = ranges(self.loops)
-            found = [read for value in expressions_of(stmt) for read in reads(value)]
-            if not all(is_in_range(r.node, r.index, known, self.tests) for r in found):
+            domain = ranges(self.loops)
+            all_reads = [read for value in expressions_of(stmt) for read in reads(value)]
+            if not all(is_in_range(r.node, r.index, domain, self.tests) for r in all_reads):
                 return False
         return True
 
 
-def _body(body: Body, around: _Around) -> Body:
+def _unguard_body(body: Body, context: _Context) -> Body:
     out: list[Stmt] = []
     for stmt in body:
-        out.append(_statement(stmt, around))
+        out.append(_unguard_statement(stmt, context))
         if isinstance(stmt, Check):
-            around = replace(around, tests=(*around.tests, stmt.test))
+            context = replace(context, tests=(*context.tests, stmt.test))
     return tuple(out)
 
 
-def _statement(stmt: Stmt, around: _Around) -> Stmt:
+def _unguard_statement(stmt: Stmt, context: _Context) -> Stmt:
     if isinstance(stmt, For):
-        around = replace(around, loops=(*around.loops, stmt))
-        if (made := _bare(stmt, around)) is not None:
-            return made
-    return map_bodies(stmt, partial(_body, around=around))
+        context = replace(context, loops=(*context.loops, stmt))
+        if (unguarded := _without_guards(stmt, context)) is not None:
+            return unguarded
+    return map_bodies(stmt, partial(_unguard_body, context=context))
 
 
-def _bare(loop: For, around: _Around) -> For | None:
-    """Return an innermost loop over elements without the tests around what it adds up."""
+def _without_guards(loop: For, context: _Context) -> For | None:
+    """Return an innermost loop over elements without the guards around its accumulation."""
     body = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     tests: list[If] = []
     while len(body) == 1 and isinstance(body[0], If) and not body[0].other:
@@ -110,23 +113,23 @@ def _bare(loop: For, around: _Around) -> For | None:
     if not tests or not all(loop.symbol in free_symbols(one.test) for one in tests):
         return None
     match body:
-        case [Store(target) as start, For() as terms] if around.writers.get(target.node.id) == 2:
-            made = replace(loop, body=tests[-1].then)
+        case [Store(target) as start, For() as terms] if context.writers.get(target.node.id) == 2:
+            unguarded = replace(loop, body=tests[-1].then)
         case _:
             return None
-    if not _adds_up(terms, target.node) or not around.is_there((start, terms)):
+    if not _only_accumulates(terms, target.node) or not context.is_in_bounds((start, terms)):
         return None
-    nest = made
-    for one in reversed(around.loops[:-1]):
+    nest = unguarded
+    for one in reversed(context.loops[:-1]):
         nest = replace(one, body=(nest,))
-    return made if loop.symbol in tiled(nest) else None
+    return unguarded if loop.symbol in tiled(nest) else None
 
 
-def _adds_up(stmt: Stmt, node: Node) -> bool:
+def _only_accumulates(stmt: Stmt, node: Node) -> bool:
     """Whether loops do nothing but add to the elements of an array of real numbers."""
     match stmt:
         case For(body=body):
-            return all(_adds_up(inner, node) for inner in body)
+            return all(_only_accumulates(inner, node) for inner in body)
         case Update(access):
             return access.node == node and node.dtype in _REALS
         case _:

@@ -1,1 +1,1 @@
-"""What knows nothing of programs: diagnostics, settings, lazy imports, locks."""
+"""Infrastructure independent of programs: diagnostics, settings, lazy imports, locks."""

@@ -1,7 +1,8 @@
-"""A property that is computed when it is first asked for, and kept.
+"""Fork-safe cached property.
 
-`functools.cached_property` of Python 3.11 holds one lock for all objects of a class meanwhile. A
-process that another thread forks then has the lock, and nobody who would ever give it back.
+`functools.cached_property` of Python 3.11 holds one lock for all objects of a class during the
+computation. A process forked by another thread meanwhile inherits the held lock, which nothing ever
+releases.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):
-    """Decorates a method without arguments. Of two threads that compute it both get the first."""
+    """Decorates a method without arguments. Two threads that compute it both get the first
+    result."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
@@ -25,5 +27,5 @@ class once(Generic[T]):
     def __get__(self, owner: object | None, kind: type | None = None) -> Self | T:
         if owner is None:
             return self
-        kept: T = owner.__dict__.setdefault(self._name, self._make(owner))
-        return kept
+        value: T = owner.__dict__.setdefault(self._name, self._make(owner))
+        return value

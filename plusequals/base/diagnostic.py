@@ -1,8 +1,8 @@
-"""What a person reads when something is wrong: spans, labels, diagnostics, the `CdError` family.
+"""Diagnostics: spans, labels, rendered error messages, and the `CdError` hierarchy.
 
-A `Diagnostic` is one problem: a stable code, one sentence, every source place that conspires, the
-values, and a fix that can be typed. A `CdError` carries one or more of them and renders them with
-the user's own lines and carets. Imports nothing of the project.
+A `Diagnostic` is one problem: a stable code, one sentence, every source span involved, the values,
+and a fix that can be typed. A `CdError` has one or more of them and renders them with the user's
+own lines and carets. It imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text that spans point into: a file, a notebook cell or a string given by the user."""
+    """The text that spans refer to: a file, a notebook cell or a string given by the user."""
 
     name: str
-    """What to print before the line number: a path, or `<cell 3>`."""
+    """Printed before the line number: a path, or `<cell 3>`."""
     first_line: int
     """The line number, in `name`, of the first line of `text`."""
     text: str = field(repr=False)
@@ -42,13 +42,13 @@ class Source:
 
     def line(self, number: int) -> str:
         """Return one line of the text by its absolute number, without its line end."""
-        at = number - self.first_line
-        return self._lines[at] if 0 <= at < len(self._lines) else ""
+        index = number - self.first_line
+        return self._lines[index] if 0 <= index < len(self._lines) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of source: lines absolute and 1-based, columns in characters and 0-based."""
+    """A range of source text: lines absolute and 1-based, columns in characters and 0-based."""
 
     source: Source
     line: int
@@ -58,7 +58,7 @@ class Span:
 
     @property
     def text(self) -> str:
-        """The source under the span on one line, inner line ends and indents become one space."""
+        """The source of the span on one line; line ends and indents inside become one space."""
         numbers = range(self.line, self.end_line + 1)
         lines = [self.source.line(number) for number in numbers]
         lines[-1] = lines[-1][: self.end_column]
@@ -71,16 +71,16 @@ class Span:
         return f"{self.source.name}:{self.line}:{self.column + 1}"
 
 
-_LONG = 110
-"""Of lines with more columns a part is shown, which begins so many columns before what is meant:"""
-_AHEAD = 30
+_MAX_COLUMNS = 110
+"""Of lines with more columns an excerpt is shown, which begins so many columns before the label:"""
+_LEAD_COLUMNS = 30
 
 NOWHERE = Span(Source("<no source>", 1, ""), 1, 0, 1, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place and what it has to do with the problem; the text may be empty."""
+    """A span and its role in the problem; the text may be empty."""
 
     span: Span
     text: str = ""
@@ -88,7 +88,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One problem. `labels[0]` is where it is; further labels are the places that conspire."""
+    """One problem. `labels[0]` is its location; further labels are the other spans involved."""
 
     code: str
     message: str
@@ -96,7 +96,7 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     helps: tuple[str, ...] = ()
     stack: tuple[Span, ...] = ()
-    """The calls that were inlined to get here, outermost first."""
+    """The inlined calls that led here, outermost first."""
 
 
 class CdError(Exception):
@@ -112,7 +112,7 @@ class CdError(Exception):
         return self.diagnostics[0].code
 
     def placed(self, span: Span) -> CdError:
-        """Return the same error, with a place where it has none."""
+        """Return the same error, with a label at the span where it has none."""
         return type(self)(
             *(d if d.labels else replace(d, labels=(Label(span),)) for d in self.diagnostics)
         )
@@ -187,12 +187,12 @@ class CdInternalError(CdError, RuntimeError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that `name` is most likely a slip of, None where nothing is near."""
+    """Return the known name closest to a misspelled one, None where none is close."""
     return next(iter(difflib.get_close_matches(name, list(known), 1)), None)
 
 
 def render(diagnostic: Diagnostic) -> str:
-    """Return the diagnostic as text: header, place, excerpt with carets, notes, helps."""
+    """Return the diagnostic as text: header, location, excerpt with carets, notes, helps."""
     lines = [f"error[{diagnostic.code}]: {diagnostic.message}"]
     placed = [label for label in diagnostic.labels if label.span is not NOWHERE]
     if placed:
@@ -206,57 +206,59 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 def _excerpt(labels: list[Label]) -> list[str]:
-    """Return the labelled source lines in order, one caret line under each label."""
+    """Return the labelled source lines in order, one caret line below each label."""
     width = max(len(str(label.span.line)) for label in labels)
     out: list[str] = []
     previous: tuple[str, int] | None = None
     primary = labels[0]
-    for label in sorted(labels, key=_place):
+    for label in sorted(labels, key=_sort_key):
         span = label.span
-        here = (span.source.name, span.line)
-        if previous is not None and previous[0] != here[0]:
+        location = (span.source.name, span.line)
+        if previous is not None and previous[0] != location[0]:
             out.append(f" ::: {span.place}")
         elif previous is not None and span.line > previous[1] + 1:
             out.append(" " * width + " ...")
         line = span.source.line(span.line)
-        if here != previous:
-            start, stop = _shown(line, [x.span for x in labels if _place(x)[:2] == here], primary)
+        if location != previous:
+            start, stop = _shown_columns(
+                line, [x.span for x in labels if _sort_key(x)[:2] == location], primary
+            )
             before, after = "... " if start else "", " ..." if stop < len(line) else ""
             out.append(f"{span.line:>{width}} | {before}{line[start:stop]}{after}")
-        previous = here
+        previous = location
         carets = _carets(label, "^" if label is primary else "-", start, stop)
         out.append(f"{' ' * width} | {' ' * len(before)}{carets}")
     return out
 
 
-def _place(label: Label) -> tuple[str, int, int]:
+def _sort_key(label: Label) -> tuple[str, int, int]:
     return label.span.source.name, label.span.line, label.span.column
 
 
-def _shown(line: str, spans: list[Span], primary: Label) -> tuple[int, int]:
-    """Return the columns of a line that are shown: where it is long, those around its labels."""
-    if len(line) <= _LONG:
+def _shown_columns(line: str, spans: list[Span], primary: Label) -> tuple[int, int]:
+    """Return the columns of a line that are shown: of a long line those around its labels."""
+    if len(line) <= _MAX_COLUMNS:
         return 0, len(line)
     first = min(span.column for span in spans)
-    if primary.span in spans and primary.span.end_column > first + _LONG - _AHEAD:
+    if primary.span in spans and primary.span.end_column > first + _MAX_COLUMNS - _LEAD_COLUMNS:
         first = primary.span.column
-    start = max(0, min(first - _AHEAD, len(line) - _LONG))
-    return start, start + _LONG
+    start = max(0, min(first - _LEAD_COLUMNS, len(line) - _MAX_COLUMNS))
+    return start, start + _MAX_COLUMNS
 
 
 def _carets(label: Label, mark: str, start: int, stop: int) -> str:
-    """Return the marks under a label, as far as it is in the columns that are shown."""
+    """Return the carets of a label, clipped to the columns that are shown."""
     span = label.span
     line = span.source.line(span.line)
     end = min(span.end_column if span.end_line == span.line else len(line), stop)
     at = min(max(span.column, start), stop)
-    lead = "".join("\t" if c == "\t" else " " * _cells(c) for c in line[start:at])
-    marks = mark * max(1, sum(map(_cells, line[at:end])))
+    lead = "".join("\t" if c == "\t" else " " * _cell_width(c) for c in line[start:at])
+    marks = mark * max(1, sum(map(_cell_width, line[at:end])))
     return f"{lead}{marks}{' ' if label.text else ''}{label.text}"
 
 
-def _cells(character: str) -> int:
-    """How many places of a terminal a character takes."""
+def _cell_width(character: str) -> int:
+    """Return how many terminal cells a character takes."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

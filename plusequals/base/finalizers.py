@@ -1,8 +1,8 @@
-"""What is to be done when nobody can use something any more: behind all finalizers.
+"""Finalizers that run after all others: called when an object is unreachable even for `__del__`.
 
-The garbage collector calls back for weak references to what goes with a circle before it runs the
-finalizers of that circle; these may still use what they refer to, or keep it. A token that the
-collector does not know goes when the last reference to it does, and so behind them.
+The garbage collector calls weak-reference callbacks of a cycle before it runs the finalizers of
+that cycle, which may still use the referents, or resurrect them. A token that the collector does
+not track is released with its last reference, and so after them.
 
 >>> class Holder:
 ...     def __init__(self, token):
@@ -27,9 +27,9 @@ import numpy as np
 
 
 def when_gone(do: Callable[..., object], *given: object) -> Any:
-    """Return a token; when nobody holds it any more `do` is called, unless the process ends.
+    """Return a token; when its last reference is released `do` is called, unless the process ends.
 
-    That may be anywhere in any thread, also where a lock is held.
+    That may happen anywhere in any thread, also while a lock is held.
     """
     token = np.empty(0, np.bool_)
     weakref.finalize(token, do, *given).atexit = False

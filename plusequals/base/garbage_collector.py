@@ -1,8 +1,8 @@
-"""Python's cyclic garbage collector, while a program is compiled.
+"""Pausing Python's cyclic garbage collector during a compilation.
 
-A compilation makes tens of thousands of small objects and hardly a cycle. Each few hundred of them
-the collector looks for cycles among those of late, now and then among all that are alive, to find
-nothing: a fifth of the time that the passes take. What it would have found it finds afterwards.
+A compilation allocates tens of thousands of small objects and hardly a cycle. Every few hundred
+allocations the collector traverses the young objects, now and then all of them, to find nothing: a
+fifth of the time of the passes. Cycles that it would have found are collected afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Leave the collector alone inside; on again after it where it was on. As decorator, too."""
+    """Disable the collector inside; enable it afterwards if it was enabled. A decorator, too."""
     if not gc.isenabled():
         yield
         return

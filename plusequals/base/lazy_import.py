@@ -1,19 +1,19 @@
-"""A module of our own that is imported when something of it is first used.
+"""Lazy imports: a module that is imported when an attribute of it is first used.
 
-A call that was compiled before needs few of our modules, so those that it begins in name the
-others in this way, under a type checker's import of the same:
+A call that was compiled before needs few modules, so those on its path name the others in this way,
+below a type checker's import of the same:
 
     if TYPE_CHECKING:
         from . import parse
     else:
         parse = Later(".parse", __package__)
 
-What few programs need is named so, too: a compilation needs some hundred of our modules, and each
+Modules that few programs need are lazy, too: a compilation needs some hundred of them, and each
 takes half a millisecond to import.
 
-A thread of its own does the importing, while the one that asked waits. A signal's handler runs in
-the thread that waits, and may need the same module: it waits, too, where it would have met half of
-one. The garbage collector, whose finalizers may do the same, is off until the module is there.
+A separate thread imports, while the requesting one waits. A signal handler runs in the waiting
+thread, and may need the same module: it waits, too, where it would have seen a half-initialized
+one. The garbage collector, whose finalizers may do the same, is paused until the import is done.
 
 A process that is forked while another thread imports would wait for that thread, which it does not
 have, as soon as it needs the same module. So a fork waits until such imports have ended.
@@ -33,18 +33,18 @@ from typing import Any
 
 from .garbage_collector import paused
 
-_LOOK = 0.5
-"""Seconds after which it is looked whether who imports has begun: there may be no memory for it."""
-_LONGEST = 30.0
-"""Seconds that a fork waits for imports: one of them may wait for what forks."""
+_CHECK_SECONDS = 0.5
+"""Seconds between checks that the importing thread has started: there may be no memory for it."""
+_MAX_FORK_WAIT = 30.0
+"""Seconds that a fork waits for imports: one of them may wait for the forking thread."""
 
 
 class Ending(ImportError):
-    """The interpreter ends, and imports nothing any more."""
+    """The interpreter is shutting down, and imports nothing any more."""
 
 
 class _Imports:
-    """The threads that import one of these modules now, each as often as its imports nest."""
+    """The threads that import lazy modules now, each as often as its imports nest."""
 
     __slots__ = ("_changed", "_threads")
 
@@ -62,92 +62,94 @@ class _Imports:
             self._changed.notify_all()
 
     @property
-    def is_any(self) -> bool:
-        """Whether any thread imports one."""
+    def is_active(self) -> bool:
+        """Whether any thread is importing."""
         return bool(self._threads)
 
     @property
-    def is_own(self) -> bool:
-        """Whether the calling thread imports one."""
+    def is_importing_here(self) -> bool:
+        """Whether the calling thread is importing."""
         return threading.get_ident() in self._threads
 
     def wait(self) -> None:
-        """Wait until no other thread imports, and let none begin before `go_on`."""
+        """Wait until no other thread imports, and block new imports until `go_on`."""
         self._changed.acquire()
-        own = threading.get_ident()
-        self._changed.wait_for(lambda: all(one == own for one in self._threads), _LONGEST)
+        this_thread = threading.get_ident()
+        self._changed.wait_for(
+            lambda: all(thread == this_thread for thread in self._threads), _MAX_FORK_WAIT
+        )
 
-    def go_on(self) -> None:
-        """Let others import again."""
+    def resume(self) -> None:
+        """Allow imports again."""
         self._changed.release()
 
     def after_fork(self) -> None:
-        """Forget the threads that a child does not have."""
-        own = threading.get_ident()
+        """Drop the threads that do not exist in a child."""
+        this_thread = threading.get_ident()
         self._changed = threading.Condition()
-        self._threads = [one for one in self._threads if one == own]
+        self._threads = [thread for thread in self._threads if thread == this_thread]
 
 
 _imports = _Imports()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_imports.wait, after_in_parent=_imports.go_on, after_in_child=_imports.after_fork
+        before=_imports.wait, after_in_parent=_imports.resume, after_in_child=_imports.after_fork
     )
 
 
 def imported(name: str, package: str | None = None) -> ModuleType:
-    """Return a module, imported now if need be; a fork waits until it is.
+    """Return a module, imported now if necessary; a fork waits until it is.
 
-    Raises Ending where the interpreter imports nothing any more.
+    Raises Ending where the interpreter is shutting down.
     """
-    full = _full(name, package)
-    found = _complete(full)
-    if found is not None:
-        return found
-    ends = sys.is_finalizing()  # from then on no other thread runs
-    if sys.meta_path is None or (ends and _imports.is_any):
+    full = _absolute_name(name, package)
+    module = _loaded_module(full)
+    if module is not None:
+        return module
+    is_ending = sys.is_finalizing()  # no other thread runs any more
+    if sys.meta_path is None or (is_ending and _imports.is_active):
         raise Ending(f"the interpreter ends: {full} cannot be imported any more")
     with paused():
-        if ends or _imports.is_own or _is_initialized_here(full):
+        if is_ending or _imports.is_importing_here or _is_package_initializing(full):
             with _imports:
                 return import_module(full)
-        return _by_another_thread(full)
+        return _import_in_thread(full)
 
 
-def _full(name: str, package: str | None) -> str:
-    """Return the whole name of a module that is named from within a package."""
+def _absolute_name(name: str, package: str | None) -> str:
+    """Return the absolute name of a module from a relative one in a package."""
     parts, level = (package or "").split("."), len(name) - len(name.lstrip("."))
-    around = parts[: len(parts) + 1 - level] if level else []
-    return ".".join((*around, name[level:]))
+    package_parts = parts[: len(parts) + 1 - level] if level else []
+    return ".".join((*package_parts, name[level:]))
 
 
-def _complete(full: str) -> ModuleType | None:
-    """Return a module that was imported, None where it was not or is being imported."""
+def _loaded_module(full: str) -> ModuleType | None:
+    """Return a module that is imported completely, else None."""
     module = (sys.modules or {}).get(full)
-    is_there = module is not None and not getattr(module.__spec__, "_initializing", False)
-    return module if is_there else None
+    is_loaded = module is not None and not getattr(module.__spec__, "_initializing", False)
+    return module if is_loaded else None
 
 
-def _is_initialized_here(full: str) -> bool:
-    """Whether a package around a module is being imported: by this thread, for all that is known,
-    for which another one would wait."""
-    around = full.split(".")[:-1]
-    packages = (sys.modules.get(".".join(around[: n + 1])) for n in range(len(around)))
+def _is_package_initializing(full: str) -> bool:
+    """Whether an enclosing package is being imported: possibly by this thread, for which another
+    one would wait."""
+    parent_parts = full.split(".")[:-1]
+    packages = (sys.modules.get(".".join(parent_parts[: n + 1])) for n in range(len(parent_parts)))
     return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in packages)
 
 
-def _by_another_thread(full: str) -> ModuleType:
-    """Return a module that another thread imports while this one waits; raises what that raises."""
-    made: list[ModuleType] = []
-    failed: list[BaseException] = []
+def _import_in_thread(full: str) -> ModuleType:
+    """Return a module that another thread imports while this one waits; raises its exceptions."""
+    modules: list[ModuleType] = []
+    problems: list[BaseException] = []
     done = _thread.allocate_lock()
 
     def work() -> None:
         try:
             with _imports:
-                made.append(import_module(full))
+                modules.append(import_module(full))
         except BaseException as problem:
-            failed.append(problem)
+            problems.append(problem)
         finally:
             done.release()
 
@@ -155,19 +157,20 @@ def _by_another_thread(full: str) -> ModuleType:
     thread: int | None = None
     with contextlib.suppress(RuntimeError, MemoryError):
         thread = _thread.start_new_thread(work, ())
-    while thread is not None and not done.acquire(timeout=_LOOK):  # a handler may raise here
+    # a handler may raise here
+    while thread is not None and not done.acquire(timeout=_CHECK_SECONDS):
         if thread not in sys._current_frames():
-            thread = None  # it has ended before it began
-    if thread is None:  # there is no thread to be had
+            thread = None  # it ended before it started
+    if thread is None:  # no thread can be started
         with _imports:
             return import_module(full)
-    if failed:
-        raise failed[0]
-    return made[0]
+    if problems:
+        raise problems[0]
+    return modules[0]
 
 
 class Later:
-    """Stands for a module; what is asked of it imports the module."""
+    """Proxy of a module; the first attribute access imports it."""
 
     __slots__ = ("_module", "_name", "_package")
 
@@ -188,17 +191,17 @@ class Later:
 _all: list[Later] = []
 
 
-def _hold_all() -> None:
-    """Have what stands for modules hold those that are there: finalizers that run while the
-    interpreter ends find no module by its name."""
+def _resolve_all() -> None:
+    """Resolve proxies of modules that are imported: finalizers at interpreter shutdown find no
+    module by its name."""
     for one in _all:
         if one._module is None:
-            one._module = _complete(_full(one._name, one._package))
+            one._module = _loaded_module(_absolute_name(one._name, one._package))
 
 
-atexit.register(_hold_all)
+atexit.register(_resolve_all)
 
 
 def later(package: str | None, *names: str) -> tuple[Later, ...]:
-    """Return what stands for modules of a package."""
+    """Return the proxies of modules of a package."""
     return tuple(Later(name, package) for name in names)

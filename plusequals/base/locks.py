@@ -1,12 +1,12 @@
-"""Locks that are held for long: a thread that is inside already goes on alone, and a fork renews.
+"""Long-held locks that refuse to deadlock in interrupted threads, and that a fork renews.
 
-While a thread compiles, a finalizer, a weak reference's callback or a signal's handler may call
-what is compiled, in the same thread. It would wait for itself, or two such threads for each other.
-So who asks for a turn is told where waiting would never end, and then does without: what the lock
-saves is work that is done twice.
+While a thread compiles, a finalizer, a weak reference's callback or a signal handler may call what
+is compiled, in the same thread. It would wait for itself, or two such threads for each other. So a
+thread that asks for a lock is refused it where that would be a deadlock, and then works without:
+the lock only avoids duplicate work.
 
-What a thread holds when another one forks is never given back in the child, which does not have
-that thread: whatever needs the lock there would wait for ever.
+A lock that a thread holds when another one forks is never released in the child, where that thread
+does not exist: every later acquisition there would block for ever.
 """
 
 from __future__ import annotations
@@ -17,51 +17,52 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_NOBODY = 0
+_NO_THREAD = 0
 
 
 class Locked:
-    """Has a lock, which its thread may take again."""
+    """Has a lock, which its thread may request again."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._owner = _NOBODY
+        self._owner = _NO_THREAD
         _all.add(self)
 
     @property
     def is_own(self) -> bool:
-        """Whether the calling thread is inside of a turn."""
+        """Whether the calling thread holds the lock."""
         return self._owner == threading.get_ident()
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
-        """Hold the lock inside, and yield True; False, without the lock, where this thread is in a
-        turn already, or whoever holds the lock waits for this thread."""
-        me = threading.get_ident()
-        if me in _waiting or self._owner == me:  # it was interrupted
+        """Hold the lock inside, and yield True; False, without the lock, where this thread holds it
+        already, or its holder waits for this thread."""
+        thread = threading.get_ident()
+        if thread in _waiting or self._owner == thread:  # called from a handler
             yield False
             return
         try:
-            _waiting[me] = self
-            if not self._waits_for(me):
+            _waiting[thread] = self
+            if not self._waits_for(thread):
                 with self._lock:
-                    self._owner = me
-                    del _waiting[me]
+                    self._owner = thread
+                    del _waiting[thread]
                     try:
                         yield True
                     finally:
-                        self._owner = _NOBODY
+                        self._owner = _NO_THREAD
                 return
         finally:
-            if _waiting.get(me) is self:
-                del _waiting[me]
+            if _waiting.get(thread) is self:
+                del _waiting[thread]
         yield False
 
     def _waits_for(self, thread: int) -> bool:
-        """Whether who holds the lock waits for a thread, itself or through others."""
+        """Whether the holder of the lock waits for a thread, directly or through others (wait-for
+        graph)."""
         lock: Locked | None = self
         for _ in range(len(_waiting) + 1):
-            owner = _NOBODY if lock is None else lock._owner
+            owner = _NO_THREAD if lock is None else lock._owner
             if owner == thread:
                 return True
             lock = _waiting.get(owner)
@@ -70,22 +71,23 @@ class Locked:
     def _renew(self) -> None:
         self._lock = threading.RLock()
         if not self.is_own:
-            self._owner = _NOBODY
+            self._owner = _NO_THREAD
 
 
 _all: weakref.WeakSet[Locked] = weakref.WeakSet()
 _waiting: dict[int, Locked] = {}
-"""For which lock a thread waits. What two threads wrote before they looked, both see."""
+"""The lock that each thread waits for. Of two threads that both write before they read, each sees
+both."""
 
 
-def _after_fork() -> None:
-    for one in list(_all):
-        one._renew()
-    own = _waiting.get(threading.get_ident())
+def _renew_after_fork() -> None:
+    for lock in list(_all):
+        lock._renew()
+    waited_for = _waiting.get(threading.get_ident())
     _waiting.clear()
-    if own is not None:
-        _waiting[threading.get_ident()] = own
+    if waited_for is not None:
+        _waiting[threading.get_ident()] = waited_for
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_renew_after_fork)

@@ -1,7 +1,7 @@
-"""Every setting: what it means, where its value comes from, and the only reader of the environment.
+"""Settings: their meaning, the sources of their values, and the only reader of the environment.
 
-A value is taken from the last of these that gives one: the default below, the environment
-(`PLUSEQUALS_BACKEND=numpy`), `use(backend="numpy")` for the process, and
+The value of a setting is taken from the last of these that gives one: the default below, the
+environment (`PLUSEQUALS_BACKEND=numpy`), `use(backend="numpy")` for the process, and
 `with override(backend="numpy"):` for the code inside, in this thread or task only.
 
     current().backend              what holds here and now
@@ -132,7 +132,7 @@ class Settings:
 
 
 class _Process:
-    """What holds for the process: the environment's changes, then those of `use`."""
+    """The process-wide settings: changes by the environment, then those of `use`."""
 
     __slots__ = ("settings",)
 
@@ -141,15 +141,16 @@ class _Process:
 
 
 _NAMES = tuple(Settings.__annotations__)
-_ELSEWHERE = {
+_NOT_IN_CODE = {
     "compiler", "compiler_timeout", "cache", "cache_dir", "shared_cache_dir", "shared_cache_owner",
     "cache_size", "cache_timeout",
 }  # fmt: skip
-"""Settings that say where and how long is looked for compiled code, not what it is."""
+"""Settings of where and how long compiled code is searched; the code does not depend on them."""
 
 
 class _Override(NamedTuple):
-    """The changes of the enclosing `with` blocks, and what they made of the process's settings."""
+    """The changes of the enclosing `with` blocks, and the settings that result from those of the
+    process."""
 
     changes: Changes
     base: Settings
@@ -161,41 +162,42 @@ _overrides: ContextVar[_Override | None] = ContextVar("plusequals settings", def
 
 
 def current() -> Settings:
-    """Return the settings that hold here and now.
+    """Return the settings in force in this thread or task.
 
-    Raises CdNameError or CdValueError where the environment has a setting that is unknown or bad.
+    Raises CdNameError or CdValueError where the environment has a setting that is unknown or
+    invalid.
     """
     base = _process.settings
     if base is None:
         base = _process.settings = Settings(**from_environment(os.environ))
-    over = _overrides.get()
-    if over is None:
+    innermost = _overrides.get()
+    if innermost is None:
         return base
-    return over.settings if over.base is base else replace(base, **over.changes)
+    return innermost.settings if innermost.base is base else replace(base, **innermost.changes)
 
 
 def use(backend: str | None = None, **changes: Any) -> Settings:
-    """Change settings for the whole process; return what holds now.
+    """Change settings for the whole process; return those in force afterwards.
 
-    Raises CdNameError for an unknown setting, CdValueError for a value that does not fit.
+    Raises CdNameError for an unknown setting, CdValueError for an invalid value.
     """
     if backend is not None:
         changes["backend"] = backend
     base = _process.settings or Settings(**from_environment(os.environ))
-    _process.settings = replace(base, **_checked(changes))
+    _process.settings = replace(base, **_check_changes(changes))
     return current()
 
 
 @contextmanager
 def override(backend: str | None = None, **changes: Any) -> Iterator[Settings]:
-    """Change settings inside the `with`, in this thread or task only; yield what holds there.
+    """Change settings inside the `with`, in this thread or task only; yield those in force there.
 
-    Raises CdNameError for an unknown setting, CdValueError for a value that does not fit.
+    Raises CdNameError for an unknown setting, CdValueError for an invalid value.
     """
     if backend is not None:
         changes["backend"] = backend
     outer = _overrides.get()
-    settings = replace(current(), **_checked(changes))
+    settings = replace(current(), **_check_changes(changes))
     merged = {**(outer.changes if outer else {}), **changes}
     token = _overrides.set(_Override(merged, _process.settings or Settings(), settings))
     try:
@@ -210,9 +212,9 @@ def reset() -> None:
 
 
 def deciding() -> list[object]:
-    """Return the current values of the settings that what is compiled may depend on."""
+    """Return the current values of the settings that compiled code may depend on."""
     now = current()
-    return [getattr(now, name) for name in _NAMES if name not in _ELSEWHERE]
+    return [getattr(now, name) for name in _NAMES if name not in _NOT_IN_CODE]
 
 
 def describe() -> list[tuple[str, str, str]]:
@@ -221,7 +223,7 @@ def describe() -> list[tuple[str, str, str]]:
 
 
 def from_environment(environment: Mapping[str, str]) -> Changes:
-    """Return the changes that `PLUSEQUALS_*` variables ask for.
+    """Return the changes by `PLUSEQUALS_*` variables.
 
     Raises CdNameError for a variable that is no setting, CdValueError for an unreadable value.
     """
@@ -230,30 +232,30 @@ def from_environment(environment: Mapping[str, str]) -> Changes:
         if variable.startswith(PREFIX):
             name = variable[len(PREFIX) :].lower()
             if name not in _NAMES:
-                raise _unknown(variable, [PREFIX + known.upper() for known in _NAMES])
-            changes[name] = _read(variable, environment[variable], _hint(name))
+                raise _unknown_setting(variable, [PREFIX + known.upper() for known in _NAMES])
+            changes[name] = _parse_value(variable, environment[variable], _type_hint(name))
     return changes
 
 
 def variable(name: str) -> str:
-    """Return a variable of the environment that is not ours, such as `CC`; empty if not set."""
+    """Return an environment variable of others, such as `CC`; empty if not set."""
     return os.environ.get(name, "")
 
 
 def variables(names: tuple[str, ...], prefixes: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return those variables of the environment, by name or by how they start, that are set."""
-    kept = (name for name in os.environ if name in names or name.startswith(prefixes))
-    return {name: os.environ[name] for name in sorted(kept)}
+    """Return the environment variables that are set, by name or by prefix."""
+    found_names = (name for name in os.environ if name in names or name.startswith(prefixes))
+    return {name: os.environ[name] for name in sorted(found_names)}
 
 
 @cache
-def _hint(name: str) -> Any:
-    """Return the type of a setting; those of all of them would take a millisecond."""
+def _type_hint(name: str) -> Any:
+    """Return the type of a setting; memoized: those of all of them would take a millisecond."""
     written = SimpleNamespace(__annotations__={name: Settings.__annotations__[name]})
     return get_type_hints(written, globals())[name]
 
 
-def _unknown(name: str, known: Sequence[str]) -> CdNameError:
+def _unknown_setting(name: str, known: Sequence[str]) -> CdNameError:
     near = nearest(name, known)
     return CdNameError(
         Diagnostic(
@@ -265,54 +267,54 @@ def _unknown(name: str, known: Sequence[str]) -> CdNameError:
     )
 
 
-def _unfit(name: str, value: object, hint: Any) -> CdValueError:
+def _invalid_value(name: str, value: object, hint: Any) -> CdValueError:
     return CdValueError(
         Diagnostic(
             "CD0822",
-            f"`{name}` cannot be {value!r}: it takes {_spelled(hint)}",
+            f"`{name}` cannot be {value!r}: it takes {_expected_text(hint)}",
             helps=("`plusequals.settings.describe()` lists every setting and its default",),
         )
     )
 
 
-def _spelled(hint: Any) -> str:
+def _expected_text(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(str(choice) for choice in get_args(hint))
     return {bool: "on or off", int: "a whole number", float: "a number", str: "text"}[hint]
 
 
-def _read(variable: str, text: str, hint: Any) -> Any:
-    """Return the value that a variable's text means for a setting of this type."""
+def _parse_value(variable: str, text: str, hint: Any) -> Any:
+    """Return the value of a variable's text for a setting of this type."""
     words = {"1": True, "true": True, "yes": True, "on": True,
              "0": False, "false": False, "no": False, "off": False}  # fmt: skip
     if hint is bool:
         if text.strip().lower() not in words:
-            raise _unfit(variable, text, hint)
+            raise _invalid_value(variable, text, hint)
         return words[text.strip().lower()]
     if get_origin(hint) is Literal:
         choices = {str(choice): choice for choice in get_args(hint)}
         if text.strip() not in choices:
-            raise _unfit(variable, text, hint)
+            raise _invalid_value(variable, text, hint)
         return choices[text.strip()]
     try:
         value = hint(text)
     except ValueError:
-        raise _unfit(variable, text, hint) from None
+        raise _invalid_value(variable, text, hint) from None
     if hint in (int, float) and not 0 <= value < float("inf"):
-        raise _unfit(variable, text, hint)
+        raise _invalid_value(variable, text, hint)
     return value
 
 
-def _checked(changes: dict[str, Any]) -> Changes:
-    """Return the changes if every name is a setting and every value is of its type."""
+def _check_changes(changes: dict[str, Any]) -> Changes:
+    """Return the changes, if every name is a setting and every value is of its type."""
     for name, value in changes.items():
         if name not in _NAMES:
-            raise _unknown(name, _NAMES)
-        hint = _hint(name)
+            raise _unknown_setting(name, _NAMES)
+        hint = _type_hint(name)
         try:
             typeguard.check_type(value, hint)
         except typeguard.TypeCheckError:
-            raise _unfit(name, value, hint) from None
+            raise _invalid_value(name, value, hint) from None
         if hint in (int, float) and not (type(value) in (int, float) and 0 <= value < 1e300):
-            raise _unfit(name, value, hint)
+            raise _invalid_value(name, value, hint)
     return changes

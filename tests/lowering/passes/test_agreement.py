@@ -32,9 +32,15 @@ from ...programs.generate import generate
 from .agree import NAME, Change, checking
 
 ALONE: dict[str, Change] = {
-    "simplify": simplify, "gather": gather, "cse": cse, "hoist": hoist, "dead": dead,
-    "virtualize": virtualize, "fuse": fuse, "shrink": shrink,
-}  # fmt: skip
+    "simplify": simplify,
+    "gather": gather,
+    "cse": cse,
+    "hoist": hoist,
+    "dead": dead,
+    "virtualize": virtualize,
+    "fuse": fuse,
+    "shrink": shrink,
+}
 
 
 def _all(changes: list[Change]) -> Change:

@@ -280,8 +280,9 @@ def test_places_are_those_of_trying_all_that_meet() -> None:
         ]
         placed: list[tuple[int, int, buffer_sharing.Buffer]] = []
         for one, size in wanted:
-            at = buffer_sharing._gap(sorted((lo, hi) for lo, hi, b in placed if one.meets(b)), size)
+            occupied = sorted((lo, hi) for lo, hi, b in placed if one.meets(b))
+            at = buffer_sharing._best_fit(occupied, size)
             placed.append((at, at + size, one))
-        layout = buffer_sharing._packed(wanted)
+        layout = buffer_sharing._assign_offsets(wanted)
         assert layout.offsets == {one.node.id: lo for lo, _, one in placed}
         assert layout.total == max(hi for _, hi, _ in placed)

@@ -112,7 +112,8 @@ WHOLE = [
     ("t: f32[8]\nfor k in range(8):\n    y[k] = t[k]\n    t[k] = x[k]", Whole.ROUNDS),
     ("t: f32[8]\nfor k in range(8):\n    if x[k] > 0:\n        t[k] = x[k]\n    y[k] = t[k]",
      Whole.ROUNDS),
-    ("t: f32[8]\nfor k in range(3):\n    y[k] = t[q + k]\n    t[q + k] = x[k]", Whole.ROUNDS),
+    ("t: f32[8]\nfor k in range(3):\n    y[k] = t[q + k]\n    t[q + k] = x[k]",
+     Whole.ROUNDS),
 ]  # fmt: skip
 
 

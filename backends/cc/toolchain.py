@@ -54,7 +54,7 @@ SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-conv
 """What keeps a compiler from an error of its own, for those that know it. Where gcc 12 reassociates
 the integer product b*b*b*b and vectorizes it for 512 bits, it makes b*b of it. Where it makes
 vectors of straight code, `(double)(float)x` is x: two to four lanes lose their rounding. Where it
-unrolls a loop and makes vectors of what its rounds load under tests, all use the first's mask."""
+unrolls a loop and makes vectors of what its iterations load under tests, all use the first's mask."""
 THREADS = ("-pthread",)
 """What some systems need for the run-time library."""
 NATIVE = ("-march=native", "-mcpu=native")

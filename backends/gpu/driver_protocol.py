@@ -60,13 +60,13 @@ class Properties:
 
 
 class Context(Protocol):
-    """A device in use. Every verb may be called by any thread; all raise DriverError."""
+    """A device in use. All operations are thread-safe and raise DriverError."""
 
     def allocate(self, size: int, stream: Handle) -> int:
-        """Return the address of new memory, of use in a stream's order; raises OutOfMemory."""
+        """Return the address of new memory, allocated in stream order; raises OutOfMemory."""
 
     def free(self, address: int, stream: Handle) -> None:
-        """Give memory back when what is queued on a stream so far is done; others do not use it."""
+        """Free memory after the work queued on a stream so far; no other stream may use it."""
 
     def free_memory(self) -> int:
         """Return the free bytes of the device."""

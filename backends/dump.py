@@ -66,9 +66,9 @@ class _StageObserver:
         size = sum(1 for kernel in program.kernels for _ in statements(kernel.body))
         text = print_program(program)
         save(self.name, f"{self.number:02d}-{_sanitize(stage)}.txt", text)
-        before = f"{self.size} -> " if self.number else ""
+        change = f"{self.size} -> " if self.number else ""
         tell(
-            2, f"plusequals: {self.name}: {stage}: {milliseconds:.1f} ms, {before}{size} statements"
+            2, f"plusequals: {self.name}: {stage}: {milliseconds:.1f} ms, {change}{size} statements"
         )
         tell(5, self._difference(stage, text))
         self.number, self.text, self.size = self.number + 1, text, size
@@ -88,8 +88,8 @@ def show_end(name: str, program: Program, placement: Placement, source: str, sav
     """Report the final placement of arrays, the loops, and the source."""
     nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
     for node in nodes:
-        place = placement[node]
-        tell(3, f"plusequals: {name}: {node.label} is a {place.where}: {place}")
+        placement_ = placement[node]
+        tell(3, f"plusequals: {name}: {node.label} is a {placement_.where}: {placement_}")
     tell(4, print_program(program) + source)
     if saved:
         tell(4, f"plusequals: {name}: the source is in {saved}")

@@ -328,13 +328,13 @@ class CompiledC:
 
 def _with_distinct_names(procedures: Sequence[Procedure]) -> Iterator[Procedure]:
     """Yield procedures renamed so that their C identifiers are distinct."""
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for procedure in procedures:
         name, number = procedure.name, 1
-        while names.identifier(name) in taken:
+        while names.identifier(name) in used_names:
             number += 1
             name = f"{names.identifier(procedure.name)[:40]}_{number}"
-        taken.add(names.identifier(name))
+        used_names.add(names.identifier(name))
         yield replace(procedure, name=name)
 
 

@@ -63,9 +63,9 @@ def built(trial: Trial, text: str, name: str, places: Places) -> bytes:
 
     Raises CdBackendError: CD0802 where the compiler rejects the text, CD0812 where it fails.
     """
-    code, ran = trial.ended()
+    code, result = trial.ended()
     if not code:
-        raise _compile_error(ran, text, name, trial.toolchain, trial.command, places)
+        raise _compile_error(result, text, name, trial.toolchain, trial.command, places)
     return code
 
 
@@ -163,8 +163,8 @@ class Ahead(Trial):
 
     def is_as(self, toolchain: Toolchain) -> bool:
         """Whether this process started it, with the compiler and flags of a toolchain."""
-        own = self.toolchain
-        is_equal = (own.command, own.flags) == (
+        expected = self.toolchain
+        is_equal = (expected.command, expected.flags) == (
             toolchain.command,
             toolchain.flags,
         )

@@ -118,13 +118,15 @@ def module(code: bytes, name: str) -> ModuleType:
 
 
 def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
-    """Return what is made of a file with these bytes, which is gone afterwards. Raises Broken.
+    """Return the result of `opened` on a temporary file with these bytes. Raises Broken.
 
-    A sanitizer that was not in the process from the start ends it where it is loaded.
+    A sanitizer runtime that is loaded later than at process start would terminate the process.
     """
-    found = re.search(rb"__((?:hw)?a|t|m)san_init\0", code)
-    if found and not _has_function(found[0][:-1].decode()):
-        kind = {"a": "address", "hwa": "hwaddress", "t": "thread", "m": "memory"}[found[1].decode()]
+    sanitizer = re.search(rb"__((?:hw)?a|t|m)san_init\0", code)
+    if sanitizer and not _has_function(sanitizer[0][:-1].decode()):
+        kind = {"a": "address", "hwa": "hwaddress", "t": "thread", "m": "memory"}[
+            sanitizer[1].decode()
+        ]
         raise Broken(
             f"it was made by -fsanitize={kind}, which has to be in the process from the start "
             "(LD_PRELOAD)"

@@ -170,8 +170,10 @@ class Running:
             try:
                 status = _wait_for_exit(self.process, self.limit)
             except subprocess.TimeoutExpired:
-                what = f"did not finish in {self.limit:g} seconds (`compiler_timeout` allows more)"
-                raise failed(self.command, what) from None
+                description = (
+                    f"did not finish in {self.limit:g} seconds (`compiler_timeout` allows more)"
+                )
+                raise failed(self.command, description) from None
             finally:
                 _kill_group(self.process)
             self.said.seek(0)

@@ -72,24 +72,24 @@ class Scope:
 
     def entered(self, loop: For) -> tuple[bool, bool]:
         """Enter the scope of a loop's body; return the state that `left` restores."""
-        before = self.straight, self.waits
+        saved = self.straight, self.waits
         if self.storage is not None:
             self.straight = self.straight or may_be_vectors(loop, self.storage)
             self.waits = waits(loop)
-        return before
+        return saved
 
-    def left(self, before: tuple[bool, bool]) -> None:
+    def left(self, saved: tuple[bool, bool]) -> None:
         """Leave the scope of a loop's body."""
-        self.straight, self.waits = before
+        self.straight, self.waits = saved
 
     def narrowed(self, loop: For) -> str:
         """Return the C type of a loop's variable, and record its range."""
         if not self.dialect.narrows:
             return "int64_t"
-        most, self.known = index_width.of_loop(loop, self.known), self.known.inside(loop)
-        if most is None:
+        magnitude, self.known = index_width.of_loop(loop, self.known), self.known.inside(loop)
+        if magnitude is None:
             return "int64_t"
-        self.narrow[loop.symbol] = most
+        self.narrow[loop.symbol] = magnitude
         return "int32_t"
 
     def held(self, symbol: Symbol, value: Expr) -> Text:
@@ -157,7 +157,7 @@ class Scope:
 
     def offset(self, node: Node, index: tuple[Index, ...]) -> str:
         """Return the linear offset of an element in its array."""
-        out, constant, wide = "", 0, self._has_wide_offset(node, index)
+        out, constant, is_wide = "", 0, self._has_wide_offset(node, index)
         for subscript, stride in joined(index, node.element_strides):
             match subscript:
                 case Affine():
@@ -166,7 +166,7 @@ class Scope:
                         subscript = Affine(subscript.terms)
                     if subscript == const(0):
                         continue
-                    text = c_index.affine(subscript, self, stride, wide)
+                    text = c_index.affine(subscript, self, stride, is_wide)
                 case Dynamic(value):
                     text = self.expression(value)
                     if stride != ONE:
@@ -245,13 +245,13 @@ class Scope:
         """Return the new value of an element into which a value is accumulated."""
         node = access.node
         dtype = value.dtype
-        before = _convert(Read(node, access.index), dtype)
+        previous = _convert(Read(node, access.index), dtype)
         if node.id in self.by_value and op.name in ("max", "min") and dtype.compute is dtype:
             # a loop-carried dependence: a branch would let the processor predict it
-            args = f"{self.expression(before).text}, {self.expression(value).text}"
+            args = f"{self.expression(previous).text}, {self.expression(value).text}"
             new = Text(f"{op.call}_{dtype.short}({args})", POSTFIX)
             return self._cast(new, dtype, node.dtype)
-        return self.expression(_convert(Apply(op, (before, value), dtype), node.dtype))
+        return self.expression(_convert(Apply(op, (previous, value), dtype), node.dtype))
 
     def _function_variant(self, name: str) -> str:
         """Return the variant of a prelude function that suits the loop."""

@@ -88,10 +88,10 @@ def affine(index: Affine, scope: Around, factor: Affine = ONE, wide: bool | None
     return Text(product, MUL)
 
 
-def _sum(index: Affine, wide: bool, scope: Around) -> Text:
+def _sum(index: Affine, is_wide: bool, scope: Around) -> Text:
     out, index = "", in_64_bits(index)
     for atom, k in index_width.in_order(index):
-        text = _atom(atom, k == 1 or k == -1, wide, scope)
+        text = _atom(atom, k == 1 or k == -1, is_wide, scope)
         sign, factor = _signed(k, scope.dialect)
         body = text if abs(k) == 1 else f"{text}*{factor}"
         out += (f" {sign} " if out else "-" if sign == "-" else "") + body
@@ -103,7 +103,7 @@ def _sum(index: Affine, wide: bool, scope: Around) -> Text:
     if len(index.terms) > 1 or index.offset:
         return Text(out, ADD)
     atom, k = index.terms[0]
-    level = UNARY if wide and _is_narrow_atom(atom, scope) else _precedence(atom)
+    level = UNARY if is_wide and _is_narrow_atom(atom, scope) else _precedence(atom)
     return Text(out, UNARY if k == -1 else MUL if k != 1 else level)
 
 

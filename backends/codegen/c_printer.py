@@ -384,8 +384,8 @@ class _Printer:
         if plain and op.infix in _COMPOUND:
             self.line(f"{target} {op.infix}= {self.text(value)};", stmt.span)
             return
-        after = self.scope.accumulated(stmt.access, op, value)
-        self.line(f"{target} = {after.text};", stmt.span)
+        new_value = self.scope.accumulated(stmt.access, op, value)
+        self.line(f"{target} = {new_value.text};", stmt.span)
 
     def pair(self, stmt: Update, pair: Pair) -> None:
         """Add an argmin or argmax update: the first candidate, a better one, or the first NaN."""
@@ -415,7 +415,7 @@ class _Printer:
         self.faults.append((stmt.fault, stmt.span))
 
     def print(self, stmt: Print) -> None:
-        values = tuple(piece for piece in stmt.pieces if not isinstance(piece, str))
+        values = tuple(part_ for part_ in stmt.pieces if not isinstance(part_, str))
         slots = 2 + sum(records.width(value.dtype) for value in values)
         number = len(self.prints)
         self.line("{", stmt.span)
@@ -485,16 +485,16 @@ class _Printer:
         """Return the whole text: header, prelude, parallel regions, body function, entry point."""
         name = f"pe_{identifier(program.name)}"
         opening, closing = laid_out(frame.opening()), laid_out(frame.closing())
-        used = words([*opening, *closing, *self.lines])
-        if WORK in used:
+        identifiers = words([*opening, *closing, *self.lines])
+        if WORK in identifiers:
             opening.append(f"{STEP}int64_t {WORK} = 0;")
-        reports, asks = "fault" in used, LIBRARY in used
+        reports, asks = "fault" in identifiers, LIBRARY in identifiers
         head, calling = entry_of(frame, name, reports, bool(self.prints), asks)
         lines, spans, parts = stacked(self.parts)
         lines += (*broken(frame.head(reports, bool(self.prints), asks), 0), "{", *opening)
         spans |= {len(lines) + at: span for at, span in self.spans.items()}
-        after = [*closing, "}", "", head, "{", *laid_out(calling), "}"]
-        code = "\n".join((*lines, *self.lines, *after)) + "\n"
+        epilogue = [*closing, "}", "", head, "{", *laid_out(calling), "}"]
+        code = "\n".join((*lines, *self.lines, *epilogue)) + "\n"
         top = above(code, self.dialect)
         return Source(
             top + code,

@@ -34,7 +34,7 @@ def infix(operator: str, args: list[Text]) -> Text:
     if len(args) == 1:
         body = args[0].within(UNARY)
         return Text(operator + (f"({body})" if body[0] == operator else body), UNARY)
-    level, least = _INFIX[operator]
+    level, min_level = _INFIX[operator]
     chained = args[0].level == level and level not in (EQUAL, RELATE)
-    left = args[0].text if chained else args[0].within(least)
-    return Text(f"{left} {operator} {args[1].within(least)}", level)
+    left = args[0].text if chained else args[0].within(min_level)
+    return Text(f"{left} {operator} {args[1].within(min_level)}", level)

@@ -40,11 +40,11 @@ def fits(index: Affine, known: Bounds) -> bool:
     for atom, k in in_order(index):
         if isinstance(atom, Quasi) and not (fits(atom.left, known) and fits(atom.right, known)):
             return False
-        least, most = known.interval(Affine(((atom, 1),)))
-        if isinstance(atom, Quasi) and atom.op == "mul" and (least is None or most is None):
+        atom_low, atom_high = known.interval(Affine(((atom, 1),)))
+        if isinstance(atom, Quasi) and atom.op == "mul" and (atom_low is None or atom_high is None):
             return False
-        below = (LEAST if least is None else least) * abs(k)
-        above = (MOST if most is None else most) * abs(k)
+        below = (LEAST if atom_low is None else atom_low) * abs(k)
+        above = (MOST if atom_high is None else atom_high) * abs(k)
         low, high = (low + below, high + above) if k > 0 else (low - above, high - below)
         if min(low, below) < LEAST or max(high, above) > MOST:
             return False
@@ -98,9 +98,9 @@ def of_loop(loop: For, known: Bounds) -> int | None:
     numbers = [limit for limit in limits if limit is not None]
     if len(numbers) < len(limits):
         return None
-    most = max(map(abs, numbers))
+    magnitude = max(map(abs, numbers))
     overshoot = max(max(numbers) - min(numbers), MOST_THREADS * abs(loop.step))
-    return most if most + overshoot < LIMIT else None
+    return magnitude if magnitude + overshoot < LIMIT else None
 
 
 def of_symbol(symbol: Symbol, known: Bounds) -> int | None:
@@ -108,5 +108,5 @@ def of_symbol(symbol: Symbol, known: Bounds) -> int | None:
     low, high = known.interval(var(symbol))
     if low is None or high is None:
         return None
-    most = max(abs(low), abs(high))
-    return most if most < LIMIT else None
+    magnitude = max(abs(low), abs(high))
+    return magnitude if magnitude < LIMIT else None

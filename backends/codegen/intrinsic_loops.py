@@ -68,10 +68,10 @@ def aligned(loop: For) -> Node | None:
         case "packed":
             value = _only_store(loop.body).value
             assert isinstance(value, Read)
-            place = Access(value.node, value.index)
-            node = place.node
+            access = Access(value.node, value.index)
+            node = access.node
             is_whole = node.strides is None and node.static_shape is not None
-            return node if is_whole and _is_aligned(place, {loop.symbol: loop.lo}, 16) else None
+            return node if is_whole and _is_aligned(access, {loop.symbol: loop.lo}, 16) else None
         case "paired":
             return _single_store(loop).access.node
         case _:
@@ -107,7 +107,7 @@ def _tensor_core_product(loop: For, scope: Scope) -> str:
 def _warpgroup_product(loop: For, scope: Scope) -> str:
     """Return the call that starts adding the product of two tiles to a warpgroup's accumulators."""
     _, columns, total, *factors = _product(loop)
-    numbers = [str((one.hi - one.lo).constant) for one in (columns, loop)]
+    numbers = [str((dimension.hi - dimension.lo).constant) for dimension in (columns, loop)]
     tiles = []
     for factor in factors:
         leading_size = factor.node.shape[2].constant
@@ -180,13 +180,13 @@ def _map_call(loop: For, scope: Scope) -> str | None:
     return f"{map_function}({', '.join(pointers)}, {scope.affine(loop.hi - loop.lo).text});"
 
 
-def _has_unit_stride(place: Access, symbol: Symbol) -> bool:
+def _has_unit_stride(access: Access, symbol: Symbol) -> bool:
     """Whether an access has stride 1 in a loop's index variable."""
-    index, strides = place.index, place.node.element_strides
+    index, strides = access.index, access.node.element_strides
     if not all(isinstance(subscript, Affine) for subscript in index) or not index:
         return False
     has_static_strides = all(stride.constant is not None for stride in strides)
-    return has_static_strides and _step(place, symbol) == 1
+    return has_static_strides and _step(access, symbol) == 1
 
 
 def _only_store(body: tuple[Stmt, ...]) -> Store:
@@ -202,10 +202,10 @@ def _factor_access(value: Expr) -> Access:
     return Access(value.node, value.index)
 
 
-def _step(place: Access, symbol: Symbol, by: int = 1, iterations: int = 1) -> int:
+def _step(access: Access, symbol: Symbol, by: int = 1, iterations: int = 1) -> int:
     """Return the distance in elements after so many iterations, in units of `by`."""
     distance = 0
-    for index, stride in zip(place.index, place.node.element_strides, strict=True):
+    for index, stride in zip(access.index, access.node.element_strides, strict=True):
         assert isinstance(index, Affine)
         gap = (
             moved(index, {symbol: const(iterations)}) - moved(index, {symbol: const(0)})
@@ -218,18 +218,20 @@ def _step(place: Access, symbol: Symbol, by: int = 1, iterations: int = 1) -> in
     return distance // by
 
 
-def _is_aligned(place: Access, values: dict[Symbol, Affine], size: int) -> bool:
+def _is_aligned(access: Access, values: dict[Symbol, Affine], size: int) -> bool:
     """Whether an element is aligned to `size` bytes if its array is."""
-    for index, stride in zip(place.index, place.node.element_strides, strict=True):
+    for index, stride in zip(access.index, access.node.element_strides, strict=True):
         at = moved(index, values) if isinstance(index, Affine) else None
         if at is None or stride.constant is None:
             return False
         terms = [at.offset, *(k for _, k in at.terms)]
-        if any(term * stride.constant * place.node.dtype.itemsize % size for term in terms):
+        if any(term * stride.constant * access.node.dtype.itemsize % size for term in terms):
             return False
     return True
 
 
-def _pointer(place: Access, values: dict[Symbol, Affine], scope: Scope) -> str:
-    index = tuple(moved(one, values) for one in place.index if isinstance(one, Affine))
-    return f"&{scope.element(place.node, index)}"
+def _pointer(access: Access, values: dict[Symbol, Affine], scope: Scope) -> str:
+    index = tuple(
+        moved(subscript, values) for subscript in access.index if isinstance(subscript, Affine)
+    )
+    return f"&{scope.element(access.node, index)}"

@@ -102,24 +102,24 @@ class Part:
         """Return the text of the function, given the lines of its loop."""
         leaves = any(line.lstrip() == "goto done;" for line in loop)
         opening, closing = laid_out(self.opening()), laid_out(self.closing(leaves))
-        used = words([*opening, *loop, *closing])
-        captured = [variable for variable in self.frame.within() if variable.name in used]
-        reports = "fault" in used
+        identifiers = words([*opening, *loop, *closing])
+        captured = [variable for variable in self.frame.within() if variable.name in identifiers]
+        reports = "fault" in identifiers
         numbers = [f"int64_t {self.first}", f"int64_t {self.last}", *["int64_t *fault"] * reports]
-        locals_ = [f"int64_t {WORK} = 0;"] * (WORK in used) + ["int status = 0;"] * leaves
+        locals_ = [f"int64_t {WORK} = 0;"] * (WORK in identifiers) + ["int status = 0;"] * leaves
         struct = [
             f"struct {self.name} {{",
             *(f"{STEP}{variable.field};" for variable in captured),
             "};",
             "",
         ]
-        before = [
+        prologue = [
             *(struct if captured else ()),
             *self.head(self.name, [*(variable.local for variable in captured), *numbers]),
             *laid_out(locals_),
             *opening,
         ]
-        after = [
+        epilogue = [
             *closing,
             "}",
             "",
@@ -127,9 +127,9 @@ class Part:
             "}",
             "",
         ]
-        lines = [*before, *loop, *after]
+        lines = [*prologue, *loop, *epilogue]
         position = Apart(1, 1 + len(struct) * bool(captured), len(lines), self.caller)
-        return Written(lines, len(before), captured, reports, position)
+        return Written(lines, len(prologue), captured, reports, position)
 
     def head(self, name: str, parameters: Sequence[str]) -> list[str]:
         """Return the head of a function."""
@@ -177,9 +177,9 @@ def stacked(
 
 def part_of(loop: For, frame: Frame) -> Part:
     """Return the region of a parallel loop, with fresh names."""
-    inside = statements((loop,))
-    used = {node.id for stmt in inside for node in (*own_reads(stmt), *own_writes(stmt))}
-    private = [n for n in frame.privates if n.id in used and n.id not in frame.vectors.held]
+    stmts = statements((loop,))
+    used_ids = {node.id for stmt in stmts for node in (*own_reads(stmt), *own_writes(stmt))}
+    private = [n for n in frame.privates if n.id in used_ids and n.id not in frame.vectors.held]
     fresh = frame.names.fresh
     name = fresh(f"{frame.program.name}_part")
     return Part(

@@ -124,12 +124,12 @@ def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
     Elemental functions are inlined, except those that `outlined` returns.
     """
     order: dict[str, str] = {}
-    known = pieces(files)
-    _add_required(text, known, order)
-    outlined_names = _find_outlined(text, order, known.elemental)
+    known_pieces = pieces(files)
+    _add_required(text, known_pieces, order)
+    outlined_names = _find_outlined(text, order, known_pieces.elemental)
     if not outlined_names:
         return tuple(order.values())
-    order = {"inlined": order.pop("inlined"), "outlined": known["outlined"], **order}
+    order = {"inlined": order.pop("inlined"), "outlined": known_pieces["outlined"], **order}
     return tuple(
         re.sub(r"^inlined ", "outlined ", piece, flags=re.MULTILINE)
         if name in outlined_names
@@ -146,9 +146,9 @@ def outlined(text: str, files: tuple[str, ...] = OF_C) -> frozenset[str]:
     operations and their order are the same.
     """
     order: dict[str, str] = {}
-    known = pieces(files)
-    _add_required(text, known, order)
-    return _find_outlined(text, order, known.elemental)
+    known_pieces = pieces(files)
+    _add_required(text, known_pieces, order)
+    return _find_outlined(text, order, known_pieces.elemental)
 
 
 def _find_outlined(text: str, order: Mapping[str, str], elemental: Set[str]) -> frozenset[str]:
@@ -184,19 +184,19 @@ def _map_function(name: str, piece: str) -> str:
     )
 
 
-def _add_required(text: str, known: Mapping[str, str], order: dict[str, str]) -> None:
+def _add_required(text: str, known_pieces: Mapping[str, str], order: dict[str, str]) -> None:
     for word in dict.fromkeys(_IDENTIFIER.findall(_COMMENT.sub(" ", text))):
-        if word in known and word not in order:
-            piece = known[word]
-            others = re.sub(rf"\b{word}\b", " ", piece)
-            _add_required(others, known, order)
+        if word in known_pieces and word not in order:
+            piece = known_pieces[word]
+            other_text = re.sub(rf"\b{word}\b", " ", piece)
+            _add_required(other_text, known_pieces, order)
             order[word] = piece
 
 
 def _substitute_name(name: str, words: Mapping[str, str]) -> str:
     """Return a name with its one-letter placeholders substituted."""
-    first, *others = name.split("$")
-    return first + "".join(words[other[0]] + other[1:] for other in others)
+    stem, *suffixes = name.split("$")
+    return stem + "".join(words[other[0]] + other[1:] for other in suffixes)
 
 
 def _substitute(text: str, words: Mapping[str, str]) -> str:

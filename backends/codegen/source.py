@@ -67,10 +67,10 @@ class Source:
 
 def above(code: str, dialect: Dialect = C) -> str:
     """Return the preamble of functions: the header and the pieces of the prelude they name."""
-    pieces = prelude.needed(code, dialect.library)
+    texts = prelude.needed(code, dialect.library)
     for old, new in dialect.spellings:
-        pieces = tuple(piece.replace(old, new) for piece in pieces)
-    return "\n".join([dialect.header + "\n", *pieces]) + "\n"
+        texts = tuple(text.replace(old, new) for text in texts)
+    return "\n".join([dialect.header + "\n", *texts]) + "\n"
 
 
 def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...]:

@@ -70,10 +70,10 @@ def may_be_vectors(loop: For, storage: Storage) -> bool:
     It must carry no dependence through a variable, except of reductions, nor a short one through
     an array.
     """
-    inside = statements(loop.body)
-    variables = {node.id for node in writes(inside)} & storage.variables
+    stmts = statements(loop.body)
+    variables = {node.id for node in writes(stmts)} & storage.variables
     assigned: set[int] = set()
-    for stmt in inside:
+    for stmt in stmts:
         match stmt:
             case Store(Access(node, index)) | Update(Access(node, index), pair=None):
                 if any(isinstance(at, Dynamic) for at in index):
@@ -100,9 +100,9 @@ def waits(loop: For) -> bool:
         if stmt.access.node.rank:
             targets.setdefault(stmt.access.node.id, {})[stmt.access.index] = None
     read = dict.fromkeys(
-        (one.node.id, one.index)
+        (access_.node.id, access_.index)
         for stmt in writes_ if targets
-        for one in own(stmt).found
+        for access_ in own(stmt).found
     )  # fmt: skip
     return any(
         _is_short_dependence(written, index, loop)
@@ -114,10 +114,13 @@ def waits(loop: For) -> bool:
 def _is_short_dependence(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:
     """Whether an iteration reads what an iteration `1 .. LAST` before it has written."""
     distances = set[int]()
-    for one, other in zip(written, read, strict=True):
-        if not isinstance(one, Affine) or not isinstance(other, Affine):
+    for write_at, read_at in zip(written, read, strict=True):
+        if not isinstance(write_at, Affine) or not isinstance(read_at, Affine):
             return False
-        offset, stride = (one - other).constant, one.coefficient(loop.symbol) * loop.step
+        offset, stride = (
+            (write_at - read_at).constant,
+            write_at.coefficient(loop.symbol) * loop.step,
+        )
         if offset is None or (offset % stride if stride else offset):
             return False
         if stride:

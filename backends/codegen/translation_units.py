@@ -21,16 +21,16 @@ def divided(source: Source, most: int, file: str) -> tuple[str, ...]:
     groups = _assign_units(source, length, min(most, length // LEAST))
     if len(groups) < 2:
         return (source.text,)
-    first = [*lines]
+    first_unit = [*lines]
     for part in (part for group in groups[1:] for part in group):
-        first[part.functions - 1] = f"{HIDDEN} int {part.name}{_PARAMETERS};"
-        first[part.functions : part.last] = [""] * (part.last - part.functions)
+        first_unit[part.functions - 1] = f"{HIDDEN} int {part.name}{_PARAMETERS};"
+        first_unit[part.functions : part.last] = [""] * (part.last - part.functions)
     above = lines[: source.above]
-    others = (
+    other_units = (
         [*above, *(line for part in group for line in _unit_lines(lines, part, file)), ""]
         for group in groups[1:]
     )
-    return ("\n".join(first), *map("\n".join, others))
+    return ("\n".join(first_unit), *map("\n".join, other_units))
 
 
 def _assign_units(source: Source, length: int, most: int) -> list[list[Apart]]:

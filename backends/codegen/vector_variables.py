@@ -88,7 +88,7 @@ class _Search:
 
     def statement(self, stmt: Stmt, around: Lists, loops: tuple[For, ...]) -> None:
         """Record the accesses of a statement itself."""
-        accesses = [(one.node, one.index) for one in parts(stmt).targets]
+        accesses = [(target.node, target.index) for target in parts(stmt).targets]
         accesses += [(r.node, r.index) for e in expressions_of(stmt) for r in reads(e)]
         accesses += [(node, ()) for node in own_writes(stmt)] if not accesses else []
         for node, index in accesses:

@@ -70,8 +70,8 @@ class Writer:
     def fill(self, nodes: tuple[Node, ...]) -> bool:
         """Whether the variables of the tiles among arrays nearly fill the registers."""
         tiles = (node for node in nodes if node.purpose == "tile")
-        many = sum(count(node, self.plan.held[node.id]) for node in tiles) >= MANY
-        return many and self.plan.bits <= NARROW
+        has_many = sum(count(node, self.plan.held[node.id]) for node in tiles) >= MANY
+        return has_many and self.plan.bits <= NARROW
 
     def forget(self, nodes: tuple[Node, ...]) -> None:
         """Release the names of arrays that were declared."""
@@ -110,11 +110,11 @@ class Writer:
         trip_count = (loop.hi - loop.lo).constant
         if trip_count is None or trip_count > PEELED or not 0 < self.plan.bits <= NARROW:
             return False
-        inside = tuple(statements(loop.body))
-        used = {node.id for stmt in inside for node in own_writes(stmt)} & self.names.keys()
-        loops = (stmt.kind for stmt in inside if isinstance(stmt, For))
-        many = sum(len(self.names[node_id]) for node_id in used) >= MANY
-        return many and all(kind in ("unrolled", "vector") for kind in loops)
+        stmts = tuple(statements(loop.body))
+        used_ids = {node.id for stmt in stmts for node in own_writes(stmt)} & self.names.keys()
+        loops = (stmt.kind for stmt in stmts if isinstance(stmt, For))
+        has_many = sum(len(self.names[node_id]) for node_id in used_ids) >= MANY
+        return has_many and all(kind in ("unrolled", "vector") for kind in loops)
 
     def written(self, loop: For) -> Iterator[Line | tuple[Stmt, ...]] | None:
         """Return the lines of a loop, or its iterations unrolled; None where it stays a loop."""
@@ -167,17 +167,17 @@ class _VectorBlock:
                 return f"{self.named[access.node.id]} = {text};"
             name = self.named[access.node.id] = self.writer.texts.fresh(access.node.label)
             return f"{vector} {name} = {text};"
-        place = self.place(access.node, access.index)
+        target = self.place(access.node, access.index)
         if isinstance(stmt, Store):
-            return f"{place} = {self.vector(value).text};"
+            return f"{target} = {self.vector(value).text};"
         if is_counted(access.node) and isinstance(value, Cast):  # -1 where the test holds
-            return f"{place} -= {self.counted(value.value, access.node.dtype)};"
+            return f"{target} -= {self.counted(value.value, access.node.dtype)};"
         if stmt.op.name in INFIX:
-            return f"{place} {INFIX[stmt.op.name]}= {self.either(value).text};"
+            return f"{target} {INFIX[stmt.op.name]}= {self.either(value).text};"
         call = self.called(
-            stmt.op.name, access.node.dtype, [Text(place, POSTFIX), self.vector(value)]
+            stmt.op.name, access.node.dtype, [Text(target, POSTFIX), self.vector(value)]
         )
-        return f"{place} = {call.text};"
+        return f"{target} = {call.text};"
 
     def place(self, node: Node, index: tuple[Index, ...]) -> str:
         """Return the vector variable or the vector in memory that holds these lanes."""
@@ -227,9 +227,9 @@ class _VectorBlock:
                 return infix(INFIX[op.name], [self.either(arg) for arg in args])
             case Cast(value, dtype):
                 inner, to = self.vector(value).text, type_of(dtype, self.width)
-                known = f"{to}_of_{type_of(value.dtype, self.width)}"
-                if is_piece(known):
-                    return Text(f"{known}({inner})", POSTFIX)
+                converter = f"{to}_of_{type_of(value.dtype, self.width)}"
+                if is_piece(converter):
+                    return Text(f"{converter}({inner})", POSTFIX)
                 return Text(f"__builtin_convertvector({inner}, {to})", POSTFIX)
             case Select(test, yes, no) if (bound := self.shape.bound(test)) is not None:
                 return self.padded(bound, yes, no)

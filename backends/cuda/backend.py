@@ -127,8 +127,8 @@ class CompiledCuda:
                         message = f"there is no device `cuda:{ordinal}`; there are {count}"
                         helps = ('the first one is "cuda:0"',)
                         raise CdBackendError(Diagnostic("CD0883", message, helps=helps))
-                    known = driver.properties(ordinal)
-                    self._opened[ordinal] = Opened(driver.open(ordinal), known, ordinal)
+                    properties_ = driver.properties(ordinal)
+                    self._opened[ordinal] = Opened(driver.open(ordinal), properties_, ordinal)
                 except DriverError as why:
                     raise failed("opening it", f"cuda:{ordinal}", why) from None
             return self._opened[ordinal]
@@ -182,8 +182,8 @@ class CompiledCuda:
             try:
                 module = device.context.load(code.code)
                 functions = tuple(
-                    device.context.function(module, one.name, one.arguments, one.dynamic)
-                    for one in plan.text.kernels
+                    device.context.function(module, kernel.name, kernel.arguments, kernel.dynamic)
+                    for kernel in plan.text.kernels
                 )
             except DriverError as why:
                 raise device.failed(name, why, plan.program.span) from None
@@ -212,8 +212,8 @@ class CompiledCuda:
         """Give up the devices in a forked child: they belong to the parent."""
         self._lock = threading.RLock()
         self._lost = self._lost or bool(self._opened)
-        for one in self._opened.values():
-            one.lost = True
+        for device_ in self._opened.values():
+            device_.lost = True
         self._parent_objects.append((self._driver, self._opened, self._loaded))
         self._driver = None
         self._opened, self._loaded = {}, {}

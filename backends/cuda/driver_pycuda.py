@@ -161,11 +161,17 @@ class PyCudaContext:
 
     def where(self, address: int) -> int:
         """Return the ordinal of the device that owns the memory at an address."""
-        found, device_ordinal = ctypes.c_int(), 9
+        ordinal, device_ordinal = ctypes.c_int(), 9
         with self._current():
-            place = ctypes.c_void_p(address)
-            ask(self.library(), "cuPointerGetAttribute", ctypes.byref(found), device_ordinal, place)
-        return found.value
+            pointer = ctypes.c_void_p(address)
+            ask(
+                self.library(),
+                "cuPointerGetAttribute",
+                ctypes.byref(ordinal),
+                device_ordinal,
+                pointer,
+            )
+        return ordinal.value
 
     def pinned(self, size: int) -> Array:
         """Return pinned host memory as bytes; raises OutOfMemory."""
@@ -193,8 +199,8 @@ class PyCudaContext:
         on this device, and copies through the host would not be ordered with our streams."""
         endpoints = ((address, self.context.handle), (source, other.context.handle))
         arguments = [
-            argument for place, context in endpoints
-            for argument in (ctypes.c_uint64(place), ctypes.c_void_p(context))
+            argument for pointer, context in endpoints
+            for argument in (ctypes.c_uint64(pointer), ctypes.c_void_p(context))
         ]  # fmt: skip
         queue = ctypes.c_void_p(int(stream.handle))
         with self._current():

@@ -169,8 +169,8 @@ class Run:
         counters = given[-1]
         self.copies.download(counters, self.places[code.parameters[-1].node.id])
         self.copies.finish()
-        for k, node, place in logs:
-            self.copies.download(given[k][: counters[place]], self.places[node.id])
+        for k, node, position in logs:
+            self.copies.download(given[k][: counters[position]], self.places[node.id])
         self.copies.finish()
 
     @property
@@ -328,7 +328,7 @@ class Run:
         trip_counts = [evaluate(size, self.symbols) for size in step.grid]
         if min(trip_counts) <= 0:
             return None
-        x, y, z, *_ = (*(min(size, most) for size, most in zip(trip_counts, MOST_BLOCKS)), 1, 1)
+        x, y, z, *_ = (*(min(size, limit) for size, limit in zip(trip_counts, MOST_BLOCKS)), 1, 1)
         return x, y, z
 
     def start(self, number: int, grid: Shape, block: Shape, arguments: list[int]) -> None:

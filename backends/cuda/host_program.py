@@ -182,7 +182,9 @@ class Plan:
     def counted(self) -> int:
         """The size of the last-block counters in bytes: the maximum over kernels, which share them
         as each leaves them zero."""
-        counts = (one.arrivals.count for one in self.text.kernels if one.arrivals is not None)
+        counts = (
+            kernel.arrivals.count for kernel in self.text.kernels if kernel.arrivals is not None
+        )
         return COUNTER * max(counts, default=0)
 
 
@@ -286,13 +288,16 @@ class _Builder:
     def taken(self, kernel: For) -> tuple[Comment, ...]:
         """Return the comments before a kernel; one without any continues the last statement, or
         starts the first one."""
-        told, self.told = tuple(self.told), []
+        new_comments, self.told = tuple(self.told), []
         body: tuple[Stmt, ...] = (kernel,)
-        comments_ = (*told, *(stmt for stmt in statements(body) if isinstance(stmt, Comment)))
+        comments_ = (
+            *new_comments,
+            *(stmt for stmt in statements(body) if isinstance(stmt, Comment)),
+        )
         if comments_ and not self.last:
-            self.comments[:] = [one or comments_[:1] for one in self.comments]
+            self.comments[:] = [comments_above or comments_[:1] for comments_above in self.comments]
         self.last = comments_[-1:] or self.last
-        return told if comments_ else self.last
+        return new_comments if comments_ else self.last
 
     def launch(self, loop: For, comments: tuple[Comment, ...] = ()) -> Launch:
         """Add a kernel with comments; return its launch."""
@@ -300,7 +305,9 @@ class _Builder:
         self.comments.append(comments)
         self.known.append(self.bounds)
         loops = _grid_loops(loop)
-        grid = tuple(_trip_count(one, loops[:at:-1], self.bounds) for at, one in enumerate(loops))
+        grid = tuple(
+            _trip_count(loop_, loops[:at:-1], self.bounds) for at, loop_ in enumerate(loops)
+        )
         threads = _block_threads(loop, self.bounds)
         self.shapes.append(Shape(_static_blocks(grid), threads))
         return Launch(len(self.loops) - 1, grid, threads)
@@ -350,16 +357,16 @@ def _trip_count(loop: For, outer: Iterable[For], known: Bounds) -> Affine:
     if distance.symbols() & {outer_loop.symbol for outer_loop in outer}:
         for outer_loop in outer:
             known = known.inside(outer_loop)
-        most = known.most(distance)
-        distance = const(UNKNOWN_BLOCKS if most is None else most)
+        upper_bound = known.most(distance)
+        distance = const(UNKNOWN_BLOCKS if upper_bound is None else upper_bound)
     return floordiv(distance + (abs(loop.step) - 1), const(abs(loop.step)))
 
 
 def _static_blocks(grid: tuple[Affine, ...]) -> tuple[int, int, int]:
     """Return the static blocks of a launch along each axis, 0 where dynamic."""
     x, y, z = (
-        0 if (size := one.constant) is None else min(max(size, 0), most)
-        for one, most in zip((*grid, *[const(1)] * (3 - len(grid))), MOST_BLOCKS, strict=True)
+        0 if (size := extent.constant) is None else min(max(size, 0), limit)
+        for extent, limit in zip((*grid, *[const(1)] * (3 - len(grid))), MOST_BLOCKS, strict=True)
     )
     return x, y, z
 

@@ -100,8 +100,8 @@ class Kernel:
     @property
     def span(self) -> Span:
         """The location of its first statement; barriers and comments have none."""
-        inside = (getattr(stmt, "span", NOWHERE) for stmt in statements((self.loop,)))
-        return next((span for span in inside if span is not NOWHERE), NOWHERE)
+        spans = (getattr(stmt, "span", NOWHERE) for stmt in statements((self.loop,)))
+        return next((span for span in spans if span is not NOWHERE), NOWHERE)
 
     @property
     def arguments(self) -> int:
@@ -143,8 +143,8 @@ class KernelFrame:
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
         """Yield the lines before the values of a fault: the first in program order is recorded."""
-        place = ", ".join(path[:PLACES])
-        yield f"const int64_t place[] = {{{place}}};"
+        position = ", ".join(path[:PLACES])
+        yield f"const int64_t place[] = {{{position}}};"
         yield f"for (int turn = 0; turn < {WARP}; turn++) {{"
         yield "if (turn != lane_of()) continue;"
         yield f"int64_t *const fault = claimed(faults, launch, place, {min(len(path), PLACES)});"
@@ -214,7 +214,9 @@ def emit_kernels(
         fills_multiprocessor = kernel.arrivals is not None and kernel.arrivals.is_light
         limits = bounds(node_spaces, kernel.threads, kernel.dynamic, fills_multiprocessor)
         head = _signature(kernel, frame, limits)
-        comment_lines = [comment(one.text, 0) for one in comments[number]] if comments else []
+        comment_lines = (
+            [comment(comment_.text, 0) for comment_ in comments[number]] if comments else []
+        )
         prologue = [*comment_lines, *broken(head, 0), "{", *_prologue(kernel, frame, spaces)]
         body = emit_body(frame, (kernel.loop,), bodies)
         first_line = len(lines) + len(prologue)
@@ -241,15 +243,15 @@ def _build_kernel(
 ) -> Kernel:
     loop = _privatize_thread_rows(loop, spaces)
     stmts = statements(_as_body(loop))
-    used = _used_nodes(loop)
-    keeps = any(spaces.get(node.id) in THREADED for node in used)
-    nodes = tuple(node for node in used if spaces.get(node.id, "device") == "device")
+    nodes_used = _used_nodes(loop)
+    keeps = any(spaces.get(node.id) in THREADED for node in nodes_used)
+    nodes = tuple(node for node in nodes_used if spaces.get(node.id, "device") == "device")
     bound = {symbol for stmt in stmts for symbol in binds(stmt)}
     used_symbols = {symbol for stmt in stmts for symbol in uses(stmt)}
-    used_symbols |= {s for node in used for n in node.element_strides for s in n.symbols()}
+    used_symbols |= {s for node in nodes_used for n in node.element_strides for s in n.symbols()}
     symbols = tuple(sorted(used_symbols - bound, key=lambda symbol: symbol.serial))
     slots = [_record_slots(stmt) for stmt in stmts if isinstance(stmt, Print)]
-    shared_nodes = _shared_nodes(used, spaces)
+    shared_nodes = _shared_nodes(nodes_used, spaces)
     prints = max(slots, default=0)
     logs = any(isinstance(stmt, Print) and stmt.logs for stmt in stmts)
     shared, (_, dynamic) = sum(node.bytes for node in shared_nodes), laid_out(shared_nodes)
@@ -265,7 +267,7 @@ def _shared_nodes(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[No
 
 
 def _record_slots(stmt: Print) -> int:
-    values = (piece for piece in stmt.pieces if not isinstance(piece, str))
+    values = (part for part in stmt.pieces if not isinstance(part, str))
     return 2 + sum(records.width(value.dtype) for value in values)
 
 
@@ -287,8 +289,10 @@ def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> 
     stmts = statements(_as_body(loop))
     meets = any(isinstance(stmt, Barrier) for stmt in stmts) and _has_check(stmts)
     copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in stmts)
-    wide = tuple(stmt for stmt in stmts if isinstance(stmt, For) and stmt.kind == "warpgroup")
-    scope.swizzled = frozenset(n.id for n in reads(wide) if spaces.get(n.id) == "shared")
+    warpgroup_loops = tuple(
+        stmt for stmt in stmts if isinstance(stmt, For) and stmt.kind == "warpgroup"
+    )
+    scope.swizzled = frozenset(n.id for n in reads(warpgroup_loops) if spaces.get(n.id) == "shared")
     return KernelFrame(scope, names, meets, copies, kernel.logs, sizes, CUDA, kernel.arrivals)
 
 

@@ -135,9 +135,9 @@ def candidates() -> Iterator[str]:
 
 def _folders() -> Iterator[Path]:
     spec = find_spec("nvidia")
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+    for location in (spec.submodule_search_locations or ()) if spec is not None else ():
         for package in ("cu13", "cuda_nvrtc", "cu12"):
-            yield from (Path(place, package, folder) for folder in ("lib", "bin"))
+            yield from (Path(location, package, folder) for folder in ("lib", "bin"))
     chosen = (settings.variable(name) for name in ("CUDA_HOME", "CUDA_PATH"))
     for toolkit in (*(Path(path) for path in chosen if path), _TOOLKIT):
         yield from (toolkit / folder for folder in _FOLDERS)

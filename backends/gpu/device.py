@@ -84,9 +84,9 @@ class Opened:
         if self.lost:  # a thread of the parent may hold the lock
             return forked()
         with self._lock:
-            others = [f"`{other}`" for other in self._unsettled if other != name]
+            other_names = [f"`{other}`" for other in self._unsettled if other != name]
             self._unsettled.clear()
-        return failed(name, self.name, why, span, others)
+        return failed(name, self.name, why, span, other_names)
 
     def unsettled(self, name: str) -> None:
         """Record a run that is queued and not waited for."""
@@ -160,11 +160,15 @@ def forked() -> CdBackendError:
 
 
 def failed(
-    name: str, device: str, why: DriverError, span: Span = NOWHERE, others: list[str] | None = None
+    name: str,
+    device: str,
+    why: DriverError,
+    span: Span = NOWHERE,
+    other_names: list[str] | None = None,
 ) -> CdBackendError:
     """Return the error CD0884 of a device that failed."""
     message = f"`{name}` failed on {device}: {why}"
-    notes = (f"before it, and not waited for: {', '.join(others)}",) if others else ()
+    notes = (f"before it, and not waited for: {', '.join(other_names)}",) if other_names else ()
     labels = () if span is NOWHERE else (Label(span),)
     helps = (
         'run it with `backend="cc"`: what is wrong with the function shows there, too',

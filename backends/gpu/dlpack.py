@@ -94,7 +94,10 @@ def taken(value: Any, stream: int | None) -> Taken:
         capsule = value.__dlpack__(max_version=(1, 1), **arguments)
     except TypeError:  # a package from before versioned DLPack
         capsule = value.__dlpack__(**arguments)
-    name = next((one for one in (_VERSIONED, _UNVERSIONED) if _is_valid(capsule, one)), None)
+    name = next(
+        (candidate for candidate in (_VERSIONED, _UNVERSIONED) if _is_valid(capsule, candidate)),
+        None,
+    )
     if name is None:
         raise BufferError("what `__dlpack__` gives is no capsule")
     structure: Any = _Versioned if name == _VERSIONED else _Managed

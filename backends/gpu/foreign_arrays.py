@@ -62,9 +62,9 @@ def found(value: Any, name: str = "the argument") -> Placed | None:
 def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
     dtype = _dtype(str(interface["typestr"]))
     if dtype is None:
-        what = interface["typestr"]
+        type_name = interface["typestr"]
         helps = (f'convert it: `{name}.astype("float32")`',)
-        message = f"`{name}` has elements of type {what}, which is none of ours"
+        message = f"`{name}` has elements of type {type_name}, which is none of ours"
         raise CdTypeError(Diagnostic("CD0701", message, helps=helps))
     address, read_only = interface["data"]
     shape, steps = tuple(map(int, interface["shape"])), interface.get("strides")

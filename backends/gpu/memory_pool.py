@@ -65,13 +65,13 @@ class Pool:
     def used(self) -> int:
         """The bytes in use."""
         self._collect_returned()
-        return sum(piece.size for piece in list(self._used.values()))
+        return sum(block.size for block in list(self._used.values()))
 
     @property
     def kept(self) -> int:
         """The bytes of free blocks."""
         self._collect_returned()
-        return sum(size * len(pieces) for size, pieces in list(self._free.items()))
+        return sum(size * len(blocks) for size, blocks in list(self._free.items()))
 
     def take(self, size: int, label: str, name: str, stream: Handle) -> int:
         """Allocate uninitialized memory for work of a stream; return its address.

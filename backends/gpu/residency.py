@@ -53,14 +53,14 @@ class Memory:
     @property
     def properties(self) -> dict[str, object]:
         """Properties of the device, for display."""
-        known = self.opened.properties
+        device_properties = self.opened.properties
         return {
             "name": self.opened.name,
-            "model": known.name,
-            "architecture": known.target,
-            "multiprocessors": known.multiprocessors,
-            "memory": known.memory,
-            "copy engines": known.copy_engines,
+            "model": device_properties.name,
+            "architecture": device_properties.target,
+            "multiprocessors": device_properties.multiprocessors,
+            "memory": device_properties.memory,
+            "copy engines": device_properties.copy_engines,
             "uses host memory": False,
         }
 

@@ -56,14 +56,14 @@ class Staging:
             self.made += rounded
             return buffer
 
-    def give_back(self, piece: Array) -> None:
+    def give_back(self, buffer: Array) -> None:
         """Return an unused buffer to the pool."""
         with self._lock:
-            self._free.setdefault(piece.nbytes, []).append(piece)
+            self._free.setdefault(buffer.nbytes, []).append(buffer)
 
-    def lose(self, piece: Array) -> None:
+    def lose(self, buffer: Array) -> None:
         """Leak a buffer that the device may still access."""
-        self._lost.append(piece)
+        self._lost.append(buffer)
 
 
 class Transfers:
@@ -124,11 +124,11 @@ class Transfers:
             self._wait()
             unpack()
             return
-        buffer, before = self._queued.pop()
+        buffer, unpack_first = self._queued.pop()
 
         def unpack_both() -> None:
-            if before is not None:
-                before()
+            if unpack_first is not None:
+                unpack_first()
             unpack()
 
         self._queued.append((buffer, unpack_both))
@@ -146,10 +146,10 @@ class Transfers:
         self._wait()
         self._lent = False
         while self._queued:
-            piece, unpack = self._queued.popleft()
+            buffer, unpack = self._queued.popleft()
             if unpack is not None:
                 unpack()
-            self._staging.give_back(piece)
+            self._staging.give_back(buffer)
 
     def drop(self) -> None:
         """Wait for the stream and return the buffers to the pool, without unpacking."""

@@ -30,7 +30,9 @@ def before(device: Opened, arrays: Sequence[Placed], stream: Handle) -> None:
     elif any(array.order == "legacy" for array in arrays):
         device.context.follow(stream, LEGACY)
     own_handle = device.context.number(stream)
-    for foreign in dict.fromkeys(one.order for one in arrays if isinstance(one.order, int)):
+    for foreign in dict.fromkeys(
+        array_.order for array_ in arrays if isinstance(array_.order, int)
+    ):
         if foreign != own_handle:
             device.context.follow(stream, foreign)
 
@@ -44,7 +46,9 @@ def after(device: Opened, arrays: Sequence[Placed], stream: Handle, name: str) -
     if any(not isinstance(array.order, int) for array in arrays):
         return True
     own_handle = device.context.number(stream)
-    for foreign in dict.fromkeys(one.order for one in arrays if isinstance(one.order, int)):
+    for foreign in dict.fromkeys(
+        array_.order for array_ in arrays if isinstance(array_.order, int)
+    ):
         if foreign != own_handle:
             device.context.lead(foreign, stream)
     if arrays:

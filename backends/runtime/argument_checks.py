@@ -17,10 +17,10 @@ def expect_merge(consumer: Any, field: Field) -> None:
         raise other("routine", consumer, "give what merges: `code.link(context)`")
     expected: Field | None = consumer.merge_input
     if expected is not field:
-        wanted = "merges nothing" if expected is None else f"merges `{expected.label}`"
+        reason = "merges nothing" if expected is None else f"merges `{expected.label}`"
         raise CdValueError(
             Diagnostic(
-                "CD0844", f"the routine `{consumer.name}` {wanted}, and is given `{field.label}`",
+                "CD0844", f"the routine `{consumer.name}` {reason}, and is given `{field.label}`",
                 helps=("give it the field whose `.merge` it reads",),
             )
         )  # fmt: skip

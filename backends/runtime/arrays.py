@@ -195,12 +195,12 @@ def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
     """
     spans = [byte_bounds(array) if array.size else (0, 0) for array in arrays]
     return tuple(
-        Overlap(one, two, _identical(arrays[one], arrays[two]))
-        for two in range(len(arrays))
-        for one in range(two)
-        if spans[one][0] < spans[two][1]
-        and spans[two][0] < spans[one][1]
-        and _share_memory(arrays[one], arrays[two])
+        Overlap(first, second, _identical(arrays[first], arrays[second]))
+        for second in range(len(arrays))
+        for first in range(second)
+        if spans[first][0] < spans[second][1]
+        and spans[second][0] < spans[first][1]
+        and _share_memory(arrays[first], arrays[second])
     )
 
 
@@ -282,17 +282,19 @@ def refuse_shared(array: Array, name: str) -> None:
         )
 
 
-def _share_memory(one: Array, two: Array) -> bool:
+def _share_memory(first: Array, second: Array) -> bool:
     try:
-        return np.shares_memory(one, two, max_work=EFFORT)  # type: ignore[arg-type]
+        return np.shares_memory(first, second, max_work=EFFORT)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 
 
-def _identical(one: Array, two: Array) -> bool:
-    place_one, place_two = (array.__array_interface__["data"][0] for array in (one, two))
-    return (place_one, one.shape, one.strides, one.dtype) == (
-        place_two, two.shape, two.strides, two.dtype,
+def _identical(first: Array, second: Array) -> bool:
+    first_address, second_address = (
+        array.__array_interface__["data"][0] for array in (first, second)
+    )
+    return (first_address, first.shape, first.strides, first.dtype) == (
+        second_address, second.shape, second.strides, second.dtype,
     )  # fmt: skip
 
 

@@ -186,15 +186,15 @@ def _with_note(error: Exception, note: str) -> Exception:
     """Return an error with an additional note of its location."""
     if not isinstance(error, CdError):
         return error
-    first, *others = error.diagnostics
-    return type(error)(replace(first, notes=(*first.notes, note)), *others)
+    first, *other_diagnostics = error.diagnostics
+    return type(error)(replace(first, notes=(*first.notes, note)), *other_diagnostics)
 
 
 def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
     """Return the predicate that a launch depends on nothing but its stream."""
     runtime, loads = RUNTIME, uses.loads
     writes = tuple(buffer for _, buffer in uses.ticks)
-    used = (*uses.only_read, *writes)
+    arrays = (*uses.only_read, *writes)
 
     def is_in_order(event: Event) -> bool:
         return is_over(event) or (event.worker is worker and isinstance(event, Ahead))
@@ -208,9 +208,9 @@ def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[
             and (latest.done or isinstance(latest, Ahead))
             and not (runtime.is_recording or runtime.timeline)
             and not any(field.host_tick > buffer.tick for field, buffer in loads)
-            and all(is_in_order(buffer.writer) for buffer in used)
+            and all(is_in_order(buffer.writer) for buffer in arrays)
             and not any(buffer.lent for buffer in writes)
-            and all(is_in_order(one) for buffer in writes for one in buffer.readers.values())
+            and all(is_in_order(reader) for buffer in writes for reader in buffer.readers.values())
         )
 
     return is_free
@@ -219,7 +219,7 @@ def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[
 def _is_recorded(event: Event, reads: tuple[Buffer, ...], writes: tuple[Buffer, ...]) -> bool:
     """Whether an event is recorded already as the user of arrays."""
     worker = event.worker
-    return all(one.writer is event for one in writes) and all(
-        one.writer is event or (worker is not None and one.readers.get(worker) is event)
-        for one in reads
+    return all(buffer.writer is event for buffer in writes) and all(
+        buffer.writer is event or (worker is not None and buffer.readers.get(worker) is event)
+        for buffer in reads
     )

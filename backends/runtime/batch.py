@@ -45,4 +45,4 @@ class Batch:
             return tuple(Routine(function, child) for function in self.compiled)
 
     def __repr__(self) -> str:
-        return f"<batch of {', '.join(one.name for one in self.compiled)}>"
+        return f"<batch of {', '.join(function.name for function in self.compiled)}>"

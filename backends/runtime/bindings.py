@@ -39,13 +39,13 @@ class Bindings(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name not in self._names:
-            near = nearest(name, self._names)
+            suggestion = nearest(name, self._names)
             raise CdNameError(
                 Diagnostic(
                     "CD0849",
                     f"the routine `{self._routine}` takes no `{name}`",
                     notes=(f"it takes {', '.join(self._names) or 'nothing'}",),
-                    helps=(f"did you mean `{near}`?",) if near else (),
+                    helps=(f"did you mean `{suggestion}`?",) if suggestion else (),
                 )
             )
         self._values[name] = value

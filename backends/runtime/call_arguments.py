@@ -136,12 +136,12 @@ def _convert_integer(name: str, number: int, dtype: DType) -> Array:
             return array
     except OverflowError:
         pass
-    shown = number if abs(number) < 2**128 else "a number of many digits"
-    raise _mismatch(name, f"is {shown}, which {dtype.name} cannot hold", "such a number")
+    text = number if abs(number) < 2**128 else "a number of many digits"
+    raise _mismatch(name, f"is {text}, which {dtype.name} cannot hold", "such a number")
 
 
-def _mismatch(name: str, why: str, what: str) -> CdTypeError:
-    fix = f"compile the function for {what} as well: `f.compile(...)`"
+def _mismatch(name: str, why: str, alternative: str) -> CdTypeError:
+    fix = f"compile the function for {alternative} as well: `f.compile(...)`"
     return CdTypeError(Diagnostic("CD0702", f"`{name}` {why}", helps=(fix,)))
 
 

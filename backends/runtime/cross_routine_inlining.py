@@ -28,10 +28,10 @@ def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Code
     `codes` creates the code variants of a procedure. Raises CdTypeError CD0855 for an invalid
     table, and CD0856 where a tensor cannot be rematerialized.
     """
-    wanted = _pairs_by_producer(compiled, table)
+    pairs_by_producer = _pairs_by_producer(compiled, table)
     procedure, slots, sources = compiled.procedure, list(compiled.slots), list[Source]()
     keys: list[object] = []
-    for producer, fields in wanted:
+    for producer, fields in pairs_by_producer:
         labels = ", ".join(f"`{produced.label}`" for produced, _ in fields)
         slice_ = deciding(producer.procedure, [produced.node for produced, _ in fields])
         producer_slots = {parameter_.node.id: slot for slot, parameter_ in producer.parameters}
@@ -44,11 +44,11 @@ def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Code
             for slot, parameter_ in zip(slots, procedure.parameters, strict=True)
             if isinstance(slot, Resident) and not slot.merged
         }
-        used = [
+        node_slots = [
             (parameter_.node, producer_slots[parameter_.node.id])
             for parameter_ in slice_.parameters
         ]
-        read = [(node, slot.field) for node, slot in used if isinstance(slot, Resident)]
+        read = [(node, slot.field) for node, slot in node_slots if isinstance(slot, Resident)]
         substitution = {produced.node.id: consumed.node for produced, consumed in fields}
         substitution |= {
             node.id: resident_nodes[field] for node, field in read if field in resident_nodes
@@ -60,8 +60,8 @@ def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Code
         )
         slots += [Resident(field) for node, field in read if field not in resident_nodes]
         sources.append(Source(producer, labels, tuple(field for _, field in read)))
-    made = compiled.codes.derived(tuple(keys), lambda: codes(procedure))
-    return replace(compiled, codes=made, slots=tuple(slots), sources=tuple(sources))
+    codes_ = compiled.codes.derived(tuple(keys), lambda: codes(procedure))
+    return replace(compiled, codes=codes_, slots=tuple(slots), sources=tuple(sources))
 
 
 Pair = tuple[Fleeting, Fleeting]
@@ -78,12 +78,14 @@ def _pairs_by_producer(compiled: Compiled, table: object) -> list[tuple[Compiled
     pairs: dict[Compiled, list[Pair]] = {}
     for tensor, producer in table.items():
         if not isinstance(tensor, Tensor):
-            what = f"`inline=` has a {type(tensor).__name__} on its left"
-            raise _invalid_table(compiled, what, "give a tensor: `inline={t: first}`")
+            description = f"`inline=` has a {type(tensor).__name__} on its left"
+            raise _invalid_table(compiled, description, "give a tensor: `inline={t: first}`")
         if not isinstance(producer, Compiled):
-            what = f"`inline=` has a {type(producer).__name__} beside `{tensor.label}`"
+            description = f"`inline=` has a {type(producer).__name__} beside `{tensor.label}`"
             raise _invalid_table(
-                compiled, what, "give what `compile` returned, of a routine `routine.compiled`"
+                compiled,
+                description,
+                "give what `compile` returned, of a routine `routine.compiled`",
             )
         pairs.setdefault(producer, []).extend(_field_pairs(compiled, tensor, producer))
     return list(pairs.items())
@@ -108,13 +110,13 @@ def _field_pairs(compiled: Compiled, tensor: Tensor, producer: Compiled) -> list
         (produced[fleeting.key], fleeting) for fleeting in consumed if fleeting.key in produced
     ]
     if not pairs:
-        known = (
+        computed = (
             ", ".join(f"`{fleeting.label}`" for fleeting in produced.values())
             or "no virtual tensor"
         )
         raise _invalid_table(
             compiled, f"`{producer.name}` does not compute `{label}`",
-            f"give the function that does; `{producer.name}` computes {known}",
+            f"give the function that does; `{producer.name}` computes {computed}",
         )  # fmt: skip
     return pairs
 
@@ -131,15 +133,15 @@ def _require_rematerializable(
     name = slot.field.label if isinstance(slot, Resident) else slot.name
     advice = f"make {labels} without `memory='virtual'`"
     if isinstance(slot, Given):
-        what = f"`{name}`, which is no tensor, and nobody can tell whether it is the same"
+        reason = f"`{name}`, which is no tensor, and nobody can tell whether it is the same"
         fix = f"make `{name}` a tensor, or {advice}"
     elif slot.merged:
-        what, fix = f"`{name}.merge`, which is in a merge buffer for one call", advice
+        reason, fix = f"`{name}.merge`, which is in a merge buffer for one call", advice
     elif parameter.written:
-        what = f"`{name}`, which `{producer.name}` writes"
+        reason = f"`{name}`, which `{producer.name}` writes"
         fix = f"let `{producer.name}` write another tensor, or {advice}"
     else:
         return
-    message = f"{labels} cannot be computed again: it needs {what}"
+    message = f"{labels} cannot be computed again: it needs {reason}"
     label = Label(producer.procedure.span)
     raise CdTypeError(Diagnostic("CD0856", message, (label,), helps=(fix,)))

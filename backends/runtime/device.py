@@ -101,9 +101,9 @@ class Context:
         self.require_live()
         buffer = self.find(field)
         if buffer is None:
-            known = ", ".join(field_.label for field_ in self.fields) or "none"
+            labels = ", ".join(field_.label for field_ in self.fields) or "none"
             message = f"`{field.label}` has no array on {self.stream.name}"
-            notes = (f"fields with arrays there: {known}",)
+            notes = (f"fields with arrays there: {labels}",)
             helps = ("link a routine that uses it, or `context.from_host(field)`",)
             raise CdValueError(Diagnostic("CD0842", message, notes=notes, helps=helps))
         return buffer
@@ -287,8 +287,8 @@ class Context:
         self.finalize()
 
     def __repr__(self) -> str:
-        held = ", ".join(field.label for field in self.fields)
-        return f"<context of {self.stream.name}: {held}>"
+        labels = ", ".join(field.label for field in self.fields)
+        return f"<context of {self.stream.name}: {labels}>"
 
 
 @dataclass(eq=False)

@@ -276,7 +276,7 @@ def look(chosen: Callable[[], Buffer]) -> Array:
         with room(f"a snapshot of `{buffer.label}`", buffer.array.nbytes):
             snapshots.append(snapshot(buffer.array))
 
-    while not snapshots:  # retried where another thread was told of a failed step meanwhile
+    while not snapshots:  # retried where another thread has raised a failure meanwhile
         act(step, touched)
     snapshots[0].flags.writeable = False
     return snapshots[0]

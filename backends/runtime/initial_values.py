@@ -54,8 +54,8 @@ def _element_type(label: str, dtype: Any) -> np.dtype[Any]:
     try:
         requested = np.dtype(np.float32 if dtype is None else dtype)
     except (TypeError, ValueError):
-        near = nearest(dtype, dtypes.BY_NAME) if isinstance(dtype, str) else None
-        fix = f"did you mean `{near}`?" if near else "write one as in NumPy: `float32`"
+        suggestion = nearest(dtype, dtypes.BY_NAME) if isinstance(dtype, str) else None
+        fix = f"did you mean `{suggestion}`?" if suggestion else "write one as in NumPy: `float32`"
         why = f"there is no element type {dtype!r}"
         raise _invalid_tensor(CdTypeError, label, why, fix) from None
     known = dtypes.from_numpy(requested)

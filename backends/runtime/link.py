@@ -110,7 +110,7 @@ def unfit(parameter: Parameter, array: Array | Placed) -> str | None:
         if array.strides == node.strides or not array.size:
             return None
         strides = array.strides, node.strides
-        layouts = ("C order" if one is None else f"strides {one}" for one in strides)
+        layouts = ("C order" if layout is None else f"strides {layout}" for layout in strides)
         return "lies in {}, compiled for {}".format(*layouts)
     flags = array.flags
     if node.strides is None and not flags.c_contiguous:

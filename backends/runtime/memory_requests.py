@@ -26,23 +26,25 @@ def asked_of(label: str, memory: str | None, is_constant: bool, has_value: bool)
     Raises CdValueError CD0573 for an unknown mode, CdTypeError CD0571 or CD0575 where the tensor
     cannot be constant, or have a value, in that mode.
     """
-    here = _caller()
+    location = _caller()
     if memory is None:
-        constant = Request(HOSTED_CONSTANT, f"`{label}` was made with constant=True", here)
+        constant = Request(HOSTED_CONSTANT, f"`{label}` was made with constant=True", location)
         return join(None, constant) if is_constant else None
-    mode = mode_named(memory, here)
-    asked = join(None, Request(mode, f"`{label}` was made with memory={memory!r}", here))
+    mode = mode_named(memory, location)
+    request = join(None, Request(mode, f"`{label}` was made with memory={memory!r}", location))
     if is_constant:
-        asked = join(asked, Request(HOSTED_CONSTANT, "it is constant", here), f"tensor `{label}`")
-    if is_fleeting(asked) and has_value:
+        request = join(
+            request, Request(HOSTED_CONSTANT, "it is constant", location), f"tensor `{label}`"
+        )
+    if is_fleeting(request) and has_value:
         raise CdTypeError(
             Diagnostic(
                 "CD0575", f"tensor `{label}` is {mode}: it has no array that `init` could fill",
-                (Label(here, f"asks for {mode}"),),
+                (Label(location, f"asks for {mode}"),),
                 helps=("leave out `init`: it is zeros at the start of every call",),
             )
         )  # fmt: skip
-    return asked
+    return request
 
 
 def is_fleeting(asked: Decision | None) -> bool:

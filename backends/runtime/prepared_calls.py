@@ -116,7 +116,7 @@ def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[
     """Return the predicate that a step has nothing to wait for."""
     runtime = RUNTIME
     loads, writes = uses.loads, tuple(buffer for _, buffer in uses.ticks)
-    used = (*uses.only_read, *writes)
+    arrays = (*uses.only_read, *writes)
 
     def is_free() -> bool:
         return (
@@ -124,7 +124,7 @@ def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[
             and worker.direct.done
             and not (runtime.is_recording or runtime.timeline)
             and not any(field.host_tick > buffer.tick for field, buffer in loads)
-            and all(is_over(buffer.writer) for buffer in used)
+            and all(is_over(buffer.writer) for buffer in arrays)
             and not any(buffer.lent for buffer in writes)
             and all(is_over(reader) for buffer in writes for reader in buffer.readers.values())
         )

@@ -7,7 +7,7 @@ An inline queue has no thread: a thread that waits for one of its events runs it
 so that no lock is held while work runs, in the order of submission.
 
 The error of a step is raised once, by the next wait: for its queue, for its event, or for an array
-that it was to write. Work queued behind it until then, and work that depends on it in other queues,
+that it was to write. Work queued after it until then, and work that depends on it in other queues,
 is dropped.
 """
 

@@ -68,7 +68,7 @@ class Again:
 
     def _has_changed(self, field: Field) -> bool:
         """Whether a field has another version now, or will have after a load."""
-        at = next(n for n, (one, _) in enumerate(self.ran.reads) if one is field)
+        at = next(n for n, (other, _) in enumerate(self.ran.reads) if other is field)
         buffer = self.ran.reads[at][1]
         is_newer = field.host_tick > buffer.tick and settings.current().automatic_host_transfers
         return is_newer or buffer.tick != self.ran.ticks[at]

@@ -92,20 +92,20 @@ class Routine:
         needed = compiled.codes.needed
         for at, (slot, parameter) in enumerate(compiled.parameters):
             match slot:
-                case Resident(held, True):
-                    merged.append(held)
-                case Resident(held, False):
-                    buffer = context.adopt(held, parameter.written)
+                case Resident(field_, True):
+                    merged.append(field_)
+                case Resident(field_, False):
+                    buffer = context.adopt(field_, parameter.written)
                     self._arrays[at] = buffer.array
                     if at in needed:
-                        loads.append((held, buffer))
+                        loads.append((field_, buffer))
                     if at in needed or not parameter.written:
                         reads.append(buffer)
-                    (writes if parameter.written else read_only).append((held, buffer))
+                    (writes if parameter.written else read_only).append((field_, buffer))
         self.merge_input: Field | None = merged[0] if merged else None
-        self.inputs: tuple[Field, ...] = tuple(held for held, _ in loads)
+        self.inputs: tuple[Field, ...] = tuple(field_ for field_, _ in loads)
         """The fields whose values before a call are read."""
-        self.outputs: tuple[Field, ...] = tuple(held for held, _ in writes)
+        self.outputs: tuple[Field, ...] = tuple(field_ for field_, _ in writes)
         """The fields that it writes."""
         self.reads = tuple(reads)
         self.written = tuple(buffer for _, buffer in writes)
@@ -149,7 +149,7 @@ class Routine:
             self.name, self.compiled.names, self._bindings, args, kwargs,
             self.compiled.procedure.span,
         )  # fmt: skip
-        given, waited = self._bind_arguments(values)
+        arguments, waited = self._bind_arguments(values)
         source_streams = () if self._source is None else (self._source.stream,)
         with scheduling(*source_streams, stream):
             self._require_order()
@@ -160,7 +160,7 @@ class Routine:
             hazards.reclaim(self.written)  # also the merge source, if this routine writes it
             merge = self._merge()
             reads = self.reads if merge is None else (*self.reads, merge.buffer)
-            arrays = self._arrays | given
+            arrays = self._arrays | arguments
             if merge is not None:
                 arrays |= dict.fromkeys(self.compiled.merged, merge.array)
             call = self._call(arrays)
@@ -169,7 +169,7 @@ class Routine:
                 stream.merge = None
         if waited or self.compiled.procedure.results:
             failure = event.settle()
-            if failure is not None:  # even if another thread was told: there are no results
+            if failure is not None:  # even if another thread has raised it: there are no results
                 raise failure.tell()
         return self.compiled.returned(results, values)
 
@@ -215,8 +215,8 @@ class Routine:
                         (f"call `{first}` first, or give it a value: `{field.label}[...] = 0`",),
                     )
                 )
-        for again in self._version_checks:
-            again.require(self.name, self.compiled.procedure.span)
+        for check in self._version_checks:
+            check.require(self.name, self.compiled.procedure.span)
         self._unwritten_inputs = ()
         self._fast_call = self._make_fast_call()
 
@@ -262,24 +262,24 @@ class Routine:
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
         """Queue a step in dependence order with all uses of the same arrays."""
         with RUNTIME.scheduling:
-            for again in self._version_checks:
-                again.require(self.name, self.compiled.procedure.span)
+            for check in self._version_checks:
+                check.require(self.name, self.compiled.procedure.span)
             self._refresh_arrays()
             stream = self.context.stream
             run = RUNTIME.timed(self.name, "routine", stream.name, run)
             event = hazards.enqueue(stream, run, reads, self.written)
             if self._versions is not None:
                 self._versions.note()
-            for held, buffer in self._writes:
-                held.ticked(buffer)
+            for field_, buffer in self._writes:
+                field_.ticked(buffer)
         return event
 
     def _refresh_arrays(self) -> None:
         """Queue copies of newer host versions; raises CdBackendError CD0845 after `finalize`."""
         self.context.require_live()
-        for held, buffer in self._loads:
-            if held.host_tick > buffer.tick:
-                self.context.refresh(held, buffer)
+        for field_, buffer in self._loads:
+            if field_.host_tick > buffer.tick:
+                self.context.refresh(field_, buffer)
 
     def _call(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
         """Return the call of the code with arrays for its parameters; it allocates results."""
@@ -294,8 +294,8 @@ class Routine:
 
     def _bind(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
         """Return the call of the code without recording."""
-        made = (None for _ in self.compiled.procedure.results)
-        run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *made])
+        empty_results = (None for _ in self.compiled.procedure.results)
+        run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *empty_results])
         return self._annotate_errors(run) if self.context.stream.threaded else run
 
     def _annotate_errors(self, run: Callable[[], Any]) -> Callable[[], Any]:
@@ -306,9 +306,9 @@ class Routine:
             try:
                 return run()
             except CdError as error:
-                first, *others = error.diagnostics
+                first, *other_diagnostics = error.diagnostics
                 annotated_ = replace(first, notes=(*first.notes, note))
-                raise type(error)(annotated_, *others) from None
+                raise type(error)(annotated_, *other_diagnostics) from None
 
         return annotated
 

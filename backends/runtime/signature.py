@@ -108,9 +108,9 @@ class Bound:
 
         Raises CdValueError CD0858 where no routine linked before computes them.
         """
-        producers = [(one, context.note_of(one.first)) for one in self.sources]
-        for source, ran in producers:
-            if ran is None:
+        producers = [(source, context.note_of(source.first)) for source in self.sources]
+        for source, versions in producers:
+            if versions is None:
                 first = source.first.name
                 raise CdValueError(
                     Diagnostic(
@@ -121,7 +121,9 @@ class Bound:
                                "routine: `code.link(routine.context)`",),
                     )
                 )  # fmt: skip
-        return tuple(Again(source.labels, ran, source.fields) for source, ran in producers)
+        return tuple(
+            Again(source.labels, versions, source.fields) for source, versions in producers
+        )
 
     def settle(self, context: Context, name: str) -> None:
         """Record in a context which fields the routine `name` writes, for later functions."""

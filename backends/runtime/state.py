@@ -187,7 +187,7 @@ class Runtime:
     def stop_recording(self, recorder: Recorder) -> None:
         """Remove a recorder; the one below it, if any, records again."""
         with self.scheduling:
-            self._recorders = tuple(one for one in self._recorders if one is not recorder)
+            self._recorders = tuple(other for other in self._recorders if other is not recorder)
             self.is_recording = bool(self._recorders)
             self._update_observers()
 
@@ -249,9 +249,9 @@ class Runtime:
 
 def given_up() -> failure.Failure:
     """Return the failure of the parent's queued work in a forked child."""
-    what = "what the parent of this process had queued is not done here"
+    message = "what the parent of this process had queued is not done here"
     helps = ("call `device.synchronize()` before the process forks",)
-    return failure.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)), quiet=True)
+    return failure.Failure(CdBackendError(Diagnostic("CD0841", message, helps=helps)), quiet=True)
 
 
 RUNTIME = Runtime()

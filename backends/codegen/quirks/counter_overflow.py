@@ -38,15 +38,15 @@ def may_wrap(
     if abs(by) == 1:
         return False
     if loop.hi.constant is None:
-        near = {size: (0, known.intervals.get(size, (0, None))[1] or SIZE) for size in sizes}
-        known = Bounds({**known.intervals, **near})
-        for symbol, one in bound.items():
-            match one:
+        size_ranges = {size: (0, known.intervals.get(size, (0, None))[1] or SIZE) for size in sizes}
+        known = Bounds({**known.intervals, **size_ranges})
+        for symbol, binding in bound.items():
+            match binding:
                 case For():
-                    known = known.inside(one)
+                    known = known.inside(binding)
                 case Let():
-                    known = known.holding(symbol, known.value(one.value))
-    least, most = known.interval(loop.hi)
+                    known = known.holding(symbol, known.value(binding.value))
+    low, high = known.interval(loop.hi)
     if by > 0:
-        return most is None or most - 1 + by > MOST
-    return least is None or least + 1 + by < LEAST
+        return high is None or high - 1 + by > MOST
+    return low is None or low + 1 + by < LEAST

@@ -81,9 +81,9 @@ def _violates_dependence(accesses: _ArrayAccesses, loop: For) -> bool:
     if accesses.first_read is None or accesses.last_write < accesses.first_read:
         return False
     return any(
-        _is_read_later(place, other, loop)
-        for place, write in accesses.first_writes.items()
-        for other, read in accesses.last_reads.items()
+        _is_read_later(write_index, read_index, loop)
+        for write_index, write in accesses.first_writes.items()
+        for read_index, read in accesses.last_reads.items()
         if write < read
     )
 
@@ -91,19 +91,19 @@ def _violates_dependence(accesses: _ArrayAccesses, loop: For) -> bool:
 def _is_read_later(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:
     """Whether a later iteration may read the element that one writes."""
     distances = set[int]()
-    for one, other in zip(written, read, strict=True):
-        if not isinstance(one, Affine) or not isinstance(other, Affine):
+    for write_at, read_at in zip(written, read, strict=True):
+        if not isinstance(write_at, Affine) or not isinstance(read_at, Affine):
             continue
-        by = one.coefficient(loop.symbol)
-        gap = (one - other).constant
-        if gap is None or loop.symbol in (one - var(loop.symbol) * by).symbols():
+        stride = write_at.coefficient(loop.symbol)
+        offset = (write_at - read_at).constant
+        if offset is None or loop.symbol in (write_at - var(loop.symbol) * stride).symbols():
             continue
-        if by:
-            later, rest = divmod(gap, by * loop.step)
-            if rest or later < 1:
+        if stride:
+            distance, rest = divmod(offset, stride * loop.step)
+            if rest or distance < 1:
                 return False
-            distances.add(later)
-        elif gap:
+            distances.add(distance)
+        elif offset:
             return False
     return len(distances) < 2
 

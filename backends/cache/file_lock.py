@@ -43,9 +43,9 @@ class locked:
         return self._held is not None
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held()
+        release, self._held = self._held, None
+        if release is not None:
+            release()
 
 
 def _flock(path: str, timeout: float) -> Any:

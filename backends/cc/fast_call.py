@@ -112,7 +112,7 @@ def pack(
     if not is_small or len(inputs) + len(results) > ARRAYS:
         return None
     sections = [
-        [word for value in values for word in value],
+        [word for value_words in values for word in value_words],
         [position for pair in (*pairs, *equals) for position in pair],
         [word for number, is_array in inputs for word in (number, int(is_array))],
         [word for result in results for word in result],

@@ -98,9 +98,9 @@ def of_loop(loop: For, known: Bounds) -> int | None:
     numbers = [limit for limit in limits if limit is not None]
     if len(numbers) < len(limits):
         return None
-    magnitude = max(map(abs, numbers))
+    greatest = max(map(abs, numbers))
     overshoot = max(max(numbers) - min(numbers), MOST_THREADS * abs(loop.step))
-    return magnitude if magnitude + overshoot < LIMIT else None
+    return greatest if greatest + overshoot < LIMIT else None
 
 
 def of_symbol(symbol: Symbol, known: Bounds) -> int | None:
@@ -108,5 +108,5 @@ def of_symbol(symbol: Symbol, known: Bounds) -> int | None:
     low, high = known.interval(var(symbol))
     if low is None or high is None:
         return None
-    magnitude = max(abs(low), abs(high))
-    return magnitude if magnitude < LIMIT else None
+    greatest = max(abs(low), abs(high))
+    return greatest if greatest < LIMIT else None

@@ -52,8 +52,8 @@ def pieces(begin: str, end: str, lo: str, hi: str, by: int) -> tuple[str, str, s
         less, more, distance, later = "<", ">", f"{hi} - (uint64_t){begin}", f"{begin} + {by}"
     else:
         less, more, distance, later = ">", "<", f"{begin} - (uint64_t){limit}", f"{begin} - {-by}"
-    head = f"for (int64_t {begin} = {lo}, {end}; {begin} {less} {hi}; {begin} = {end})"
-    return head, f"{begin} {more} {lo}", f"{end} = {distance} <= {abs(by)} ? {hi} : {later};"
+    header = f"for (int64_t {begin} = {lo}, {end}; {begin} {less} {hi}; {begin} = {end})"
+    return header, f"{begin} {more} {lo}", f"{end} = {distance} <= {abs(by)} ? {hi} : {later};"
 
 
 def hook(loop: For, dialect: Dialect) -> str:

@@ -79,13 +79,13 @@ def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...
     Precondition: their entry points have different names. The parts of each are those of all.
     """
     codes = [source.text.split("\n", source.above)[-1] for source in sources]
-    preamble = above("\n".join(codes), dialect)
-    text, position, merged = preamble + "\n".join(codes), preamble.count("\n"), []
+    shared_preamble = above("\n".join(codes), dialect)
+    text, position, merged = shared_preamble + "\n".join(codes), shared_preamble.count("\n"), []
     parts: list[Apart] = []
     for source, code in zip(sources, codes, strict=True):
         shift = position - source.above
         spans = {line + shift: span for line, span in source.line_map.items()}
-        merged.append(replace(source, text=text, line_map=spans, above=preamble.count("\n")))
+        merged.append(replace(source, text=text, line_map=spans, above=shared_preamble.count("\n")))
         parts += [part.down(shift) for part in source.parts]
         position += code.count("\n") + 1
     return tuple(replace(source, parts=tuple(parts)) for source in merged)

@@ -77,7 +77,7 @@ class Taken:
     """The owner that keeps the array alive."""
 
 
-def _call_deleter(capsule: Any, managed: Any) -> None:
+def _call_deleter(imported: Any, managed: Any) -> None:
     """Call the deleter of an imported array."""
     if managed.deleter:
         managed.deleter(ctypes.addressof(managed))
@@ -91,19 +91,19 @@ def taken(value: Any, stream: int | None) -> Taken:
     """
     arguments = {} if stream is None else {"stream": stream}
     try:
-        capsule = value.__dlpack__(max_version=(1, 1), **arguments)
+        imported = value.__dlpack__(max_version=(1, 1), **arguments)
     except TypeError:  # a package from before versioned DLPack
-        capsule = value.__dlpack__(**arguments)
+        imported = value.__dlpack__(**arguments)
     name = next(
-        (candidate for candidate in (_VERSIONED, _UNVERSIONED) if _is_valid(capsule, candidate)),
+        (candidate for candidate in (_VERSIONED, _UNVERSIONED) if _is_valid(imported, candidate)),
         None,
     )
     if name is None:
         raise BufferError("what `__dlpack__` gives is no capsule")
     structure: Any = _Versioned if name == _VERSIONED else _Managed
-    managed = structure.from_address(_pointer(capsule, name))
-    _rename(capsule, _CONSUMED[name])
-    holder = when_gone(_call_deleter, capsule, managed)
+    managed = structure.from_address(_pointer(imported, name))
+    _rename(imported, _CONSUMED[name])
+    holder = when_gone(_call_deleter, imported, managed)
     if name == _VERSIONED and managed.major != 1:
         raise BufferError(f"it is made for version {managed.major} of DLPack")
     tensor = managed.tensor
@@ -128,13 +128,13 @@ def _release_owner(address: int) -> None:
     _release(_Managed.from_address(address).context)
 
 
-def _release_unconsumed(capsule: int) -> None:
+def _release_unconsumed(capsule_address: int) -> None:
     """Release an array whose capsule was never consumed; a consumed one has another name.
 
     The capsule is being freed, so no Python reference to it may be created.
     """
-    if _is_valid_at(capsule, _UNVERSIONED):
-        _release_owner(_pointer_at(capsule, _UNVERSIONED))
+    if _is_valid_at(capsule_address, _UNVERSIONED):
+        _release_owner(_pointer_at(capsule_address, _UNVERSIONED))
 
 
 _DELETER, _CAPSULE_DESTRUCTOR = _Deleter(_release_owner), _Deleter(_release_unconsumed)

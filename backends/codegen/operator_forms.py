@@ -1,7 +1,7 @@
 """Operations with special spellings: powers of two, signed zeros, 16-bit floats. Analysis only.
 
 >>> from ...lowering.ir.ops import OPS
->>> i = Position(Affine((), 7))
+>>> i = Position(const(7))
 >>> is_power_of_two(Apply(OPS["mod"], (i, Const(8, dtypes.int64)), dtypes.int64))
 True
 """

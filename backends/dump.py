@@ -42,8 +42,8 @@ def tell(level: int, text: str) -> None:
 
 def observer(name: str) -> Observer | None:
     """Return an observer that dumps the stages of a function, None where no setting asks for it."""
-    settings_ = settings.current()
-    if not settings_.dump_dir and settings_.debug < 2:
+    options = settings.current()
+    if not options.dump_dir and options.debug < 2:
         return None
     return _StageObserver(name)
 
@@ -88,8 +88,8 @@ def show_end(name: str, program: Program, placement: Placement, source: str, sav
     """Report the final placement of arrays, the loops, and the source."""
     nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
     for node in nodes:
-        placement_ = placement[node]
-        tell(3, f"plusequals: {name}: {node.label} is a {placement_.where}: {placement_}")
+        node_placement = placement[node]
+        tell(3, f"plusequals: {name}: {node.label} is a {node_placement.where}: {node_placement}")
     tell(4, print_program(program) + source)
     if saved:
         tell(4, f"plusequals: {name}: the source is in {saved}")

@@ -41,8 +41,8 @@ def get(name: str) -> interface.Backend:
     """
     if name in OURS:
         module, _, maker = OURS[name].partition(":")
-        backend_: interface.Backend = getattr(imported(module), maker)()
-        return backend_
+        instance: interface.Backend = getattr(imported(module), maker)()
+        return instance
     require(name)
     entries = _entries()
     try:

@@ -86,10 +86,10 @@ class CompiledC:
         """Return the toolchain of the settings; raises CdBackendError."""
         command = toolchain.find()
         with self._locks[0].turn():
-            toolchain_ = self._known_toolchain(command)
-            if toolchain_ is None:
-                toolchain_ = self._toolchains[command] = self._probe_toolchain(command)
-            return toolchain_
+            compiler = self._known_toolchain(command)
+            if compiler is None:
+                compiler = self._toolchains[command] = self._probe_toolchain(command)
+            return compiler
 
     def begin(self) -> None:
         """Start probing the compiler asynchronously, unless it is known."""
@@ -105,8 +105,8 @@ class CompiledC:
         the first call is ready sooner."""
         if self.shares()[0] > 1 and processors() > 1:
             compiler = Toolchain(command, "", "", probe.asked(command), ())
-            flags_ = flags(compiler, thread_pool.LOADED[1])
-            self._guess = Ahead(thread_pool.text(), "threads.c", compiler, flags_, self.cache)
+            all_flags = flags(compiler, thread_pool.LOADED[1])
+            self._guess = Ahead(thread_pool.text(), "threads.c", compiler, all_flags, self.cache)
 
     def prepare(self) -> None:
         """Start compiling the libraries that calls may need, concurrently with lowering, as far as
@@ -123,17 +123,20 @@ class CompiledC:
 
     def compile_all(self, procedures: Sequence[Procedure]) -> tuple[code.CompiledCode, ...]:
         """Return code for procedures, compiled as one text; raises CdBackendError."""
-        started, names_ = time.perf_counter(), ", ".join(procedure.name for procedure in procedures)
+        started, joined_names = (
+            time.perf_counter(),
+            ", ".join(procedure.name for procedure in procedures),
+        )
         sources = texts.joined(
             [translate(procedure) for procedure in _with_distinct_names(procedures)]
         )
         needs_runtime = any(source.asks for source in sources)
         if needs_runtime:
             self._begin_threads()
-        library, origin = self.load(sources[0], names_)
+        library, origin = self.load(sources[0], joined_names)
         runtime = self.threads() if needs_runtime else None
         milliseconds = 1000 * (time.perf_counter() - started)
-        dump.tell(1, f"plusequals: {names_}: cc, {origin}, {milliseconds:.1f} ms")
+        dump.tell(1, f"plusequals: {joined_names}: cc, {origin}, {milliseconds:.1f} ms")
         return tuple(
             code.CompiledCode(
                 procedure.name,
@@ -161,10 +164,10 @@ class CompiledC:
         with self._locks[0].turn():
             existing = self._threads.get(library)
             if existing is None:
-                threads_ = thread_pool.Threads(library)
-                existing = self._threads.setdefault(library, threads_)
-                if existing is threads_:
-                    threads_.start()
+                pool = thread_pool.Threads(library)
+                existing = self._threads.setdefault(library, pool)
+                if existing is pool:
+                    pool.start()
             return existing
 
     def shares(self) -> tuple[int, int]:
@@ -177,8 +180,8 @@ class CompiledC:
     ) -> tuple[Library, Origin]:
         """Return the library of generated text and its origin; raises CdBackendError."""
         compiler = self.toolchain()
-        flags_ = flags(compiler, optimize)
-        key = _key(source, compiler, flags_)
+        all_flags = flags(compiler, optimize)
+        key = _key(source, compiler, all_flags)
         with self._lock_of(key).turn() as is_held:
             library = self._libraries.get(key)
             if library is not None:
@@ -186,30 +189,32 @@ class CompiledC:
             library = self._from_disk(key, source.entry)
             origin: Origin = "disk"
             if library is None:
-                library, origin = self._build_library(key, source, name, compiler, flags_, is_held)
+                library, origin = self._build_library(
+                    key, source, name, compiler, all_flags, is_held
+                )
             self._libraries[key] = library
             return library, origin
 
     def _known_toolchain(self, command: tuple[str, ...]) -> Toolchain | None:
         """Return a known toolchain, from memory or, if the compiler is unchanged, from disk."""
-        toolchain_ = self._toolchains.get(command)
-        stamp = None if toolchain_ is not None else toolchain.stamp(command)
+        compiler = self._toolchains.get(command)
+        stamp = None if compiler is not None else toolchain.stamp(command)
         entry = self.cache.get(content_key(toolchain=stamp)) if stamp else None
         if entry is not None:
-            toolchain_ = self._toolchains[command] = Toolchain.of(entry.metadata)
+            compiler = self._toolchains[command] = Toolchain.of(entry.metadata)
             if (inspection := self._inspections.pop(command, None)) is not None:
                 inspection.drop()  # another process was faster
-        return toolchain_
+        return compiler
 
     def _probe_toolchain(self, command: tuple[str, ...]) -> Toolchain:
         """Probe a compiler and cache the result."""
-        toolchain_, stamp = (
+        compiler, stamp = (
             toolchain.twice(lambda: self._finish_probe(command)),
             toolchain.stamp(command),
         )
         if stamp:
-            self.cache.put(content_key(toolchain=stamp), Entry(toolchain_.written(), "", b""))
-        return toolchain_
+            self.cache.put(content_key(toolchain=stamp), Entry(compiler.written(), "", b""))
+        return compiler
 
     def _finish_probe(self, command: tuple[str, ...]) -> Toolchain:
         inspection = self._inspections.get(command)
@@ -245,8 +250,8 @@ class CompiledC:
         a processor for it."""
         compiler, source = self.toolchain(), thread_pool.source()
         name, optimize = thread_pool.LOADED
-        flags_ = flags(compiler, optimize)
-        key = _key(source, compiler, flags_)
+        all_flags = flags(compiler, optimize)
+        key = _key(source, compiler, all_flags)
         with self._lock_of(key).turn():
             ahead, self._guess = self._guess, None
             is_known = key in self._libraries or key in self._ahead
@@ -262,7 +267,7 @@ class CompiledC:
                     self.cache.put(key, _cache_entry(source, name, compiler, code))
 
             if ahead is None:
-                ahead = Ahead(source.text, "threads.c", compiler, flags_, self.cache)
+                ahead = Ahead(source.text, "threads.c", compiler, all_flags, self.cache)
             ahead.keep = keep
             self._ahead[key] = ahead
 
@@ -272,7 +277,7 @@ class CompiledC:
         source: Source,
         name: str,
         compiler: Toolchain,
-        flags_: Sequence[str],
+        all_flags: Sequence[str],
         is_held: bool,
     ) -> tuple[Library, Origin]:
         """Compile, unless another process does: then wait for its cache entry.
@@ -285,18 +290,18 @@ class CompiledC:
             library = self._from_disk(key, source.entry)
             if library is not None:
                 return library, "disk"
-            code_ = self._take_ahead(key)
-            is_cached = code_ is not None
-            if code_ is None:
+            library_code = self._take_ahead(key)
+            is_cached = library_code is not None
+            if library_code is None:
                 units = translation_units.divided(source, processors(), _FILE)
 
                 def compile_units() -> bytes:
-                    trial = Trial(units, _FILE, compiler, flags_, self.cache)
+                    trial = Trial(units, _FILE, compiler, all_flags, self.cache)
                     return built(trial, source.text, name, source.line_map.get)
 
-                code_ = toolchain.twice(compile_units)
+                library_code = toolchain.twice(compile_units)
             try:
-                library = _load_library(code_, source.entry, key)
+                library = _load_library(library_code, source.entry, key)
             except Broken as why:
                 message = f"what {compiler.name} made of `{name}` cannot be loaded: {why}"
                 raise CdBackendError(
@@ -305,7 +310,7 @@ class CompiledC:
                     )
                 ) from None
             if not is_cached:
-                self.cache.put(key, _cache_entry(source, name, compiler, code_))
+                self.cache.put(key, _cache_entry(source, name, compiler, library_code))
             return library, "compiled"
 
     def _take_ahead(self, key: str) -> bytes | None:
@@ -341,19 +346,19 @@ def _with_distinct_names(procedures: Sequence[Procedure]) -> Iterator[Procedure]
 @garbage_collector.paused()
 def translate(procedure: Procedure) -> Source:
     """Return the C text of a procedure for this machine, dumped and verified as settings ask."""
-    settings_ = settings.current()
-    if settings_.verify:
+    options = settings.current()
+    if options.verify:
         verify.verify_procedure(procedure)
     program, placement = pipeline.optimize(
         lower.lower(procedure),
         target(),
         dump.observer(procedure.name),
-        verify.Verifier() if settings_.verify else None,
-        settings_.stop_after,
+        verify.Verifier() if options.verify else None,
+        options.stop_after,
     )
     source = c_printer.emit(program, placement)
     path = dump.save(procedure.name, "source.c", source.text)
-    if settings_.debug >= 3:
+    if options.debug >= 3:
         dump.show_end(procedure.name, program, placement, source.text, path)
     return source
 

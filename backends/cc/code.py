@@ -236,8 +236,8 @@ class _Printing:
 
 def _print_text(statement: Print, values: Any) -> str:
     widths = (records.width(p.dtype) for p in statement.pieces if not isinstance(p, str))
-    values_ = records.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
-    return statement.text(values_)
+    known_values = records.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
+    return statement.text(known_values)
 
 
 def raise_status(

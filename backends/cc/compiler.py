@@ -105,8 +105,8 @@ class Trial:
         with open(os.path.join(self._folder, name), "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
         if self._objects:
-            flags_ = [flag for flag in chosen if flag != _SHARED]
-            command = (*self.toolchain.command, *flags_, "-c", "-o", self._objects[at], name)
+            all_flags = [flag for flag in chosen if flag != _SHARED]
+            command = (*self.toolchain.command, *all_flags, "-c", "-o", self._objects[at], name)
         self._running.append(start(command, self._folder, output_name))
 
     def _stop(self) -> None:

@@ -61,15 +61,15 @@ def target() -> Target:
     has_avx512 = "avx512f" in words
     bits = 512 if has_avx512 else 256 if "avx2" in words else 128
     cache_sizes = {name: size for name, level in _LEVELS.items() if (size := _cache_bytes(level))}
-    settings_ = settings.current()
-    threads = min(settings_.threads or processors(), MOST_THREADS)
+    options = settings.current()
+    threads = min(options.threads or processors(), MOST_THREADS)
     registers = 32 if has_avx512 or platform.machine() in ("aarch64", "arm64") else 16
     return targets.Target(
-        "cc", bits, registers, threads, settings_.parallel_from,
+        "cc", bits, registers, threads, options.parallel_from,
         streams=_streams(),
-        stack_bytes=settings_.stack_bytes, schedule=settings_.schedule,
-        reorders=settings_.profile == "default", fma=fuses(),
-        short=settings_.pipeline == "short", tensors=(), warpgroups=False, atomics=False,
+        stack_bytes=options.stack_bytes, schedule=options.schedule,
+        reorders=options.profile == "default", fma=fuses(),
+        short=options.pipeline == "short", tensors=(), warpgroups=False, atomics=False,
         **cache_sizes,
     )  # fmt: skip
 

@@ -177,9 +177,9 @@ class ShortWay:
             self._begin(toolchain)
             self._end(wait)
             code, self._code = self._code, b""
-            module_ = _load_module(code, watching) if code else None
-            if module_ is not None:
-                self.caller, self._empty = module_.Caller, module_.empty
+            warm_module = _load_module(code, watching) if code else None
+            if warm_module is not None:
+                self.caller, self._empty = warm_module.Caller, warm_module.empty
         finally:
             self._lock.release()
         return self.caller
@@ -201,8 +201,8 @@ class ShortWay:
         if not is_possible():
             return
         text = csrc("pool", "results", "warm")
-        flags_ = flags(compiler, _OPTIMIZE)
-        key = content_key(warm=text, flags=flags_, compiler=compiler.written())
+        all_flags = flags(compiler, _OPTIMIZE)
+        key = content_key(warm=text, flags=all_flags, compiler=compiler.written())
         entry = self._cache.get(key)
         if entry is not None:
             self._code = entry.object
@@ -211,7 +211,7 @@ class ShortWay:
         def keep(code: bytes) -> None:  # also a failure, as empty code
             self._cache.put(key, Entry({"name": "warm"}, text, code))
 
-        self._coming = Ahead(text, "warm.c", compiler, flags_, self._cache, keep)
+        self._coming = Ahead(text, "warm.c", compiler, all_flags, self._cache, keep)
 
     def _end(self, wait: bool) -> None:
         """Take the compiled library, if it is ready or `wait` is true."""
@@ -258,12 +258,12 @@ def _has_value_after_head(number: Any) -> bool:
 def _load_module(code: bytes, watching: list[object]) -> Any:
     """Load the library as a module; None where it cannot be loaded or used."""
     try:
-        module_: Any = module(code, "warm")
+        warm_module: Any = module(code, "warm")
     except Broken:
         return None
     table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     state = (settings._process, settings._overrides, watching, np.ndarray, table, _NAMES)
-    return module_ if module_.setup(*state) else None
+    return warm_module if warm_module.setup(*state) else None
 
 
 ALIGNED, WRITABLE = 0x0100, 0x0400

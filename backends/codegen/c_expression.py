@@ -110,10 +110,10 @@ class Scope:
             case Read(node, index):
                 return Text(self.element(node, index), POSTFIX)
             case Position(index):
-                text_ = self.number(index)
+                number_text = self.number(index)
                 if not index.terms or index_width.size(index, self.narrow) is None:
-                    return text_
-                return Text(f"(int64_t){text_.within(UNARY)}", UNARY)
+                    return number_text
+                return Text(f"(int64_t){number_text.within(UNARY)}", UNARY)
             case Apply():
                 return self._apply(expr)
             case Cast(value, dtype):

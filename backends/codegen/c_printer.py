@@ -415,7 +415,7 @@ class _Printer:
         self.faults.append((stmt.fault, stmt.span))
 
     def print(self, stmt: Print) -> None:
-        values = tuple(part_ for part_ in stmt.pieces if not isinstance(part_, str))
+        values = tuple(fragment for fragment in stmt.pieces if not isinstance(fragment, str))
         slots = 2 + sum(records.width(value.dtype) for value in values)
         number = len(self.prints)
         self.line("{", stmt.span)

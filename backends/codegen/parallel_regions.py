@@ -106,7 +106,9 @@ class Part:
         captured = [variable for variable in self.frame.within() if variable.name in identifiers]
         reports = "fault" in identifiers
         numbers = [f"int64_t {self.first}", f"int64_t {self.last}", *["int64_t *fault"] * reports]
-        locals_ = [f"int64_t {WORK} = 0;"] * (WORK in identifiers) + ["int status = 0;"] * leaves
+        declarations = [f"int64_t {WORK} = 0;"] * (WORK in identifiers) + [
+            "int status = 0;"
+        ] * leaves
         struct = [
             f"struct {self.name} {{",
             *(f"{STEP}{variable.field};" for variable in captured),
@@ -116,7 +118,7 @@ class Part:
         prologue = [
             *(struct if captured else ()),
             *self.head(self.name, [*(variable.local for variable in captured), *numbers]),
-            *laid_out(locals_),
+            *laid_out(declarations),
             *opening,
         ]
         epilogue = [

@@ -94,15 +94,15 @@ def may_be_vectors(loop: For, storage: Storage) -> bool:
 
 def waits(loop: For) -> bool:
     """Whether a loop carries a flow dependence through an array of distance at most `LAST`."""
-    writes_ = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Update)]
+    write_stmts = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Update)]
     targets: dict[int, dict[tuple[Index, ...], None]] = {}
-    for stmt in writes_:
+    for stmt in write_stmts:
         if stmt.access.node.rank:
             targets.setdefault(stmt.access.node.id, {})[stmt.access.index] = None
     read = dict.fromkeys(
-        (access_.node.id, access_.index)
-        for stmt in writes_ if targets
-        for access_ in own(stmt).found
+        (read_access.node.id, read_access.index)
+        for stmt in write_stmts if targets
+        for read_access in own(stmt).found
     )  # fmt: skip
     return any(
         _is_short_dependence(written, index, loop)

@@ -55,7 +55,9 @@ def _line_count(part: Apart) -> int:
 
 def _unit_lines(lines: list[str], part: Apart, file: str) -> list[str]:
     """Return a region's lines, whose trampoline another translation unit calls."""
-    lines_ = lines[part.first - 1 : part.last]
-    at = next(at for at, line in enumerate(lines_) if line.startswith(f"static int {part.name}("))
-    lines_[at] = lines_[at].replace("static", HIDDEN, 1)
-    return [f'#line {part.first} "{file}"', *lines_]
+    region_lines = lines[part.first - 1 : part.last]
+    at = next(
+        at for at, line in enumerate(region_lines) if line.startswith(f"static int {part.name}(")
+    )
+    region_lines[at] = region_lines[at].replace("static", HIDDEN, 1)
+    return [f'#line {part.first} "{file}"', *region_lines]

@@ -127,8 +127,8 @@ class CompiledCuda:
                         message = f"there is no device `cuda:{ordinal}`; there are {count}"
                         helps = ('the first one is "cuda:0"',)
                         raise CdBackendError(Diagnostic("CD0883", message, helps=helps))
-                    properties_ = driver.properties(ordinal)
-                    self._opened[ordinal] = Opened(driver.open(ordinal), properties_, ordinal)
+                    device_properties = driver.properties(ordinal)
+                    self._opened[ordinal] = Opened(driver.open(ordinal), device_properties, ordinal)
                 except DriverError as why:
                     raise failed("opening it", f"cuda:{ordinal}", why) from None
             return self._opened[ordinal]
@@ -212,8 +212,8 @@ class CompiledCuda:
         """Give up the devices in a forked child: they belong to the parent."""
         self._lock = threading.RLock()
         self._lost = self._lost or bool(self._opened)
-        for device_ in self._opened.values():
-            device_.lost = True
+        for opened in self._opened.values():
+            opened.lost = True
         self._parent_objects.append((self._driver, self._opened, self._loaded))
         self._driver = None
         self._opened, self._loaded = {}, {}
@@ -250,41 +250,41 @@ class OnDevice:
 
 def translate(procedure: Procedure, device: Properties) -> Plan:
     """Return the host program of a procedure for a device, with its kernels."""
-    settings_ = settings.current()
-    if settings_.verify:
+    options = settings.current()
+    if options.verify:
         verify_procedure(procedure)
     target = target_of(device)
     program, _ = optimize(
         lower(for_many(packed(procedure))),
         target,
         observer(procedure.name),
-        Verifier() if settings_.verify else None,
-        settings_.stop_after,
+        Verifier() if options.verify else None,
+        options.stop_after,
     )
-    accesses_ = accesses(tuple(stmt for kernel in program.kernels for stmt in kernel.body))
+    access_facts = accesses(tuple(stmt for kernel in program.kernels for stmt in kernel.body))
     nodes = (*program.locals, *program.results)
     zeroed = frozenset(
         node.id for node in nodes
-        if accesses_.read_before_written(node)
-        or (node in program.results and not accesses_.is_overwritten(node))
+        if access_facts.read_before_written(node)
+        or (node in program.results and not access_facts.is_overwritten(node))
     )  # fmt: skip
-    scheduled = grid(program, target, settings_.profile == "strict")
-    if settings_.verify:
+    scheduled = grid(program, target, options.profile == "strict")
+    if options.verify:
         verify_program(scheduled.program)
-    plan_ = replace(
+    host_plan = replace(
         plan(scheduled.program, scheduled.spaces, zeroed),
         whole=scheduled.whole, computed=scheduled.computed,
     )  # fmt: skip
-    save(procedure.name, "source.cu", plan_.text.text)
-    return plan_
+    save(procedure.name, "source.cu", host_plan.text.text)
+    return host_plan
 
 
 def target_of(device: Properties) -> Target:
     """Return the target description of a device, under the current settings."""
-    settings_ = settings.current()
-    tensors = ("f16", "bf16", *("f32",) * settings_.tf32) if device.architecture >= TENSORS else ()
+    options = settings.current()
+    tensors = ("f16", "bf16", *("f32",) * options.tf32) if device.architecture >= TENSORS else ()
     return Target(
-        "cuda", stack_bytes=settings_.stack_bytes, tensors=tensors, atomics=settings_.atomics,
+        "cuda", stack_bytes=options.stack_bytes, tensors=tensors, atomics=options.atomics,
         shared_bytes=device.most_shared_bytes, warpgroups=device.architecture == WARPGROUPS,
     )  # fmt: skip
 

@@ -52,17 +52,17 @@ class Bindings:
 
     def properties(self, device: int) -> Properties:
         """Return the properties of a device."""
-        device_, attributes = self._ask("cuDeviceGet", device), self.api.CUdevice_attribute
+        api_device, attributes = self._ask("cuDeviceGet", device), self.api.CUdevice_attribute
 
         def number(name: str) -> int:
             attribute = getattr(attributes, f"CU_DEVICE_ATTRIBUTE_{name}")
-            return int(self._ask("cuDeviceGetAttribute", attribute, device_))
+            return int(self._ask("cuDeviceGetAttribute", attribute, api_device))
 
         return Properties(
-            self._ask("cuDeviceGetName", 256, device_).split(b"\0")[0].decode(),
+            self._ask("cuDeviceGetName", 256, api_device).split(b"\0")[0].decode(),
             (number("COMPUTE_CAPABILITY_MAJOR"), number("COMPUTE_CAPABILITY_MINOR")),
             number("MULTIPROCESSOR_COUNT"),
-            int(self._ask("cuDeviceTotalMem", device_)),
+            int(self._ask("cuDeviceTotalMem", api_device)),
             number("MAX_SHARED_MEMORY_PER_BLOCK"),
             number("ASYNC_ENGINE_COUNT"),
             number("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
@@ -70,10 +70,10 @@ class Bindings:
 
     def open(self, device: int) -> Context:
         """Return the primary context of a device, retained from now on."""
-        device_ = self._ask("cuDeviceGet", device)
+        api_device = self._ask("cuDeviceGet", device)
         pools = self.api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
-        has_pools = bool(self._ask("cuDeviceGetAttribute", pools, device_))
-        context = self._ask("cuDevicePrimaryCtxRetain", device_)
+        has_pools = bool(self._ask("cuDeviceGetAttribute", pools, api_device))
+        context = self._ask("cuDevicePrimaryCtxRetain", api_device)
         return BindingsContext(self.api, context, has_pools, self.count() > 1)
 
 
@@ -211,12 +211,12 @@ class BindingsContext:
 
     def function(self, code: Handle, name: str, count: int, given: int = 0) -> Handle:
         """Return a kernel of a module, with `count` arguments; see `Context`."""
-        function_ = self._ask("cuModuleGetFunction", code, name.encode())
+        kernel_function = self._ask("cuModuleGetFunction", code, name.encode())
         if given:
             attributes = self.api.CUfunction_attribute
             attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._ask("cuFuncSetAttribute", function_, attribute, given)
-        return function_
+            self._ask("cuFuncSetAttribute", kernel_function, attribute, given)
+        return kernel_function
 
     def launch(
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],

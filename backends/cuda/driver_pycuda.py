@@ -52,15 +52,15 @@ class PyCuda:
     def properties(self, device: int) -> Properties:
         """Return the properties of a device."""
         with translated(self.api):
-            device_, attributes = self.api.Device(device), self.api.device_attribute
+            api_device, attributes = self.api.Device(device), self.api.device_attribute
             return Properties(
-                device_.name(),
-                tuple(device_.compute_capability()),
-                device_.get_attribute(attributes.MULTIPROCESSOR_COUNT),
-                device_.total_memory(),
-                device_.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK),
-                device_.get_attribute(attributes.ASYNC_ENGINE_COUNT),
-                device_.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+                api_device.name(),
+                tuple(api_device.compute_capability()),
+                api_device.get_attribute(attributes.MULTIPROCESSOR_COUNT),
+                api_device.total_memory(),
+                api_device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK),
+                api_device.get_attribute(attributes.ASYNC_ENGINE_COUNT),
+                api_device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
             )
 
     def open(self, device: int) -> Context:
@@ -269,12 +269,12 @@ class PyCudaContext:
     def function(self, code: Handle, name: str, count: int, given: int = 0) -> Handle:
         """Return a kernel of a module, with `count` arguments; see `Context`."""
         with self._current() as api:
-            function_ = code.get_function(name)
-            function_.prepare("q" * count)
+            kernel_function = code.get_function(name)
+            kernel_function.prepare("q" * count)
             if given:
                 attribute = api.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-                function_.set_attribute(attribute, given)
-            return function_
+                kernel_function.set_attribute(attribute, given)
+            return kernel_function
 
     def launch(
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],

@@ -374,8 +374,8 @@ class Run:
         self.code.device.wait(self.stream)
         values = report[_RECORD : _RECORD + records.SLOTS].tolist()
         fault, span = self.text.faults[values[0]]
-        values_ = [value.item() for value in records.decode(values)]
-        raise_fault(fault, [*values_, *["..."] * records.SLOTS], span)
+        known_values = [value.item() for value in records.decode(values)]
+        raise_fault(fault, [*known_values, *["..."] * records.SLOTS], span)
 
     def give(self, node: Node) -> None:
         """Allocate an array of run-time size, filled with zeros."""

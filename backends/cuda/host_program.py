@@ -290,14 +290,16 @@ class _Builder:
         starts the first one."""
         new_comments, self.told = tuple(self.told), []
         body: tuple[Stmt, ...] = (kernel,)
-        comments_ = (
+        all_comments = (
             *new_comments,
             *(stmt for stmt in statements(body) if isinstance(stmt, Comment)),
         )
-        if comments_ and not self.last:
-            self.comments[:] = [comments_above or comments_[:1] for comments_above in self.comments]
-        self.last = comments_[-1:] or self.last
-        return new_comments if comments_ else self.last
+        if all_comments and not self.last:
+            self.comments[:] = [
+                comments_above or all_comments[:1] for comments_above in self.comments
+            ]
+        self.last = all_comments[-1:] or self.last
+        return new_comments if all_comments else self.last
 
     def launch(self, loop: For, comments: tuple[Comment, ...] = ()) -> Launch:
         """Add a kernel with comments; return its launch."""
@@ -306,7 +308,7 @@ class _Builder:
         self.known.append(self.bounds)
         loops = _grid_loops(loop)
         grid = tuple(
-            _trip_count(loop_, loops[:at:-1], self.bounds) for at, loop_ in enumerate(loops)
+            _trip_count(grid_loop, loops[:at:-1], self.bounds) for at, grid_loop in enumerate(loops)
         )
         threads = _block_threads(loop, self.bounds)
         self.shapes.append(Shape(_static_blocks(grid), threads))

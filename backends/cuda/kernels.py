@@ -214,9 +214,7 @@ def emit_kernels(
         fills_multiprocessor = kernel.arrivals is not None and kernel.arrivals.is_light
         limits = bounds(node_spaces, kernel.threads, kernel.dynamic, fills_multiprocessor)
         head = _signature(kernel, frame, limits)
-        comment_lines = (
-            [comment(comment_.text, 0) for comment_ in comments[number]] if comments else []
-        )
+        comment_lines = [comment(remark.text, 0) for remark in comments[number]] if comments else []
         prologue = [*comment_lines, *broken(head, 0), "{", *_prologue(kernel, frame, spaces)]
         body = emit_body(frame, (kernel.loop,), bodies)
         first_line = len(lines) + len(prologue)

@@ -50,12 +50,12 @@ def arrivals_of(loop: For) -> Arrivals | None:
     if inner is None:
         return None
     count, subscript = 1, const(0)
-    for loop_ in outer:
-        trip_count = trips(loop_)
+    for outer_loop in outer:
+        trip_count = trips(outer_loop)
         assert trip_count is not None, "as many numbers are kept as there are rounds"
         count *= max(trip_count, 1)
         if trip_count > 1:
-            subscript = subscript * trip_count + (var(loop_.symbol) - loop_.lo)
+            subscript = subscript * trip_count + (var(outer_loop.symbol) - outer_loop.lo)
     has_pairs = any(isinstance(s, Update) and s.pair is not None for s in statements(loop.body))
     arrays = {node.id for node in (*reads((loop,)), *writes((loop,))) if node.rank}
     is_light = not has_pairs and len(arrays) <= FEW

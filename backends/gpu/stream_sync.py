@@ -31,7 +31,7 @@ def before(device: Opened, arrays: Sequence[Placed], stream: Handle) -> None:
         device.context.follow(stream, LEGACY)
     own_handle = device.context.number(stream)
     for foreign in dict.fromkeys(
-        array_.order for array_ in arrays if isinstance(array_.order, int)
+        placed.order for placed in arrays if isinstance(placed.order, int)
     ):
         if foreign != own_handle:
             device.context.follow(stream, foreign)
@@ -47,7 +47,7 @@ def after(device: Opened, arrays: Sequence[Placed], stream: Handle, name: str) -
         return True
     own_handle = device.context.number(stream)
     for foreign in dict.fromkeys(
-        array_.order for array_ in arrays if isinstance(array_.order, int)
+        placed.order for placed in arrays if isinstance(placed.order, int)
     ):
         if foreign != own_handle:
             device.context.lead(foreign, stream)

@@ -117,8 +117,8 @@ class Lane:
         scheduling = RUNTIME.scheduling
         scheduling.acquire()
         try:
-            reached = [event_ for event_ in self._events if event_.number <= number]
-            self._events = [event_ for event_ in self._events if event_.number > number]
+            reached = [lane_event for lane_event in self._events if lane_event.number <= number]
+            self._events = [lane_event for lane_event in self._events if lane_event.number > number]
             if failure is not None and reached:
                 self.worker.failure = failure
             for event in reached:

@@ -76,9 +76,9 @@ class Codes:
     def needed(self) -> frozenset[int]:
         """The positions of the parameters that need their initial contents: those read, and those
         not overwritten completely."""
-        accesses_, parameters = self.accesses, enumerate(self.procedure.parameters)
+        access_facts, parameters = self.accesses, enumerate(self.procedure.parameters)
         return self.read.union(
             at
             for at, parameter in parameters
-            if parameter.written and not accesses_.is_overwritten(parameter.node)
+            if parameter.written and not access_facts.is_overwritten(parameter.node)
         )

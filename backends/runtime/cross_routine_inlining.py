@@ -33,20 +33,19 @@ def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Code
     keys: list[object] = []
     for producer, fields in pairs_by_producer:
         labels = ", ".join(f"`{produced.label}`" for produced, _ in fields)
-        slice_ = deciding(producer.procedure, [produced.node for produced, _ in fields])
-        producer_slots = {parameter_.node.id: slot for slot, parameter_ in producer.parameters}
-        for parameter in slice_.parameters:
+        recomputed = deciding(producer.procedure, [produced.node for produced, _ in fields])
+        producer_slots = {input_.node.id: slot for slot, input_ in producer.parameters}
+        for parameter in recomputed.parameters:
             _require_rematerializable(
                 producer, labels, producer_slots[parameter.node.id], parameter
             )
         resident_nodes = {
-            slot.field: parameter_.node
-            for slot, parameter_ in zip(slots, procedure.parameters, strict=True)
+            slot.field: input_.node
+            for slot, input_ in zip(slots, procedure.parameters, strict=True)
             if isinstance(slot, Resident) and not slot.merged
         }
         node_slots = [
-            (parameter_.node, producer_slots[parameter_.node.id])
-            for parameter_ in slice_.parameters
+            (input_.node, producer_slots[input_.node.id]) for input_ in recomputed.parameters
         ]
         read = [(node, slot.field) for node, slot in node_slots if isinstance(slot, Resident)]
         substitution = {produced.node.id: consumed.node for produced, consumed in fields}
@@ -54,14 +53,14 @@ def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Code
             node.id: resident_nodes[field] for node, field in read if field in resident_nodes
         }
         why = f"{labels}, as `{producer.name}` computes it"
-        procedure, _ = in_front(slice_, why, procedure, substitution)
+        procedure, _ = in_front(recomputed, why, procedure, substitution)
         keys.append(
             (producer.codes, why, tuple((old, node.id) for old, node in substitution.items()))
         )
         slots += [Resident(field) for node, field in read if field not in resident_nodes]
         sources.append(Source(producer, labels, tuple(field for _, field in read)))
-    codes_ = compiled.codes.derived(tuple(keys), lambda: codes(procedure))
-    return replace(compiled, codes=codes_, slots=tuple(slots), sources=tuple(sources))
+    variants = compiled.codes.derived(tuple(keys), lambda: codes(procedure))
+    return replace(compiled, codes=variants, slots=tuple(slots), sources=tuple(sources))
 
 
 Pair = tuple[Fleeting, Fleeting]

@@ -101,7 +101,7 @@ class Context:
         self.require_live()
         buffer = self.find(field)
         if buffer is None:
-            labels = ", ".join(field_.label for field_ in self.fields) or "none"
+            labels = ", ".join(held_field.label for held_field in self.fields) or "none"
             message = f"`{field.label}` has no array on {self.stream.name}"
             notes = (f"fields with arrays there: {labels}",)
             helps = ("link a routine that uses it, or `context.from_host(field)`",)
@@ -202,10 +202,10 @@ class Context:
         def choose() -> Buffer:
             buffer = self.array(field)
             if field.host_tick > buffer.tick and settings.current().automatic_host_transfers:
-                return field_.host  # the version a routine would load; a read loads nothing
+                return held_field.host  # the version a routine would load; a read loads nothing
             return buffer
 
-        field_: Field = field
+        held_field: Field = field
         return look(choose)
 
     def copy_from(self, source: Context, field: Any) -> None:
@@ -394,7 +394,7 @@ def device(name: str = "") -> Device:
     ordinal = int(number or 0)
     memory = memory_of(made_by, backend, ordinal)
     with RUNTIME.scheduling:
-        device_ = RUNTIME.devices.get((backend, ordinal))
-        if device_ is None:
-            device_ = RUNTIME.devices[backend, ordinal] = Device(backend, ordinal, memory)
-        return device_
+        instance = RUNTIME.devices.get((backend, ordinal))
+        if instance is None:
+            instance = RUNTIME.devices[backend, ordinal] = Device(backend, ordinal, memory)
+        return instance

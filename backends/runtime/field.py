@@ -118,12 +118,12 @@ class Field(Refusing):
         newest = self.newest()
         self.copies.discard(buffer)
         if newest.tick == buffer.tick > self._other_than(buffer).tick:
-            copy_ = self.host.another(None, tick=buffer.tick)
-            source, target = buffer.array, copy_.array
+            copied_buffer = self.host.another(None, tick=buffer.tick)
+            source, target = buffer.array, copied_buffer.array
             name = f"copy {self.label}"
             run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(target, source, name))
-            hazards.enqueue(queue, run, (buffer,), (copy_,))
-            self.copies.add(copy_)
+            hazards.enqueue(queue, run, (buffer,), (copied_buffer,))
+            self.copies.add(copied_buffer)
         self.keep_newest()
 
     def keep_newest(self) -> None:

@@ -94,9 +94,9 @@ def link(
 def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:
     """Start slow initialization that the first call of a linked procedure will need."""
     with contextlib.suppress(CdError):  # it is raised on first use
-        backend_ = runtime.backend(backend)
-        if isinstance(backend_, CompiledC):
-            backend_.prepare()
+        instance = runtime.backend(backend)
+        if isinstance(instance, CompiledC):
+            instance.prepare()
 
 
 def unfit(parameter: Parameter, array: Array | Placed) -> str | None:

@@ -92,20 +92,20 @@ class Routine:
         needed = compiled.codes.needed
         for at, (slot, parameter) in enumerate(compiled.parameters):
             match slot:
-                case Resident(field_, True):
-                    merged.append(field_)
-                case Resident(field_, False):
-                    buffer = context.adopt(field_, parameter.written)
+                case Resident(held_field, True):
+                    merged.append(held_field)
+                case Resident(held_field, False):
+                    buffer = context.adopt(held_field, parameter.written)
                     self._arrays[at] = buffer.array
                     if at in needed:
-                        loads.append((field_, buffer))
+                        loads.append((held_field, buffer))
                     if at in needed or not parameter.written:
                         reads.append(buffer)
-                    (writes if parameter.written else read_only).append((field_, buffer))
+                    (writes if parameter.written else read_only).append((held_field, buffer))
         self.merge_input: Field | None = merged[0] if merged else None
-        self.inputs: tuple[Field, ...] = tuple(field_ for field_, _ in loads)
+        self.inputs: tuple[Field, ...] = tuple(held_field for held_field, _ in loads)
         """The fields whose values before a call are read."""
-        self.outputs: tuple[Field, ...] = tuple(field_ for field_, _ in writes)
+        self.outputs: tuple[Field, ...] = tuple(held_field for held_field, _ in writes)
         """The fields that it writes."""
         self.reads = tuple(reads)
         self.written = tuple(buffer for _, buffer in writes)
@@ -270,16 +270,16 @@ class Routine:
             event = hazards.enqueue(stream, run, reads, self.written)
             if self._versions is not None:
                 self._versions.note()
-            for field_, buffer in self._writes:
-                field_.ticked(buffer)
+            for held_field, buffer in self._writes:
+                held_field.ticked(buffer)
         return event
 
     def _refresh_arrays(self) -> None:
         """Queue copies of newer host versions; raises CdBackendError CD0845 after `finalize`."""
         self.context.require_live()
-        for field_, buffer in self._loads:
-            if field_.host_tick > buffer.tick:
-                self.context.refresh(field_, buffer)
+        for held_field, buffer in self._loads:
+            if held_field.host_tick > buffer.tick:
+                self.context.refresh(held_field, buffer)
 
     def _call(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
         """Return the call of the code with arrays for its parameters; it allocates results."""
@@ -307,8 +307,8 @@ class Routine:
                 return run()
             except CdError as error:
                 first, *other_diagnostics = error.diagnostics
-                annotated_ = replace(first, notes=(*first.notes, note))
-                raise type(error)(annotated_, *other_diagnostics) from None
+                with_note = replace(first, notes=(*first.notes, note))
+                raise type(error)(with_note, *other_diagnostics) from None
 
         return annotated
 

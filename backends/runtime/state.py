@@ -133,20 +133,20 @@ class Runtime:
         the error of `unavailable` where it cannot run here.
         """
         name = name or settings.current().backend
-        backend_ = self._backends.get(name)
-        if backend_ is not None:
-            return backend_
+        instance = self._backends.get(name)
+        if instance is not None:
+            return instance
         base, _, number = name.partition(":")
         if number.isdecimal():
-            backend_ = self.backend(base)
-            backend_ = (
-                backend_.on(int(number)) if isinstance(backend_, interface.HasDevices) else backend_
+            instance = self.backend(base)
+            instance = (
+                instance.on(int(number)) if isinstance(instance, interface.HasDevices) else instance
             )
         else:
-            backend_ = self._initializing.get(name) or registry.get(name)
-        if why := backend_.unavailable():
+            instance = self._initializing.get(name) or registry.get(name)
+        if why := instance.unavailable():
             raise why
-        return self._backends.setdefault(name, backend_)
+        return self._backends.setdefault(name, instance)
 
     def begin(self, name: str) -> None:
         """Start the initialization of a backend asynchronously."""
@@ -203,13 +203,13 @@ class Runtime:
         """Return code for several procedures, compiled together where the backend supports it."""
         if not procedures:
             return ()
-        backend_, timeline = self.backend(backend), self.timeline
+        instance, timeline = self.backend(backend), self.timeline
         name = f"compile {', '.join(procedure.name for procedure in procedures)}"
         with nullcontext() if timeline is None else timeline.here(name, "compile"):
-            if len(procedures) > 1 and isinstance(backend_, interface.CompilesTogether):
-                codes = backend_.compile_all(procedures)
+            if len(procedures) > 1 and isinstance(instance, interface.CompilesTogether):
+                codes = instance.compile_all(procedures)
             else:
-                codes = [backend_.compile(procedure) for procedure in procedures]
+                codes = [instance.compile(procedure) for procedure in procedures]
         for code in codes:
             self.count(code.origin)
         return codes
@@ -233,18 +233,18 @@ class Runtime:
     def _after_fork(self) -> None:
         """Replace the locks: threads of the parent may hold them."""
         self.scheduling.renew()
-        failure_ = given_up()  # one for all: it is reported once
+        worker_failure = given_up()  # one for all: it is reported once
         for worker in list(self.workers):
-            worker.after_fork(failure_)
+            worker.after_fork(worker_failure)
         for backend in {**self._initializing, **self._backends}.values():
             backend.after_fork()
 
     def _finish(self) -> None:
         """Wait for work in flight at exit: it uses memory of the process."""
         for worker in list(self.workers):
-            failure_ = worker.drain()
-            if failure_ is not None:
-                failure_.say()
+            worker_failure = worker.drain()
+            if worker_failure is not None:
+                worker_failure.say()
 
 
 def given_up() -> failure.Failure:

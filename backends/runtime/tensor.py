@@ -107,11 +107,11 @@ class Tensor(Refusing):
 
         Raises CdValueError CD0844 for a merge buffer, which plain calls do not have.
         """
-        field_ = self._fields.get(field)
+        found_field = self._fields.get(field)
         if use == "identity":
-            return None if field_ is None else field_.host.array
-        if field_ is not None:
-            return field_.shown(writing=use == "write")
+            return None if found_field is None else found_field.host.array
+        if found_field is not None:
+            return found_field.shown(writing=use == "write")
         raise CdValueError(
             Diagnostic(
                 "CD0844", f"`{self.label}.{field}` is in the merge buffer of a stream, and a plain "
@@ -208,10 +208,10 @@ def tensor(
     _require_names(label, fields)
     value = first_value(label, shape, dtype, init)
     request = asked_of(label, memory, constant, init is not None)
-    tensor_ = (FleetingTensor if is_fleeting(request) else Tensor)(label, value, fields, constant)
-    tensor_.request = request
-    tensor_.given(init is not None)
-    return tensor_
+    result = (FleetingTensor if is_fleeting(request) else Tensor)(label, value, fields, constant)
+    result.request = request
+    result.given(init is not None)
+    return result
 
 
 def _copied(

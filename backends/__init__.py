@@ -1,1 +1,1 @@
-"""From programs to code that runs: emit, compile, cache, load, call."""
+"""Backends: code generation, compilation, caching, loading, and execution of programs."""

@@ -1,12 +1,12 @@
-"""What is told while working: the stages of a function as files, and lines on the error stream.
+"""Dumps of compilation stages: files of the IR after each pass, and debug output.
 
-The setting `dump_dir` names a folder that receives every stage; `debug` is a ladder:
+The setting `dump_dir` names a folder that receives every stage; `debug` is a cumulative level:
 
-    1  one line per function: backend, where its code came from, how long that took
-    2  and one per pass: how long it took, how many statements there are before and after it
-    3  and where each array lives and why
+    1  one line per function: backend, origin of its code, compile time
+    2  and one per pass: its time, the number of statements before and after it
+    3  and the placement of each array with its reason
     4  and the final loops and the generated source, with the path of the saved copy
-    5  and what every pass changed in the loops, line by line
+    5  and a diff of the loops for every pass
     6  and the log of a traced run: each store with its values
 """
 
@@ -35,21 +35,21 @@ else:
 
 
 def tell(level: int, text: str) -> None:
-    """Print text on the error stream where the setting `debug` is at least that level."""
+    """Print text to the error stream where the setting `debug` is at least `level`."""
     if settings.current().debug >= level:
         print(text, file=sys.stderr, flush=True)
 
 
 def observer(name: str) -> Observer | None:
-    """Return what shows the stages of a function as the settings ask, None where they do not."""
-    chosen = settings.current()
-    if not chosen.dump_dir and chosen.debug < 2:
+    """Return an observer that dumps the stages of a function, None where no setting asks for it."""
+    options = settings.current()
+    if not options.dump_dir and options.debug < 2:
         return None
-    return _Watch(name)
+    return _StageObserver(name)
 
 
-class _Watch:
-    """Tells what each stage did, compared with the one before."""
+class _StageObserver:
+    """The observer: dumps each stage and its difference from the previous one."""
 
     __slots__ = ("name", "number", "since", "size", "text")
 
@@ -61,19 +61,21 @@ class _Watch:
         self.since = time.perf_counter()
 
     def __call__(self, stage: str, program: Program) -> None:
-        """Save and tell one stage; its own time does not count."""
-        took = 1000 * (time.perf_counter() - self.since)
+        """Save and report a stage, excluding its own time."""
+        milliseconds = 1000 * (time.perf_counter() - self.since)
         size = sum(1 for kernel in program.kernels for _ in statements(kernel.body))
         text = print_program(program)
-        save(self.name, f"{self.number:02d}-{_safe(stage)}.txt", text)
-        before = f"{self.size} -> " if self.number else ""
-        tell(2, f"plusequals: {self.name}: {stage}: {took:.1f} ms, {before}{size} statements")
-        tell(5, self._change(stage, text))
+        save(self.name, f"{self.number:02d}-{_sanitize(stage)}.txt", text)
+        change = f"{self.size} -> " if self.number else ""
+        tell(
+            2, f"plusequals: {self.name}: {stage}: {milliseconds:.1f} ms, {change}{size} statements"
+        )
+        tell(5, self._difference(stage, text))
         self.number, self.text, self.size = self.number + 1, text, size
         self.since = time.perf_counter()
 
-    def _change(self, stage: str, text: str) -> str:
-        """Return the first stage whole, later ones as a difference, none where all is the same."""
+    def _difference(self, stage: str, text: str) -> str:
+        """Return the first stage completely, later ones as a diff."""
         if not self.number:
             return text
         lines = difflib.unified_diff(
@@ -83,60 +85,60 @@ class _Watch:
 
 
 def show_end(name: str, program: Program, placement: Placement, source: str, saved: str) -> None:
-    """Tell where the arrays of a finished program live, its loops, and its source; no more."""
+    """Report the final placement of arrays, the loops, and the source."""
     nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
     for node in nodes:
-        place = placement[node]
-        tell(3, f"plusequals: {name}: {node.label} is a {place.where}: {place}")
+        node_placement = placement[node]
+        tell(3, f"plusequals: {name}: {node.label} is a {node_placement.where}: {node_placement}")
     tell(4, print_program(program) + source)
     if saved:
         tell(4, f"plusequals: {name}: the source is in {saved}")
 
 
 def save(name: str, ending: str, text: str) -> str:
-    """Write one stage of a function into the setting's folder; return where, empty for nowhere.
+    """Write a stage of a function into the folder of the setting; return its path, "" without one.
 
-    Raises CdBackendError CD0814 where it cannot be written: who asked for files wants to know.
+    Raises CdBackendError CD0814 where it cannot be written.
     """
     chosen = settings.current().dump_dir
     if not chosen:
         return ""
     folder = pathlib.Path(chosen).expanduser()
-    return write_text(folder, f"{_safe(name)}-{ending}", text)
+    return write_text(folder, f"{_sanitize(name)}-{ending}", text)
 
 
 def write_text(folder: Path, name: str, text: str, appended: bool = False) -> str:
-    """Write a file into a folder, which is made; return its path.
+    """Write a file into a folder, which is created if needed; return its path.
 
-    Raises CdBackendError CD0814 where that cannot be.
+    Raises CdBackendError CD0814 where it cannot be written.
     """
     path = made_folder(folder) / name
     try:
         with path.open("a" if appended else "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as why:
-        raise _no_place(folder, why) from None
+        raise _unwritable_error(folder, why) from None
     return str(path)
 
 
 def made_folder(folder: Path) -> Path:
-    """Return a folder for files of ours, which is made where there is none.
+    """Create a folder if needed; return it.
 
-    Raises CdBackendError CD0814 where that cannot be.
+    Raises CdBackendError CD0814 where it cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as why:
-        raise _no_place(folder, why) from None
+        raise _unwritable_error(folder, why) from None
     return folder
 
 
-def _no_place(folder: Path, why: OSError) -> CdBackendError:
+def _unwritable_error(folder: Path, why: OSError) -> CdBackendError:
     message = f"no file can be written into {folder}: {why.strerror or why}"
     helps = ("let the setting `dump_dir` name a folder that can be written",)
     return CdBackendError(Diagnostic("CD0814", message, helps=helps))
 
 
-def _safe(name: str) -> str:
-    """Return a user's name as part of a file name: letters, digits and `_` only."""
+def _sanitize(name: str) -> str:
+    """Return a user's name sanitized for a file name: letters, digits and `_` only."""
     return re.sub(r"[^A-Za-z0-9_]+", "_", name)[:80] or "function"

@@ -1,10 +1,10 @@
-"""What a backend is to the rest of the project: a few small Protocols.
+"""Backend protocol: the interfaces that backends and their compiled code implement.
 
-    Backend := name, unavailable() -> why not, compile(procedure) -> Code
+    Backend := name, unavailable() -> error or None, compile(procedure) -> Code
     Code    := text, line_map, origin, run(arrays) -> results
 
-Code is independent of where it runs; devices, streams and events join as Protocols of their own
-beside these, and a concrete pointer never appears in any of them.
+The protocols are independent of devices; support for devices and streams is in optional protocols,
+and no pointer appears in any of them.
 """
 
 from __future__ import annotations
@@ -20,53 +20,53 @@ from ..lowering.ir.decision import Decision
 from ..lowering.ir.loops import Program
 
 API_VERSION = 1
-"""Raised when a Protocol of this file changes so that an older plug-in cannot go on."""
+"""The version of these protocols, incremented by incompatible changes."""
 
 Array = npt.NDArray[Any]
 Origin = Literal["compiled", "disk", "memory", "interpreted"]
-"""How code came to be: built now, read from the cache, already loaded, or never compiled."""
+"""The origin of code: compiled now, read from the disk cache, already loaded, or interpreted."""
 
 
 class Code(Protocol):
-    """A compiled procedure. Any number of threads may run it at once."""
+    """A compiled procedure; thread-safe."""
 
     @property
     def text(self) -> str:
-        """What was compiled, for people: C, CUDA or printed assignments."""
+        """The source text, for display: C, CUDA or printed assignments."""
 
     @property
     def line_map(self) -> Mapping[int, Span]:
-        """The user's statement behind a line of the text, by line number from 1."""
+        """The source statement of each line of the text, by line number from 1."""
 
     @property
     def origin(self) -> Origin:
-        """How it came to be."""
+        """The origin of the code."""
 
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
-        """Run on parameters in call order, then results; return the results when it is done.
+        """Run synchronously on parameters in call order, then results; return the results.
 
-        Every array has its node's dtype, shape and strides, a result is zeros; one that is given as
-        None is made by the code. Raises the `CdError` of the check that failed.
+        Precondition: every array has its node's dtype, shape and strides, and results are zeros. A
+        result given as None is allocated by the code. Raises the `CdError` of a failed check.
         """
 
     def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
-        """Return the run on these arrays, which can be repeated, by one thread at a time."""
+        """Return a function that runs on these arrays, repeatedly, by one thread at a time."""
 
 
 class KernelRow(NamedTuple):
-    """What a kernel takes of a device, as its compiler says."""
+    """The resource usage of a kernel, as reported by its compiler."""
 
     name: str
     span: Span
-    """The first statement that it does."""
+    """The location of its first statement."""
     threads: int
-    """Of a block, at most."""
+    """Per block, at most."""
     registers: int
-    """Of each thread."""
+    """Per thread."""
     spilled: int
-    """Bytes of them that are kept in memory."""
+    """Bytes of register spills."""
     shared: int
-    """Bytes of memory that the threads of a block share."""
+    """Bytes of shared memory of a block."""
     stack: int
 
 
@@ -76,11 +76,11 @@ class HasKernels(Protocol):
 
     @property
     def program(self) -> Program:
-        """The loops that were compiled, with those that are blocks and threads."""
+        """The compiled loops, mapped to blocks and threads."""
 
     @property
     def whole(self) -> Program:
-        """The same before they were shared out."""
+        """The loops before their mapping to blocks and threads."""
 
     @property
     def decisions(self) -> Sequence[Decision]:
@@ -88,16 +88,16 @@ class HasKernels(Protocol):
 
     @property
     def computed(self) -> Set[int]:
-        """The arrays, by node id, whose elements products compute where they fill tiles."""
+        """The arrays, by node id, whose elements matrix products recompute when they fill tiles."""
 
     @property
     def kernels(self) -> Sequence[KernelRow]:
-        """What each kernel takes, in their order; nothing where the compiler did not say."""
+        """The resource usage of the kernels in order, empty where the compiler reports none."""
 
 
 @runtime_checkable
 class CompilesTogether(Protocol):
-    """A backend that makes code for several procedures as one."""
+    """A backend that compiles several procedures together."""
 
     def compile_all(self, procedures: Sequence[Procedure]) -> Sequence[Code]:
         """Return code for each procedure, in order; raises CdBackendError."""
@@ -105,34 +105,34 @@ class CompilesTogether(Protocol):
 
 @runtime_checkable
 class HasDevices(Protocol):
-    """A backend whose code is made for one device: `cuda:1` is not `cuda:0`."""
+    """A backend whose code is specific to one device, such as `cuda:1`."""
 
     def on(self, device: int) -> Backend:
-        """Return the backend for the device of a number; raises CdBackendError for no device."""
+        """Return the backend for a device; raises CdBackendError for a wrong ordinal."""
 
     def memory(self, device: int) -> Any:
-        """Return the memory of a device, where arrays stay: `lane`, `empty`, `properties`."""
+        """Return the memory of a device, with `lane`, `empty`, `properties`."""
 
 
 @runtime_checkable
 class HasMemory(Protocol):
-    """A backend with memory of its own, where what is recorded has to have room."""
+    """A backend with a separate memory, which limits the size of recordings."""
 
     def memory_left(self) -> int:
-        """Return how many bytes nobody uses; raises CdBackendError for no device."""
+        """Return the free bytes; raises CdBackendError without a device."""
 
 
 @runtime_checkable
 class Begins(Protocol):
-    """A backend that has to look at what it compiles with, and can do so beside other things."""
+    """A backend with slow initialization that can run asynchronously."""
 
     def begin(self) -> None:
-        """Begin to look, where that is still to do."""
+        """Start the initialization, unless it is done."""
 
 
 @runtime_checkable
 class HasLanes(Protocol):
-    """Code whose device has streams of its own, on one of which it is run."""
+    """Code that runs on a given stream of a device."""
 
     def in_lane(self, lane: Any) -> Code:
         """Return the same code on a stream of the device."""
@@ -140,38 +140,38 @@ class HasLanes(Protocol):
 
 @runtime_checkable
 class RunsAhead(Protocol):
-    """Code for a stream of a device, which does runs in order while the host goes on."""
+    """Code that can be launched asynchronously on a stream of a device."""
 
     def ahead(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
-        """Return what queues the run on these arrays and does not wait; None where it has to."""
+        """Return a function that queues the run on these arrays, None where it has to wait."""
 
     def finish(self) -> None:
-        """Return when all that is queued on the stream is done; raises CdBackendError."""
+        """Wait for all work queued on the stream; raises CdBackendError."""
 
     def is_finished(self) -> bool:
-        """Whether all that is queued on the stream is done; raises CdBackendError."""
+        """Whether all work queued on the stream is done; raises CdBackendError."""
 
 
 @runtime_checkable
 class PrintsLog(Protocol):
-    """A backend whose devices cannot record: where a log is wanted their code prints it."""
+    """A backend whose devices cannot record to memory: their code prints logs."""
 
     def run_printing(
         self, code: Code, arrays: Sequence[Array | None], mark: str
     ) -> tuple[Array, ...]:
-        """Run code as `Code.run` does, to its end; before each line of its log stands the mark."""
+        """Run code as `Code.run`, synchronously; each line of its log has the prefix `mark`."""
 
 
 @runtime_checkable
 class CanPrint(Protocol):
-    """A backend whose devices can print what they record, where that is asked for."""
+    """A backend whose devices can print what they record, on request."""
 
     def printing(self, code: Any, run_number: int) -> Code:
-        """Return code for one run; its lines are `!@#`, the number, `: ` and a print's record."""
+        """Return code for one run, with log lines of `!@#`, the number, `: ` and a record."""
 
 
 class Backend(Protocol):
-    """Something that runs procedures."""
+    """A backend that compiles and runs procedures."""
 
     name: str
     api_version: int
@@ -183,4 +183,4 @@ class Backend(Protocol):
         """Return code for the procedure under the current settings; raises CdBackendError."""
 
     def after_fork(self) -> None:
-        """Make whole again, in a forked child, what threads of the parent may have held."""
+        """Reset, in a forked child, locks that threads of the parent may hold."""

@@ -1,4 +1,4 @@
-"""The backend `numpy`: the interpreter of assignments. Slow, and always there."""
+"""Interpreter backend `numpy`: executes assignments without a compiler; slow, always available."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .interface import API_VERSION, Array, Origin
 
 @dataclass(frozen=True, slots=True)
 class Interpreted:
-    """A procedure as it stands."""
+    """An interpreted procedure."""
 
     procedure: Procedure
     origin: Origin = "interpreted"
@@ -32,21 +32,21 @@ class Interpreted:
 
     @property
     def line_map(self) -> Mapping[int, Span]:
-        """The statement that each line of the assignments comes from."""
+        """The source statement of each line of the assignments."""
         return {n: line.span for n, line in enumerate(procedure_lines(self.procedure), 1)}
 
     @float_modes.default()
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
-        """Run it point by point and return the results; raises what a failed check names."""
+        """Interpret it point by point; return the results; raises the fault of a failed check."""
         return run_procedure(self.procedure, arrays, show)
 
     def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
-        """Return the run on these arrays, which can be repeated."""
+        """Return a function that runs on these arrays."""
         return partial(self.run, arrays)
 
 
 class Interpreter:
-    """Runs procedures without compiling them."""
+    """The backend that interprets procedures."""
 
     name = "numpy"
     api_version = API_VERSION
@@ -56,7 +56,7 @@ class Interpreter:
         return None
 
     def compile(self, procedure: Procedure) -> Interpreted:
-        """Return the procedure as code; what was asked of memory is refused as elsewhere.
+        """Return the procedure as code; memory requests are checked as by the other backends.
 
         Raises CdTypeError CD0572 where a request could not be met by compiled code.
         """
@@ -66,9 +66,9 @@ class Interpreter:
         return Interpreted(procedure)
 
     def after_fork(self) -> None:
-        """Do nothing: there is nothing to hold."""
+        """Do nothing: it has no locks."""
 
 
 def show(text: str) -> None:
-    """Print text where Python prints now, which a notebook or a test may have redirected."""
+    """Print text to Python's current standard output, which may be redirected."""
     sys.stdout.write(text)

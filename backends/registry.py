@@ -1,7 +1,7 @@
-"""The backends there are, by name: our own, and those that installed packages offer.
+"""Registry of backends by name: built-in ones, and plug-ins of installed packages.
 
-A package offers one by an entry point of the group `plusequals.backends`, whose name is the
-backend's and whose object makes a `Backend` when called.
+A plug-in is an entry point of the group `plusequals.backends`, whose name is the backend's and
+whose object returns a `Backend` when called.
 """
 
 from __future__ import annotations
@@ -26,59 +26,59 @@ OURS = {
     "cuda": f"{_PACKAGE}.cuda.backend:CompiledCuda",
     "numpy": f"{_PACKAGE}.interpreter:Interpreter",
 }
-"""Those that no package can replace."""
+"""The built-in backends, which plug-ins cannot replace."""
 
 
 def backends() -> dict[str, str]:
-    """Return every known backend by name: `available`, or the sentence why it cannot run here."""
+    """Return all known backends by name: `available`, or a sentence why it cannot run here."""
     return {name: _state(name) for name in sorted(_entries())}
 
 
 def get(name: str) -> interface.Backend:
-    """Return a new instance of the backend of that name.
+    """Return a new instance of a backend.
 
-    Raises CdBackendError: CD0801 where there is none of that name, or it cannot be loaded.
+    Raises CdBackendError CD0801 where it is unknown, or cannot be loaded.
     """
     if name in OURS:
         module, _, maker = OURS[name].partition(":")
-        ours: interface.Backend = getattr(imported(module), maker)()
-        return ours
+        instance: interface.Backend = getattr(imported(module), maker)()
+        return instance
     require(name)
     entries = _entries()
     try:
-        made: Callable[[], Any] = entries[name].load()
-        backend: interface.Backend = made()
+        factory: Callable[[], Any] = entries[name].load()
+        backend: interface.Backend = factory()
     except CdError:
         raise
-    except Exception as why:  # a plug-in is anybody's code
+    except Exception as why:  # plug-ins may raise anything
         raise _unknown(
             f"the backend `{name}` cannot be loaded from {entries[name].value}: {why}",
             ("`pip` can reinstall or remove the package that offers it",),
         ) from why
-    wanted = interface.API_VERSION
-    if getattr(backend, "api_version", None) != wanted:
+    version = interface.API_VERSION
+    if getattr(backend, "api_version", None) != version:
         raise _unknown(
             f"the backend `{name}` is made for another version of plusequals",
-            (f"its `api_version` has to be {wanted}: look for a newer release of it",),
+            (f"its `api_version` has to be {version}: look for a newer release of it",),
         )
     return backend
 
 
 def require(name: str) -> None:
-    """Raise CdBackendError CD0801 where there is no backend of that name; nothing is loaded."""
+    """Raise CdBackendError CD0801 for an unknown backend, without loading any."""
     if name in OURS or name in (entries := _entries()):
         return
-    near = nearest(name, entries)
+    suggestion = nearest(name, entries)
     raise _unknown(
         f"there is no backend `{name}`; there are " + ", ".join(sorted(entries)),
-        (f'did you mean "{near}"?',) if near else (),
+        (f'did you mean "{suggestion}"?',) if suggestion else (),
     )
 
 
 def _entries() -> dict[str, metadata.EntryPoint]:
-    """Return where each backend is found."""
-    offered = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
-    return offered | {n: metadata.EntryPoint(n, value, GROUP) for n, value in OURS.items()}
+    """Return the entry points of all backends."""
+    plugins = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
+    return plugins | {n: metadata.EntryPoint(n, value, GROUP) for n, value in OURS.items()}
 
 
 def _state(name: str) -> str:

@@ -1,1 +1,1 @@
-"""Compiled code on disk: files, their checks, their locks."""
+"""Persistent cache of compiled code: entries, integrity checks, file locks."""

@@ -1,11 +1,11 @@
-"""Compiled code on disk: one self-checking file per entry, in a folder only its owner can write.
+"""Persistent cache of compiled code: one self-checking file per entry, in a private folder.
 
 An entry is a header (magic, schema, key, length, SHA-256) and a payload (JSON metadata, generated
-source, object). It is written beside its place and renamed, so a reader meets all of it or none;
-it is read without following links, and its owner, mode, size and digest are checked before a byte
-of it is used. Nothing here fails a user's call: what cannot be trusted is told once and compiled
-again, what cannot be written stays in memory. What is not there is looked for in the folder of the
-setting `shared_cache_dir`, which is only read; `export` writes one.
+source, object). It is written under a temporary name and renamed, so that updates are atomic; it is
+read without following links, and its owner, mode, size and digest are checked before use. Errors
+never fail a user's call: an untrusted entry is reported once and compiled again, code that cannot
+be written stays in memory. Missing entries are looked up in the folder of the setting
+`shared_cache_dir`, which is read-only; `export` writes one.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ else:
 _FOLDERS = ("backends", "dsl", "lowering")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCHEMA = 1
-"""Part of the folder's name and of every key: raised when the format of an entry changes."""
+"""The version of the entry format, a part of the folder's name and of every key."""
 MAGIC = b"pluseq\r\n"
 _HEADER = struct.Struct("<8sI32sQ32s")
 _PARTS = struct.Struct("<IQ")
 _STALE = 24 * 3600.0
-"""Seconds after which what nobody can say of whether its process lives is swept away."""
+"""The age in seconds at which files are swept whose process cannot be determined."""
 _YOUNG = 10.0
-"""Seconds in which a new file or folder may not have its lock yet."""
+"""The age in seconds below which a new file or folder may not be locked yet."""
 _ROOM = 4 << 20
-"""Bytes that a compilation may take."""
+"""The free bytes that a compilation may need."""
 _SCRATCH = "plusequals-build-"
-"""What the names of folders begin with in which something is compiled."""
+"""The name prefix of scratch folders."""
 
 
 _told: set[tuple[str, str]] = set()
-"""What was told already, of which folder."""
+"""The warnings issued so far, by folder and text."""
 
 
 class CacheWarning(RuntimeWarning):
-    """The cache could not be used as asked; the call itself is unharmed."""
+    """The cache could not be used as requested; the call itself is unaffected."""
 
 
 class Entry(NamedTuple):
-    """What one key stands for."""
+    """The content of a cache entry."""
 
     metadata: dict[str, Any]
     source: str
@@ -67,10 +67,10 @@ class Entry(NamedTuple):
 
 
 def content_key(**parts: object) -> str:
-    """Return the key of everything that decides what is compiled, as 64 hexadecimal digits.
+    """Return the key of all inputs of a compilation, as 64 hexadecimal digits.
 
-    The sources of this folder are part of it, because they decide how compiled code is called; the
-    front of the package is not, because all that it decides is in the text.
+    The sources of this folder are inputs, as they determine the calling convention of compiled
+    code; the front end is not, as its result is the text.
     """
     parts |= {"schema": SCHEMA, "package": package_digest("backends")}
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True)
@@ -79,16 +79,16 @@ def content_key(**parts: object) -> str:
 
 @cache
 def package_digest(*folders: str) -> str:
-    """Return a digest of the package's own sources in those folders, of all without any.
+    """Return a digest of the package's sources in folders, of all sources without arguments.
 
-    It is on disk under the stamp of the sources, since reading them all takes some milliseconds.
+    It is cached on disk under the stamp of the sources, since reading them takes milliseconds.
     """
     key = hashlib.sha256(f"{SCHEMA} {folders} {package_stamp()}".encode()).hexdigest()
     disk = Cache()
     entry = disk.get(key)
     if entry is None:
         entry = Entry({"digest": _digest_of_sources(folders)}, "", b"")
-        if is_unchanged():  # or the digest is of sources that this process does not run
+        if is_unchanged():  # otherwise the digest is not that of the running code
             disk.put(key, entry)
     digest: str = entry.metadata["digest"]
     return digest
@@ -97,54 +97,54 @@ def package_digest(*folders: str) -> str:
 def _digest_of_sources(folders: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for folder in folders or _FOLDERS:
-        for found in _sources(folder):
-            digest.update(found.removeprefix(_PACKAGE + os.sep).encode() + b"\0")
-            with open(found, "rb") as file:
+        for path in _sources(folder):
+            digest.update(path.removeprefix(_PACKAGE + os.sep).encode() + b"\0")
+            with open(path, "rb") as file:
                 digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()
 
 
 @cache
 def package_stamp() -> str:
-    """Return what changes whenever one of the package's own sources does, without reading them.
+    """Return a fingerprint of the package's sources from their file status, without reading them.
 
-    It is that of the first time: of what this process runs, if it was soon asked for."""
+    It is memoized at the first call, so that it is that of the running code if called early."""
     return _stamp()
 
 
 def is_unchanged() -> bool:
-    """Whether the package's own sources are still those of the first time."""
+    """Whether the package's sources are unchanged since the first call of `package_stamp`."""
     return _stamp() == package_stamp()
 
 
 def _stamp() -> str:
     stamps: list[object] = []
     for folder in _FOLDERS:
-        for found in _sources(folder):
-            state = os.stat(found)
-            stamps += found, state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns
+        for path in _sources(folder):
+            state = os.stat(path)
+            stamps += path, state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns
     return hashlib.sha256(repr(stamps).encode()).hexdigest()
 
 
 def _sources(folder: str) -> Iterator[str]:
-    """Yield the paths of the package's own sources in a folder: where it was imported from an
-    archive, that of the archive."""
+    """Yield the paths of the package's sources in a folder, or of the archive that it was imported
+    from."""
     archive: str | None = getattr(globals().get("__loader__"), "archive", None)
     yield from _files(os.path.join(_PACKAGE, folder)) if archive is None else (archive,)
 
 
 def _files(folder: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
-        if entry.name.endswith((".py", ".c", ".h", ".cu")):
-            yield entry.path
-        elif entry.name != "__pycache__" and entry.is_dir():
-            yield from _files(entry.path)
+        items = sorted(entries, key=lambda item: item.name)
+    for item in items:
+        if item.name.endswith((".py", ".c", ".h", ".cu")):
+            yield item.path
+        elif item.name != "__pycache__" and item.is_dir():
+            yield from _files(item.path)
 
 
 def pack(key: str, entry: Entry) -> bytes:
-    """Return the bytes of an entry's file."""
+    """Return an entry serialized for its file."""
     metadata = json.dumps(entry.metadata, sort_keys=True).encode()
     source = entry.source.encode()
     payload = _PARTS.pack(len(metadata), len(source)) + metadata + source + entry.object
@@ -154,7 +154,7 @@ def pack(key: str, entry: Entry) -> bytes:
 
 
 def unpack(key: str, data: bytes) -> Entry:
-    """Return the entry in the bytes of a file; raises Refused unless every byte is accounted for.
+    """Return the entry of a file's bytes; raises Refused unless header and digest match.
 
     >>> entry = Entry({"entry": "f"}, "int f;", b"code")
     >>> unpack("ab" * 32, pack("ab" * 32, entry)) == entry
@@ -177,19 +177,19 @@ def unpack(key: str, data: bytes) -> Entry:
 
 
 class Cache:
-    """The folder of entries. One instance may be used by any number of threads and processes."""
+    """The cache of the current settings; safe for concurrent threads and processes."""
 
     def __init__(self) -> None:
         self._swept: set[str] = set()
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry, None where there is none that can be trusted.
+        """Return the entry of a key, None where there is no trusted one.
 
-        It is looked for in the user's own folder, then in the shared one, if there is one.
+        It is looked up in the user's folder, then in the shared one, if any.
         """
-        return self._own(key) or self._shared(key)
+        return self._read_own(key) or self._read_shared(key)
 
-    def _own(self, key: str) -> Entry | None:
+    def _read_own(self, key: str) -> Entry | None:
         with self._folder(create=False) as folder:
             if folder is None:
                 return None
@@ -198,11 +198,11 @@ class Cache:
             except FileNotFoundError:
                 return None
             except (Refused, OSError, ValueError) as why:
-                self._tell(f"the cached entry {key[:12]} is not used, and made again: {why}")
+                self._warn(f"the cached entry {key[:12]} is not used, and made again: {why}")
                 return None
 
-    def _shared(self, key: str) -> Entry | None:
-        """Return the entry of the shared folder: read, never written."""
+    def _read_shared(self, key: str) -> Entry | None:
+        """Return the entry of the shared folder, which is read-only."""
         chosen = settings.current()
         if not chosen.cache or not chosen.shared_cache_dir:
             return None
@@ -210,36 +210,36 @@ class Cache:
         try:
             folder, writers = _open_shared()
         except (Refused, OSError) as why:
-            self._tell(f"the shared cache {path} is not used: {why}")
+            self._warn(f"the shared cache {path} is not used: {why}")
             return None
         try:
             return unpack(key, _read(folder, _name(key), writers))
         except FileNotFoundError:
             return None
         except (Refused, OSError, ValueError) as why:
-            self._tell(f"the entry {key[:12]} of the shared cache {path} is not used: {why}")
+            self._warn(f"the entry {key[:12]} of the shared cache {path} is not used: {why}")
             return None
         finally:
             os.close(folder)
 
     def put(self, key: str, entry: Entry) -> bool:
-        """Write the entry, replacing what was there; return whether that worked."""
+        """Write an entry, replacing an existing one; return whether it succeeded."""
         with self._folder(create=True) as folder:
             if folder is None:
                 return False
             try:
                 _write(folder, _name(key), pack(key, entry))
             except OSError as why:
-                self._tell(f"compiled code could not be kept on disk: {why.strerror or why}")
+                self._warn(f"compiled code could not be kept on disk: {why.strerror or why}")
                 return False
             self._sweep(root())
             return True
 
     def building(self, key: str) -> contextlib.AbstractContextManager[object]:
-        """Keep other processes from building this key inside the `with`, as far as can be.
+        """Lock the building of a key against other processes in the `with`, best effort.
 
-        The lock is the operating system's: it ends with its process. Who waits longer than the
-        setting `cache_timeout` builds as well, which costs time and nothing else.
+        The lock of the operating system ends with its process. A process that waits longer than
+        the setting `cache_timeout` builds as well, which only costs time.
         """
         with self._folder(create=True) as folder:
             usable = folder is not None
@@ -249,23 +249,23 @@ class Cache:
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[str]:
-        """Yield a new private folder, in the cache where that can be written, and remove it."""
+        """Yield a new private folder, in the cache where that is writable, and remove it after."""
         with self._folder(create=True) as folder:
             usable = folder is not None
-        made = first_made(_homes(usable), _SCRATCH)
-        holding = held(made)  # nobody sweeps it until this process ends
+        scratch_folder = first_made(_homes(usable), _SCRATCH)
+        lock = held(scratch_folder)  # protects it from sweeping until this process ends
         if not usable:
-            self._sweep(os.path.dirname(made))
+            self._sweep(os.path.dirname(scratch_folder))
         try:
-            yield made
+            yield scratch_folder
         finally:
-            remove(made)
-            if holding is not None:
-                os.close(holding)
+            remove(scratch_folder)
+            if lock is not None:
+                os.close(lock)
 
     @contextlib.contextmanager
     def _folder(self, create: bool) -> Iterator[int | None]:
-        """Yield the opened folder of entries, None where there is none or it is not ours alone."""
+        """Yield a descriptor of the folder of entries, None where it is missing or not private."""
         opened: int | None = None
         if settings.current().cache:
             try:
@@ -273,52 +273,52 @@ class Cache:
             except FileNotFoundError:
                 pass
             except (Refused, OSError) as why:
-                self._tell(f"the cache {root()} is not used: {why}; set `cache_dir` for another")
+                self._warn(f"the cache {root()} is not used: {why}; set `cache_dir` for another")
         try:
             yield opened
         finally:
             if opened is not None:
                 os.close(opened)
 
-    def _tell(self, text: str) -> None:
-        said = root(), text
-        if said not in _told:
-            _told.add(said)
-            warnings.warn(CacheWarning(text), stacklevel=_frames_inside())
+    def _warn(self, text: str) -> None:
+        warning = root(), text
+        if warning not in _told:
+            _told.add(warning)
+            warnings.warn(CacheWarning(text), stacklevel=_package_frame_count())
 
-    def _sweep(self, here: str) -> None:
-        """Remove, once per process, what killed processes left and what exceeds the size limit."""
-        if here in self._swept:
+    def _sweep(self, folder: str) -> None:
+        """Remove, once per process, leftovers of killed processes and entries over the limit."""
+        if folder in self._swept:
             return
-        self._swept.add(here)
+        self._swept.add(folder)
         now = time.time()
         with contextlib.suppress(OSError):
-            sweep(here, now - _YOUNG, now - _STALE, _SCRATCH, ".entry.", ".tmp")
-            shrink(here, settings.current().cache_size * 2**20, ".entry")
+            sweep(folder, now - _YOUNG, now - _STALE, _SCRATCH, ".entry.", ".tmp")
+            shrink(folder, settings.current().cache_size * 2**20, ".entry")
 
 
 def export(folder: str) -> tuple[int, int]:
-    """Copy every sound entry of the user's own cache into a shared one, readable by everybody and
-    writable by the caller only; return how many, and how many bytes they take.
+    """Copy all valid entries of the user's cache into a shared one, readable by everybody and
+    writable by the caller only; return their number and their size in bytes.
 
     Raises Refused where others could write to the folder, and OSError.
     """
     target = _shared_root(folder)
     count = size = 0
-    with Cache()._folder(create=False) as own:
+    with Cache()._folder(create=False) as own_folder:
         os.makedirs(target, 0o755, exist_ok=True)
-        there = open_shared(target, (os.geteuid(),))
+        target_folder = open_shared(target, (os.geteuid(),))
         try:
-            for name in [] if own is None else sorted(os.listdir(own)):
+            for name in [] if own_folder is None else sorted(os.listdir(own_folder)):
                 key, ending = os.path.splitext(name)
                 with contextlib.suppress(Refused, ValueError, FileNotFoundError):
-                    if ending == ".entry" and own is not None:
-                        data = _read(own, name, (os.geteuid(),))
+                    if ending == ".entry" and own_folder is not None:
+                        data = _read(own_folder, name, (os.geteuid(),))
                         unpack(key, data)
-                        _write(there, name, data, 0o644)
+                        _write(target_folder, name, data, 0o644)
                         count, size = count + 1, size + len(data)
         finally:
-            os.close(there)
+            os.close(target_folder)
     return count, size
 
 
@@ -337,7 +337,7 @@ def shared_problem() -> str | None:
 
 
 def _open_shared() -> tuple[int, tuple[int, ...]]:
-    """Return the opened shared folder and the users that are believed; raises Refused, OSError."""
+    """Return a descriptor of the shared folder and the trusted users; raises Refused, OSError."""
     writers = _writers(settings.current().shared_cache_owner)
     return open_shared(shared_root(), writers), writers
 
@@ -347,17 +347,17 @@ def _shared_root(folder: str) -> str:
 
 
 def _writers(owner: str) -> tuple[int, ...]:
-    """Return the users whose entries are believed in a shared cache: the caller, root, and the one
-    of that name or number. Raises Refused where there is no such user."""
+    """Return the users whose entries in a shared cache are trusted: the caller, root, and the one
+    of a name or number. Raises Refused where there is no such user."""
     try:
-        named = int(owner) if owner.isdigit() else pwd.getpwnam(owner).pw_uid
+        user = int(owner) if owner.isdigit() else pwd.getpwnam(owner).pw_uid
     except KeyError:
         raise Refused(f"there is no user `{owner}` (the setting `shared_cache_owner`)") from None
-    return os.geteuid(), 0, named
+    return os.geteuid(), 0, user
 
 
 def root() -> str:
-    """Return the path of the folder of entries under the current settings, whether it exists."""
+    """Return the path of the folder of entries under the current settings; it may not exist."""
     chosen = settings.current().cache_dir
     base = os.path.join(os.path.expanduser(chosen) if chosen else _user_cache(), f"v{SCHEMA}")
     with contextlib.suppress(FileNotFoundError):  # the current folder was removed
@@ -366,43 +366,44 @@ def root() -> str:
 
 
 def _user_cache() -> str:
-    """Return the user's own folder for what can be made again, as `platformdirs` knows it.
+    """Return the user's cache folder, as `platformdirs` defines it.
 
-    Where that is a matter of one variable it is not asked: importing it takes 5 ms.
+    On Linux it follows from one variable, without importing that package, which takes 5 ms.
     """
     if sys.platform == "linux" and not settings.variable("ANDROID_DATA"):
         base = settings.variable("XDG_CACHE_HOME")
-        is_given = os.path.isabs(base)  # others are to be ignored, says who has thought of it
-        return os.path.join(base if is_given else os.path.expanduser("~/.cache"), "plusequals")
+        is_absolute = os.path.isabs(
+            base
+        )  # relative ones are to be ignored, by the XDG specification
+        return os.path.join(base if is_absolute else os.path.expanduser("~/.cache"), "plusequals")
     from platformdirs import user_cache_dir  # costs start-up, and only used here
 
     return user_cache_dir("plusequals")
 
 
 def _homes(usable: bool) -> Iterator[str]:
-    """Yield where there may be folders to compile in, the cache first if it is usable, and those
-    with hardly any room last."""
-    homes = [root()] if usable else []
+    """Yield candidate parents of scratch folders: the cache first if usable, full ones last."""
+    candidates = [root()] if usable else []
     for folder in (*temporary(), "/dev/shm"):
         with contextlib.suppress(FileNotFoundError):  # the current folder was removed
-            homes.append(os.path.abspath(folder))
-    yield from sorted(homes, key=_is_full)
+            candidates.append(os.path.abspath(folder))
+    yield from sorted(candidates, key=_is_full)
 
 
 def _is_full(folder: str) -> bool:
-    """Whether a folder has less room than a compilation may take."""
+    """Whether a folder has less free space than a compilation may need."""
     try:
-        found = os.statvfs(folder)
+        status = os.statvfs(folder)
     except (AttributeError, OSError):  # not on this system, or no folder
         return False
-    return found.f_bavail * found.f_frsize < _ROOM
+    return status.f_bavail * status.f_frsize < _ROOM
 
 
-def _frames_inside() -> int:
-    """Return how many calls above its caller's the user's line is."""
+def _package_frame_count() -> int:
+    """Return how many frames above its caller's the user's line is."""
     count, frame = 1, sys._getframe(1)
-    own = _PACKAGE, contextlib.__file__
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(own):
+    own_prefixes = _PACKAGE, contextlib.__file__
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(own_prefixes):
         count, frame = count + 1, frame.f_back
     return count
 
@@ -414,10 +415,10 @@ def _name(key: str) -> str:
 def _read(folder: int, name: str, owners: Sequence[int]) -> bytes:
     opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     with open(opened, "rb") as file:
-        found = os.fstat(opened)
-        if not stat.S_ISREG(found.st_mode):
+        state = os.fstat(opened)
+        if not stat.S_ISREG(state.st_mode):
             raise Refused("it is not a file")
-        if found.st_uid not in owners or found.st_mode & 0o022:
+        if state.st_uid not in owners or state.st_mode & 0o022:
             raise Refused("others than its owner can write it")
         return file.read()
 
@@ -428,14 +429,14 @@ def _write(folder: int, name: str, data: bytes, mode: int = 0o600) -> None:
     opened = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
         with open(opened, "wb") as file:
-            hold(opened)  # until it has its name: nobody sweeps it
+            hold(opened)  # protects it from sweeping until it is renamed
             file.write(data)
             if mode != 0o600:
                 os.fchmod(opened, mode)
         try:
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except IsADirectoryError:  # nothing of ours
-            aside = f"{_SCRATCH}{os.urandom(8).hex()}"  # it is swept as those are
+        except IsADirectoryError:  # not one of our files
+            aside = f"{_SCRATCH}{os.urandom(8).hex()}"  # which is swept like scratch folders
             os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:

@@ -1,7 +1,7 @@
-"""A lock between processes: the operating system's on a file, which ends with its process.
+"""File locks between processes, by the operating system: they end with their process.
 
-Systems without `flock` are left to `filelock`. Importing that takes longer than to compile a small
-function, so where one call of the system does the same it is called here.
+On systems without `flock` the package `filelock` is used. Its import takes longer than compiling a
+small function, so `flock` is called directly where it exists.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ else:
     fcntl = Later("fcntl", None)
 
 _PAUSE = 0.01
-"""Seconds after which one who waits looks again."""
+"""The polling interval of a wait in seconds."""
 
 
 class locked:
-    """Hold the lock of a file inside, and give whether it is held: not where others have it for
-    longer than `timeout` seconds, and not where there can be no such file.
+    """A context manager that holds the lock of a file, and yields whether it does: not where others
+    hold it for longer than `timeout` seconds, nor where the file cannot be created.
 
-    No generator: where memory is short that might not come to its end, and hold the lock for good.
+    Not a generator: out of memory, one might never be resumed, and hold the lock for good.
     """
 
     __slots__ = ("_held", "_path", "_timeout")
@@ -43,13 +43,13 @@ class locked:
         return self._held is not None
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held()
+        release, self._held = self._held, None
+        if release is not None:
+            release()
 
 
 def _flock(path: str, timeout: float) -> Any:
-    """Return what gives the lock back, None where it could not be taken."""
+    """Return a function that releases the lock, None where it could not be acquired."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         opened = os.open(path, flags, 0o600)
@@ -57,38 +57,38 @@ def _flock(path: str, timeout: float) -> Any:
         return None
     try:
         until = time.monotonic() + timeout
-        while not _taken(opened):
+        while not _try_lock(opened):
             if time.monotonic() >= until:
                 os.close(opened)
                 return None
             time.sleep(_PAUSE)
-        return functools.partial(_give_back, fcntl.flock, fcntl.LOCK_UN, opened)
+        return functools.partial(_release, fcntl.flock, fcntl.LOCK_UN, opened)
     except OSError:
         os.close(opened)
         return None
-    except BaseException:  # such as that memory is short: what is left open stays locked
+    except BaseException:  # such as MemoryError: a file left open stays locked
         os.close(opened)
         raise
 
 
-def _give_back(flock: Any, unlock: int, opened: int) -> None:
-    """Give back the lock of an open file, which a forked child may have open, too, and close it."""
+def _release(flock: Any, unlock: int, opened: int) -> None:
+    """Release the lock of an open file, which a forked child may share, and close it."""
     try:
         flock(opened, unlock)
     finally:
-        os.close(opened)  # which nothing keeps from being done
+        os.close(opened)  # in any case
 
 
 def hold(opened: int) -> bool:
-    """Have an open file or folder held until it is closed, or its process ends; return whether it
-    is: not where others hold it, or the system knows no locks."""
+    """Lock an open file or folder until it is closed or its process ends; return whether it is: not
+    where others hold it, or the system has no locks."""
     with contextlib.suppress(OSError, ImportError):
-        return _taken(opened)
+        return _try_lock(opened)
     return False
 
 
 def held(path: str) -> int | None:
-    """Return what holds a file or folder as long as it is open, None where nothing does."""
+    """Return a descriptor that holds a file or folder while it is open, None where it cannot."""
     with contextlib.suppress(OSError):
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         if hold(opened):
@@ -98,18 +98,18 @@ def held(path: str) -> int | None:
 
 
 def is_held(path: str, otherwise: bool) -> bool:
-    """Whether a process holds a file or folder; `otherwise` where nobody knows. Raises OSError."""
+    """Whether a process holds a file or folder; `otherwise` where unknown. Raises OSError."""
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return not _taken(opened)
+        return not _try_lock(opened)
     except (OSError, ImportError):
         return otherwise
     finally:
         os.close(opened)
 
 
-def _taken(opened: int) -> bool:
-    """Whether nobody else has the lock, which is ours then. Raises OSError where there is none."""
+def _try_lock(opened: int) -> bool:
+    """Try to acquire the lock; return whether it succeeded. Raises OSError without locks."""
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -118,7 +118,7 @@ def _taken(opened: int) -> bool:
 
 
 def _file_lock(path: str, timeout: float) -> Any:
-    """Return what `_flock` does, on other systems."""
+    """Return as `_flock`, on other systems."""
     from filelock import FileLock, Timeout  # costs start-up, and only used here
 
     lock = FileLock(path)

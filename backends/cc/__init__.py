@@ -1,1 +1,1 @@
-"""Any C compiler as a backend: find it, run it, load what it made."""
+"""C backend: finds a C compiler, runs it, and loads the compiled code."""

@@ -1,4 +1,4 @@
-"""The backend `cc`: any C compiler, its code kept in memory while used and on disk for later."""
+"""C backend: compiles procedures by a C compiler, with caches in memory and on disk."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _FILE = "kernel.c"
 
 
 class CompiledC:
-    """Compiles with the C compiler that the settings choose, once for each different text."""
+    """The backend: compiles each distinct text once, by the C compiler of the settings."""
 
     name = "cc"
     api_version = 1
@@ -67,15 +67,15 @@ class CompiledC:
         self._inspections: dict[tuple[str, ...], probe.Inspection] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
         self._threads: dict[Library, thread_pool.Threads] = {}
-        """The run-time libraries, one for each compiler that was used."""
+        """The run-time libraries, one per compiler."""
         self._ahead: dict[str, Ahead] = {}
-        """What is compiled before it is asked for, by key."""
+        """Compilations started in advance, by key."""
         self._guess: Ahead | None = None
-        """The run-time library, compiled while nothing is known of the compiler."""
+        """A speculative compilation of the run-time library, before the compiler is probed."""
         self._locks = tuple(Locked() for _ in range(_LOCKS))
 
     def unavailable(self) -> CdBackendError | None:
-        """Return why no C can be compiled here, and what to do about it; None where it can."""
+        """Return the error that says why no C can be compiled here, None where it can."""
         try:
             self.toolchain()
         except CdBackendError as why:
@@ -83,35 +83,35 @@ class CompiledC:
         return None
 
     def toolchain(self) -> Toolchain:
-        """Return the compiler that the settings choose; raises CdBackendError."""
+        """Return the toolchain of the settings; raises CdBackendError."""
         command = toolchain.find()
         with self._locks[0].turn():
-            found = self._known(command)
-            if found is None:
-                found = self._toolchains[command] = self._inspected(command)
-            return found
+            compiler = self._known_toolchain(command)
+            if compiler is None:
+                compiler = self._toolchains[command] = self._probe_toolchain(command)
+            return compiler
 
     def begin(self) -> None:
-        """Have the compiler looked at beside what is done next, where nothing is known of it."""
-        with contextlib.suppress(CdBackendError):  # it is raised where it stands in the way
+        """Start probing the compiler asynchronously, unless it is known."""
+        with contextlib.suppress(CdBackendError):  # it is raised on first use
             command = toolchain.find()
             with self._locks[0].turn():
-                if self._known(command) is None and command not in self._inspections:
+                if self._known_toolchain(command) is None and command not in self._inspections:
                     self._inspections[command] = probe.Inspection(command, self.cache.scratch())
                     self._begin_guess(command)
 
     def _begin_guess(self, command: tuple[str, ...]) -> None:
-        """Begin to compile the run-time library as a compiler will do that takes what it is asked
-        about: a small function is compiled sooner."""
+        """Start compiling the run-time library with the flags of a compiler that accepts them all:
+        the first call is ready sooner."""
         if self.shares()[0] > 1 and processors() > 1:
             compiler = Toolchain(command, "", "", probe.asked(command), ())
-            chosen = flags(compiler, thread_pool.LOADED[1])
-            self._guess = Ahead(thread_pool.text(), "threads.c", compiler, chosen, self.cache)
+            all_flags = flags(compiler, thread_pool.LOADED[1])
+            self._guess = Ahead(thread_pool.text(), "threads.c", compiler, all_flags, self.cache)
 
     def prepare(self) -> None:
-        """Begin to compile what calls may want, beside the lowering of the first of them, as far
-        as there are processors for that; raises CdBackendError."""
-        if self.shares()[0] > 1 and settings.current().cache:  # or each process would make its own
+        """Start compiling the libraries that calls may need, concurrently with lowering, as far as
+        there are processors; raises CdBackendError."""
+        if self.shares()[0] > 1 and settings.current().cache:  # otherwise once per process
             self._begin_threads()
         if processors() > 2:
             self.short_way.begin(self.toolchain)
@@ -122,61 +122,66 @@ class CompiledC:
         return code
 
     def compile_all(self, procedures: Sequence[Procedure]) -> tuple[code.CompiledCode, ...]:
-        """Return code for procedures of one text, which is compiled once; raises CdBackendError."""
-        started, called = time.perf_counter(), ", ".join(one.name for one in procedures)
-        sources = texts.joined([translate(one) for one in _named_apart(procedures)])
-        asks = any(source.asks for source in sources)
-        if asks:
+        """Return code for procedures, compiled as one text; raises CdBackendError."""
+        started, joined_names = (
+            time.perf_counter(),
+            ", ".join(procedure.name for procedure in procedures),
+        )
+        sources = texts.joined(
+            [translate(procedure) for procedure in _with_distinct_names(procedures)]
+        )
+        needs_runtime = any(source.asks for source in sources)
+        if needs_runtime:
             self._begin_threads()
-        library, origin = self.load(sources[0], called)
-        shared = self.threads() if asks else None
-        took = 1000 * (time.perf_counter() - started)
-        dump.tell(1, f"plusequals: {called}: cc, {origin}, {took:.1f} ms")
+        library, origin = self.load(sources[0], joined_names)
+        runtime = self.threads() if needs_runtime else None
+        milliseconds = 1000 * (time.perf_counter() - started)
+        dump.tell(1, f"plusequals: {joined_names}: cc, {origin}, {milliseconds:.1f} ms")
         return tuple(
             code.CompiledCode(
-                one.name,
+                procedure.name,
                 source,
-                tuple(parameter.node for parameter in one.parameters),
-                one.results,
+                tuple(parameter.node for parameter in procedure.parameters),
+                procedure.results,
                 origin,
                 library,
                 library.function(source.entry),
-                shared if source.asks else None,
+                runtime if source.asks else None,
                 self.shares(),
                 self.short_way.empty,
             )
-            for one, source in zip(procedures, sources, strict=True)
+            for procedure, source in zip(procedures, sources, strict=True)
         )
 
     def threads(self, key: str = "") -> thread_pool.Threads:
-        """Return the run-time library, compiled now if need be; raises CdBackendError.
+        """Return the run-time library, compiled if needed; raises CdBackendError.
 
-        Under the key that it had when code was made it is found without its text.
+        With the key of an earlier process it is loaded from the cache without its text.
         """
         library = self.kept(key, thread_pool.ENTRY) if key else None
         if library is None:
             library, _ = self.load(thread_pool.source(), *thread_pool.LOADED)
         with self._locks[0].turn():
-            found = self._threads.get(library)
-            if found is None:
-                made = thread_pool.Threads(library)
-                found = self._threads.setdefault(library, made)
-                if found is made:
-                    made.start()
-            return found
+            existing = self._threads.get(library)
+            if existing is None:
+                pool = thread_pool.Threads(library)
+                existing = self._threads.setdefault(library, pool)
+                if existing is pool:
+                    pool.start()
+            return existing
 
     def shares(self) -> tuple[int, int]:
-        """Return among how many threads calls may share loops now, and from how much work on."""
+        """Return the number of threads of parallel loops, and their least work."""
         machine = target()
         return machine.threads, machine.parallel_from
 
     def load(
         self, source: Source, name: str, optimize: settings.Effort | None = None
     ) -> tuple[Library, Origin]:
-        """Return the library of generated text and where it came from; raises CdBackendError."""
+        """Return the library of generated text and its origin; raises CdBackendError."""
         compiler = self.toolchain()
-        chosen = flags(compiler, optimize)
-        key = _key(source, compiler, chosen)
+        all_flags = flags(compiler, optimize)
+        key = _key(source, compiler, all_flags)
         with self._lock_of(key).turn() as is_held:
             library = self._libraries.get(key)
             if library is not None:
@@ -184,39 +189,44 @@ class CompiledC:
             library = self._from_disk(key, source.entry)
             origin: Origin = "disk"
             if library is None:
-                library, origin = self._made(key, source, name, compiler, chosen, is_held)
+                library, origin = self._build_library(
+                    key, source, name, compiler, all_flags, is_held
+                )
             self._libraries[key] = library
             return library, origin
 
-    def _known(self, command: tuple[str, ...]) -> Toolchain | None:
-        """Return what is known of a compiler; as long as nothing about it changed, from disk."""
-        found = self._toolchains.get(command)
-        stamp = None if found is not None else toolchain.stamp(command)
+    def _known_toolchain(self, command: tuple[str, ...]) -> Toolchain | None:
+        """Return a known toolchain, from memory or, if the compiler is unchanged, from disk."""
+        compiler = self._toolchains.get(command)
+        stamp = None if compiler is not None else toolchain.stamp(command)
         entry = self.cache.get(content_key(toolchain=stamp)) if stamp else None
         if entry is not None:
-            found = self._toolchains[command] = Toolchain.of(entry.metadata)
-            if (begun := self._inspections.pop(command, None)) is not None:
-                begun.drop()  # another process was sooner
-        return found
+            compiler = self._toolchains[command] = Toolchain.of(entry.metadata)
+            if (inspection := self._inspections.pop(command, None)) is not None:
+                inspection.drop()  # another process was faster
+        return compiler
 
-    def _inspected(self, command: tuple[str, ...]) -> Toolchain:
-        """Return what a compiler is, as it says itself."""
-        found, stamp = toolchain.twice(lambda: self._asked(command)), toolchain.stamp(command)
+    def _probe_toolchain(self, command: tuple[str, ...]) -> Toolchain:
+        """Probe a compiler and cache the result."""
+        compiler, stamp = (
+            toolchain.twice(lambda: self._finish_probe(command)),
+            toolchain.stamp(command),
+        )
         if stamp:
-            self.cache.put(content_key(toolchain=stamp), Entry(found.written(), "", b""))
-        return found
+            self.cache.put(content_key(toolchain=stamp), Entry(compiler.written(), "", b""))
+        return compiler
 
-    def _asked(self, command: tuple[str, ...]) -> Toolchain:
-        begun = self._inspections.get(command)
-        if begun is not None:  # that of a parent is the parent's
-            is_mine = begun.process == os.getpid()
-            begun = self._inspections.pop(command, None) if is_mine else None
-        if begun is None:
-            begun = probe.Inspection(command, self.cache.scratch())
-        return begun.ended()
+    def _finish_probe(self, command: tuple[str, ...]) -> Toolchain:
+        inspection = self._inspections.get(command)
+        if inspection is not None:  # one of the parent process must not be used
+            is_of_this_process = inspection.process == os.getpid()
+            inspection = self._inspections.pop(command, None) if is_of_this_process else None
+        if inspection is None:
+            inspection = probe.Inspection(command, self.cache.scratch())
+        return inspection.ended()
 
     def kept(self, key: str, entry: str) -> Library | None:
-        """Return the library of a key with that entry, from memory or disk; None for none."""
+        """Return the library of a key, with an entry point, from memory or disk, else None."""
         with self._lock_of(key).turn():
             library = self._libraries.get(key) or self._from_disk(key, entry)
             if library is not None:
@@ -228,7 +238,7 @@ class CompiledC:
         if entry is None:
             return None
         try:
-            return _loaded(entry.object, name, key)
+            return _load_library(entry.object, name, key)
         except Broken as why:
             dump.tell(
                 1, f"plusequals: a cached library could not be loaded, and is made again: {why}"
@@ -236,62 +246,62 @@ class CompiledC:
             return None
 
     def _begin_threads(self) -> None:
-        """Begin to compile the run-time library beside what is done next, where it is not known
-        and there is a processor for that."""
+        """Start compiling the run-time library asynchronously, where it is not cached and there is
+        a processor for it."""
         compiler, source = self.toolchain(), thread_pool.source()
         name, optimize = thread_pool.LOADED
-        chosen = flags(compiler, optimize)
-        key = _key(source, compiler, chosen)
+        all_flags = flags(compiler, optimize)
+        key = _key(source, compiler, all_flags)
         with self._lock_of(key).turn():
-            begun, self._guess = self._guess, None
-            known = key in self._libraries or key in self._ahead
-            unwanted = known or processors() < 2 or self.cache.get(key) is not None
-            if begun is not None and (unwanted or not begun.is_as(compiler)):
-                begun.drop()
-                begun = None
+            ahead, self._guess = self._guess, None
+            is_known = key in self._libraries or key in self._ahead
+            unwanted = is_known or processors() < 2 or self.cache.get(key) is not None
+            if ahead is not None and (unwanted or not ahead.is_as(compiler)):
+                ahead.drop()
+                ahead = None
             if unwanted:
                 return
 
             def keep(code: bytes) -> None:
                 if code:
-                    self.cache.put(key, _entry(source, name, compiler, code))
+                    self.cache.put(key, _cache_entry(source, name, compiler, code))
 
-            if begun is None:
-                begun = Ahead(source.text, "threads.c", compiler, chosen, self.cache)
-            begun.keep = keep
-            self._ahead[key] = begun
+            if ahead is None:
+                ahead = Ahead(source.text, "threads.c", compiler, all_flags, self.cache)
+            ahead.keep = keep
+            self._ahead[key] = ahead
 
-    def _made(
+    def _build_library(
         self,
         key: str,
         source: Source,
         name: str,
         compiler: Toolchain,
-        chosen: Sequence[str],
+        all_flags: Sequence[str],
         is_held: bool,
     ) -> tuple[Library, Origin]:
-        """Compile, unless another process does: then wait for what it puts on disk.
+        """Compile, unless another process does: then wait for its cache entry.
 
-        A thread that compiles something already, and was interrupted, waits for no process: that
-        one may wait for this thread. `is_held` says whether it holds the key's lock.
+        A thread that is compiling already, and was re-entered, waits for no process: that one may
+        wait for this thread. `is_held` says whether it holds the key's lock.
         """
-        is_first = is_held and sum(one.is_own for one in self._locks[1:]) == 1
+        is_first = is_held and sum(lock.is_own for lock in self._locks[1:]) == 1
         with self.cache.building(key) if is_first else contextlib.nullcontext():
             library = self._from_disk(key, source.entry)
             if library is not None:
                 return library, "disk"
-            made = self._taken(key)
-            is_kept = made is not None
-            if made is None:
-                parts = translation_units.divided(source, processors(), _FILE)
+            library_code = self._take_ahead(key)
+            is_cached = library_code is not None
+            if library_code is None:
+                units = translation_units.divided(source, processors(), _FILE)
 
-                def compiled() -> bytes:
-                    trial = Trial(parts, _FILE, compiler, chosen, self.cache)
+                def compile_units() -> bytes:
+                    trial = Trial(units, _FILE, compiler, all_flags, self.cache)
                     return built(trial, source.text, name, source.line_map.get)
 
-                made = toolchain.twice(compiled)
+                library_code = toolchain.twice(compile_units)
             try:
-                library = _loaded(made, source.entry, key)
+                library = _load_library(library_code, source.entry, key)
             except Broken as why:
                 message = f"what {compiler.name} made of `{name}` cannot be loaded: {why}"
                 raise CdBackendError(
@@ -299,58 +309,57 @@ class CompiledC:
                         "CD0813", message, helps=("the setting `compiler` names another one",)
                     )
                 ) from None
-            if not is_kept:
-                self.cache.put(key, _entry(source, name, compiler, made))
+            if not is_cached:
+                self.cache.put(key, _cache_entry(source, name, compiler, library_code))
             return library, "compiled"
 
-    def _taken(self, key: str) -> bytes | None:
-        """Return what was compiled ahead; None where nothing was, or where that went wrong, as when
-        its folder was removed."""
-        begun = self._ahead.get(key)
-        if begun is None or not begun.is_ours() or self._ahead.pop(key, None) is None:
+    def _take_ahead(self, key: str) -> bytes | None:
+        """Return the code compiled in advance; None where there is none, or where that failed, for
+        example because its folder was removed."""
+        ahead = self._ahead.get(key)
+        if ahead is None or not ahead.is_ours() or self._ahead.pop(key, None) is None:
             return None
         with contextlib.suppress(CdBackendError):
-            return begun.ended()[0] or None
+            return ahead.ended()[0] or None
         return None
 
     def _lock_of(self, key: str) -> Locked:
         return self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]
 
     def after_fork(self) -> None:
-        """Renew the lock of the short way in a forked child: a thread that is not there may hold
-        it."""
+        """Renew the lock of the fast path in a forked child: a thread of the parent may hold it."""
         self.short_way.after_fork()
 
 
-def _named_apart(procedures: Sequence[Procedure]) -> Iterator[Procedure]:
-    """Yield procedures whose names differ as names of C do."""
-    taken: set[str] = set()
+def _with_distinct_names(procedures: Sequence[Procedure]) -> Iterator[Procedure]:
+    """Yield procedures renamed so that their C identifiers are distinct."""
+    used_names: set[str] = set()
     for procedure in procedures:
         name, number = procedure.name, 1
-        while names.identifier(name) in taken:
+        while names.identifier(name) in used_names:
             number += 1
             name = f"{names.identifier(procedure.name)[:40]}_{number}"
-        taken.add(names.identifier(name))
+        used_names.add(names.identifier(name))
         yield replace(procedure, name=name)
 
 
 @garbage_collector.paused()
 def translate(procedure: Procedure) -> Source:
-    """Return the C text of a procedure for this machine, showing and checking as settings ask."""
-    chosen = settings.current()
-    if chosen.verify:
+    """Return the C text of a procedure for this machine, dumped and verified as settings ask."""
+    options = settings.current()
+    if options.verify:
         verify.verify_procedure(procedure)
     program, placement = pipeline.optimize(
         lower.lower(procedure),
         target(),
         dump.observer(procedure.name),
-        verify.Verifier() if chosen.verify else None,
-        chosen.stop_after,
+        verify.Verifier() if options.verify else None,
+        options.stop_after,
     )
     source = c_printer.emit(program, placement)
-    saved = dump.save(procedure.name, "source.c", source.text)
-    if chosen.debug >= 3:
-        dump.show_end(procedure.name, program, placement, source.text, saved)
+    path = dump.save(procedure.name, "source.c", source.text)
+    if options.debug >= 3:
+        dump.show_end(procedure.name, program, placement, source.text, path)
     return source
 
 
@@ -358,13 +367,13 @@ def _key(source: Source, compiler: Toolchain, chosen: Sequence[str]) -> str:
     return content_key(text=source.text, flags=chosen, compiler=compiler.written())
 
 
-def _entry(source: Source, name: str, compiler: Toolchain, made: bytes) -> Entry:
+def _cache_entry(source: Source, name: str, compiler: Toolchain, made: bytes) -> Entry:
     metadata = {"name": name, "entry": source.entry, "compiler": compiler.version}
     return Entry(metadata, source.text, made)
 
 
-def _loaded(made: bytes, entry: str, key: str) -> Library:
-    """Return the library in the bytes if it has the entry. Raises Broken."""
+def _load_library(made: bytes, entry: str, key: str) -> Library:
+    """Load a library that has an entry point. Raises Broken."""
     library = Library(made, entry, key)
     library.function(entry)
     return library

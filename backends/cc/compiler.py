@@ -1,7 +1,7 @@
-"""From C text to the bytes of a shared object: one run of the compiler, its complaint made ours.
+"""Compilation of C text to a shared object, and errors of the compiler.
 
-What a compiler says about generated code is of no use to who wrote the function, so it goes into
-a report file beside the text it is about; the error names the user's line and the report.
+Diagnostics of generated code do not help the user, so they go to a report file together with the
+text; the error names the user's line and the report.
 """
 
 from __future__ import annotations
@@ -31,42 +31,46 @@ else:
 
 _SHARED = "-shared"
 _LIBRARIES = ("-lm",)
-_ALONE = ("-nostartfiles", "-nodefaultlibs", "-fno-use-linker-plugin", "-lgcc")
-"""What gcc is told on Linux where code calls nothing but what every process has: reading the tables
-of libraries takes as long as compiling a small function does."""
-_MATHS = "floor ceil trunc rint fabs sqrt fmod hypot atan2 copysign".split()
-_CALLS = ("pthread_atfork(", "__builtin_c", *(f"{n}{f}(" for n in _MATHS for f in ("", "f")))
-"""What a library has that a process need not have loaded, as it stands in a text."""
+_MINIMAL_LINK = ("-nostartfiles", "-nodefaultlibs", "-fno-use-linker-plugin", "-lgcc")
+"""The linker flags of gcc on Linux for code that calls only functions of every process: reading the
+symbol tables of libraries takes as long as compiling a small function."""
+_MATH_FUNCTIONS = "floor ceil trunc rint fabs sqrt fmod hypot atan2 copysign".split()
+_CALLS = (
+    "pthread_atfork(",
+    "__builtin_c",
+    *(f"{n}{f}(" for n in _MATH_FUNCTIONS for f in ("", "f")),
+)
+"""Calls, as text, of library functions that a process may not have loaded."""
 _FUSED = ("fma(", "fmaf(")
-"""What is an instruction where the processor has it."""
+"""Calls that are an instruction on processors with FMA."""
 _REPORT, _REPORTS = ("plusequals-report-", ".txt"), 10
-"""How the names of reports begin and end, and how many there are in the temporary folder."""
+"""The prefix and suffix of report names, and their maximum number in the temporary folder."""
 Places = Callable[[int], Span | None]
-"""From a line of generated text, 1-based, to the user's place that it comes from."""
+"""Maps a line of generated text, counted from 1, to its source location."""
 
 
 def flags(toolchain: Toolchain, optimize: settings.Effort | None = None) -> tuple[str, ...]:
-    """Return every flag of a compilation, at the level that the settings say unless one is given.
+    """Return all flags of a compilation, at the optimization level of the settings or a given one.
 
-    All are part of the key.
+    All are part of the cache key.
     """
     level = settings.current().optimize if optimize is None else optimize
     return (*toolchain.flags, f"-O{level}", _SHARED)
 
 
 def built(trial: Trial, text: str, name: str, places: Places) -> bytes:
-    """Return the shared object that the compiler makes of C text.
+    """Wait for a compilation; return the shared object.
 
-    Raises CdBackendError: CD0802 where it refuses the text, CD0812 where it fails by itself.
+    Raises CdBackendError: CD0802 where the compiler rejects the text, CD0812 where it fails.
     """
-    code, ran = trial.ended()
+    code, result = trial.ended()
     if not code:
-        raise _complaint(ran, text, name, trial.toolchain, trial.command, places)
+        raise _compile_error(result, text, name, trial.toolchain, trial.command, places)
     return code
 
 
 class Trial:
-    """A compilation that was begun; `ended` waits for its end, which may be asked for once."""
+    """A compilation in progress; `ended` waits for it, once."""
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class Trial:
         chosen: Sequence[str],
         cache: Cache,
     ) -> None:
-        """Begin it, with the text in a file of that name, several side by side.
+        """Start it, with each text in a file of that name; several are compiled in parallel.
 
         Raises CdBackendError as `start` does, and CD0814 where no file can be written.
         """
@@ -96,37 +100,37 @@ class Trial:
             self._stack = stack.pop_all()
 
     def _start(self, at: int, text: str, name: str, chosen: Sequence[str]) -> None:
-        """Start the compiler of one of the texts, for an object file if there are several."""
-        name, command, said = f"{at or ''}{name}", self.command, f"said{at or ''}"
+        """Start the compiler on one of the texts, for an object file if there are several."""
+        name, command, output_name = f"{at or ''}{name}", self.command, f"said{at or ''}"
         with open(os.path.join(self._folder, name), "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
         if self._objects:
-            alone = [flag for flag in chosen if flag != _SHARED]
-            command = (*self.toolchain.command, *alone, "-c", "-o", self._objects[at], name)
-        self._running.append(start(command, self._folder, said))
+            all_flags = [flag for flag in chosen if flag != _SHARED]
+            command = (*self.toolchain.command, *all_flags, "-c", "-o", self._objects[at], name)
+        self._running.append(start(command, self._folder, output_name))
 
     def _stop(self) -> None:
-        """End what is still running."""
-        for one in self._running:
-            one.stop()
+        """Kill running compilers."""
+        for process in self._running:
+            process.stop()
 
     def is_over(self) -> bool:
         """Whether all compilers have ended."""
-        return all(one.process.poll() is not None for one in self._running)
+        return all(compiler.process.poll() is not None for compiler in self._running)
 
-    def _ran(self) -> Ran:
-        """Return how the first ended that went wrong, or else the last."""
-        for one in self._running:
-            if (ran := one.ended()).status:
-                return ran
-        return run(self._link, self._folder) if self._objects else ran
+    def _run_to_end(self) -> Ran:
+        """Wait for the compilers and link; return the first failure, or else the last result."""
+        for compiler in self._running:
+            if (result := compiler.ended()).status:
+                return result
+        return run(self._link, self._folder) if self._objects else result
 
     def ended(self) -> tuple[bytes, Ran]:
-        """Return the shared object, empty where there is none, and how the compiler ended."""
+        """Wait for the end; return the shared object, empty on failure, and the result."""
         with self._stack:
-            ran, code = self._ran(), b""
+            result, code = self._run_to_end(), b""
             try:
-                if ran.status == 0:
+                if result.status == 0:
                     with open(os.path.join(self._folder, "kernel.so"), "rb") as file:
                         code = file.read()
             except FileNotFoundError:
@@ -135,12 +139,13 @@ class Trial:
                 raise no_place(why) from None
             if not code and not os.path.isdir(self._folder):
                 raise gone(self._folder)
-        return (code if loader.unsound(code) is None else b""), ran
+        return (code if loader.unsound(code) is None else b""), result
 
 
 class Ahead(Trial):
-    """One that is begun before anybody asks for what it makes, and that is kept, at the end of the
-    process if nobody has asked: for processes to come. Until it has what keeps it, it is a guess.
+    """A compilation in advance of its use, whose code is cached, at exit if it was not used.
+
+    Without `keep` it is speculative.
     """
 
     def __init__(
@@ -157,25 +162,28 @@ class Ahead(Trial):
         atexit.register(self._at_exit)
 
     def is_as(self, toolchain: Toolchain) -> bool:
-        """Whether this process has begun it with that compiler and its flags."""
-        mine = self.toolchain
-        same = (mine.command, mine.flags) == (toolchain.command, toolchain.flags)
-        return same and self.is_ours()
+        """Whether this process started it, with the compiler and flags of a toolchain."""
+        expected = self.toolchain
+        is_equal = (expected.command, expected.flags) == (
+            toolchain.command,
+            toolchain.flags,
+        )
+        return is_equal and self.is_ours()
 
     def is_ours(self) -> bool:
-        """Whether this process has begun it: that of a parent is the parent's."""
+        """Whether this process started it, not a parent."""
         return self._process == os.getpid()
 
     def ended(self) -> tuple[bytes, Ran]:
-        """Return what `Trial.ended` does, and keep it."""
+        """Return as `Trial.ended`, and cache the code."""
         atexit.unregister(self._at_exit)
-        code, ran = super().ended()
+        code, result = super().ended()
         if self.keep is not None:
             self.keep(code)
-        return code, ran
+        return code, result
 
     def drop(self) -> None:
-        """End it: nobody wants what it makes."""
+        """Cancel it."""
         atexit.unregister(self._at_exit)
         if self.is_ours():
             self._stack.close()
@@ -189,28 +197,28 @@ class Ahead(Trial):
 
 
 def _command(toolchain: Toolchain, chosen: Sequence[str], *names: str) -> tuple[str, ...]:
-    """Return the command that makes the shared object of files and libraries."""
+    """Return the command that links files and libraries to the shared object."""
     return (*toolchain.command, *chosen, "-o", "kernel.so", *names)
 
 
 def _linked(toolchain: Toolchain, chosen: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
-    """Return what says which libraries texts are linked with."""
+    """Return the linker flags for the libraries of texts."""
     is_gcc = "Free Software Foundation" in toolchain.version and len(toolchain.command) == 1
     calls = _CALLS if fuses() and "-O0" not in chosen else (*_CALLS, *_FUSED)
     if is_gcc and sys.platform == "linux" and not any(c in t for t in texts for c in calls):
-        return _ALONE
+        return _MINIMAL_LINK
     return _LIBRARIES
 
 
-def _complaint(
+def _compile_error(
     ran: Ran, text: str, name: str, toolchain: Toolchain, command: tuple[str, ...], places: Places
 ) -> CdBackendError:
-    """Return the error that a failed compilation means."""
-    report = _report(name, text, ran, toolchain, command)
+    """Return the error of a failed compilation."""
+    report = _write_report(name, text, ran, toolchain, command)
     note = f"everything needed to look into it is in {report}"
-    refused = re.search(r"kernel\.c:(\d+):(?:\d+:)? (?:fatal )?error: ", ran.said)
-    if ran.status > 0 and refused and "o space left" not in ran.said:
-        span = places(int(refused[1])) or NOWHERE
+    rejection = re.search(r"kernel\.c:(\d+):(?:\d+:)? (?:fatal )?error: ", ran.said)
+    if ran.status > 0 and rejection and "o space left" not in ran.said:
+        span = places(int(rejection[1])) or NOWHERE
         message = f"the C made of `{name}` was refused by {toolchain.name}"
         helps = (
             "this is a fault of plusequals, not of your function: please send that file",
@@ -223,8 +231,10 @@ def _complaint(
     return CdBackendError(Diagnostic("CD0812", message, (), (note,), helps))
 
 
-def _report(name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple[str, ...]) -> str:
-    """Save what a person needs to look into a failure; return where it is."""
+def _write_report(
+    name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple[str, ...]
+) -> str:
+    """Write a report of a failure to a file; return its path."""
     lines = [
         f"function   {name}",
         f"command    {' '.join(command)}",
@@ -233,13 +243,13 @@ def _report(name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple
         f"compiler   {toolchain.version}",
         "", "What it said:", "", ran.said, "", "What it was given:", "", text,
     ]  # fmt: skip
-    chosen = settings.current().dump_dir
-    for folder in (*([chosen] if chosen else ()), *temporary()):
+    dump_folder = settings.current().dump_dir
+    for folder in (*([dump_folder] if dump_folder else ()), *temporary()):
         with contextlib.suppress(OSError):
-            if folder != chosen:
+            if folder != dump_folder:
                 keep_latest(folder, *_REPORT, _REPORTS - 1)
-            held, path = tempfile.mkstemp(prefix=_REPORT[0], suffix=_REPORT[1], dir=folder)
-            with open(held, "w", encoding="utf-8") as file:
+            descriptor, path = tempfile.mkstemp(prefix=_REPORT[0], suffix=_REPORT[1], dir=folder)
+            with open(descriptor, "w", encoding="utf-8") as file:
                 file.write("\n".join(lines))
             return path
     return "no file, for no folder could be written"

@@ -1,4 +1,4 @@
-"""What this machine's processor is: as numbers for schedules, and as a digest for keys."""
+"""CPU description: parameters of the target for scheduling, and a digest for cache keys."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _VARYING = re.compile(
     r".*(?:mhz|bogomips|frequency|_loops_per_jiffy).*)\s*(?:per cpu\s*)?:",
     re.IGNORECASE,
 )
-"""Lines of the system's description that tell processors of one kind apart, or moments. All others
-count, whatever they are called: `flags`, `Features`, `isa`, `uarch`, `cpu`, `revision`, ..."""
+"""Lines of the system's description that differ between equal processors, or over time. All others
+count, whatever their names: `flags`, `Features`, `isa`, `uarch`, `cpu`, `revision`, ..."""
 _MACHINE = re.compile(r"machine = \w+")
-"""What a line of `processor` says of the kind on System z."""
+"""The part of a `processor` line that names the model on System z."""
 
 _LEVELS = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
 
-_THIRD = frozenset((*range(0x10), *range(0x20, 0x60)))
-"""The models of AMD's family 25 that are third Zens."""
+_ZEN3_MODELS = frozenset((*range(0x10), *range(0x20, 0x60)))
+"""The models of AMD's family 25 that are Zen 3."""
 MOST_THREADS = 256
-"""No call uses more threads than that, whatever is asked for."""
+"""The maximum number of threads of a call, whatever the settings."""
 
 
 def processor() -> str:
-    """Return a digest of what the system says this processor is, empty where it says nothing."""
+    """Return a digest of the system's description of this processor, "" where there is none."""
     lines = _described()
     if not lines:
         return ""
@@ -50,91 +50,96 @@ def processor() -> str:
 
 
 def facts() -> list[object]:
-    """Return all that `target` makes of this machine, beside the settings."""
+    """Return all inputs of `target` other than the settings."""
     sizes = map(_cache_bytes, _LEVELS.values())
     return [platform.machine(), *_described(), *sizes, processors()]
 
 
 def target() -> Target:
-    """Return what a schedule may know of this machine, under the current settings."""
+    """Return the target description of this machine, under the current settings."""
     words = {word for line in _described() for word in line.split()}
-    wide = "avx512f" in words
-    bits = 512 if wide else 256 if "avx2" in words else 128
-    known = {name: size for name, level in _LEVELS.items() if (size := _cache_bytes(level))}
-    chosen = settings.current()
-    threads = min(chosen.threads or processors(), MOST_THREADS)
-    registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
+    has_avx512 = "avx512f" in words
+    bits = 512 if has_avx512 else 256 if "avx2" in words else 128
+    cache_sizes = {name: size for name, level in _LEVELS.items() if (size := _cache_bytes(level))}
+    options = settings.current()
+    threads = min(options.threads or processors(), MOST_THREADS)
+    registers = 32 if has_avx512 or platform.machine() in ("aarch64", "arm64") else 16
     return targets.Target(
-        "cc", bits, registers, threads, chosen.parallel_from,
+        "cc", bits, registers, threads, options.parallel_from,
         streams=_streams(),
-        stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
-        reorders=chosen.profile == "default", fma=fuses(),
-        short=chosen.pipeline == "short", tensors=(), warpgroups=False, atomics=False, exact=False,
-        **known,
+        stack_bytes=options.stack_bytes, schedule=options.schedule,
+        reorders=options.profile == "default", fma=fuses(),
+        short=options.pipeline == "short", tensors=(), warpgroups=False, atomics=False, exact=False,
+        **cache_sizes,
     )  # fmt: skip
 
 
 def _streams() -> int:
-    """At how many places a thread reads memory fastest: measured on some of each kind.
+    """Return the number of concurrent streams at which a thread reads memory fastest, as measured.
 
-    Intel's (1.25 to 1.6 times as fast as at one place), AMD's of family 23, the first Zens (1.05 to
-    1.18), and of family 25 the third (1.1 to 1.3) fetch ahead for each place apart. The fourth, of
-    that family too, and later ones take up to 2.3 times as long.
+    With four streams the hardware prefetchers of Intel are 1.25 to 1.6 times as fast as with one,
+    of AMD's family 23 (Zen to Zen 2) 1.05 to 1.18, of Zen 3 (family 25) 1.1 to 1.3. Zen 4, also
+    family 25, and later ones take up to 2.3 times as long.
     """
-    known = dict(line.replace("\t", "").split(":", 1) for line in _described() if ":" in line)
+    fields = dict(line.replace("\t", "").split(":", 1) for line in _described() if ":" in line)
     names = ("vendor_id", "cpu family", "model")
-    maker, family, model = (known.get(name, "").strip() for name in names)
-    third = family == "25" and model.isdigit() and int(model) in _THIRD
-    some = maker == "AuthenticAMD" and (family == "23" or third)
-    return 4 if some or maker == "GenuineIntel" else 1
+    maker, family, model = (fields.get(name, "").strip() for name in names)
+    is_zen3 = family == "25" and model.isdigit() and int(model) in _ZEN3_MODELS
+    is_older_zen = maker == "AuthenticAMD" and (family == "23" or is_zen3)
+    return 4 if is_older_zen or maker == "GenuineIntel" else 1
 
 
 def fuses() -> bool:
-    """Whether the processor multiplies and adds at once."""
+    """Whether the processor has fused multiply-add."""
     words = {word for line in _described() for word in line.split()}
     return "fma" in words or "asimd" in words
 
 
 def processors() -> int:
-    """How many processors this process may use: those that it may run on, of these as many as
-    `OMP_NUM_THREADS` allows, which batch systems and pools of processes set."""
-    there = os.cpu_count() or 1
+    """Return the number of processors of this process: its CPU affinity, limited by
+    `OMP_NUM_THREADS`, which batch systems and process pools set."""
+    available = os.cpu_count() or 1
     with contextlib.suppress(AttributeError):
-        there = len(os.sched_getaffinity(0))
-    return min(there, _allowed() or there)
+        available = len(os.sched_getaffinity(0))
+    return min(available, _allowed() or available)
 
 
 @cache
 def _allowed() -> int:
-    """What `OMP_NUM_THREADS` says, as OpenMP reads it: once, the first of a list; 0 for nothing."""
+    """Return `OMP_NUM_THREADS` as OpenMP does: read once, the first of a list; 0 where unset."""
     first = settings.variable("OMP_NUM_THREADS").partition(",")[0].strip()
     return int(first) if first.isdecimal() else 0
 
 
 @cache
 def _described() -> tuple[str, ...]:
-    """The lines of the system's description that decide which instructions there are.
+    """Return the lines of the system's description that determine the instruction set.
 
-    Each once, of all processors: a machine may have some of several kinds.
+    Distinct lines of all processors: a machine may have different ones.
     """
     with contextlib.suppress(OSError):
-        lines = dict.fromkeys(_text(_CPUINFO).splitlines())
-        kept = (line for line in lines if ":" in line and not _VARYING.match(line))
-        return (*kept, *dict.fromkeys(found for line in lines for found in _MACHINE.findall(line)))
+        lines = dict.fromkeys(_read_text(_CPUINFO).splitlines())
+        relevant = (line for line in lines if ":" in line and not _VARYING.match(line))
+        return (
+            *relevant,
+            *dict.fromkeys(machine for line in lines for machine in _MACHINE.findall(line)),
+        )
     return ()
 
 
 @cache
 def _cache_bytes(level: int) -> int:
-    """The size of the data cache of a level, 0 where the system does not say."""
+    """Return the size of the data cache of a level in bytes, 0 where unknown."""
     with contextlib.suppress(OSError, ValueError):
         for name in sorted(name for name in os.listdir(_CACHES) if name.startswith("index")):
-            kind, rank, size = (_text(_CACHES, name, what) for what in ("type", "level", "size"))
+            kind, rank, size = (
+                _read_text(_CACHES, name, attribute) for attribute in ("type", "level", "size")
+            )
             if kind.strip() != "Instruction" and int(rank) == level:
                 return int(size.strip().removesuffix("K")) * 1024
     return 0
 
 
-def _text(*path: str) -> str:
+def _read_text(*path: str) -> str:
     with open(os.path.join(*path), errors="replace") as file:
         return file.read()

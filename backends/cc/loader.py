@@ -1,9 +1,9 @@
-"""Compiled code in memory: from the bytes of a shared object to functions that can be called.
+"""Loader: shared objects from bytes in memory, and their functions as callables.
 
-The bytes are loaded from an anonymous file in memory, so what was checked is what runs and no
-folder has to allow execution; where there are none, from a file in a private folder. A library is
-closed when nothing refers to it any more. cffi's own backend module is used directly: it parses
-the one type there is without the C parser of `cffi.FFI`, which costs 45 ms of start-up.
+The bytes are loaded from an anonymous file in memory, so that the checked bytes are those that run
+and no folder has to allow execution; without such files, from a file in a private folder. A library
+is closed when it is no longer referenced. cffi's backend module is used directly: it parses the
+single type without the C parser of `cffi.FFI`, which costs 45 ms of start-up.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ else:
 
 ffi: Any = _cffi_backend.FFI()
 ENTRY: Any = ffi.typeof("int(*)(void **)")
-"""The type of every entry: one block of pointers in, a status out."""
+"""The type of entry points: a block of pointers in, a status out."""
 T = TypeVar("T")
 NUMBERS: Any = ffi.typeof("int64_t[]")
 _serial = itertools.count()
 
 
 class Broken(Exception):
-    """The bytes are not a library that can be loaded; says why."""
+    """The bytes are no loadable library, with the reason."""
 
 
 class Library:
-    """A loaded shared object, for as long as this lives.
+    """A loaded shared object; it is closed with this object.
 
-    The handle closes it when it goes, after all finalizers of what goes with it: they may still
-    call its code. The callback of a weak reference would run before them.
+    The handle closes it in its destructor, after the finalizers of objects that refer to it: they
+    may still call its code. The callback of a weak reference would run before them.
     """
 
     __slots__ = ("__weakref__", "_handle", "key")
 
     def __init__(self, code: bytes, name: str, key: str = "") -> None:
-        """Load the bytes; the name is for debuggers, the key where they are kept. Raises Broken."""
+        """Load the bytes; the name is for debuggers, the key that of the cache. Raises Broken."""
         self.key = key
         if why := unsound(code):
             raise Broken(why)
@@ -66,31 +66,31 @@ class Library:
 
 
 def csrc(*names: str) -> str:
-    """Return the C of files of the folder `csrc`, one after another."""
+    """Return the concatenated C text of files of the folder `csrc`."""
     folder = os.path.join(os.path.dirname(__file__), "csrc")
     return "\n".join(own_text(os.path.join(folder, f"{name}.c")) for name in names)
 
 
 def address(pointer: Any) -> int:
-    """Return where a pointer or an array leads to, as a number."""
+    """Return the address of a pointer or an array as an integer."""
     return int(ffi.cast("intptr_t", pointer))
 
 
 def numbers(values: Sequence[int]) -> Any:
-    """Return whole numbers as an array of C, the null pointer for none."""
+    """Return integers as a C array of int64_t, the null pointer for none."""
     return ffi.new(NUMBERS, values) if values else ffi.NULL
 
 
 def free() -> Any:
-    """Return the C library's `free`, for what compiled code has allocated for its caller."""
+    """Return the C library's `free`, for memory that compiled code allocates for its caller."""
     return _cffi_backend.load_library(None).load_function(ffi.typeof("void(*)(void *)"), "free")
 
 
 def unsound(code: bytes) -> str | None:
-    """Return why bytes cannot be a whole library, None where they may be.
+    """Return why bytes cannot be a complete library, None where they may be.
 
-    The loader maps files without looking at their length and dies of SIGBUS where one is short;
-    an ELF file says how long it is, since its table of sections is the last thing in it.
+    The loader maps files without checking their length, and dies of SIGBUS where one is truncated;
+    the length of an ELF file follows from its section header table, which is at its end.
     """
     if len(code) < 64:
         return "it is cut short"
@@ -105,27 +105,28 @@ def unsound(code: bytes) -> str | None:
 
 
 def module(code: bytes, name: str) -> ModuleType:
-    """Return the extension module of that name that the bytes are, with Python's lock held where
-    it is called. Raises Broken. It stays loaded."""
+    """Load the bytes as an extension module of a name; it stays loaded. Raises Broken."""
     if why := unsound(code):
         raise Broken(why)
 
-    def opened(path: str) -> ModuleType:
-        found = spec_from_loader(name, ExtensionFileLoader(name, path))
-        assert found is not None, "there is a loader"
-        return module_from_spec(found)
+    def open_module(path: str) -> ModuleType:
+        spec = spec_from_loader(name, ExtensionFileLoader(name, path))
+        assert spec is not None, "there is a loader"
+        return module_from_spec(spec)
 
-    return _load(code, name, opened)
+    return _load(code, name, open_module)
 
 
 def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
-    """Return what is made of a file with these bytes, which is gone afterwards. Raises Broken.
+    """Return the result of `opened` on a temporary file with these bytes. Raises Broken.
 
-    A sanitizer that was not in the process from the start ends it where it is loaded.
+    A sanitizer runtime that is loaded later than at process start would terminate the process.
     """
-    found = re.search(rb"__((?:hw)?a|t|m)san_init\0", code)
-    if found and not _has(found[0][:-1].decode()):
-        kind = {"a": "address", "hwa": "hwaddress", "t": "thread", "m": "memory"}[found[1].decode()]
+    sanitizer = re.search(rb"__((?:hw)?a|t|m)san_init\0", code)
+    if sanitizer and not _has_function(sanitizer[0][:-1].decode()):
+        kind = {"a": "address", "hwa": "hwaddress", "t": "thread", "m": "memory"}[
+            sanitizer[1].decode()
+        ]
         raise Broken(
             f"it was made by -fsanitize={kind}, which has to be in the process from the start "
             "(LD_PRELOAD)"
@@ -143,8 +144,8 @@ def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
         raise Broken(str(why)) from None
 
 
-def _has(function: str) -> bool:
-    """Whether the process has a function of that name."""
+def _has_function(function: str) -> bool:
+    """Whether the process has a function of a name."""
     try:
         _cffi_backend.load_library(None).load_function(ENTRY, function)
     except AttributeError:
@@ -153,23 +154,23 @@ def _has(function: str) -> bool:
 
 
 def _load_from_memory(code: bytes, name: str, opened: Callable[[str], T]) -> T:
-    held = os.memfd_create(name, os.MFD_CLOEXEC)
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
     try:
-        with open(held, "wb", closefd=False) as file:
+        with open(descriptor, "wb", closefd=False) as file:
             file.write(code)
-        return opened(_path(held, next(_serial)))
+        return opened(_path(descriptor, next(_serial)))
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
-def _path(held: int, serial: int) -> str:
-    """Return a path of an open file that was never used before.
+def _path(descriptor: int, serial: int) -> str:
+    """Return a path of an open file that has not been used before.
 
-    The loader takes an equal path for the library it loaded from it earlier, even when the file's
-    number now stands for another file; so every load spells the path differently.
+    The loader identifies libraries by path, even where a reused descriptor refers to another file;
+    so every load spells the path differently.
     """
     spelled = "".join("./" if serial >> bit & 1 else "/" for bit in range(serial.bit_length()))
-    return f"/proc/self/fd/{spelled}{held}"
+    return f"/proc/self/fd/{spelled}{descriptor}"
 
 
 def _open(path: str) -> Any:

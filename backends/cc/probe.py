@@ -1,8 +1,8 @@
-"""What a compiler is and takes, found by running it a few times.
+"""Compiler probing: version, supported flags, and the resolved native target.
 
-Asked at once are its version, and what it takes this machine's processor to have under all flags
-that are wished for, which says that it takes them. Compilers that know others, or no such question,
-are asked one thing after the other.
+Queried in parallel are its version, and its target description of this machine under all desired
+flags, whose success implies that it supports them. Compilers with other flags, or without such a
+query, are probed step by step.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from .toolchain import (
 
 
 class Inspection:
-    """Questions to a compiler that were asked; `ended` waits for the answers, once."""
+    """Queries of a compiler in progress; `ended` waits for the answers, once."""
 
     __slots__ = ("_folder", "_questions", "_stack", "command", "process")
 
     def __init__(self, command: tuple[str, ...], empty: AbstractContextManager[str]) -> None:
-        """Ask, in an empty folder that is left then. Raises CdBackendError where it cannot run."""
+        """Start the queries in an empty folder. Raises CdBackendError where it cannot run."""
         self.command, self.process = command, os.getpid()
         with contextlib.ExitStack() as stack:
             try:
@@ -49,49 +49,49 @@ class Inspection:
             except OSError as why:
                 raise no_place(why) from None
             self._questions: list[Running] = []
-            for said, flags in (
+            for output_name, flags in (
                 ("version", ("--version",)),
                 ("target", (*asked(command), *_TARGET)),
             ):
-                self._questions.append(start((*command, *flags), folder, said))
+                self._questions.append(start((*command, *flags), folder, output_name))
                 stack.callback(self._questions[-1].stop)
             self._stack = stack.pop_all()
         atexit.register(self.drop)
 
     def ended(self) -> Toolchain:
-        """Return what the compiler is. Raises CdBackendError where it does not answer, or cannot
-        compile what results depend on."""
+        """Return the toolchain. Raises CdBackendError where the compiler does not answer, or lacks
+        a flag that results depend on."""
         atexit.unregister(self.drop)
         with self._stack:
-            answers = (one.ended() for one in self._questions)
+            answers = (question.ended() for question in self._questions)
             version = next(answers)
             if version.status != 0:
                 raise failed(self.command, f"does not answer --version: {first_line(version)}")
             (target,) = answers
-            if _is_told(target):
+            if _has_target_options(target):
                 digest, flags = _digest(target.said), asked(self.command)
             else:
                 _write_probe(self._folder)
                 native, digest = _target(self.command, self._folder)
-                wished = (*native, *_wished(self.command))
-                flags = (*MEANING, *_admitted(self.command, wished, self._folder))
+                desired = (*native, *_optional_flags(self.command))
+                flags = (*MEANING, *_supported_flags(self.command, desired, self._folder))
         return Toolchain(self.command, version.said.strip(), digest, flags, environment())
 
     def drop(self) -> None:
-        """Leave it: what the compiler is has become known otherwise, or nobody asks any more."""
+        """Cancel it: the answers are not needed any more."""
         atexit.unregister(self.drop)
         if self.process == os.getpid():
             self._stack.close()
 
 
 def inspect(command: tuple[str, ...], folder: str) -> Toolchain:
-    """Return what a compiler is, found in an empty folder. Raises CdBackendError as above."""
+    """Return the toolchain of a compiler, probed in an empty folder; raises CdBackendError."""
     return Inspection(command, contextlib.nullcontext(folder)).ended()
 
 
 def asked(command: Sequence[str]) -> tuple[str, ...]:
-    """Return the flags that a compiler is asked about at once, all of which gcc takes."""
-    return (*MEANING, NATIVE[0], *_wished(command))
+    """Return the flags that a compiler is queried with at once, all supported by gcc."""
+    return (*MEANING, NATIVE[0], *_optional_flags(command))
 
 
 def _write_probe(folder: str) -> None:
@@ -106,27 +106,27 @@ _TARGET = ("-Q", "--help=target")
 _PROBE = ("-c", "-o", "probe.o", "probe.c")
 
 
-def _wished(command: Sequence[str]) -> tuple[str, ...]:
-    """Return the flags beside that for the processor which are used where they are known."""
+def _optional_flags(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the optional flags, other than that of the native target."""
     zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
     return (*SPEED, *SOUND, *THREADS, *zig)
 
 
-def _is_told(answer: Ran) -> bool:
-    """Whether a compiler has listed what the processor has, as gcc does."""
+def _has_target_options(answer: Ran) -> bool:
+    """Whether a compiler has listed its target options, as gcc does."""
     return answer.status == 0 and "-m" in answer.said
 
 
 def _target(command: tuple[str, ...], scratch: str) -> tuple[tuple[str, ...], str]:
-    """Return the flag for this very processor, and a digest of what it resolves to."""
+    """Return the flag of the native target, and a digest of its resolution."""
     for native in NATIVE:
         gcc = run((*command, native, *_TARGET), scratch)
-        if _is_told(gcc):
+        if _has_target_options(gcc):
             return (native,), _digest(gcc.said)
         clang = run((*command, native, "-###", "-x", "c", "-c", os.devnull), scratch)
-        found = re.findall(r'"-target-(?:cpu|feature|abi)" "[^"]*"', clang.said)
-        if clang.status == 0 and found:
-            return (native,), _digest("\n".join(sorted(found)))
+        features = re.findall(r'"-target-(?:cpu|feature|abi)" "[^"]*"', clang.said)
+        if clang.status == 0 and features:
+            return (native,), _digest("\n".join(sorted(features)))
     return (), processor()
 
 
@@ -134,18 +134,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(f"{platform.machine()} {processor()} {text}".encode()).hexdigest()
 
 
-def _admitted(command: tuple[str, ...], wished: tuple[str, ...], scratch: str) -> tuple[str, ...]:
-    """Return those flags that the compiler takes, tried together, then one by one."""
+def _supported_flags(
+    command: tuple[str, ...], desired: tuple[str, ...], scratch: str
+) -> tuple[str, ...]:
+    """Return the flags that the compiler supports, tried together, then one by one."""
 
-    def takes(*flags: str) -> Ran:
+    def try_flags(*flags: str) -> Ran:
         return run((*command, *flags, *_PROBE), scratch)
 
-    if takes(*MEANING, *wished).status == 0:
-        return wished
-    plain = takes()
-    if plain.status != 0:
-        raise failed(command, f"cannot compile an empty function: {first_line(plain)}")
+    if try_flags(*MEANING, *desired).status == 0:
+        return desired
+    result = try_flags()
+    if result.status != 0:
+        raise failed(command, f"cannot compile an empty function: {first_line(result)}")
     for flag in MEANING:
-        if takes(flag).status != 0:
+        if try_flags(flag).status != 0:
             raise failed(command, f"does not know {flag}, which results depend on")
-    return tuple(flag for flag in wished if takes(flag).status == 0)
+    return tuple(flag for flag in desired if try_flags(flag).status == 0)

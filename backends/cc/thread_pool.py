@@ -1,8 +1,8 @@
-"""The run-time library of generated code: compiled once, loaded once, its workers ended with it.
+"""Run-time library of generated code: the thread pool of parallel loops, and interruption.
 
-It has the threads of parallel loops, and asks Python now and then whether a long call is to end.
-Python answers in its main thread, where alone the handlers of signals run: a function of ours is
-called, Python runs the handlers on the way, and what one of them raises ends the call.
+It is compiled and loaded once; its workers end with it. It polls Python whether a long call is
+interrupted. Signal handlers run only in Python's main thread: a callback of ours is called there,
+Python runs pending handlers on the way, and an exception of a handler ends the call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ else:  # what only compiling needs
 
 ENTRY = "pe_threads"
 LOADED: tuple[str, settings.Effort] = ("the run-time library", 1)
-"""What it is called, and how well it is compiled: it computes nothing."""
+"""Its name and its optimization level: it does no computation."""
 _ASK: Any = ffi.typeof("int(*)(void)")
 _NUMBERS: Any = ffi.typeof("int64_t[]")
 _POINTERS: Any = ffi.typeof("void *[]")
@@ -35,7 +35,7 @@ _START, _FILL, _END = range(3)
 
 @cache
 def text() -> str:
-    """Return the C of the library."""
+    """Return the C text of the library."""
     body = csrc("pool", "threads")
     head = "#define _GNU_SOURCE\n#include <stddef.h>\n#include <stdint.h>\n"
     return "\n".join((head, *prelude.needed(body), body))
@@ -43,54 +43,53 @@ def text() -> str:
 
 @cache
 def source() -> texts.Source:
-    """Return the C of the library with what its numbers mean."""
+    """Return the C text of the library with empty tables."""
     return texts.Source(text(), ENTRY, {}, (), (), buffer_sharing.Memory((), (), (), ()), 0)
 
 
 class Threads:
-    """The loaded library. Any number of threads may run code that uses it."""
+    """The loaded library; thread-safe."""
 
     __slots__ = ("__weakref__", "_answers", "_callback", "_function", "_library", "_tables")
 
     def __init__(self, library: Library) -> None:
-        """Take the functions of the library, which `start` starts; Library raises Broken where it
-        is another one."""
+        """Bind the library, which `start` starts; Library raises Broken for another one."""
         self._library = library
         self._function = library.function(ENTRY)
-        self._answers = answers = _Answers()
+        self._answers = answers = _SignalErrors()
         self._callback = ffi.callback(_ASK, answers.ask, error=1, onerror=answers.failed)
         self._tables: dict[tuple[int, int], Any] = {}
 
     def start(self) -> Self:
-        """Return this, started: once for a library. Its workers end with this."""
+        """Start the library; return self. Once per library. Its workers end with this object."""
         main = threading.main_thread().ident or 0
         _call(self._function, (_START, main), self._callback)
-        ending = weakref.finalize(self, _end, self._function, self._library)
-        ending.atexit = False  # at exit a thread may still be inside
+        ending = weakref.finalize(self, _stop_workers, self._function, self._library)
+        ending.atexit = False  # at exit a thread may still be running its code
         return self
 
     @property
     def key(self) -> str:
-        """The key of the library's code."""
+        """The cache key of the library's code."""
         return self._library.key
 
     def table(self, threads: int, worth: int) -> Any:
-        """Return what code is given that may share loops of that much work among that many
-        threads; it lives as long as this."""
-        found = self._tables.get((threads, worth))
-        if found is None:
+        """Return the `shared_run` table of code that distributes loops over so many threads from so
+        much work on; it lives as long as this object."""
+        existing = self._tables.get((threads, worth))
+        if existing is None:
             table = ffi.new(_NUMBERS, 6)  # a shared_run
             _call(self._function, (_FILL, threads, worth), table)
-            found = self._tables.setdefault((threads, worth), table)
-        return found
+            existing = self._tables.setdefault((threads, worth), table)
+        return existing
 
     def error(self) -> BaseException:
-        """Return what a call of this thread is to raise that was interrupted."""
+        """Return the exception of an interrupted call of this thread."""
         return self._answers.taken()
 
 
-class _Answers:
-    """What handlers of signals have raised, by the thread that ran them."""
+class _SignalErrors:
+    """The exceptions of signal handlers, by the thread that ran them."""
 
     __slots__ = ("_errors",)
 
@@ -98,25 +97,25 @@ class _Answers:
         self._errors: dict[int, BaseException] = {}
 
     def ask(self) -> int:
-        """Return 0: a signal's handler has run before that, and may have raised."""
-        for _ in range(2):  # Python looks for signals where a loop goes on
+        """Return 0; pending signal handlers run before that, and may raise."""
+        for _ in range(2):  # Python checks signals at backward jumps
             pass
         return 0
 
     def failed(self, kind: object, error: BaseException, traceback: object) -> None:
-        """Keep what was raised; the answer is 1."""
+        """Store an exception; cffi then returns 1."""
         self._errors[threading.get_ident()] = error
 
     def taken(self) -> BaseException:
-        """Return what was raised in this thread, and forget it."""
+        """Remove and return the exception of this thread."""
         return self._errors.pop(threading.get_ident(), None) or KeyboardInterrupt()
 
 
 def _call(function: Any, numbers: tuple[int, ...], pointer: Any) -> None:
-    held = ffi.new(_NUMBERS, numbers)
-    function(ffi.new(_POINTERS, [held, pointer]))
+    number_array = ffi.new(_NUMBERS, numbers)
+    function(ffi.new(_POINTERS, [number_array, pointer]))
 
 
-def _end(function: Any, library: Library) -> None:
-    """End the workers, before the library is closed."""
+def _stop_workers(function: Any, library: Library) -> None:
+    """Stop the workers before the library is closed."""
     _call(function, (_END,), ffi.NULL)

@@ -1,8 +1,8 @@
-"""Which C compiler there is, what it is exactly, which flags it takes, and how to run it.
+"""Toolchain: selection of the C compiler, its identity and flags, and running commands.
 
 The compiler is the setting `compiler`, else `CC`, else the first of `cc gcc clang` on the path,
-else the package `ziglang`. What was asked for by name and is not there is an error: another
-compiler is never taken in its place.
+else the package `ziglang`. A compiler requested by name that is missing is an error: it is never
+replaced by another one.
 """
 
 from __future__ import annotations
@@ -40,33 +40,40 @@ MEANING = (
     "-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off",
     "-Werror=implicit-function-declaration",
 )  # fmt: skip
-"""Flags that results depend on: a compiler that lacks one of them is refused. A function that is
-not declared would be taken to return an `int`. There is no
-`-ffast-math`: linked with it, a library switches its whole process to flush-to-zero."""
+"""Flags that affect results: a compiler that lacks one of them is rejected. An undeclared function
+would be assumed to return `int`. `-ffast-math` is never used: linked with it, a library switches
+its whole process to flush-to-zero."""
 SPEED = (
     "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-mprefer-vector-width=512",
     "-fno-loop-unroll-and-jam",
 )  # fmt: skip
-"""Without the fourth, compilers make vectors of half the width of what the processor has. Without
-the last, gcc 12 unrolls a loop around one that it makes vectors of into that one, and then makes
-none of it: a filter of 81 `exp` for each point takes ten times as long."""
+"""Without the fourth, compilers use vectors of half the width of the processor's. Without the last,
+gcc 12 applies unroll-and-jam to a loop around a vectorizable one, and then does not vectorize it: a
+filter of 81 `exp` per point takes ten times as long."""
 SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-convert")
-"""What keeps a compiler from an error of its own, for those that know it. Where gcc 12 reassociates
-the integer product b*b*b*b and vectorizes it for 512 bits, it makes b*b of it. Where it makes
-vectors of straight code, `(double)(float)x` is x: two to four lanes lose their rounding. Where it
-unrolls a loop and makes vectors of what its rounds load under tests, all use the first's mask."""
+"""Workarounds of compiler bugs, where supported. Where gcc 12 reassociates the integer product
+b*b*b*b and vectorizes it for 512 bits, it computes b*b. Where it vectorizes straight-line code,
+`(double)(float)x` is x: two to four lanes lose their rounding. Where it unrolls a loop and
+vectorizes conditional loads of its iterations, all use the mask of the first."""
 THREADS = ("-pthread",)
-"""What some systems need for the run-time library."""
+"""A flag that some systems need for the run-time library."""
 NATIVE = ("-march=native", "-mcpu=native")
-"""Either makes code for this very processor; compilers differ in which they know."""
-_KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET")
-_KEPT_STARTS = ("NIX_C", "NIX_LD", "NIX_BINTOOLS", "ZIG_")
-_SAID = 1 << 20
-"""How many bytes of what a compiler says are read."""
+"""Flags of the native target; compilers support one or the other."""
+_ENVIRONMENT = (
+    "PATH",
+    "HOME",
+    "LD_LIBRARY_PATH",
+    "SDKROOT",
+    "DEVELOPER_DIR",
+    "MACOSX_DEPLOYMENT_TARGET",
+)
+_ENVIRONMENT_PREFIXES = ("NIX_C", "NIX_LD", "NIX_BINTOOLS", "ZIG_")
+_MAX_OUTPUT = 1 << 20
+"""The maximum of a compiler's output that is read, in bytes."""
 
 
 class Ran(NamedTuple):
-    """How a command ended: its exit status (negative: the signal), and what it said."""
+    """The result of a command: its exit status (negative: the signal), and its output."""
 
     status: int
     said: str
@@ -74,53 +81,55 @@ class Ran(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """A compiler that works here. All of it decides what code comes out, so all is in the key."""
+    """A working compiler. All fields determine the compiled code, so all are in the cache key."""
 
     command: tuple[str, ...]
     version: str
     target: str
-    """Digest of everything that the compiler takes this machine's processor to have."""
+    """A digest of the compiler's native target description."""
     flags: tuple[str, ...]
     environment: tuple[str, ...]
 
     @classmethod
     def of(cls, written: dict[str, Any]) -> Toolchain:
-        """Return the toolchain that `written` made a dictionary of."""
+        """Return the toolchain of a dictionary from `written`."""
         lists = {k: tuple(v) if isinstance(v, list) else v for k, v in written.items()}
         values: dict[str, Any] = lists
         return cls(**values)
 
     def written(self) -> dict[str, Any]:
-        """Return all of it as a dictionary."""
+        """Return the fields as a dictionary."""
         return {name: getattr(self, name) for name in self.__match_args__}
 
     @property
     def name(self) -> str:
-        """What people call it: `gcc (Debian 12.2.0) 12.2.0`."""
+        """Its name for users: `gcc (Debian 12.2.0) 12.2.0`."""
         return self.version.splitlines()[0] if self.version else self.command[0]
 
 
 def find() -> tuple[str, ...]:
     """Return the command of the compiler to use, its path resolved.
 
-    Raises CdBackendError where there is none, or not the one that was asked for.
+    Raises CdBackendError where there is none, or not the requested one.
     """
-    asked = settings.current().compiler
-    for origin, text in (("the setting `compiler`", asked), ("`CC`", settings.variable("CC"))):
+    requested = settings.current().compiler
+    for origin, text in (("the setting `compiler`", requested), ("`CC`", settings.variable("CC"))):
         if text.strip():
-            return _asked(text.strip(), origin)
+            return _requested_command(text.strip(), origin)
     for name in NAMES:
         if path := _which(name):
-            real = os.path.realpath(path)
-            return (real,) if _is_compiler(real) else (path,)
-    if zig := _zig():
+            resolved = os.path.realpath(path)
+            return (resolved,) if _is_compiler(resolved) else (path,)
+    if zig := _zig_command():
         return zig
-    raise _missing("no C compiler was found: not " + ", ".join(NAMES) + " nor the package ziglang")
+    raise _missing_error(
+        "no C compiler was found: not " + ", ".join(NAMES) + " nor the package ziglang"
+    )
 
 
 def _which(name: str) -> str | None:
-    """Return the program of that name on the path, as `shutil.which`, which takes 5 ms to import
-    and looks further on other systems."""
+    """Return the path of a program, as `shutil.which`, whose import takes 5 ms and which does more
+    on other systems."""
     if os.name != "posix":
         return shutil.which(name)
     for folder in (settings.variable("PATH") or os.defpath).split(os.pathsep):
@@ -131,21 +140,21 @@ def _which(name: str) -> str | None:
 
 
 def stamp(command: tuple[str, ...]) -> list[object] | None:
-    """Return what changes whenever a compiler does and costs nothing to ask.
+    """Return a cheap fingerprint that changes whenever a compiler does.
 
-    None where there is no such thing: for a wrapper, which may run another compiler tomorrow, and
-    where the system does not say which processor this is, for which the compiler is asked then.
+    None where there is none: for a wrapper, which may run another compiler later, and where the
+    system does not identify the processor, so that the compiler has to be probed.
     """
     machine = processor()
     zig = command[1:] == ("cc",) and os.path.basename(command[0]) == "zig"
-    if not machine or (not zig and (len(command) > 1 or not _is_itself(command[0]))):
+    if not machine or (not zig and (len(command) > 1 or not _is_resolvable(command[0]))):
         return None
-    found = os.stat(command[0])
-    return [*command, found.st_size, found.st_mtime_ns, found.st_ino, machine, *environment()]
+    state = os.stat(command[0])
+    return [*command, state.st_size, state.st_mtime_ns, state.st_ino, machine, *environment()]
 
 
 class Running:
-    """A command that was started; `ended` waits for its end, which may be asked for once."""
+    """A running command; `ended` waits for it, once."""
 
     __slots__ = ("command", "limit", "process", "said")
 
@@ -156,39 +165,41 @@ class Running:
         self.limit = settings.current().compiler_timeout
 
     def ended(self) -> Ran:
-        """Return how it ended. Raises CdBackendError where it takes longer than allowed."""
+        """Wait for its end; return its result. Raises CdBackendError after the time limit."""
         with self.said:
             try:
-                status = _ended(self.process, self.limit)
+                status = _wait_for_exit(self.process, self.limit)
             except subprocess.TimeoutExpired:
-                what = f"did not finish in {self.limit:g} seconds (`compiler_timeout` allows more)"
-                raise failed(self.command, what) from None
+                description = (
+                    f"did not finish in {self.limit:g} seconds (`compiler_timeout` allows more)"
+                )
+                raise failed(self.command, description) from None
             finally:
-                _end(self.process)
+                _kill_group(self.process)
             self.said.seek(0)
-            return Ran(status, self.said.read(_SAID).decode(errors="replace"))
+            return Ran(status, self.said.read(_MAX_OUTPUT).decode(errors="replace"))
 
     def stop(self) -> None:
-        """End it, if it has not ended; nobody asks for what it said."""
-        _end(self.process)
+        """Kill it, if it is running; its output is discarded."""
+        _kill_group(self.process)
         self.said.close()
 
 
 def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
-    """Start a command in a folder with a closed input and a small environment; return it.
+    """Start a command in a folder with a closed input and a minimal environment; return it.
 
-    It is a process group of its own; what it says goes to a file of that name. Raises
-    CdBackendError where it cannot be started.
+    It has its own process group; its output goes to a file named `said`. Raises CdBackendError
+    where it cannot be started.
     """
-    given = settings.variables(_KEPT, _KEPT_STARTS)
-    given |= {"LC_ALL": "C", "TMPDIR": folder}
+    variables = settings.variables(_ENVIRONMENT, _ENVIRONMENT_PREFIXES)
+    variables |= {"LC_ALL": "C", "TMPDIR": folder}
     try:
         file = open(os.path.join(folder, f"{said}.txt"), "wb+")
     except OSError as why:
         raise no_place(why, folder) from None
     try:
         process = subprocess.Popen(
-            command, cwd=folder, env=given, stdin=subprocess.DEVNULL, stdout=file,
+            command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=file,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     except OSError as why:
@@ -202,14 +213,14 @@ def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
 
 
 def run(command: Sequence[str], folder: str) -> Ran:
-    """Run a command as `start` does, and to its end; return how it ended."""
+    """Run a command, started as by `start`, to its end; return its result."""
     return start(command, folder).ended()
 
 
-def _ended(process: subprocess.Popen[bytes], limit: float) -> int:
-    """Return the exit status of a process as soon as it has one; raises TimeoutExpired.
+def _wait_for_exit(process: subprocess.Popen[bytes], limit: float) -> int:
+    """Wait for a process; return its exit status; raises TimeoutExpired.
 
-    `Popen.wait` with a limit looks again every 50 ms at worst, which is much of a short run.
+    `Popen.wait` with a limit polls, every 50 ms at worst, which is long for a short run.
     """
     try:
         handle = os.pidfd_open(process.pid)
@@ -225,29 +236,29 @@ def _ended(process: subprocess.Popen[bytes], limit: float) -> int:
 
 
 def environment() -> tuple[str, ...]:
-    """Return those variables that a compiler sees and that may change what it makes."""
-    kept = settings.variables(_KEPT, _KEPT_STARTS)
-    return tuple(f"{name}={kept[name]}" for name in kept if name not in ("PATH", "HOME"))
+    """Return the environment variables of a compiler that may affect its output."""
+    variables = settings.variables(_ENVIRONMENT, _ENVIRONMENT_PREFIXES)
+    return tuple(f"{name}={variables[name]}" for name in variables if name not in ("PATH", "HOME"))
 
 
-def _asked(text: str, origin: str) -> tuple[str, ...]:
-    """Return the command that a person wrote: a path with or without spaces, or with arguments."""
+def _requested_command(text: str, origin: str) -> tuple[str, ...]:
+    """Return the command of a user's setting: a path, possibly with spaces, or with arguments."""
     try:
         split = shlex.split(text)
-    except ValueError:  # a quotation that does not end
+    except ValueError:  # an unterminated quotation
         split = [text]
     for words in ([text], split):
         if path := shutil.which(os.path.expanduser(words[0])):
             if any(re.search(r"\+\+(-[\d.]+)?$", word) for word in words[:2]):
                 raise failed((text,), f"of {origin} compiles C++, and C is needed")
             return (os.path.abspath(path), *words[1:])  # it is run in another folder
-    found = os.path.exists(os.path.expanduser(text))
-    why = "is not executable" if found else "was not found"
-    raise _missing(f"the C compiler `{text}` of {origin} {why}")
+    exists = os.path.exists(os.path.expanduser(text))
+    why = "is not executable" if exists else "was not found"
+    raise _missing_error(f"the C compiler `{text}` of {origin} {why}")
 
 
-def _zig() -> tuple[str, ...] | None:
-    """Return the compiler in the package ziglang: its program, or the package where that hides."""
+def _zig_command() -> tuple[str, ...] | None:
+    """Return the command of the package ziglang: its program, or else the module."""
     package = importing.find_spec("ziglang")
     if package is None:
         return None
@@ -258,18 +269,18 @@ def _zig() -> tuple[str, ...] | None:
     return (sys.executable, "-m", "ziglang", "cc")
 
 
-def _is_itself(path: str) -> bool:
-    """Whether a link may be followed: not where a wrapper (ccache) goes by the name it is given."""
+def _is_resolvable(path: str) -> bool:
+    """Whether a link may be resolved: not where a wrapper (ccache) depends on its name."""
     return _is_compiler(os.path.realpath(path))
 
 
 def _is_compiler(real: str) -> bool:
-    """Whether a path without links ends as the names of compilers do."""
+    """Whether a resolved path has the name of a compiler."""
     return re.search(r"(^|-)(gcc|clang|cc)(-[\d.]+)?$", os.path.basename(real)) is not None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and those it started, if it has not ended by itself."""
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process group, if it is running."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -277,24 +288,24 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def first_line(ran: Ran) -> str:
-    """Return the first line of what a command said that tells why, or how it ended."""
+    """Return the first line of an error in a command's output, or else how it ended."""
     lines = [line.strip() for line in ran.said.splitlines() if line.strip()]
-    told = [line for line in lines if "error" in line.lower()] or lines
-    if told:
-        return told[0][:200]
+    error_lines = [line for line in lines if "error" in line.lower()] or lines
+    if error_lines:
+        return error_lines[0][:200]
     return f"killed by signal {-ran.status}" if ran.status < 0 else f"exit status {ran.status}"
 
 
 def no_place(why: OSError, folder: str = "") -> CdBackendError:
-    """Return the error CD0814 of a folder in which nothing can be written."""
+    """Return the error CD0814 of a folder that cannot be written."""
     if (problem := shortage(why)) is not None:
         return problem
-    full = why.errno in (errno.ENOSPC, errno.EDQUOT)
+    is_full = why.errno in (errno.ENOSPC, errno.EDQUOT)
     folder = folder or os.path.dirname(str(why.filename or "")) or "any folder"
     message = f"nothing can be compiled in {folder}: {why.strerror or why}"
     helps = (
         "free some space, or let TMPDIR or the setting `cache_dir` name another folder"
-        if full
+        if is_full
         else "let TMPDIR or the setting `cache_dir` name a folder that can be written",
         'backend="numpy" writes no files',
     )
@@ -302,14 +313,14 @@ def no_place(why: OSError, folder: str = "") -> CdBackendError:
 
 
 def gone(folder: str) -> CdBackendError:
-    """Return the error CD0814 of a folder that was removed while something was compiled in it."""
+    """Return the error CD0814 of a folder that was removed during a compilation in it."""
     message = f"nothing was compiled in {folder}: somebody has removed it meanwhile"
     return CdBackendError(Diagnostic("CD0814", message, helps=("call the function again",)))
 
 
 def twice(work: Callable[[], T]) -> T:
-    """Return what work returns; done once more where its folder could not be written, as when the
-    cache is emptied while something is compiled in it."""
+    """Return the result of `work`, retried once where its folder could not be written, for example
+    because the cache was emptied meanwhile."""
     try:
         return work()
     except CdBackendError as why:
@@ -318,7 +329,7 @@ def twice(work: Callable[[], T]) -> T:
     return work()
 
 
-def _missing(message: str) -> CdBackendError:
+def _missing_error(message: str) -> CdBackendError:
     return CdBackendError(
         Diagnostic(
             "CD0811",
@@ -334,7 +345,7 @@ def _missing(message: str) -> CdBackendError:
 
 
 def failed(command: Sequence[str], why: str) -> CdBackendError:
-    """Return the error CD0812 of a compiler that does not do what it is needed for."""
+    """Return the error CD0812 of a compiler that does not work."""
     return CdBackendError(
         Diagnostic(
             "CD0812",

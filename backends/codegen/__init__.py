@@ -1,1 +1,1 @@
-"""Programs as text: one walk from loops to C, dialects as data, a prelude of small pieces."""
+"""Code generation: one traversal prints loops as C-like text; dialects are data."""

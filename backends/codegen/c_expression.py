@@ -1,7 +1,8 @@
-"""Expressions as C text, with as few brackets as their precedence needs.
+"""C text of expressions, parenthesized only where precedence requires it.
 
 Operands of `Apply` are of one compute type; C promotes integers narrower than `int`, so results
-that could leave their type are cast back to it. Floating operators keep the order of the tree.
+that may leave their type's range are cast back to it. Floating-point operations keep the order of
+the expression tree.
 """
 
 from __future__ import annotations
@@ -41,58 +42,58 @@ from .quirks.counter_overflow import LEAST, MOST
 from .speculation import Storage, has_pick, may_be_vectors, waits, without_branch
 
 _STRAIGHT = {"&&": "&", "||": "|"}
-"""Logical operators, of operands that are computed in any case, without a branch."""
+"""The branch-free operator for each logical one, both of whose operands are evaluated."""
 _WIDENED = ("+", "-", "*", "~")
 """Operators whose result, computed in `int`, may not fit a narrower type."""
 
 
 @dataclass(slots=True)
 class Scope:
-    """What names mean at a place in the text: nodes, index symbols, and nodes held by value."""
+    """The scope at a point of the text: names of nodes and index symbols, nodes held by value."""
 
     dialect: Dialect
     nodes: Mapping[int, str]
     by_value: frozenset[int]
     symbols: dict[Symbol, str] = field(default_factory=dict)
     storage: Storage | None = None
-    """Where given: choices are computed without branches where that is harmless and helps."""
+    """Where given: selects are printed without branches where that is safe and pays."""
     straight: bool = False
-    """Whether the text is inside of a loop that may become vectors."""
+    """Whether the text is inside a loop that the C compiler may vectorize."""
     waits: bool = False
-    """Whether rounds of the loop wait for what those before them leave in an array."""
+    """Whether the loop carries a short dependence through an array."""
     alternates: bool = False
-    """Whether products are rounded by a call before anything is done to them, see `products`."""
+    """Whether products are rounded by a call before their use, see `quirks.contraction`."""
     narrow: dict[Symbol, int] = field(default_factory=dict)
-    """The symbols that are numbers of 32 bits, see `widths`."""
+    """The symbols that are 32-bit variables, with bounds of their magnitude, see `index_width`."""
     swizzled: frozenset[int] = frozenset()
-    """The tiles whose pieces are exchanged, as units of a device read them."""
+    """The tiles of swizzled layout, as the tensor cores of a device read them."""
     known: Bounds = field(default_factory=Bounds)
-    """What symbols are between, where that decides how many bits they have."""
+    """The value ranges of symbols, where these decide the width of index arithmetic."""
 
     def entered(self, loop: For) -> tuple[bool, bool]:
-        """Note that the text of a loop's body begins; return what is to be told at its end."""
-        before = self.straight, self.waits
+        """Enter the scope of a loop's body; return the state that `left` restores."""
+        saved = self.straight, self.waits
         if self.storage is not None:
             self.straight = self.straight or may_be_vectors(loop, self.storage)
             self.waits = waits(loop)
-        return before
+        return saved
 
-    def left(self, before: tuple[bool, bool]) -> None:
-        """Note that the text of a loop's body has ended."""
-        self.straight, self.waits = before
+    def left(self, saved: tuple[bool, bool]) -> None:
+        """Leave the scope of a loop's body."""
+        self.straight, self.waits = saved
 
     def narrowed(self, loop: For) -> str:
-        """Return the type of a loop's variable, and know what it is between from now on."""
+        """Return the C type of a loop's variable, and record its range."""
         if not self.dialect.narrows:
             return "int64_t"
-        most, self.known = index_width.of_loop(loop, self.known), self.known.inside(loop)
-        if most is None:
+        magnitude, self.known = index_width.of_loop(loop, self.known), self.known.inside(loop)
+        if magnitude is None:
             return "int64_t"
-        self.narrow[loop.symbol] = most
+        self.narrow[loop.symbol] = magnitude
         return "int32_t"
 
     def held(self, symbol: Symbol, value: Expr) -> Text:
-        """Return the text of what a symbol stands for, and know what that is between."""
+        """Return the text of a symbol's value, and record its range."""
         if self.dialect.narrows:
             low, high = self.known.value(value)
             if low is None or high is None or low < LEAST or high > MOST:
@@ -109,10 +110,10 @@ class Scope:
             case Read(node, index):
                 return Text(self.element(node, index), POSTFIX)
             case Position(index):
-                place = self.number(index)
+                number_text = self.number(index)
                 if not index.terms or index_width.size(index, self.narrow) is None:
-                    return place
-                return Text(f"(int64_t){place.within(UNARY)}", UNARY)
+                    return number_text
+                return Text(f"(int64_t){number_text.within(UNARY)}", UNARY)
             case Apply():
                 return self._apply(expr)
             case Cast(value, dtype):
@@ -125,57 +126,59 @@ class Scope:
                 assert_never(expr)
 
     def element(self, node: Node, index: tuple[Index, ...]) -> str:
-        """Return an element as something that can be read or assigned to."""
+        """Return an element as an lvalue."""
         name = self.nodes[node.id]
         if node.id in self.by_value:
             return name
-        place = self.offset(node, index)
-        return f"{name}[swizzled({place})]" if node.id in self.swizzled else f"{name}[{place}]"
+        offset = self.offset(node, index)
+        return f"{name}[swizzled({offset})]" if node.id in self.swizzled else f"{name}[{offset}]"
 
     def affine(self, index: Affine) -> Text:
-        """Return an index expression that surely fits."""
+        """Return an index expression that cannot overflow."""
         return c_index.affine(index, self)
 
     def number(self, index: Affine) -> Text:
-        """Return an index expression that may be any number, and wraps around as all do."""
+        """Return an index expression that may overflow, and then wraps around."""
         return c_index.number(index, self)
 
-    def _is_wide(self, node: Node, index: tuple[Index, ...]) -> bool:
-        """Whether the place of an element among those of its array may not fit into 32 bits."""
+    def _has_wide_offset(self, node: Node, index: tuple[Index, ...]) -> bool:
+        """Whether the linear offset of an element may exceed 32 bits."""
         if not self.narrow:
             return True
         total = 0
-        for at, stride in zip(index, node.element_strides, strict=True):
-            part = index_width.size(at, self.narrow) if isinstance(at, Affine) else None
-            if part is None or stride.constant is None:
+        for subscript, stride in zip(index, node.element_strides, strict=True):
+            bound = (
+                index_width.size(subscript, self.narrow) if isinstance(subscript, Affine) else None
+            )
+            if bound is None or stride.constant is None:
                 return True
-            total += part * abs(stride.constant)
+            total += bound * abs(stride.constant)
         return total >= index_width.LIMIT
 
     def offset(self, node: Node, index: tuple[Index, ...]) -> str:
-        """Return where an element lies among all of its array."""
-        out, constant, wide = "", 0, self._is_wide(node, index)
-        for at, stride in joined(index, node.element_strides):
-            match at:
+        """Return the linear offset of an element in its array."""
+        out, constant, is_wide = "", 0, self._has_wide_offset(node, index)
+        for subscript, stride in joined(index, node.element_strides):
+            match subscript:
                 case Affine():
                     if stride.constant is not None:
-                        constant += at.offset * stride.constant
-                        at = Affine(at.terms)
-                    if at == const(0):
+                        constant += subscript.offset * stride.constant
+                        subscript = Affine(subscript.terms)
+                    if subscript == const(0):
                         continue
-                    text = c_index.affine(at, self, stride, wide)
+                    text = c_index.affine(subscript, self, stride, is_wide)
                 case Dynamic(value):
                     text = self.expression(value)
                     if stride != ONE:
                         step = self.affine(stride)
                         text = Text(f"{text.within(MUL)}*{step.within(UNARY)}", MUL)
                 case _:
-                    assert_never(at)
-            body = text.within(ADD)
+                    assert_never(subscript)
+            term = text.within(ADD)
             if not out:
-                out = body
+                out = term
             else:
-                out += f" - {body[1:]}" if body[0] == "-" else f" + {body}"
+                out += f" - {term[1:]}" if term[0] == "-" else f" + {term}"
         if not out:
             return str(constant)
         return out if not constant else f"{out} {'-' if constant < 0 else '+'} {abs(constant)}"
@@ -186,41 +189,41 @@ class Scope:
             return self.expression(widened(expr))
         op = expr.op
         if is_power_of_two(expr):
-            return self._in_bits(expr)
-        behind = behind_zero(expr)
-        if behind is not None:
-            return Text(f"from_zero_{operand.short}({self.expression(behind).text})", POSTFIX)
+            return self._shift_or_mask(expr)
+        negated = behind_zero(expr)
+        if negated is not None:
+            return Text(f"from_zero_{operand.short}({self.expression(negated).text})", POSTFIX)
         if is_zero_product(expr):
             factors = ", ".join(self.expression(arg).text for arg in expr.args)
             return Text(f"zero_product_{operand.short}({factors})", POSTFIX)
         if not self.dialect.is_infix(op, operand):
             assert op.call, f"{op.name} has no spelling for {operand}"
             args = ", ".join(self.expression(arg).text for arg in expr.args)
-            return Text(f"{self._called(f'{op.call}_{operand.short}')}({args})", POSTFIX)
-        args_ = self._compared(expr) or [self.expression(arg) for arg in expr.args]
+            return Text(f"{self._function_variant(f'{op.call}_{operand.short}')}({args})", POSTFIX)
+        texts = self._narrow_comparison(expr) or [self.expression(arg) for arg in expr.args]
         if self.alternates and op.name in ("add", "sub", "neg"):
-            args_ = [_rounded(arg, text) for arg, text in zip(expr.args, args_, strict=True)]
+            texts = [_round_product(arg, text) for arg, text in zip(expr.args, texts, strict=True)]
         if operand is dtypes.int64 and all(is_int(arg) for arg in expr.args):
-            args_[0] = Text(f"(int64_t){args_[0].within(UNARY)}", UNARY)
-        out = infix(self._operator(op.infix), args_)
+            texts[0] = Text(f"(int64_t){texts[0].within(UNARY)}", UNARY)
+        out = infix(self._operator(op.infix), texts)
         narrow = operand.kind in "iu" and operand.bits < 32
         if narrow and op.infix in _WIDENED:
             return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
         return out
 
-    def _compared(self, expr: Apply) -> list[Text]:
-        """Return the two sides of a comparison of index expressions of 32 bits; none for others."""
+    def _narrow_comparison(self, expr: Apply) -> list[Text]:
+        """Return both sides of a comparison of 32-bit index expressions, [] for any other."""
         sides = [arg.index for arg in expr.args if isinstance(arg, Position)]
         if not self.narrow or expr.op.name not in COMPARED or len(sides) != len(expr.args):
             return []
-        if any(index_width.size(one, self.narrow) is None for one in sides):
+        if any(index_width.size(side, self.narrow) is None for side in sides):
             return []
-        return [self.affine(one) for one in sides]
+        return [self.affine(side) for side in sides]
 
-    def _in_bits(self, expr: Apply) -> Text:
-        """Return an integer divided by a power of two, or what remains of it, by its bits alone.
+    def _shift_or_mask(self, expr: Apply) -> Text:
+        """Return a floor division or remainder by a power of two as a shift or mask.
 
-        Both are rounded down, as shifts of negative numbers are: those keep their sign.
+        Both round down, as arithmetic shifts of negative numbers do.
         """
         dtype, by = expr.dtype, expr.args[1]
         assert isinstance(by, Const) and isinstance(by.value, int), "the caller has looked"
@@ -234,24 +237,24 @@ class Scope:
         return out
 
     def stored(self, value: Expr) -> Text:
-        """Return what is stored somewhere, to which a compiler may see that something is added."""
+        """Return a value to be stored, which a compiler may contract with a later addition."""
         text = self.expression(value)
-        return _rounded(value, text) if self.alternates else text
+        return _round_product(value, text) if self.alternates else text
 
     def accumulated(self, access: Access, op: Op, value: Expr) -> Text:
-        """Return what an element becomes when a value is accumulated into it."""
+        """Return the new value of an element into which a value is accumulated."""
         node = access.node
         dtype = value.dtype
-        before = _converted(Read(node, access.index), dtype)
+        previous = _convert(Read(node, access.index), dtype)
         if node.id in self.by_value and op.name in ("max", "min") and dtype.compute is dtype:
-            # the next round waits for this one, and a processor guesses branches
-            args = f"{self.expression(before).text}, {self.expression(value).text}"
+            # a loop-carried dependence: a branch would let the processor predict it
+            args = f"{self.expression(previous).text}, {self.expression(value).text}"
             new = Text(f"{op.call}_{dtype.short}({args})", POSTFIX)
             return self._cast(new, dtype, node.dtype)
-        return self.expression(_converted(Apply(op, (before, value), dtype), node.dtype))
+        return self.expression(_convert(Apply(op, (previous, value), dtype), node.dtype))
 
-    def _called(self, name: str) -> str:
-        """Return the function of that name, or one that does the same and suits the loop."""
+    def _function_variant(self, name: str) -> str:
+        """Return the variant of a prelude function that suits the loop."""
         prefix = "straight_" if self.straight else "quick_" if self.waits else ""
         return prefix + name if prelude.is_piece(prefix + name) else name
 
@@ -261,7 +264,7 @@ class Scope:
     def _select(self, test: Expr, yes: Expr, no: Expr) -> Text:
         first = self.expression(test)
         dtype = yes.dtype
-        picked = (
+        branch_free = (
             (self.straight or self.waits)
             and self.storage is not None
             and has_pick(dtype)
@@ -269,10 +272,10 @@ class Scope:
         )
         if dtype is dtypes.bool_:
             if no == Const(False, dtypes.bool_):
-                return infix("&" if picked else "&&", [first, self.expression(yes)])
+                return infix("&" if branch_free else "&&", [first, self.expression(yes)])
             if yes == Const(True, dtypes.bool_):
-                return infix("|" if picked else "||", [first, self.expression(no)])
-        if picked:
+                return infix("|" if branch_free else "||", [first, self.expression(no)])
+        if branch_free:
             args = f"{first.text}, {self.expression(yes).text}, {self.expression(no).text}"
             return Text(f"{'' if self.straight else 'quick_'}pick_{dtype.short}({args})", POSTFIX)
         sides = self.expression(yes).within(OR), self.expression(no).within(CHOOSE)
@@ -284,10 +287,10 @@ class Scope:
             return value
         function = self.dialect.casts.get((source, to))
         if function is not None:
-            return Text(f"{self._called(function)}({value.text})", POSTFIX)
-        through = detour(source, to, self.dialect.halves)
-        if through is not None:
-            return self._cast(self._cast(value, source, through), through, to)
+            return Text(f"{self._function_variant(function)}({value.text})", POSTFIX)
+        intermediate = detour(source, to, self.dialect.halves)
+        if intermediate is not None:
+            return self._cast(self._cast(value, source, intermediate), intermediate, to)
         if to.kind == "c":
             re = self._cast(value, source, to.real).text
             zero = self.dialect.literal(0.0, to.real)
@@ -298,27 +301,27 @@ class Scope:
 
 
 def joined(index: tuple[Index, ...], strides: tuple[Affine, ...]) -> list[tuple[Index, Affine]]:
-    """Return the parts of the place of an element, each with its stride: one where what they are
-    of a loop's variable, its quotients and remainders, is simpler taken together."""
-    parts = list(zip(index, strides, strict=True))
+    """Return the subscripts of an element with their strides: one of both where quotients and
+    remainders of an index variable simplify in the linear offset."""
+    terms = list(zip(index, strides, strict=True))
     if len(index) < 2:
-        return parts
-    whole, is_divided = const(0), False
-    for at, stride in parts:
-        if not isinstance(at, Affine) or stride.constant is None:
-            return parts
-        is_divided |= any(isinstance(atom, Quasi) for atom, _ in at.terms)
-        whole += at * stride.constant
+        return terms
+    linear, is_divided = const(0), False
+    for subscript, stride in terms:
+        if not isinstance(subscript, Affine) or stride.constant is None:
+            return terms
+        is_divided |= any(isinstance(atom, Quasi) for atom, _ in subscript.terms)
+        linear += subscript * stride.constant
     if not is_divided:
-        return parts
-    made = recombined(whole)
-    return [(made, ONE)] if len(made.terms) < len(whole.terms) else parts
+        return terms
+    simplified = recombined(linear)
+    return [(simplified, ONE)] if len(simplified.terms) < len(linear.terms) else terms
 
 
-def _rounded(expr: Expr, text: Text) -> Text:
-    """Return an expression that no compiler rounds together with what is done to it."""
+def _round_product(expr: Expr, text: Text) -> Text:
+    """Return an expression that no compiler contracts with the operation that uses it."""
     return Text(f"rounded({text.text})", POSTFIX) if is_product(expr) else text
 
 
-def _converted(expr: Expr, dtype: DType) -> Expr:
+def _convert(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype is dtype else Cast(expr, dtype)

@@ -1,9 +1,9 @@
-"""Index expressions as C text: with operators, or by functions that wrap around.
+"""C text of index expressions: with operators, or with functions of wrap-around semantics.
 
-To a compiler of CUDA the overflow of a signed integer is impossible: it takes `a + b > a` for true.
-Sums and products that 64 bits may not hold are therefore functions there, for numbers of people may
-be any. What comes of sizes and of loops over them fits, and so does the place of an element, which
-was looked at before. C says `-fwrapv`.
+A CUDA compiler assumes that signed integers do not overflow: it folds `a + b > a` to true. Sums and
+products that may overflow 64 bits are therefore function calls there, as user values are unlimited.
+Expressions of sizes and of loops over them fit, and so do offsets of elements, whose subscripts are
+checked before. C is compiled with `-fwrapv`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ONE = const(1)
 
 
 class Around(Protocol):
-    """What names mean at a place in the text."""
+    """The scope at a point of the text."""
 
     @property
     def dialect(self) -> Dialect:
-        """How it is spelled."""
+        """The language of the text."""
 
     @property
     def symbols(self) -> Mapping[Symbol, str]:
@@ -34,15 +34,15 @@ class Around(Protocol):
 
     @property
     def narrow(self) -> Mapping[Symbol, int]:
-        """The symbols that are numbers of 32 bits, see `widths`."""
+        """The symbols that are 32-bit variables, see `index_width`."""
 
     @property
     def known(self) -> Bounds:
-        """What symbols are between."""
+        """The value ranges of symbols."""
 
 
 def number(index: Affine, scope: Around) -> Text:
-    """Return an index expression that may be any number: where it leaves 64 bits it wraps."""
+    """Return an index expression that wraps around where it overflows 64 bits."""
     narrow = index_width.size(index, scope.narrow) is not None
     if narrow or "add" not in scope.dialect.wrapping or index_width.fits(index, scope.known):
         return affine(index, scope)
@@ -52,8 +52,8 @@ def number(index: Affine, scope: Around) -> Text:
     for atom, k in index_width.in_order(index):
         text = _wrapped_atom(atom, scope)
         if abs(k) != 1:
-            times = scope.dialect.literal(abs(k) if k > -(2**63) else k, dtypes.int64)
-            text = f"mul_i64({text}, {times})"
+            factor = scope.dialect.literal(abs(k) if k > -(2**63) else k, dtypes.int64)
+            text = f"mul_i64({text}, {factor})"
         if not out:
             out = text if k > 0 or k == -(2**63) else f"neg_i64({text})"
         else:
@@ -73,9 +73,9 @@ def _wrapped_atom(atom: Atom, scope: Around) -> str:
 
 
 def affine(index: Affine, scope: Around, factor: Affine = ONE, wide: bool | None = None) -> Text:
-    """Return an index expression times a factor; one term takes the factor into itself.
+    """Return the product of an index expression and a factor, folded into a single term.
 
-    It is `wide`, of 64 bits, where it may not fit into 32.
+    It is `wide`, evaluated in 64 bits, where it may not fit into 32.
     """
     if factor.constant is not None and len(index.terms) <= 1:
         index, factor = index * factor.constant, ONE
@@ -88,10 +88,10 @@ def affine(index: Affine, scope: Around, factor: Affine = ONE, wide: bool | None
     return Text(product, MUL)
 
 
-def _sum(index: Affine, wide: bool, scope: Around) -> Text:
+def _sum(index: Affine, is_wide: bool, scope: Around) -> Text:
     out, index = "", in_64_bits(index)
     for atom, k in index_width.in_order(index):
-        text = _atom(atom, k == 1 or k == -1, wide, scope)
+        text = _atom(atom, k == 1 or k == -1, is_wide, scope)
         sign, factor = _signed(k, scope.dialect)
         body = text if abs(k) == 1 else f"{text}*{factor}"
         out += (f" {sign} " if out else "-" if sign == "-" else "") + body
@@ -103,7 +103,7 @@ def _sum(index: Affine, wide: bool, scope: Around) -> Text:
     if len(index.terms) > 1 or index.offset:
         return Text(out, ADD)
     atom, k = index.terms[0]
-    level = UNARY if wide and _is_narrow(atom, scope) else _level(atom)
+    level = UNARY if is_wide and _is_narrow_atom(atom, scope) else _precedence(atom)
     return Text(out, UNARY if k == -1 else MUL if k != 1 else level)
 
 
@@ -115,7 +115,7 @@ def _signed(number: int, dialect: Dialect) -> tuple[str, str]:
 
 
 def _atom(atom: Atom, alone: bool, wide: bool, scope: Around) -> str:
-    if wide and _is_narrow(atom, scope):
+    if wide and _is_narrow_atom(atom, scope):
         text = _atom(atom, False, False, scope)
         return f"(int64_t){text}"
     match atom:
@@ -130,9 +130,9 @@ def _atom(atom: Atom, alone: bool, wide: bool, scope: Around) -> str:
             return f"{op}_{kind}({number(left, scope).text}, {number(right, scope).text})"
 
 
-def _is_narrow(atom: Atom, scope: Around) -> bool:
+def _is_narrow_atom(atom: Atom, scope: Around) -> bool:
     return bool(scope.narrow) and index_width.of_atom(atom, scope.narrow) is not None
 
 
-def _level(atom: Atom) -> int:
+def _precedence(atom: Atom) -> int:
     return MUL if isinstance(atom, Quasi) and atom.op == "mul" else POSTFIX

@@ -1,19 +1,19 @@
-"""A program as text of a C-like language: the only walk from loops to C.
+"""C printer: the one traversal from the loop IR to text of a C-like language.
 
 The text has the pieces of the prelude that it names, a body function whose parameters are the
-program's arrays by name, and the entry `int NAME(void **args)` that a caller finds:
+program's arrays by name, and the exported entry point `int NAME(void **args)`:
 
     args[k]          data of parameter k, then of result k (in C order; the strides are in the text)
     args[P + R]      int64_t[record.SLOTS]: the fault, see `record`
     args[P + R + 1]  void (*show)(int64_t number, const int64_t *record): called by each print
     args[P + R + 2]  const int64_t *: the sizes of `Source.memory`, then, where those decide the
-                     layout of the arena, its size and the places of its arrays
+                     layout of the arena, its size and the offsets of its arrays
     args[P + R + 3]  const shared_run *: the run-time library, where `Source.asks` for it
 
-A result whose shape no sizes of arguments tell is given as `int64_t[1 + rank]` instead: the routine
-puts the address of a block from `calloc` there, which the caller frees, and the extents after it.
-The entry returns 0, or 1 where a fault was recorded, 2 where memory ran out, 3 where the call was
-interrupted.
+A result whose shape does not follow from the sizes of the arguments is passed as
+`int64_t[1 + rank]`: the routine stores the address of a block from `calloc` there, which the caller
+frees, followed by the extents. The entry point returns 0, or 1 where a fault was recorded, 2 where
+memory ran out, 3 where the call was interrupted.
 """
 
 from __future__ import annotations
@@ -76,28 +76,31 @@ _COMPOUND = frozenset("+ - * / & | ^".split())
 
 
 def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
-    """Return the text of a program in a dialect; the same program gives the same text."""
+    """Return the text of a program in a dialect; it is deterministic."""
     program = without_unused(program)
     frame = frame_of(program, placement, dialect)
-    walk = _Walk(dialect, frame, vectors.Writer(frame.vectors, frame.scope, frame.names))
+    printer = _Printer(dialect, frame, vectors.Writer(frame.vectors, frame.scope, frame.names))
     for kernel in program.kernels:
-        walk.statements(kernel.body)
-    return walk.source(program, frame)
+        printer.statements(kernel.body)
+    return printer.source(program, frame)
 
 
 def emit_body(frame: Around, body: tuple[Stmt, ...], before: Sequence[Body] = ()) -> Body:
-    """Return the text of a function's statements, its numbers behind those of other functions."""
-    faults = [fault for one in before for fault in one.faults]
-    prints = [print_ for one in before for print_ in one.prints]
-    none = vectors.Writer(vector_variables.Plan(0), frame.scope, frame.names)
-    walk = _Walk(frame.dialect, frame, none, faults=[*faults], prints=[*prints])
-    walk.statements(body)
-    return Body(walk.lines, walk.spans, walk.faults[len(faults) :], walk.prints[len(prints) :])
+    """Return the text of a function's statements, its faults and prints numbered after those of
+    the functions before it."""
+    faults = [fault for earlier in before for fault in earlier.faults]
+    prints = [print_ for earlier in before for print_ in earlier.prints]
+    scalars = vectors.Writer(vector_variables.Plan(0), frame.scope, frame.names)
+    printer = _Printer(frame.dialect, frame, scalars, faults=[*faults], prints=[*prints])
+    printer.statements(body)
+    return Body(
+        printer.lines, printer.spans, printer.faults[len(faults) :], printer.prints[len(prints) :]
+    )
 
 
 @dataclass(slots=True)
-class _Walk:
-    """The text of a function so far, and the names that hold at its end."""
+class _Printer:
+    """The traversal of a function: its text so far, and the names in scope at its end."""
 
     dialect: Dialect
     frame: Around
@@ -108,15 +111,15 @@ class _Walk:
     faults: list[tuple[Fault, Span]] = field(default_factory=list)
     prints: list[Print] = field(default_factory=list)
     path: list[str] = field(default_factory=list)
-    """The place in the program: numbers of statements and, of loops, how far they have come."""
+    """The position in the program: statement numbers, and the progress of each loop."""
     part: Part | None = None
-    """The parallel loop whose function is written."""
+    """The parallel region whose function is being printed."""
     parts: list[tuple[Written, dict[int, Span]]] = field(default_factory=list)
-    """The functions of parallel loops, with the statement behind each line of the loop."""
+    """The functions of parallel regions, with the source statement of each line of the loop."""
     loops: int = 0
-    """How many loops of the function are around."""
+    """The loop depth within the function."""
     bound: dict[Symbol, Binding] = field(default_factory=dict)
-    """What binds the symbols that hold here, outermost first."""
+    """The binding statements of the symbols in scope, outermost first."""
 
     @property
     def scope(self) -> Scope:
@@ -140,30 +143,31 @@ class _Walk:
         return self.scope.expression(expr).text
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
-        """Add statements, whose names bound here are known to those that follow."""
-        own = self.vectors.plan.homes.get(id(body), ())
-        for node in own:
+        """Add statements; names that one binds are in scope for those that follow."""
+        declared = self.vectors.plan.homes.get(id(body), ())
+        for node in declared:
             self.line(self.vectors.declared(node))
-        if self.vectors.fill(own):
+        if self.vectors.fill(declared):
             self.line("free_registers();")
         for at, stmt in enumerate(body):
             self.path.append(str(at))
             self.statement(stmt)
             self.path.pop()
-        self.vectors.forget(own)
+        self.vectors.forget(declared)
 
     def block(
         self, head: str, body: tuple[Stmt, ...], span: Span, first: Add | None = None
     ) -> None:
-        """Add `head { body }`, `first` adding what comes first; names bound inside end with it."""
+        """Add `head { body }`, `first` adding its first lines; names bound inside go out of
+        scope."""
         self.line(head + " {" if head else "{", span)
-        known, bound = set(self.scope.symbols), len(self.vectors.bound)
+        outer_symbols, bound = set(self.scope.symbols), len(self.vectors.bound)
         self.depth += 1
         if first is not None:
             first()
         self.statements(body)
         self.depth -= 1
-        self.forget(set(self.scope.symbols) - known)
+        self.forget(set(self.scope.symbols) - outer_symbols)
         self.vectors.end(bound)
         self.line("}")
 
@@ -231,13 +235,13 @@ class _Walk:
         if (call := intrinsic_loops.call(loop, self.scope)) is not None:
             self.line(call, loop.span)
             return
-        written = self.vectors.written(loop)
-        for one in written or ():
-            if isinstance(one, vectors.Line):
-                self.line(one.text, one.span)
+        vector_lines = self.vectors.written(loop)
+        for item in vector_lines or ():
+            if isinstance(item, vectors.Line):
+                self.line(item.text, item.span)
             else:
-                self.statements(one)
-        if written is not None:
+                self.statements(item)
+        if vector_lines is not None:
             return
         lo, hi = self.scope.number(loop.lo).text, self.scope.number(loop.hi).within(SHIFT)
         name, outside, kind = self.bind(loop), self.scope.known, self.scope.narrowed(loop)
@@ -250,16 +254,16 @@ class _Walk:
             )
         else:
             first = partial(self.line, "apart();") if self.vectors.is_apart(loop) else None
-            self.rounds(loop, name, lo, hi, loop.step, first, kind)
+            self.iterations(loop, name, lo, hi, loop.step, first, kind)
         self.path.pop()
         self.forget({loop.symbol})
         self.scope.known = outside
 
-    def rounds(
+    def iterations(
         self, loop: For, name: str, lo: str, hi: str, step: int, first: Add | None = None,
         kind: str = "int64_t",
     ) -> None:  # fmt: skip
-        """Add the rounds of a loop over `name`, and the questions whether it is to end."""
+        """Add a loop over `name` with its iterations, and the polls for cancellation."""
         poll, left = self.poll_of(loop), None
         self.loops += 1
         outside = self.scope.entered(loop)
@@ -279,21 +283,21 @@ class _Walk:
             self.close()
             self.frame.names.release((begin, end))
         else:
-            ask = self.asking(poll, first)
+            ask = self.poll_prologue(poll, first)
             self.block(loop_headers.head(name, lo, hi, step, kind, left), loop.body, loop.span, ask)
         self.frame.names.release([left] if left else ())
         self.scope.left(outside)
         self.loops -= 1
 
     def poll_of(self, loop: For | While) -> Poll:
-        """Return how a loop asks whether it is to end."""
+        """Return how a loop polls for cancellation."""
         frame = self.frame
         if not isinstance(frame, Frame) or not frame.polls:
             return None
         return poll_of(loop, not self.loops, frame.sizes)
 
-    def asking(self, poll: Counted | None, then: Add | None = None) -> Add | None:
-        """Return what adds a question to the beginning of a round, and something else."""
+    def poll_prologue(self, poll: Counted | None, then: Add | None = None) -> Add | None:
+        """Return the callback that adds a poll at the start of an iteration, and then `then`."""
         if poll is None:
             return then
 
@@ -306,65 +310,66 @@ class _Walk:
         return add
 
     def leave_if(self, test: str) -> None:
-        """Add the way out of an interrupted call."""
+        """Add the exit of an interrupted call, taken where the test holds."""
         self.block(f"if ({test})", (), NOWHERE, lambda: self.leave(3))
 
     def parallel(self, loop: For) -> None:
-        """Add the call that shares the rounds of a loop, and the function that runs some."""
+        """Add the call that distributes a loop over threads, and the function that runs a chunk of
+        its iterations."""
         assert isinstance(self.frame, Frame), "kernels have threads of their own"
-        part, scope = part_of(loop, self.frame), self.scope
-        rounds = scope.affine(rounds_of(loop)).text
+        region, scope = part_of(loop, self.frame), self.scope
+        trip_count = scope.affine(rounds_of(loop)).text
         work = scope.affine(work_of(loop, self.frame.sizes)).text
         outside = self.lines, self.spans, self.depth, self.loops, self.part
-        self.lines, self.spans, self.depth, self.loops, self.part = [], {}, 1, 0, part
+        self.lines, self.spans, self.depth, self.loops, self.part = [], {}, 1, 0, region
         lo, name = scope.affine(loop.lo), self.bind(loop)
         if loop.step == 1:
             first, last = (
-                one if loop.lo == const(0) else f"{lo.within(ADD)} + {one}"
-                for one in (part.first, part.last)
+                variable if loop.lo == const(0) else f"{lo.within(ADD)} + {variable}"
+                for variable in (region.first, region.last)
             )
-            self.rounds(loop, name, first, last, 1)
+            self.iterations(loop, name, first, last, 1)
         else:
             count = self.frame.names.fresh("round")
             value = infix("+", [lo, Text(f"{count}*{loop.step}", MUL)]).text
-            self.rounds(
-                loop, count, part.first, part.last, 1,
+            self.iterations(
+                loop, count, region.first, region.last, 1,
                 lambda: self.line(f"const int64_t {name} = {value};", loop.span),
             )  # fmt: skip
             self.frame.names.release([count])
         self.forget({loop.symbol})
         inner, spans = self.lines, self.spans
         self.lines, self.spans, self.depth, self.loops, self.part = outside
-        written = part.written(inner)
-        self.parts.append((written, spans))
-        names = [one.name for one in written.held]
-        fault = "fault" if written.reports else "NULL"
-        self.call(part, names, f"{rounds}, {work}, {fault}", loop.span)
+        text = region.written(inner)
+        self.parts.append((text, spans))
+        names = [variable.name for variable in text.held]
+        fault = "fault" if text.reports else "NULL"
+        self.call(region, names, f"{trip_count}, {work}, {fault}", loop.span)
 
     def call(self, part: Part, names: Sequence[str], numbers: str, span: Span) -> None:
-        """Add the call of the run-time library for a part."""
+        """Add the call of the run-time library for a parallel region."""
         self.line("{", span)
         self.depth += 1
-        given, ended = "NULL", self.frame.names.fresh("ended")
+        arguments, status = "NULL", self.frame.names.fresh("ended")
         if names:
-            given = f"&{part.given}"
+            arguments = f"&{part.given}"
             self.line(f"const struct {part.name} {part.given} = {{{', '.join(names)}}};", span)
-        call = f"{LIBRARY}->parallel({LIBRARY}, {part.caller}, {given}, {numbers})"
-        self.line(f"const int {ended} = {call};", span)
-        self.line(f"if ({ended}) {{", span)
+        call = f"{LIBRARY}->parallel({LIBRARY}, {part.caller}, {arguments}, {numbers})"
+        self.line(f"const int {status} = {call};", span)
+        self.line(f"if ({status}) {{", span)
         self.depth += 1
-        self.leave(ended)
+        self.leave(status)
         self.close(2)
-        self.frame.names.release([ended, *part.names])
+        self.frame.names.release([status, *part.names])
 
     def while_(self, loop: While) -> None:
-        over = Apply(OPS["logical_not"], (loop.test,), loop.test.dtype)
-        leave = () if loop.test == TRUE else (If(over, (Break(),), (), loop.span),)
+        exit_test = Apply(OPS["logical_not"], (loop.test,), loop.test.dtype)
+        exit_branch = () if loop.test == TRUE else (If(exit_test, (Break(),), (), loop.span),)
         poll = self.poll_of(loop)
         assert not isinstance(poll, Cut), "only loops that count are cut"
         self.loops += 1
-        body = (*loop.prelude, *leave, *loop.body)
-        self.block("for (;;)", body, loop.span, self.asking(poll))
+        body = (*loop.prelude, *exit_branch, *loop.body)
+        self.block("for (;;)", body, loop.span, self.poll_prologue(poll))
         self.loops -= 1
 
     def if_(self, stmt: If) -> None:
@@ -379,23 +384,23 @@ class _Walk:
         if plain and op.infix in _COMPOUND:
             self.line(f"{target} {op.infix}= {self.text(value)};", stmt.span)
             return
-        after = self.scope.accumulated(stmt.access, op, value)
-        self.line(f"{target} = {after.text};", stmt.span)
+        new_value = self.scope.accumulated(stmt.access, op, value)
+        self.line(f"{target} = {new_value.text};", stmt.span)
 
     def pair(self, stmt: Update, pair: Pair) -> None:
-        """Add an argmin or argmax step: the first found, a better one, or the first NaN."""
+        """Add an argmin or argmax update: the first candidate, a better one, or the first NaN."""
         dtype, value = stmt.access.node.dtype, self.frame.names.fresh("candidate")
-        best, found = self.element(stmt.access), self.element(pair.access)
+        best, position = self.element(stmt.access), self.element(pair.access)
         self.line("{")
         self.depth += 1
         self.line(
             f"const {self.dialect.types[dtype]} {value} = {self.text(stmt.value)};", stmt.span
         )
         better = loop_headers.better(stmt.op.name, dtype.kind, value, best)
-        self.line(f"if ({found} < 0 || {better}) {{", stmt.span)
+        self.line(f"if ({position} < 0 || {better}) {{", stmt.span)
         self.depth += 1
         self.line(f"{best} = {value};", stmt.span)
-        self.line(f"{found} = {self.scope.number(pair.position).text};", stmt.span)
+        self.line(f"{position} = {self.scope.number(pair.position).text};", stmt.span)
         self.close(2)
         self.frame.names.release([value])
 
@@ -410,7 +415,7 @@ class _Walk:
         self.faults.append((stmt.fault, stmt.span))
 
     def print(self, stmt: Print) -> None:
-        values = tuple(piece for piece in stmt.pieces if not isinstance(piece, str))
+        values = tuple(fragment for fragment in stmt.pieces if not isinstance(fragment, str))
         slots = 2 + sum(records.width(value.dtype) for value in values)
         number = len(self.prints)
         self.line("{", stmt.span)
@@ -422,7 +427,7 @@ class _Walk:
         self.prints.append(stmt)
 
     def record(self, name: str, values: tuple[Expr, ...], slots: int, span: Span) -> None:
-        """Add the lines that put values into a record, as many as it has slots for, and its end."""
+        """Add the lines that store values into a record, as many as fit, and its terminator."""
         at = 1
         for value in values:
             if at + records.width(value.dtype) > slots:
@@ -439,7 +444,7 @@ class _Walk:
         frame = self.frame
         assert isinstance(frame, Frame), "kernels are given their storage"
         if node.id in frame.program.sized:
-            return  # whoever calls has made it
+            return  # the caller has allocated it
         name, total = self.scope.nodes[node.id], str(node.dtype.itemsize)
         for extent in node.shape:
             total = f"bytes_of({total}, {self.scope.affine(extent).text})"
@@ -473,23 +478,23 @@ class _Walk:
         self.block("", (), stmt.span, partial(self.texts, moves, stmt.span))
 
     def leave(self, status: int | str) -> None:
-        """Add the way out of the function."""
+        """Add the exit of the function."""
         self.texts((self.part or self.frame).leaving(status))
 
     def source(self, program: Program, frame: Frame) -> Source:
-        """Return the whole text: header, prelude, parallel loops, body function, entry."""
+        """Return the whole text: header, prelude, parallel regions, body function, entry point."""
         name = f"pe_{identifier(program.name)}"
         opening, closing = laid_out(frame.opening()), laid_out(frame.closing())
-        used = words([*opening, *closing, *self.lines])
-        if WORK in used:
+        identifiers = words([*opening, *closing, *self.lines])
+        if WORK in identifiers:
             opening.append(f"{STEP}int64_t {WORK} = 0;")
-        reports, asks = "fault" in used, LIBRARY in used
+        reports, asks = "fault" in identifiers, LIBRARY in identifiers
         head, calling = entry_of(frame, name, reports, bool(self.prints), asks)
-        before, spans, parts = stacked(self.parts)
-        before += (*broken(frame.head(reports, bool(self.prints), asks), 0), "{", *opening)
-        spans |= {len(before) + at: span for at, span in self.spans.items()}
-        after = [*closing, "}", "", head, "{", *laid_out(calling), "}"]
-        code = "\n".join((*before, *self.lines, *after)) + "\n"
+        lines, spans, parts = stacked(self.parts)
+        lines += (*broken(frame.head(reports, bool(self.prints), asks), 0), "{", *opening)
+        spans |= {len(lines) + at: span for at, span in self.spans.items()}
+        epilogue = [*closing, "}", "", head, "{", *laid_out(calling), "}"]
+        code = "\n".join((*lines, *self.lines, *epilogue)) + "\n"
         top = above(code, self.dialect)
         return Source(
             top + code,

@@ -1,4 +1,4 @@
-"""Pieces of C, which tell how tightly they bind, so that as few brackets stand as are needed."""
+"""Fragments of C text with their precedence, so that parentheses are minimal."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ _INFIX = {
     "<=": (RELATE, ADD), ">": (RELATE, ADD), ">=": (RELATE, ADD),
     "+": (ADD, MUL), "-": (ADD, MUL), "*": (MUL, UNARY), "/": (MUL, UNARY),
 }  # fmt: skip
-"""Of each operator: its level, and the least level at which operands stand without brackets.
+"""The precedence of each operator, and the least precedence of operands without parentheses.
 
-Stricter than C where people misread it: comparisons in comparisons, `&&` in `||`, bit operators.
+Stricter than C where it is easily misread: comparisons in comparisons, `&&` in `||`, bit operators.
 """
 
 
 class Text(NamedTuple):
-    """A piece of C and how tightly its outermost operator binds."""
+    """A fragment of C and the precedence of its outermost operator."""
 
     text: str
     level: int
 
     def within(self, level: int) -> str:
-        """Return the text, in brackets where something of that level or tighter is needed."""
+        """Return the text, parenthesized where its precedence is below `level`."""
         return self.text if self.level >= level else f"({self.text})"
 
 
 def infix(operator: str, args: list[Text]) -> Text:
-    """Return one or two operands joined by a C operator, bracketed only where needed."""
+    """Return one or two operands joined by a C operator, parenthesized only where needed."""
     if len(args) == 1:
         body = args[0].within(UNARY)
         return Text(operator + (f"({body})" if body[0] == operator else body), UNARY)
-    level, least = _INFIX[operator]
+    level, min_level = _INFIX[operator]
     chained = args[0].level == level and level not in (EQUAL, RELATE)
-    left = args[0].text if chained else args[0].within(least)
-    return Text(f"{left} {operator} {args[1].within(least)}", level)
+    left = args[0].text if chained else args[0].within(min_level)
+    return Text(f"{left} {operator} {args[1].within(min_level)}", level)

@@ -1,8 +1,8 @@
-"""Where generated code asks whether the call is to end: about every tenth of a millisecond.
+"""Cancellation: where generated code polls for interruption, about every 0.1 ms.
 
-A loop that may run long either counts the work of its rounds and asks when there was enough, or,
-where nothing but arithmetic is inside, is cut into pieces and asks between them. A piece is a loop
-itself, so a loop that can be left by a `break` is never cut.
+A loop that may run long either counts the work of its iterations and polls when a limit is reached,
+or, where its body is straight-line code, is strip-mined and polls between the strips. A loop with a
+`break` is never strip-mined, as that would leave the inner loop only.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from ...lowering.ir.loops import For, Stmt, While
 from ...lowering.ir.walk import statements
 
 LONG = 1 << 24
-"""A loop with less work is over before anybody waits: some milliseconds, where it reads and writes
-elements in no order a tenth of a second."""
+"""A loop with less work need not poll: it takes some milliseconds, or 0.1 s where its accesses are
+random."""
 PIECE = 1 << 21
-"""The work between two questions; `is_over` of the prelude has the same number."""
+"""The work between two polls; `is_over` of the prelude has the same number."""
 FAR = 1 << 62
-"""Of pieces that are as far apart there are few."""
+"""A loop with longer strips than this has few of them, and does not poll."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Each round adds its work, and asks when it is enough."""
+    """Each iteration adds its work to a counter, and polls when that reaches `PIECE`."""
 
     work: Affine
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The loop runs in pieces of so many rounds, and asks before each."""
+    """The loop is strip-mined with strips of so many iterations, and polls before each."""
 
     rounds: int
 
@@ -41,15 +41,15 @@ Poll = Counted | Cut | None
 
 
 def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> Poll:
-    """Return how a loop asks; None where it is short, or where a loop around it is enough.
+    """Return how a loop polls; None where it is short, or where an enclosing loop's polls suffice.
 
-    Inside of a loop that asks, one that only runs over axes, whose `sizes` are those of arrays in
-    memory, ends soon enough; another bound may be any number.
+    Within a loop that polls, a loop over axes, with `sizes` of arrays in memory as bounds, is
+    short enough; other bounds are unlimited.
     """
     if isinstance(loop, For) and loop.kind == "vector":
-        return None  # lanes are few, and nothing leaves them
+        return None  # a few lanes, and no exit from them
     if isinstance(loop, While):
-        return Counted(work_of(loop, sizes) + 1)  # a round with nothing in it is one, too
+        return Counted(work_of(loop, sizes) + 1)  # an empty iteration counts, too
     total = total_of(loop).constant
     if total is not None and total < LONG:
         return None
@@ -58,12 +58,12 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     if nested or is_left(loop.body) or work.constant is None:
         return Counted(work + 1)
     if is_outermost or not total_of(loop, sizes).symbols() <= sizes or total is not None:
-        rounds = max(1, PIECE // max(1, work.constant))
-        return Cut(rounds) if rounds * abs(loop.step) < FAR else None
+        strip = max(1, PIECE // max(1, work.constant))
+        return Cut(strip) if strip * abs(loop.step) < FAR else None
     return None
 
 
 def _is_loop(stmt: Stmt) -> bool:
-    """Whether a statement runs others many times: lanes and what is written out are few."""
-    lanes = isinstance(stmt, For) and stmt.kind in ("vector", "unrolled")
-    return isinstance(stmt, For | While) and not lanes
+    """Whether a statement is a loop of many iterations: neither over lanes nor unrolled."""
+    is_short = isinstance(stmt, For) and stmt.kind in ("vector", "unrolled")
+    return isinstance(stmt, For | While) and not is_short

@@ -1,7 +1,7 @@
-"""The spellings of a C-like language as data: one walk, many dialects.
+"""Dialects: the syntax of C-like target languages as data, for one printer.
 
-A dialect says how types, literals and the parts of a function are written. It never decides what
-is written: that is the walk in `c_syntax` and `c_expression`, the same for all of them.
+A dialect says how types, literals and the parts of a function are spelled. What is printed is
+decided by `c_printer` and `c_expression`, the same for all dialects.
 """
 
 from __future__ import annotations
@@ -21,61 +21,61 @@ from ...lowering.ir.ops import Op
 from . import prelude
 
 VECTOR = 32
-"""The bytes of a vector that may need more alignment than the stack has."""
+"""The size in bytes from which an array on the stack may need more alignment than the stack has."""
 Number = bool | int | float | complex
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one language spells what the emitter writes; `{}` slots are filled by `str.format`."""
+    """The syntax of one language; `{}` slots are filled by `str.format`."""
 
     name: str
     header: str
-    """What the text starts with: the includes."""
+    """The first lines of the text: the includes."""
     types: Mapping[DType, str]
     """The C type of an element in memory; both 16-bit floats are only converted, never computed."""
     literals: Mapping[DType, str]
-    """How the digits of a number become a constant of that type, where digits are not enough."""
+    """The literal syntax of a type, where digits alone do not have that type."""
     limits: Mapping[tuple[DType, int], str]
-    """Integers that have no literal: the most negative of each size."""
+    """Integers without a literal: the least of each size."""
     specials: Mapping[str, str]
-    """Floats that have no digits: `inf` and `nan`, as float constants."""
+    """Floats without digits: `inf` and `nan`, as float constants."""
     casts: Mapping[tuple[DType, DType], str]
     """Conversions (from, to) that are a function, by its name; all others are a plain C cast."""
     record: str
     """A complex constant: type, real part, imaginary part."""
     restrict: str
     function: str
-    """What stands before every helper and body function."""
+    """The specifiers of every helper and body function."""
     entry: str
-    """The head of the function that a caller finds: its name."""
+    """The head of the exported entry point, with a slot for its name."""
     loop_hooks: Mapping[LoopKind, str]
-    """What stands on a line above a loop of that kind; nothing where a kind is missing."""
+    """The line above a loop of a kind, such as a pragma; none where a kind is missing."""
     library: tuple[str, ...]
-    """The files of its prelude, see there; a later one replaces pieces of those before it."""
+    """The files of its prelude, see there; a later one overrides pieces of those before it."""
     halves: frozenset[DType]
-    """The 16-bit floats that are stored as bits: they are converted through float32 only."""
+    """The 16-bit floats that are stored as bits and converted through float32 only."""
     wrapping: frozenset[str] = frozenset()
-    """Operations on signed integers that are functions, since their overflow is undefined."""
+    """Operations on signed integers that are functions, since overflow is undefined behaviour."""
     spread: Mapping[LoopKind, tuple[str, str]] = field(default_factory=dict)
-    """Loops whose rounds are dealt out: number and count of who runs them, `{}` for the axis."""
+    """Loops distributed cyclically: the index and count of workers, with `{}` for the axis."""
     rolled: str = ""
-    """What stands on a line above a loop of which so many rounds are written out at most."""
+    """The line above a loop with an unroll limit, which fills its slot."""
     narrows: bool = False
-    """Whether index arithmetic has 32 bits where that is enough, see `widths`."""
+    """Whether index arithmetic has 32 bits where that suffices, see `index_width`."""
     spellings: tuple[tuple[str, str], ...] = ()
-    """What is written otherwise than in the pieces of C that it shares."""
+    """Textual replacements in the prelude pieces that are shared with C."""
     aligned: str = ""
-    """What stands before an array on the stack that vectors are loaded from: gcc 12 takes some to
-    be aligned that are not."""
+    """The specifier of arrays on the stack that vectors are loaded from: gcc 12 assumes alignment
+    for some that have none."""
 
     def array(self, dtype: DType, name: str, count: int) -> str:
-        """Return the declaration of an array on the stack, without its end."""
+        """Return the declaration of an array on the stack, without initializer and semicolon."""
         aligned = self.aligned if count * dtype.itemsize >= VECTOR else ""
         return f"{aligned}{self.types[dtype]} {name}[{count}]"
 
     def literal(self, value: Number, dtype: DType) -> str:
-        """Return a constant of an element type. Floats come out with every bit they had."""
+        """Return a literal of an element type. Floats round-trip exactly."""
         match dtype.kind:
             case "b":
                 return "true" if value else "false"
@@ -91,7 +91,7 @@ class Dialect:
                 return self.record.format(self.types[dtype], *parts)
 
     def is_infix(self, op: Op, dtype: DType) -> bool:
-        """Whether an operation on a type is written with its operator."""
+        """Whether an operation on a type is printed with its operator."""
         wraps = dtype.kind == "i" and op.name in self.wrapping
         return bool(op.infix) and dtype.kind in op.infix_kinds and not wraps
 
@@ -107,7 +107,7 @@ class Dialect:
 
 
 def _digits(value: float, dtype: DType) -> str:
-    """Return the shortest decimal that reads back as the value, or its hexadecimal form."""
+    """Return the shortest decimal that round-trips, or the hexadecimal form of a value."""
     scalar = dtype.numpy.type
     text = str(scalar(value))
     if float(scalar(text)) != value:
@@ -134,7 +134,7 @@ _TYPES = {
     dtype: f"{'u' if dtype.kind == 'u' else ''}int{dtype.bits}_t"
     for dtype in dtypes.ALL if dtype.kind in "iu"
 }  # fmt: skip
-"""Truth values are bytes: gcc 12 makes no vectors of sums of `bool`, nor of what tests them."""
+"""Truth values are bytes: gcc 12 vectorizes no reductions of `bool`, nor tests of them."""
 _CASTS = {
     (source, to): f"{to.short}_from_{source.short}"
     for source in (dtypes.float32, dtypes.float64)

@@ -1,9 +1,8 @@
-"""The function that is called from outside: arguments from a block of pointers, and storage.
+"""Exported entry point: unpacks arguments, allocates the arena, calls the body function.
 
-It makes the arena, where the arrays are that only the routine has, and calls the body. A large
-arena is lent by the run-time library, where there is one: later calls find its pages there.
-Where the calling thread has other floating-point modes than the default ones, it is called again
-under these.
+The arena holds the routine's temporaries. A large arena is lent by the run-time library, where
+there is one, so that later calls reuse its pages. Where the calling thread has other floating-point
+modes than the default, the entry point is called again under the default modes.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from itertools import chain
 from .frame import LIBRARY, MOST, Frame
 
 LARGE = 4 << 20
-"""From so many bytes on storage is worth large pages; `spacious` has the same number."""
+"""The size in bytes from which an arena uses huge pages; `spacious` has the same number."""
 
 
 def entry_of(
     frame: Frame, name: str, faults: bool, shows: bool, asks: bool = False
 ) -> tuple[str, Iterator[str]]:
-    """Return the head of the entry, and its statements: the arena, the call of the body."""
+    """Return the head of the entry point and its statements."""
     count, memory = len(frame.arguments), frame.memory
     values = [
         f"*(const {frame.ctype(node)} *)args[{k}]" if node.id in frame.scope.by_value
@@ -32,7 +31,11 @@ def entry_of(
     values += [library] * asks
     values += [f"({sizes})[{k}]" for k in range(len(memory.sizes))]
     call = f"{frame.function}({', '.join(values)})"
-    body = _around(frame, call, f"args[{count}]", sizes, library) if memory.arena else _alone(call)
+    body = (
+        _call_with_arena(frame, call, f"args[{count}]", sizes, library)
+        if memory.arena
+        else _call_only(call)
+    )
     return frame.dialect.entry.format(name), chain(_under_default_modes(name), body)
 
 
@@ -43,36 +46,38 @@ def _under_default_modes(name: str) -> Iterator[str]:
     yield "}"
 
 
-def _alone(call: str) -> Iterator[str]:
+def _call_only(call: str) -> Iterator[str]:
     yield f"return {call};"
 
 
-def _around(frame: Frame, call: str, fault: str, sizes: str, library: str) -> Iterator[str]:
-    """Yield the call of the body, with the arena made before and given up after."""
+def _call_with_arena(
+    frame: Frame, call: str, fault: str, sizes: str, library: str
+) -> Iterator[str]:
+    """Yield the call of the body between allocation and release of the arena."""
     memory = frame.memory
     nodes = [buffer.node for buffer in memory.arena]
     if memory.is_static:
         layout = memory.layout()
         is_large = layout.total >= LARGE
         total = str(min(layout.total, MOST))
-        places = [str(min(layout.offsets[node.id], MOST)) for node in nodes]
+        offsets = [str(min(layout.offsets[node.id], MOST)) for node in nodes]
     else:
         is_large = True
         yield f"const int64_t *const places = {sizes} + {len(memory.sizes)};"
         total = "places[0]"
-        places = [f"places[{k}]" for k in range(1, 1 + len(nodes))]
-    make, give_up = "spacious" if is_large else "aligned", "free"
+        offsets = [f"places[{k}]" for k in range(1, 1 + len(nodes))]
+    allocate, release = "spacious" if is_large else "aligned", "free"
     if is_large and library:
         yield f"const shared_run *const {LIBRARY} = {library};"
-        make, give_up = f"{LIBRARY}->lend", f"{LIBRARY}->give_back"
-    yield f"char *const arena = {make}({total});"
+        allocate, release = f"{LIBRARY}->lend", f"{LIBRARY}->give_back"
+    yield f"char *const arena = {allocate}({total});"
     yield "if (!arena) {"
     yield f"    ((int64_t *){fault})[0] = {total};"
     yield "    return 2;"
     yield "}"
-    for node, place in zip(nodes, places, strict=True):
+    for node, offset in zip(nodes, offsets, strict=True):
         ctype = frame.ctype(node)
-        yield f"{ctype} *const {frame.name(node)} = ({ctype} *)(arena + {place});"
+        yield f"{ctype} *const {frame.name(node)} = ({ctype} *)(arena + {offset});"
     yield f"const int status = {call};"
-    yield f"{give_up}(arena);"
+    yield f"{release}(arena);"
     yield "return status;"

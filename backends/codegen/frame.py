@@ -1,4 +1,4 @@
-"""What stands around the statements of generated C: names, storage, the way out, the entry."""
+"""Function frames of generated C: names, storage of nodes, prologue and epilogue."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .speculation import storage_of
 from .vector_variables import Plan, plan_of
 
 MOST = 2**62
-"""More bytes than any machine has: what is larger is written as this, and refused."""
+"""More bytes than any machine has: larger sizes are written as this, and refused."""
 LIBRARY = "pe_lib"
 """The run-time library, in the functions that need it."""
 WORK = "pe_work"
-"""How much was done since it was last asked whether the call is to end."""
+"""The counter of work since the last poll for cancellation."""
 
 
 class Held(NamedTuple):
-    """Something with a name in a function: how a field that holds it is declared, and a local."""
+    """A named value of a function: its declarations as a struct field and as a local variable."""
 
     name: str
     field: str
@@ -38,41 +38,41 @@ class Held(NamedTuple):
 
 
 class Around(Protocol):
-    """What the statements of a function have to know of it: names, and how it reports and ends."""
+    """The context of a function's statements: names, and how it reports faults and returns."""
 
     @property
     def dialect(self) -> Dialect:
-        """How it is spelled."""
+        """The language of the text."""
 
     @property
     def scope(self) -> Scope:
-        """What names mean."""
+        """The names of nodes and symbols."""
 
     @property
     def names(self) -> Names:
-        """Which of them are taken."""
+        """The identifiers in use."""
 
     @property
     def sizes(self) -> frozenset[Symbol]:
-        """The extents of arrays that only a call knows."""
+        """The run-time extents of arrays."""
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
-        """Yield what comes before the values of a fault; the path is its place in the program."""
+        """Yield the lines before the values of a fault; the path is its position in the program."""
 
     def leaving(self, status: int | str) -> Iterator[str]:
-        """Yield the way out of the function."""
+        """Yield the exit of the function."""
 
     def printing(self, number: int, slots: int) -> Iterator[str]:
-        """Yield what comes before the values of a print."""
+        """Yield the lines before the values of a print."""
 
     def printed(self, number: int) -> Iterator[str]:
-        """Yield what comes after the values of a print."""
+        """Yield the lines after the values of a print."""
 
     def meeting(self, later: int) -> Iterator[str]:
-        """Yield what makes the threads of a block wait for each other."""
+        """Yield the barrier of a thread block."""
 
     def coming_last(self) -> str:
-        """Return the test whether a block is the last one of those that come here."""
+        """Return the test whether a block is the last to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,46 +86,46 @@ class Frame:
     function: str
     """The name of the body function."""
     exchanged: frozenset[int]
-    """Nodes whose arrays move: pointers that may alias and change."""
+    """Nodes whose arrays are exchanged: pointers that may alias and change."""
     rooms: dict[int, str]
-    """The variable with the bytes behind each node that grows."""
+    """The variable with the capacity in bytes of each growing node."""
     blocks: dict[int, str]
-    """The block that takes a result of run-time shape."""
+    """The descriptor of each result of run-time shape."""
     homes: dict[int, str]
-    """The first array of a node whose array moves: the caller's, or one on the stack."""
+    """The original array of each exchanged node: the caller's, or one on the stack."""
     registers: tuple[Node, ...]
     privates: tuple[Node, ...]
-    """Temporaries of which each thread of a parallel loop has its own."""
+    """Temporaries that are private to a thread of a parallel loop."""
     memory: Memory
-    """Where the other temporaries are."""
+    """The storage of the other temporaries."""
     vectors: Plan
-    """Which of them are variables of vector types."""
+    """The temporaries that are variables of vector types."""
     polls: bool
-    """Whether long loops ask now and then if the call is to end."""
+    """Whether long loops poll for cancellation."""
 
     @property
     def sizes(self) -> frozenset[Symbol]:
-        """The extents of arrays that only a call knows."""
+        """The run-time extents of arrays."""
         return frozenset(symbol for symbol, _, _ in self.memory.sizes)
 
     @property
     def frees(self) -> bool:
-        """Whether there is something to free on the way out."""
+        """Whether the exit has to free memory."""
         return bool(self.rooms or self.chains)
 
     @property
     def chains(self) -> bool:
-        """Whether storage of run-time size moves, so that only a chain knows what to free."""
+        """Whether storage of run-time size is exchanged: a chain then knows what to free."""
         return any(node.id in self.exchanged for node in self.growing)
 
     @property
     def growing(self) -> tuple[Node, ...]:
-        """Nodes that take memory of their own when they get their size."""
+        """Nodes that are allocated when their run-time size is known."""
         return (*self.memory.growing, *(n for n in self.program.results if n.id in self.blocks))
 
     @property
     def arguments(self) -> tuple[Node, ...]:
-        """The nodes behind `args`, in order."""
+        """The nodes of `args`, in order."""
         return (*(p.node for p in self.program.parameters), *self.program.results)
 
     def ctype(self, node: Node) -> str:
@@ -139,17 +139,17 @@ class Frame:
         return self.scope.nodes[node.id]
 
     def register(self, node: Node) -> str:
-        """Return the declaration of a scalar that starts as zero."""
+        """Return the declaration of a scalar initialized with zero."""
         zero = "{0}" if node.dtype.kind == "c" else self.dialect.literal(0, node.dtype)
         return f"{self.ctype(node)} {self.name(node)} = {zero};"
 
     def opening(self) -> Iterator[str]:
-        """Yield the declarations that come before the first statement."""
+        """Yield the prologue: the declarations before the first statement."""
         for node in self.registers:
             yield self.register(node)
         for node in self.memory.stack:
             if node.id not in self.vectors.held:
-                yield from self._on_stack(node)
+                yield from self._declare_on_stack(node)
         for buffer in self.memory.arena:
             if buffer.zeroed and buffer.node.static_shape is not None:
                 yield f"memset({self.name(buffer.node)}, 0, {buffer.node.bytes});"
@@ -166,11 +166,11 @@ class Frame:
             yield "int status = 0;"
 
     def closing(self) -> Iterator[str]:
-        """Yield what comes after the last statement: arrays brought home, memory freed."""
-        yield from self._settled()
+        """Yield the epilogue: exchanged arrays are copied back, memory is freed."""
+        yield from self._copy_back()
         for node in self.program.results:
             if node.id in self.blocks:
-                yield from self._handed(node)
+                yield from self._return_result(node)
         if not self.frees:
             yield "return 0;"
             return
@@ -183,23 +183,23 @@ class Frame:
         yield "return status;"
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
-        """Yield the number of a fault: the first that is met is the first in the program."""
+        """Yield the number of a fault: execution is sequential, so the first one is reported."""
         yield f"fault[0] = {number};"
 
     def leaving(self, status: int | str) -> Iterator[str]:
-        """Yield the way out of the function, through the label if there is something to free."""
+        """Yield the exit of the function, through the label if there is memory to free."""
         yield from way_out(status, self.frees)
 
     def printing(self, number: int, slots: int) -> Iterator[str]:
-        """Yield the room for the record of a print."""
+        """Yield the declaration of the record of a print."""
         yield f"int64_t printed[{slots}] = {{{number}}};"
 
     def printed(self, number: int) -> Iterator[str]:
-        """Yield how the caller is shown it."""
+        """Yield the call that shows it to the caller."""
         yield f"show({number}, printed);"
 
     def meeting(self, later: int) -> Iterator[str]:
-        """Yield nothing: there is one thread."""
+        """Yield no barrier: there is one thread."""
         yield from ()
 
     def coming_last(self) -> str:
@@ -207,7 +207,7 @@ class Frame:
         return ""
 
     def head(self, faults: bool, shows: bool, asks: bool = False) -> str:
-        """Return the head of the body function: every array by its name, and what it reports to."""
+        """Return the head of the body function: arrays by name, then the reporting arguments."""
         parameters = [*self._parameters()]
         if faults:
             parameters.append("int64_t *fault")
@@ -221,27 +221,27 @@ class Frame:
         return f"{self.dialect.function} int {self.function}({', '.join(parameters) or 'void'})"
 
     def within(self) -> Iterator[Held]:
-        """Yield everything that has a name where the text is now, but temporaries of threads."""
-        apart, sharing = {node.id for node in self.privates}, self.memory.sharing()
-        apart |= self.vectors.held.keys()
+        """Yield every value in scope at this point of the text, except private temporaries."""
+        excluded, sharing = {node.id for node in self.privates}, self.memory.sharing()
+        excluded |= self.vectors.held.keys()
         arena = (buffer.node for buffer in self.memory.arena)
         for node in dict.fromkeys((*self.arguments, *self.program.locals, *arena)):
-            if node.id not in apart:
+            if node.id not in excluded:
                 name, ctype = self.name(node), self.ctype(node)
                 if node.id in self.scope.by_value:
                     yield Held(name, f"{ctype} {name}", f"const {ctype} {name}")
                 else:
-                    const, star = self._pointing(node, sharing, exchanges=False)
+                    const, star = self._qualifiers(node, sharing, exchanges=False)
                     yield Held(name, f"{const}{ctype} *{name}", f"{const}{ctype} {star}{name}")
         for name in self.scope.symbols.values():
             yield Held(name, f"int64_t {name}", f"const int64_t {name}")
         yield Held(LIBRARY, f"const shared_run *{LIBRARY}", f"const shared_run *const {LIBRARY}")
 
-    def _pointing(
+    def _qualifiers(
         self, node: Node, sharing: frozenset[int], exchanges: bool = True
     ) -> tuple[str, str]:
-        """Return what stands before and after the type of a pointer to a node's elements, in code
-        that exchanges arrays or, as the rounds that threads share, does not."""
+        """Return the qualifiers before and after the element type of a pointer to a node, in code
+        that may exchange arrays or, like the body of a parallel loop, does not."""
         if exchanges and node.id in self.exchanged:
             return "", "*"
         written = {p.node.id: p.written for p in self.program.parameters}
@@ -258,13 +258,13 @@ class Frame:
             elif node.id in self.scope.by_value:
                 yield f"const {ctype} {name}"
             else:
-                const, star = self._pointing(node, sharing)
+                const, star = self._qualifiers(node, sharing)
                 yield f"{const}{ctype} {star}{name}"
         for buffer in self.memory.arena:
-            const, star = self._pointing(buffer.node, sharing)
+            const, star = self._qualifiers(buffer.node, sharing)
             yield f"{const}{self.ctype(buffer.node)} {star}{self.name(buffer.node)}"
 
-    def _on_stack(self, node: Node) -> Iterator[str]:
+    def _declare_on_stack(self, node: Node) -> Iterator[str]:
         count = max(1, node.bytes // node.dtype.itemsize)
         name = self.homes.get(node.id, self.name(node))
         zero = "" if node.purpose else " = {0}"
@@ -272,35 +272,35 @@ class Frame:
         if node.id in self.homes:
             yield f"{self.ctype(node)} *{self.name(node)} = {name};"
 
-    def _settled(self) -> Iterator[str]:
-        """Yield the copies that bring the caller's arrays home; several may stand in a ring."""
-        moved = [node for node in self.arguments if node.id in self.homes]
-        if len(moved) == 1:
-            (node,) = moved
-            home = self.homes[node.id]
-            yield f"if ({self.name(node)} != {home}) {{"
-            yield f"    memcpy({home}, {self.name(node)}, {node.bytes});"
+    def _copy_back(self) -> Iterator[str]:
+        """Yield the copies back into the caller's arrays; several may form a permutation cycle."""
+        exchanged_nodes = [node for node in self.arguments if node.id in self.homes]
+        if len(exchanged_nodes) == 1:
+            (node,) = exchanged_nodes
+            original = self.homes[node.id]
+            yield f"if ({self.name(node)} != {original}) {{"
+            yield f"    memcpy({original}, {self.name(node)}, {node.bytes});"
             yield "}"
-        elif moved:
-            for node, kept in zip(moved, self._homecoming(), strict=True):
-                yield f"memcpy({self.name(kept)}, {self.name(node)}, {node.bytes});"
-            for node, kept in zip(moved, self._homecoming(), strict=True):
-                yield f"memcpy({self.homes[node.id]}, {self.name(kept)}, {node.bytes});"
+        elif exchanged_nodes:
+            for node, buffer in zip(exchanged_nodes, self._copy_back_buffers(), strict=True):
+                yield f"memcpy({self.name(buffer)}, {self.name(node)}, {node.bytes});"
+            for node, buffer in zip(exchanged_nodes, self._copy_back_buffers(), strict=True):
+                yield f"memcpy({self.homes[node.id]}, {self.name(buffer)}, {node.bytes});"
 
-    def _homecoming(self) -> list[Node]:
-        """Return the buffers through which arrays of the caller that moved come home."""
-        own = {node.id for node in self.program.locals}
-        return [buffer.node for buffer in self.memory.arena if buffer.node.id not in own]
+    def _copy_back_buffers(self) -> list[Node]:
+        """Return the temporary buffers for copying back exchanged arrays of the caller."""
+        local_ids = {node.id for node in self.program.locals}
+        return [buffer.node for buffer in self.memory.arena if buffer.node.id not in local_ids]
 
-    def _missing(self, test: str, total: str) -> Iterator[str]:
-        """Yield the way out where memory was refused."""
+    def _exit_without_memory(self, test: str, total: str) -> Iterator[str]:
+        """Yield the exit where an allocation failed."""
         yield f"if (!{test}) {{"
         yield f"    fault[0] = {total};"
         yield from (f"    {line}" for line in self.leaving(2))
         yield "}"
 
-    def _handed(self, node: Node) -> Iterator[str]:
-        """Yield how a result of run-time shape reaches the caller, who frees it."""
+    def _return_result(self, node: Node) -> Iterator[str]:
+        """Yield the lines that pass a result of run-time shape to the caller, who frees it."""
         name, block = self.name(node), self.blocks[node.id]
         if node.id not in self.exchanged:
             yield f"{block}[0] = (int64_t)(intptr_t){name};"
@@ -311,18 +311,18 @@ class Frame:
             total = f"bytes_of({total}, {block}[{axis}])"
         copy = self.names.fresh(f"{name}_copy")
         yield f"void *const {copy} = zeroed({total});"
-        yield from self._missing(copy, total)
+        yield from self._exit_without_memory(copy, total)
         yield f"if ({name}) memcpy({copy}, {name}, (size_t){total});"
         yield f"{block}[0] = (int64_t)(intptr_t){copy};"
 
 
 def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
-    """Return the frame of a program: every name chosen, every local given its storage."""
+    """Return the frame of a program: names are chosen, and storage is assigned to every local."""
     names = Names(prelude.is_piece)
     function = names.fresh(f"{program.name}_body")
     moving = exchanged(program)
     parameters = tuple(p.node for p in program.parameters)
-    returning = tuple(p.node for p in program.parameters if p.returns)
+    returned = tuple(p.node for p in program.parameters if p.returns)
     memory = placement.memory
     nodes = (*parameters, *program.results, *program.locals, *(b.node for b in memory.arena))
     by_id: dict[int, str] = {}
@@ -334,7 +334,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     values = [p.node for p in program.parameters if p.node.rank == 0 and not p.written]
     values += [node for node in privates if not node.rank]
     by_value = frozenset(n.id for n in (*registers, *values) if n.id not in moving)
-    growing = [*memory.growing, *(n for n in program.results if _is_late(n, program))]
+    growing = [*memory.growing, *(n for n in program.results if _has_dynamic_shape(n, program))]
     late = frozenset(node.id for node in growing)
     storage = storage_of(program, by_value, late) if placement.picks else None
     scope = Scope(dialect, by_id, by_value, {}, storage, alternates=alternates(program))
@@ -346,7 +346,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
         blocks={n.id: names.fresh(f"{by_id[n.id]}_out") for n in program.results if n in growing},
         homes={
             n.id: names.fresh(f"{by_id[n.id]}_home")
-            for n in (*memory.stack, *returning, *program.results) if n.id in moving - late
+            for n in (*memory.stack, *returned, *program.results) if n.id in moving - late
         },
         registers=registers, privates=privates,
         memory=memory,
@@ -356,9 +356,9 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
 
 
 def way_out(status: int | str, frees: bool) -> tuple[str, ...]:
-    """Return the lines that end a function, through its label if there is something to free."""
+    """Return the exit of a function, through its label if there is memory to free."""
     return (f"status = {status};", "goto done;") if frees else (f"return {status};",)
 
 
-def _is_late(node: Node, program: Program) -> bool:
+def _has_dynamic_shape(node: Node, program: Program) -> bool:
     return node.static_shape is None and node.id not in program.sized

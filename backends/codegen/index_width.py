@@ -1,8 +1,8 @@
-"""Which index expressions fit into 32 bits, whatever order they are computed in.
+"""Width of index arithmetic: which index expressions fit into 32 bits in any evaluation order.
 
-Numbers of 32 bits take one instruction of a device where those of 64 take several. A loop variable
-is narrow where its values, and that behind the last one, surely fit; an index expression where the
-sum of the greatest absolute values of its terms does, so that no part of it overflows.
+32-bit operations take one instruction of a device where 64-bit ones take several. A loop variable
+is narrow where its values, including the one after the last iteration, fit; an index expression
+where the sum of its terms' greatest magnitudes does, so that no partial sum overflows.
 
 >>> i, j = Symbol("i", 0), Symbol("j", 1)
 >>> size(var(i) * 1000 + var(j), {i: 2**20, j: 5}), size(var(i) * 4000 + 1, {i: 2**20})
@@ -21,15 +21,15 @@ from ...lowering.ir.loops import For
 from .quirks.counter_overflow import LEAST, MOST
 
 LIMIT = 2**31
-"""Narrow numbers are less than that, and greater than its negative."""
+"""The magnitude of narrow values is less than this."""
 MOST_THREADS = 1024
-"""Threads of a block, and blocks of a launch whose number is a guess: at most so many."""
+"""The maximum of threads in a block, and of blocks in a launch of estimated size."""
 Narrow = Mapping[Symbol, int]
-"""Narrow symbols, with the greatest absolute value of each."""
+"""Narrow symbols, with the greatest magnitude of each."""
 
 
 def fits(index: Affine, known: Bounds) -> bool:
-    """Whether no part of an index expression leaves 64 bits, added in the order of its text.
+    """Whether no partial sum of an index expression, in the order of its text, overflows 64 bits.
 
     >>> n, i = Symbol("n", 0), Symbol("i", 1)
     >>> below = Bounds({n: (LEAST, MOST), i: (0, MOST - 1)})
@@ -40,11 +40,11 @@ def fits(index: Affine, known: Bounds) -> bool:
     for atom, k in in_order(index):
         if isinstance(atom, Quasi) and not (fits(atom.left, known) and fits(atom.right, known)):
             return False
-        least, most = known.interval(Affine(((atom, 1),)))
-        if isinstance(atom, Quasi) and atom.op == "mul" and (least is None or most is None):
+        atom_low, atom_high = known.interval(Affine(((atom, 1),)))
+        if isinstance(atom, Quasi) and atom.op == "mul" and (atom_low is None or atom_high is None):
             return False
-        below = (LEAST if least is None else least) * abs(k)
-        above = (MOST if most is None else most) * abs(k)
+        below = (LEAST if atom_low is None else atom_low) * abs(k)
+        above = (MOST if atom_high is None else atom_high) * abs(k)
         low, high = (low + below, high + above) if k > 0 else (low - above, high - below)
         if min(low, below) < LEAST or max(high, above) > MOST:
             return False
@@ -52,24 +52,24 @@ def fits(index: Affine, known: Bounds) -> bool:
 
 
 def in_order(index: Affine) -> list[tuple[Atom, int]]:
-    """Return the terms in the order of their text: what is added, then what is taken away."""
+    """Return the terms in the order of their text: positive ones, then negative ones."""
     return sorted(index.terms, key=lambda term: term[1] < 0)
 
 
 def size(index: Affine, narrow: Narrow) -> int | None:
-    """Return the greatest absolute value that a part of an index expression may have, None where
-    that may not fit."""
-    total = abs(index.offset)
+    """Return a bound of the magnitude of all partial sums of an index expression, None where it may
+    not fit into 32 bits."""
+    bound = abs(index.offset)
     for atom, k in index.terms:
-        part = of_atom(atom, narrow)
-        if part is None:
+        term = of_atom(atom, narrow)
+        if term is None:
             return None
-        total += abs(k) * part
-    return total if total < LIMIT else None
+        bound += abs(k) * term
+    return bound if bound < LIMIT else None
 
 
 def of_atom(atom: Atom, narrow: Narrow) -> int | None:
-    """Return the greatest absolute value that a part of an atom may have, None for wide ones."""
+    """Return a bound of the magnitude of an atom and its operands, None where it is wide."""
     if isinstance(atom, Symbol):
         return narrow.get(atom)
     left, right = size(atom.left, narrow), size(atom.right, narrow)
@@ -89,24 +89,24 @@ def of_atom(atom: Atom, narrow: Narrow) -> int | None:
 
 
 def of_loop(loop: For, known: Bounds) -> int | None:
-    """Return the greatest absolute value of a loop's variable, None where it is not narrow.
+    """Return a bound of the magnitude of a loop's variable, None where it is not narrow.
 
-    `known` are the bounds around the loop: it may have no round. Rounds that are dealt out go on by
-    as many as there are blocks or threads, at most by what all rounds are.
+    `known` are the bounds outside the loop, which may have no iterations. A cyclically distributed
+    loop advances by the number of blocks or threads, at most by its whole range.
     """
-    ends = (*known.interval(loop.lo), *known.interval(loop.hi))
-    numbers = [end for end in ends if end is not None]
-    if len(numbers) < len(ends):
+    limits = (*known.interval(loop.lo), *known.interval(loop.hi))
+    numbers = [limit for limit in limits if limit is not None]
+    if len(numbers) < len(limits):
         return None
-    most = max(map(abs, numbers))
-    beyond = max(max(numbers) - min(numbers), MOST_THREADS * abs(loop.step))
-    return most if most + beyond < LIMIT else None
+    greatest = max(map(abs, numbers))
+    overshoot = max(max(numbers) - min(numbers), MOST_THREADS * abs(loop.step))
+    return greatest if greatest + overshoot < LIMIT else None
 
 
 def of_symbol(symbol: Symbol, known: Bounds) -> int | None:
-    """Return the greatest absolute value of a number that the host knows, None for a wide one."""
+    """Return a bound of the magnitude of a symbol of the host, None where it is wide."""
     low, high = known.interval(var(symbol))
     if low is None or high is None:
         return None
-    most = max(abs(low), abs(high))
-    return most if most < LIMIT else None
+    greatest = max(abs(low), abs(high))
+    return greatest if greatest < LIMIT else None

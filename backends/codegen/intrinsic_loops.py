@@ -1,6 +1,6 @@
-"""Loops that are one call of the prelude: copies, products by tensor cores, atomic operations.
+"""Intrinsic loops: loops printed as one prelude call, e.g. copies, tensor cores, atomic updates.
 
-What a call means is what the loops say, but for the order in which a device adds products. The
+A call has the semantics of the loops, except for the order in which a device adds products. The
 functions are in `cuda/csrc`: `tensors.h`, `atomics.h`.
 """
 
@@ -23,203 +23,215 @@ UNITS = {
     dtypes.bfloat16: "product_bf16",
     dtypes.float32: "product_tf32",
 }
-"""What multiplies and adds factors of a type."""
+"""The multiply-accumulate unit of a warp for factors of a type."""
 WIDE = {dtypes.float16: "wide_f16", dtypes.bfloat16: "wide_bf16"}
-"""The same of four warps together."""
+"""The same for a warpgroup of four warps."""
 
 
 def call(loop: For, scope: Scope) -> str | None:
-    """Return the call for a loop of the kinds that have one, None for all others."""
+    """Return the call that replaces an intrinsic loop, None for all others."""
     match loop.kind:
         case "packed":
-            return _packed(loop, scope)
+            return _packed_copy(loop, scope)
         case "tensor":
-            return _tensor(loop, scope)
+            return _tensor_core_product(loop, scope)
         case "warpgroup":
-            return _warpgroup(loop, scope)
+            return _warpgroup_product(loop, scope)
         case "settled":
-            return _settled(loop, scope)
+            return _wait_for_accumulators(loop, scope)
         case "paired":
-            return _paired(loop, scope)
+            return _packed_store(loop, scope)
         case "atomic":
-            return _atomic(loop, scope)
+            return _atomic_update(loop, scope)
         case "elemental":
-            return _elemental(loop, scope)
+            return _map_call(loop, scope)
         case _:
             return None
 
 
-def _packed(loop: For, scope: Scope) -> str:
-    """Return the call that copies neighbours."""
-    store = _store(loop.body)
+def _packed_copy(loop: For, scope: Scope) -> str:
+    """Return the call that copies contiguous elements."""
+    store = _only_store(loop.body)
     value = store.value
     assert isinstance(value, Read) and value.dtype is store.access.node.dtype
-    places = (store.access, Access(value.node, value.index))
-    assert all(_step(place, loop.symbol) == 1 for place in places)
+    accesses = (store.access, Access(value.node, value.index))
+    assert all(_step(access, loop.symbol) == 1 for access in accesses)
     assert (loop.hi - loop.lo) * value.dtype.itemsize == const(16)
-    to, source = (_pointer(place, {loop.symbol: loop.lo}, scope) for place in places)
-    return f"{'at_once' if aligned(loop) else 'copied'}({to}, {source});"
+    target, source = (_pointer(access, {loop.symbol: loop.lo}, scope) for access in accesses)
+    return f"{'at_once' if aligned(loop) else 'copied'}({target}, {source});"
 
 
 def aligned(loop: For) -> Node | None:
-    """Return the array, that may lie anywhere, of which a loop takes pieces at multiples of their
-    size from where it begins; None of other loops."""
+    """Return the array whose base a loop requires to be aligned, None if there is none: the loop
+    accesses it in units at multiples of their size from its base."""
     match loop.kind:
         case "packed":
-            value = _store(loop.body).value
+            value = _only_store(loop.body).value
             assert isinstance(value, Read)
-            place = Access(value.node, value.index)
-            node = place.node
+            access = Access(value.node, value.index)
+            node = access.node
             is_whole = node.strides is None and node.static_shape is not None
-            return node if is_whole and _is_multiple(place, {loop.symbol: loop.lo}, 16) else None
+            return node if is_whole and _is_aligned(access, {loop.symbol: loop.lo}, 16) else None
         case "paired":
-            return _stored(loop).access.node
+            return _single_store(loop).access.node
         case _:
             return None
 
 
 def _product(loop: For) -> tuple[For, For, Node, Access, Access]:
-    """Return the loops over rows and columns, the sums, and what is multiplied."""
+    """Return the loops over rows and columns, the accumulator, and both factors."""
     (rows,) = loop.body
     assert isinstance(rows, For)
     (columns,) = rows.body
     assert isinstance(columns, For)
-    store = _store(columns.body)
-    value, total = store.value, store.access.node
+    store = _only_store(columns.body)
+    value, accumulator = store.value, store.access.node
     assert isinstance(value, Apply) and value.op.name == "fma"
-    first, second = (_place(one) for one in value.args[:2])
-    return rows, columns, total, first, second
+    first, second = (_factor_access(factor) for factor in value.args[:2])
+    return rows, columns, accumulator, first, second
 
 
-def _tensor(loop: For, scope: Scope) -> str:
-    """Return the call that adds the products of two tiles to the sums of a warp."""
-    rows, columns, total, first, second = _product(loop)
+def _tensor_core_product(loop: For, scope: Scope) -> str:
+    """Return the call that adds the product of two tiles to a warp's accumulators."""
+    rows, columns, accumulator, first, second = _product(loop)
     start = dict.fromkeys((loop.symbol, rows.symbol, columns.symbol), const(0))
-    pointers = ", ".join(_pointer(one, start, scope) for one in (first, second))
-    counts = [(one.hi - one.lo).constant for one in (rows, columns, loop)]
+    pointers = ", ".join(_pointer(factor, start, scope) for factor in (first, second))
+    counts = [(factor.hi - factor.lo).constant for factor in (rows, columns, loop)]
     steps = [_step(first, rows.symbol, 8), _step(first, loop.symbol),
              _step(second, columns.symbol, 8, 2), _step(second, loop.symbol)]  # fmt: skip
     numbers = ", ".join(str(number) for number in (*counts, *steps))
     unit = UNITS[first.node.dtype]
-    return f"multiplied<{unit}, {numbers}>({scope.nodes[total.id]}, {pointers});"
+    return f"multiplied<{unit}, {numbers}>({scope.nodes[accumulator.id]}, {pointers});"
 
 
-def _warpgroup(loop: For, scope: Scope) -> str:
-    """Return the call that begins to add the products of two tiles to the sums of four warps."""
+def _warpgroup_product(loop: For, scope: Scope) -> str:
+    """Return the call that starts adding the product of two tiles to a warpgroup's accumulators."""
     _, columns, total, *factors = _product(loop)
-    numbers = [str((one.hi - one.lo).constant) for one in (columns, loop)]
+    numbers = [str((dimension.hi - dimension.lo).constant) for dimension in (columns, loop)]
     tiles = []
-    for place in factors:
-        far = place.node.shape[2].constant
-        turned = _step(place, loop.symbol) != 1
-        numbers += [str(far), "true" if turned else "false"]
-        start = (place.index[0], *(const(0) for _ in place.index[1:]))
-        tiles.append(f"&{scope.element(place.node, start)}")
+    for factor in factors:
+        leading_size = factor.node.shape[2].constant
+        is_transposed = _step(factor, loop.symbol) != 1
+        numbers += [str(leading_size), "true" if is_transposed else "false"]
+        start = (factor.index[0], *(const(0) for _ in factor.index[1:]))
+        tiles.append(f"&{scope.element(factor.node, start)}")
     unit = WIDE[factors[0].node.dtype]
-    sums = scope.nodes[total.id]
-    return f"multiplied_wide<{unit}, {', '.join(numbers)}>({sums}, {', '.join(tiles)});"
+    accumulator = scope.nodes[total.id]
+    return f"multiplied_wide<{unit}, {', '.join(numbers)}>({accumulator}, {', '.join(tiles)});"
 
 
-def _settled(loop: For, scope: Scope) -> str:
-    """Return the call behind which sums may be read."""
-    total = reads((loop,))[0]
-    return f"settled<{total.bytes // total.dtype.itemsize}>({scope.nodes[total.id]});"
+def _wait_for_accumulators(loop: For, scope: Scope) -> str:
+    """Return the call that waits until accumulators may be read."""
+    sums = reads((loop,))[0]
+    return f"settled<{sums.bytes // sums.dtype.itemsize}>({scope.nodes[sums.id]});"
 
 
-def _paired(loop: For, scope: Scope) -> str:
-    """Return the call that stores neighbours: what is a sum as it is is computed once more."""
-    store, dtype = _stored(loop), scope.dialect.types[_stored(loop).access.node.dtype]
+def _packed_store(loop: For, scope: Scope) -> str:
+    """Return the call that stores contiguous values; a plain accumulator of 32 bits is copied by
+    `computed` first."""
+    store, dtype = _single_store(loop), scope.dialect.types[_single_store(loop).access.node.dtype]
     assert _step(store.access, loop.symbol) == 1
-    rounds = ({loop.symbol: const(at)} for at in range((loop.hi - loop.lo).constant or 0))
-    values = [scope.expression(substitute_expr(store.value, one)).text for one in rounds]
+    substitutions = ({loop.symbol: const(at)} for at in range((loop.hi - loop.lo).constant or 0))
+    values = [
+        scope.expression(substitute_expr(store.value, substitution)).text
+        for substitution in substitutions
+    ]
     if isinstance(store.value, Read) and store.value.dtype.bits == 32:
         values = [f"computed({value})" for value in values]
-    to = _pointer(store.access, {loop.symbol: const(0)}, scope)
-    return f"stored<{dtype}>({to}, {', '.join(values)});"
+    target = _pointer(store.access, {loop.symbol: const(0)}, scope)
+    return f"stored<{dtype}>({target}, {', '.join(values)});"
 
 
-def _stored(loop: For) -> Store:
-    return _store(tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment)))
+def _single_store(loop: For) -> Store:
+    return _only_store(tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment)))
 
 
-def _atomic(loop: For, scope: Scope) -> str:
-    """Return the call that updates an element."""
+def _atomic_update(loop: For, scope: Scope) -> str:
+    """Return the call that updates an element atomically."""
     (update,) = loop.body
     assert isinstance(update, Update) and update.pair is None
-    place, value = update.access, scope.expression(update.value).text
-    name = f"atomic_{update.op.name}_{place.node.dtype.short}"
-    return f"{name}(&{scope.element(place.node, place.index)}, {value});"
+    access, value = update.access, scope.expression(update.value).text
+    name = f"atomic_{update.op.name}_{access.node.dtype.short}"
+    return f"{name}(&{scope.element(access.node, access.index)}, {value});"
 
 
-def _elemental(loop: For, scope: Scope) -> str | None:
-    """Return the call that stores a function of each of neighbours; None where what it stores or
-    is given are no neighbours, or where the function can only be inlined."""
-    store, start = _stored(loop), {loop.symbol: loop.lo}
+def _map_call(loop: For, scope: Scope) -> str | None:
+    """Return the call that maps an elemental function over contiguous elements; None where operands
+    are not contiguous, or where the function can only be inlined."""
+    store, start = _single_store(loop), {loop.symbol: loop.lo}
     value = substitute_expr(store.value, start)
     assert isinstance(store.value, Apply) and isinstance(value, Apply)
     name, paren, _ = scope.expression(value).text.partition("(")
-    places = [store.access]
-    for one in store.value.args:
-        if not isinstance(one, Read) or one.dtype is not store.value.dtype:
+    accesses = [store.access]
+    for argument in store.value.args:
+        if not isinstance(argument, Read) or argument.dtype is not store.value.dtype:
             return None
-        places.append(Access(one.node, one.index))
-    nodes = {place.node.id for place in places}
-    if not paren or not prelude.is_piece(each := f"each_{name}") or len(nodes) < len(places):
+        accesses.append(Access(argument.node, argument.index))
+    nodes = {access.node.id for access in accesses}
+    if (
+        not paren
+        or not prelude.is_piece(map_function := f"each_{name}")
+        or len(nodes) < len(accesses)
+    ):
         return None
-    if not all(_is_neighbour(place, loop.symbol) for place in places):
+    if not all(_has_unit_stride(access, loop.symbol) for access in accesses):
         return None
-    given = [_pointer(place, start, scope) for place in places]
-    return f"{each}({', '.join(given)}, {scope.affine(loop.hi - loop.lo).text});"
+    pointers = [_pointer(access, start, scope) for access in accesses]
+    return f"{map_function}({', '.join(pointers)}, {scope.affine(loop.hi - loop.lo).text});"
 
 
-def _is_neighbour(place: Access, symbol: Symbol) -> bool:
-    """Whether each iteration has the element that follows the one of the iteration before it."""
-    index, strides = place.index, place.node.element_strides
-    if not all(isinstance(one, Affine) for one in index) or not index:
+def _has_unit_stride(access: Access, symbol: Symbol) -> bool:
+    """Whether an access has stride 1 in a loop's index variable."""
+    index, strides = access.index, access.node.element_strides
+    if not all(isinstance(subscript, Affine) for subscript in index) or not index:
         return False
-    known = all(stride.constant is not None for stride in strides)
-    return known and _step(place, symbol) == 1
+    has_static_strides = all(stride.constant is not None for stride in strides)
+    return has_static_strides and _step(access, symbol) == 1
 
 
-def _store(body: tuple[Stmt, ...]) -> Store:
+def _only_store(body: tuple[Stmt, ...]) -> Store:
     (stmt,) = body
     assert isinstance(stmt, Store)
     return stmt
 
 
-def _place(value: Expr) -> Access:
-    """Return where a factor is read."""
+def _factor_access(value: Expr) -> Access:
+    """Return the access that reads a factor."""
     value = value.value if isinstance(value, Cast) else value
     assert isinstance(value, Read)
     return Access(value.node, value.index)
 
 
-def _step(place: Access, symbol: Symbol, by: int = 1, rounds: int = 1) -> int:
-    """Return how far apart elements are, of `by` that a number of rounds brings on."""
-    total = 0
-    for index, stride in zip(place.index, place.node.element_strides, strict=True):
+def _step(access: Access, symbol: Symbol, by: int = 1, iterations: int = 1) -> int:
+    """Return the distance in elements after so many iterations, in units of `by`."""
+    distance = 0
+    for index, stride in zip(access.index, access.node.element_strides, strict=True):
         assert isinstance(index, Affine)
-        gap = (moved(index, {symbol: const(rounds)}) - moved(index, {symbol: const(0)})).constant
+        gap = (
+            moved(index, {symbol: const(iterations)}) - moved(index, {symbol: const(0)})
+        ).constant
         assert gap is not None
         if gap:
             assert stride.constant is not None
-            total += gap * stride.constant
-    assert total % by == 0
-    return total // by
+            distance += gap * stride.constant
+    assert distance % by == 0
+    return distance // by
 
 
-def _is_multiple(place: Access, values: dict[Symbol, Affine], size: int) -> bool:
-    """Whether an element is at a multiple of so many bytes if its array is."""
-    for index, stride in zip(place.index, place.node.element_strides, strict=True):
+def _is_aligned(access: Access, values: dict[Symbol, Affine], size: int) -> bool:
+    """Whether an element is aligned to `size` bytes if its array is."""
+    for index, stride in zip(access.index, access.node.element_strides, strict=True):
         at = moved(index, values) if isinstance(index, Affine) else None
         if at is None or stride.constant is None:
             return False
-        parts = [at.offset, *(k for _, k in at.terms)]
-        if any(part * stride.constant * place.node.dtype.itemsize % size for part in parts):
+        terms = [at.offset, *(k for _, k in at.terms)]
+        if any(term * stride.constant * access.node.dtype.itemsize % size for term in terms):
             return False
     return True
 
 
-def _pointer(place: Access, values: dict[Symbol, Affine], scope: Scope) -> str:
-    index = tuple(moved(one, values) for one in place.index if isinstance(one, Affine))
-    return f"&{scope.element(place.node, index)}"
+def _pointer(access: Access, values: dict[Symbol, Affine], scope: Scope) -> str:
+    index = tuple(
+        moved(subscript, values) for subscript in access.index if isinstance(subscript, Affine)
+    )
+    return f"&{scope.element(access.node, index)}"

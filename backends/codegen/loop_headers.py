@@ -1,4 +1,4 @@
-"""What the walk writes for loops and fills, and for arrays that trade places."""
+"""Loop headers, fill loops and pointer exchanges as text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .dialect import Dialect
 from .names import Names
 
 ROLLED = 16
-"""So many rounds of a loop are written out where all would take registers from what is around."""
+"""The unroll limit of a loop whose full unrolling would take registers from its surroundings."""
 
 
 def head(
     name: str, lo: str, hi: str, step: int, kind: str = "int64_t", left: str | None = None
 ) -> str:
-    """Return the head of a loop; in `left`, where that is given, it counts the rounds to come.
+    """Return the header of a loop; a variable `left`, where given, counts remaining iterations.
 
     >>> head("i", "n", "0", -2)
     'for (int64_t i = n; i > 0; i -= 2)'
@@ -30,37 +30,37 @@ def head(
     'for (int64_t i = 0, m = rounds_between(0, n, 2); m != 0; m--, i += 2)'
     """
     sign = "+" if step > 0 else "-"
-    by = f"{name}{sign}{sign}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
+    advance = f"{name}{sign}{sign}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
     if left is not None:
         low, high = (lo, hi) if step > 0 else (hi, lo)
         count = f"rounds_between({low}, {high}, {abs(step)})"
-        return f"for ({kind} {name} = {lo}, {left} = {count}; {left} != 0; {left}--, {by})"
-    return _for(name, lo, hi, step, by, kind)
+        return f"for ({kind} {name} = {lo}, {left} = {count}; {left} != 0; {left}--, {advance})"
+    return _for_header(name, lo, hi, step, advance, kind)
 
 
 def pieces(begin: str, end: str, lo: str, hi: str, by: int) -> tuple[str, str, str]:
-    """Return the head of a loop over the pieces of another one, of `by` each but for the last; the
-    test whether a piece is not the first; and what says where a piece ends.
+    """Return the parts of a strip-mined loop with strips of `by`, the last one shorter: the header
+    of the loop over strips, the test whether a strip is not the first, and the end of a strip.
 
     >>> print(*pieces("a", "b", "0", "n", -6), sep="\\n")
     for (int64_t a = 0, b; a > n; a = b)
     a < 0
     b = a - (uint64_t)n <= 6 ? n : a - 6;
     """
-    ends = hi if hi.isidentifier() else f"({hi})"
+    limit = hi if hi.isidentifier() else f"({hi})"
     if by > 0:
-        less, more, gap, later = "<", ">", f"{hi} - (uint64_t){begin}", f"{begin} + {by}"
+        less, more, distance, later = "<", ">", f"{hi} - (uint64_t){begin}", f"{begin} + {by}"
     else:
-        less, more, gap, later = ">", "<", f"{begin} - (uint64_t){ends}", f"{begin} - {-by}"
-    head = f"for (int64_t {begin} = {lo}, {end}; {begin} {less} {hi}; {begin} = {end})"
-    return head, f"{begin} {more} {lo}", f"{end} = {gap} <= {abs(by)} ? {hi} : {later};"
+        less, more, distance, later = ">", "<", f"{begin} - (uint64_t){limit}", f"{begin} - {-by}"
+    header = f"for (int64_t {begin} = {lo}, {end}; {begin} {less} {hi}; {begin} = {end})"
+    return header, f"{begin} {more} {lo}", f"{end} = {distance} <= {abs(by)} ? {hi} : {later};"
 
 
 def hook(loop: For, dialect: Dialect) -> str:
-    """Return what stands above a loop: how compilers are to write it out.
+    """Return the pragma above a loop: how far compilers are to unroll it.
 
-    Rounds in which threads meet have nothing in common, and take registers where they are written
-    one behind the other; of those that have others written out in them two are enough.
+    Iterations with a barrier share nothing, so that unrolling only takes registers; a loop around
+    an unrolled one is unrolled twice.
     """
     if loop.kind == "serial":
         if any(isinstance(stmt, Barrier) for stmt in loop.body):
@@ -73,24 +73,26 @@ def hook(loop: For, dialect: Dialect) -> str:
 
 
 def spread(loop: For, name: str, lo: str, hi: str, dialect: Dialect, kind: str = "int64_t") -> str:
-    """Return the head of a loop of which each thread runs the rounds that are its own; `kind` is
-    the type of its variable."""
+    """Return the header of a loop distributed cyclically over threads; `kind` is the type of its
+    variable."""
     sign = "+" if loop.step > 0 else "-"
     factor = "" if abs(loop.step) == 1 else f"*{abs(loop.step)}"
-    first, count = (f"({kind}){text.format(_axis(loop))}" for text in dialect.spread[loop.kind])
+    first, count = (
+        f"({kind}){text.format(_grid_axis(loop))}" for text in dialect.spread[loop.kind]
+    )
     lo = f"{first}{factor}" if lo == "0" and sign == "+" else f"{lo} {sign} {first}{factor}"
-    return _for(name, lo, hi, loop.step, f"{name} {sign}= {count}{factor}", kind)
+    return _for_header(name, lo, hi, loop.step, f"{name} {sign}= {count}{factor}", kind)
 
 
 def place(loop: For, name: str) -> str:
-    """Return how far a loop has come, as a number that grows in the order of the program.
+    """Return the progress of a loop: a number that grows in program order.
 
-    Of threads that share the rounds of a loop in turn the loop alone tells.
+    A thread loop whose iterations an inner loop strides over has none of its own: 0.
     """
     if loop.kind == "thread" and (count := (loop.hi - loop.lo).constant) is not None:
         for inner in statements(loop.body):
-            by = inner.lo.coefficient(loop.symbol) if isinstance(inner, For) else 0
-            if by and isinstance(inner, For) and inner.step == by * count:
+            stride = inner.lo.coefficient(loop.symbol) if isinstance(inner, For) else 0
+            if stride and isinstance(inner, For) and inner.step == stride * count:
                 return "0"
     return name if loop.step > 0 else f"-{name}"
 
@@ -106,35 +108,35 @@ def better(op: str, kind: str, value: str, best: str) -> str:
 
 
 def filling(node: Node, value: Expr, span: Span) -> Stmt:
-    """Return the loops that store a value into every element."""
+    """Return the loop nest that stores a value into every element."""
     symbols = [Symbol("ijklmn"[axis % 6], -1 - axis) for axis in range(node.rank)]
-    out: Stmt = Store(Access(node, tuple(var(symbol) for symbol in symbols)), value, span)
+    stmt: Stmt = Store(Access(node, tuple(var(symbol) for symbol in symbols)), value, span)
     for symbol, extent in reversed(list(zip(symbols, node.shape, strict=True))):
-        out = For(symbol, const(0), extent, 1, (out,), "serial", span)
-    return out
+        stmt = For(symbol, const(0), extent, 1, (stmt,), "serial", span)
+    return stmt
 
 
 def exchange(stmt: Permute, scope: Scope, names: Names) -> Iterator[str]:
-    """Yield the lines by which arrays trade places."""
+    """Yield the lines that permute the pointers of arrays."""
     moves = [(n, s) for n, s in zip(stmt.nodes, stmt.sources, strict=True) if n.id != s.id]
-    held: dict[int, str] = {}
+    old_pointers: dict[int, str] = {}
     for node, _ in moves:
         name = scope.nodes[node.id]
-        held[node.id] = names.fresh(f"old_{name}")
-        yield f"{scope.dialect.types[node.dtype]} *const {held[node.id]} = {name};"
+        old_pointers[node.id] = names.fresh(f"old_{name}")
+        yield f"{scope.dialect.types[node.dtype]} *const {old_pointers[node.id]} = {name};"
     for node, source in moves:
-        yield f"{scope.nodes[node.id]} = {held.get(source.id, scope.nodes[source.id])};"
-    names.release(held.values())
+        yield f"{scope.nodes[node.id]} = {old_pointers.get(source.id, scope.nodes[source.id])};"
+    names.release(old_pointers.values())
 
 
-def _for(name: str, lo: str, hi: str, step: int, by: str, kind: str) -> str:
+def _for_header(name: str, lo: str, hi: str, step: int, by: str, kind: str) -> str:
     return f"for ({kind} {name} = {lo}; {name} {'<' if step > 0 else '>'} {hi}; {by})"
 
 
-def _axis(loop: For) -> str:
-    """Return which axis of a grid deals a loop out: x is the innermost of its kind."""
-    inside, depth = loop.body, 0
-    while (inner := next((s for s in inside if isinstance(s, For)), None)) is not None:
+def _grid_axis(loop: For) -> str:
+    """Return the grid axis of a distributed loop: x is the innermost of its kind."""
+    body, depth = loop.body, 0
+    while (inner := next((s for s in body if isinstance(s, For)), None)) is not None:
         depth += inner.kind == loop.kind
-        inside = inner.body
+        body = inner.body
     return "xyz"[depth]

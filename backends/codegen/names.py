@@ -1,7 +1,7 @@
-"""Identifiers of generated code: the user's own names, unique and never a word of the language.
+"""Identifiers of generated code: the user's names, made unique and distinct from reserved words.
 
-Only ASCII letters, digits and underscores come out, whatever goes in. A node's name holds for the
-whole function; an index name only where its loop is, so that neighbouring loops both read `i`.
+They consist of ASCII letters, digits and underscores. A node's name is in scope in the whole
+function; that of an index variable only in its loop, so that neighbouring loops may both use `i`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 
 LONGEST = 40
-"""Longer names are cut: no line of generated code may be one word."""
+"""Longer names are truncated: no line of generated code may be one word."""
 
 _C_WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline
@@ -57,7 +57,7 @@ _MATHS = frozenset(_LIBRARY.split())
 
 
 def identifier(label: str) -> str:
-    """Return a label as a C identifier: whitelisted letters only, never empty, never reserved.
+    """Return a label as a C identifier: allowed characters only, never empty, never reserved.
 
     Not unique by itself. A leading underscore is dropped: those names belong to the compiler.
 
@@ -73,20 +73,20 @@ def identifier(label: str) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name has a meaning already: in C, C++, CUDA, the C library or the prelude."""
-    bare = name[:-1] if name[-1:] in "fl" else name
-    return name in RESERVED or bare in _MATHS or name.lower().startswith("pe_")
+    """Whether a name is reserved: in C, C++, CUDA, the C library or the prelude."""
+    stem = name[:-1] if name[-1:] in "fl" else name
+    return name in RESERVED or stem in _MATHS or name.lower().startswith("pe_")
 
 
 class Names:
-    """Hands out identifiers; `taken` says which others the rest of the text uses already."""
+    """An allocator of unique identifiers; `taken` says which others the text uses already."""
 
     def __init__(self, taken: Callable[[str], bool] = lambda name: False) -> None:
         self._taken = taken
         self._used: set[str] = set()
 
     def fresh(self, label: str) -> str:
-        """Return an identifier like the label that nothing else in use has, and keep it."""
+        """Return an unused identifier like the label, and reserve it."""
         base = identifier(label)
         name, number = base, 1
         while name in self._used or self._taken(name) or is_reserved(name):
@@ -96,5 +96,5 @@ class Names:
         return name
 
     def release(self, names: Iterable[str]) -> None:
-        """Forget names whose scope has ended, so that a neighbour may have them."""
+        """Release names whose scope has ended, for reuse."""
         self._used.difference_update(names)

@@ -1,7 +1,7 @@
-"""What an operation is that is spelled in another way than its name says. It changes nothing.
+"""Operations with special spellings: powers of two, signed zeros, 16-bit floats. Analysis only.
 
 >>> from ...lowering.ir.ops import OPS
->>> i = Position(Affine((), 7))
+>>> i = Position(const(7))
 >>> is_power_of_two(Apply(OPS["mod"], (i, Const(8, dtypes.int64)), dtypes.int64))
 True
 """
@@ -18,19 +18,19 @@ from ...lowering.ir.ops import Op
 
 
 def is_power_of_two(expr: Apply) -> bool:
-    """Whether an integer is divided by a power of two that is known, and not 1."""
+    """Whether an operation divides an integer by a constant power of two other than 1."""
     match expr:
-        case Apply(Op(name="floordiv" | "mod"), (value, Const(int(by))), dtype):
-            whole = dtype.kind in "iu" and value.dtype is dtype
-            return whole and by > 1 and by & (by - 1) == 0
+        case Apply(Op(name="floordiv" | "mod"), (value, Const(int(divisor))), dtype):
+            is_integer = dtype.kind in "iu" and value.dtype is dtype
+            return is_integer and divisor > 1 and divisor & (divisor - 1) == 0
         case _:
             return False
 
 
 def behind_zero(expr: Apply) -> Expr | None:
-    """Return what is taken from a literal zero, None for other operations and plain elements.
+    """Return x of `0.0 - x`, None for other operations and where x is a plain element.
 
-    gcc takes `0.0 - x` for `-x` where it can tell that x is no -0.0; for 0.0 that is another zero.
+    gcc folds `0.0 - x` to `-x` where it derives that x is no -0.0, which is wrong for x = 0.0.
     """
     if expr.dtype.kind != "f" or expr.op.name not in ("add", "sub"):
         return None
@@ -44,8 +44,8 @@ def behind_zero(expr: Apply) -> Expr | None:
 
 
 def is_zero_product(expr: Apply) -> bool:
-    """Whether a float is multiplied by a literal zero: gcc makes a literal zero of that where it
-    can tell that the other factor is not negative, and then sees something taken from it."""
+    """Whether an operation multiplies a float by a literal zero: gcc folds that to a literal zero
+    where it derives that the other factor is not negative, which exposes `0.0 - x`."""
     zeros = (arg for arg in expr.args if isinstance(arg, Const))
     return expr.op.name == "mul" and expr.dtype.kind == "f" and any(a.value == 0 for a in zeros)
 
@@ -65,7 +65,7 @@ def _is_zero(expr: Expr) -> bool:
 
 
 def widened(expr: Apply) -> Expr:
-    """Return an operation on 16-bit floats as one on float, its result rounded back."""
+    """Return an operation on 16-bit floats as one on float32, its result rounded back."""
     compute = expr.args[0].dtype.compute
     args = tuple(Cast(arg, compute) for arg in expr.args)
     if expr.dtype.compute is expr.dtype:
@@ -74,10 +74,10 @@ def widened(expr: Apply) -> Expr:
 
 
 def detour(source: DType, to: DType, halves: frozenset[DType]) -> DType | None:
-    """Return the type to convert through first, None where one step is right.
+    """Return the intermediate type of a conversion, None where a direct one is right.
 
-    A whole number that float rounds is none of float16: both ways to it give an infinity. In one
-    step compilers call a function for each.
+    Integers to float16 go through float32: an integer that float32 rounds overflows float16 either
+    way, and compilers call a function for each direct conversion.
     """
     if source.kind == "c":
         return source.real
@@ -91,7 +91,7 @@ def detour(source: DType, to: DType, halves: frozenset[DType]) -> DType | None:
 
 
 def is_int(expr: Expr) -> bool:
-    """Whether the C text of an int64 expression may be of type `int`: only small constants."""
+    """Whether the C text of an int64 expression may have type `int`: small constants only."""
     match expr:
         case Const():
             return True

@@ -1,9 +1,9 @@
-"""Parallel loops as functions of their own, which the run-time library calls on some rounds.
+"""Outlining of parallel loops into functions that the run-time library calls on chunks.
 
-    struct f_part { float *y; const float *x; };                what the rounds use
+    struct f_part { float *y; const float *x; };                the captured values
     static int f_part(float *restrict y, const float *restrict x, int64_t first, int64_t last)
     {
-        float m = 0.0f;                                         temporaries of this thread
+        float m = 0.0f;                                         private temporaries
         for (int64_t i = first; i < last; i++) { ... }
         return 0;
     }
@@ -13,8 +13,8 @@
         return f_part(given->y, given->x, first, last);
     }
 
-and where the loop stood, `pe_lib->parallel(pe_lib, f_part_call, &given, rounds, work, fault)`.
-What a loop uses comes as parameters, since compilers believe only these that they are apart.
+and in place of the loop, `pe_lib->parallel(pe_lib, f_part_call, &given, rounds, work, fault)`.
+Captured values are passed as parameters, since compilers honour `restrict` only on these.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .source import Apart
 from .text_layout import STEP, broken, laid_out, words
 
 ROOM = 32 * 1024
-"""How many bytes of temporaries a thread keeps on its stack."""
+"""The bytes of private temporaries that a thread keeps on its stack, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The names that a parallel loop's function has for itself, and its temporaries."""
+    """A parallel region: the names of a parallel loop's function, and its private temporaries."""
 
     frame: Frame
     name: str
@@ -52,12 +52,12 @@ class Part:
 
     @property
     def bytes(self) -> int:
-        """How much memory the temporaries take."""
-        return sum(map(_rounded, self.arrays))
+        """The size of the temporaries in bytes."""
+        return sum(map(_padded_size, self.arrays))
 
     @property
     def frees(self) -> bool:
-        """Whether there is something to free on the way out."""
+        """Whether the exit has to free memory."""
         return self.bytes > ROOM
 
     def opening(self) -> Iterator[str]:
@@ -67,26 +67,26 @@ class Part:
             yield frame.register(node)
         if not self.frees:
             for node in self.arrays:
-                yield f"{frame.dialect.array(node.dtype, frame.name(node), _count(node))};"
+                yield f"{frame.dialect.array(node.dtype, frame.name(node), _element_count(node))};"
             return
         yield f"char *const {self.room} = aligned({self.bytes});"
         yield f"if (!{self.room}) {{"
         yield f"    fault[0] = {self.bytes};"
         yield "    return 2;"
         yield "}"
-        place = 0
+        offset = 0
         for node in self.arrays:
             ctype = frame.ctype(node)
             declared = f"{ctype} *{frame.dialect.restrict} {frame.name(node)}"
-            yield f"{declared} = ({ctype} *)({self.room} + {place});"
-            place += _rounded(node)
+            yield f"{declared} = ({ctype} *)({self.room} + {offset});"
+            offset += _padded_size(node)
 
     def leaving(self, status: int | str) -> Iterator[str]:
-        """Yield the way out of the function, through the label if there is something to free."""
+        """Yield the exit of the function, through the label if there is memory to free."""
         yield from way_out(status, self.frees)
 
     def closing(self, leaves: bool) -> Iterator[str]:
-        """Yield what comes after the loop, which may leave for what has to be freed."""
+        """Yield the epilogue; `leaves` says whether the loop jumps to its label."""
         if leaves:
             yield "done:"
         if self.frees:
@@ -95,29 +95,43 @@ class Part:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What nobody else may be called while the loop is written."""
+        """The identifiers that are reserved while the loop is printed."""
         return self.first, self.last, self.given, self.room
 
     def written(self, loop: Sequence[str]) -> Written:
-        """Return the function, given the lines of its loop."""
+        """Return the text of the function, given the lines of its loop."""
         leaves = any(line.lstrip() == "goto done;" for line in loop)
         opening, closing = laid_out(self.opening()), laid_out(self.closing(leaves))
-        used = words([*opening, *loop, *closing])
-        held = [one for one in self.frame.within() if one.name in used]
-        reports = "fault" in used
+        identifiers = words([*opening, *loop, *closing])
+        captured = [variable for variable in self.frame.within() if variable.name in identifiers]
+        reports = "fault" in identifiers
         numbers = [f"int64_t {self.first}", f"int64_t {self.last}", *["int64_t *fault"] * reports]
-        top = [f"int64_t {WORK} = 0;"] * (WORK in used) + ["int status = 0;"] * leaves
-        struct = [f"struct {self.name} {{", *(f"{STEP}{one.field};" for one in held), "};", ""]
-        before = [
-            *(struct if held else ()),
-            *self.head(self.name, [*(one.local for one in held), *numbers]),
-            *laid_out(top),
+        declarations = [f"int64_t {WORK} = 0;"] * (WORK in identifiers) + [
+            "int status = 0;"
+        ] * leaves
+        struct = [
+            f"struct {self.name} {{",
+            *(f"{STEP}{variable.field};" for variable in captured),
+            "};",
+            "",
+        ]
+        prologue = [
+            *(struct if captured else ()),
+            *self.head(self.name, [*(variable.local for variable in captured), *numbers]),
+            *laid_out(declarations),
             *opening,
         ]
-        after = [*closing, "}", "", *self.calling([one.name for one in held], reports), "}", ""]
-        lines = [*before, *loop, *after]
-        apart = Apart(1, 1 + len(struct) * bool(held), len(lines), self.caller)
-        return Written(lines, len(before), held, reports, apart)
+        epilogue = [
+            *closing,
+            "}",
+            "",
+            *self.calling([variable.name for variable in captured], reports),
+            "}",
+            "",
+        ]
+        lines = [*prologue, *loop, *epilogue]
+        position = Apart(1, 1 + len(struct) * bool(captured), len(lines), self.caller)
+        return Written(lines, len(prologue), captured, reports, position)
 
     def head(self, name: str, parameters: Sequence[str]) -> list[str]:
         """Return the head of a function."""
@@ -125,61 +139,61 @@ class Part:
         return [*broken(text, 0), "{"]
 
     def calling(self, names: Sequence[str], reports: bool) -> list[str]:
-        """Return the function that the library calls, up to its last statement."""
+        """Return the trampoline that the library calls, without its closing brace."""
         numbers = [f"int64_t {self.first}", f"int64_t {self.last}", "int64_t *fault"]
-        given = [f"{self.given}->{name}" for name in names]
-        values = ", ".join([*given, self.first, self.last, *["fault"] * reports])
+        captured = [f"{self.given}->{name}" for name in names]
+        values = ", ".join([*captured, self.first, self.last, *["fault"] * reports])
         unused = f"const struct {self.name} *const {self.given} = with;" if names else "(void)with;"
         lines = [unused, *["(void)fault;"] * (not reports), f"return {self.name}({values});"]
         return [*self.head(self.caller, ["const void *with", *numbers]), *laid_out(lines)]
 
 
 class Written(NamedTuple):
-    """The function of a part as text."""
+    """The function of a parallel region as text."""
 
     lines: list[str]
     shift: int
-    """How many lines come before those of the loop."""
+    """The number of lines before those of the loop."""
     held: Sequence[Held]
-    """What it is given."""
+    """The values that it captures."""
     reports: bool
-    """Whether it may fail."""
+    """Whether it may report a fault."""
     apart: Apart
-    """Which of the lines are what."""
+    """The positions of its lines."""
 
 
 def stacked(
     every: Sequence[tuple[Written, Mapping[int, Span]]],
 ) -> tuple[list[str], dict[int, Span], list[Apart]]:
-    """Return the lines of functions, the statements behind lines of their loops, counted from 0,
-    as those that come with them are, and which lines are whose."""
+    """Return the concatenated lines of functions, the source statements of lines of their loops,
+    counted from 0 as in `every`, and the positions of each function."""
     lines: list[str] = []
     spans: dict[int, Span] = {}
-    places: list[Apart] = []
-    for one, inside in every:
-        spans |= {len(lines) + one.shift + at: span for at, span in inside.items()}
-        places.append(one.apart.down(len(lines)))
-        lines += one.lines
-    return lines, spans, places
+    positions: list[Apart] = []
+    for text, loop_spans in every:
+        spans |= {len(lines) + text.shift + at: span for at, span in loop_spans.items()}
+        positions.append(text.apart.down(len(lines)))
+        lines += text.lines
+    return lines, spans, positions
 
 
 def part_of(loop: For, frame: Frame) -> Part:
-    """Return the part that a parallel loop becomes, with names that nothing around it has."""
-    inside = statements((loop,))
-    used = {node.id for stmt in inside for node in (*own_reads(stmt), *own_writes(stmt))}
-    own = [n for n in frame.privates if n.id in used and n.id not in frame.vectors.held]
+    """Return the region of a parallel loop, with fresh names."""
+    stmts = statements((loop,))
+    used_ids = {node.id for stmt in stmts for node in (*own_reads(stmt), *own_writes(stmt))}
+    private = [n for n in frame.privates if n.id in used_ids and n.id not in frame.vectors.held]
     fresh = frame.names.fresh
     name = fresh(f"{frame.program.name}_part")
     return Part(
         frame, name, fresh(f"{name}_call"), fresh("first"), fresh("last"), fresh("given"),
-        fresh("room"), tuple(node for node in own if not node.rank),
-        tuple(node for node in own if node.rank),
+        fresh("room"), tuple(node for node in private if not node.rank),
+        tuple(node for node in private if node.rank),
     )  # fmt: skip
 
 
-def _count(node: Node) -> int:
+def _element_count(node: Node) -> int:
     return max(1, node.bytes // node.dtype.itemsize)
 
 
-def _rounded(node: Node) -> int:
+def _padded_size(node: Node) -> int:
     return -(-max(1, node.bytes) // 64) * 64

@@ -1,12 +1,12 @@
-"""How generated code hands values back: the record of a fault and of a print, and how to read it.
+"""Records of faults and prints: the format in which generated code reports values, and a decoder.
 
-    record[0]      number of the fault or print: its place in the source's table
-    record[1 + 2k] type of value k: its place in `dtypes.ALL` plus one; 0 ends the record
+    record[0]      number of the fault or print: its index in the source's table
+    record[1 + 2k] type of value k: its index in `dtypes.ALL` plus one; 0 ends the record
     record[2 + 2k] value k: integers as they are, floats as the bits of a double
 
-A complex value takes two places, real part first. A fault's record has `SLOTS` places and keeps
-only the values that fit; a print's is as long as it needs. Out of memory has no record: place 0
-is then the number of bytes asked for.
+A complex value takes two pairs of slots, real part first. A fault's record has `SLOTS` slots and
+drops values that do not fit; a print's is as long as needed. Out of memory has no record: slot 0 is
+then the number of bytes requested.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ...lowering.ir.expressions import Cast, Expr
 
 SLOTS = 16
 MARK = "!@#"
-"""What a line that a device prints begins with, before the number of the run and `: `."""
+"""The prefix of a line that a device prints, before the number of the run and `: `."""
 
 
 def tag(dtype: DType) -> int:
-    """Return the number that stands for an element type in a record."""
+    """Return the tag of an element type in a record."""
     return dtypes.ALL.index(dtype) + 1
 
 
@@ -35,7 +35,7 @@ def width(dtype: DType) -> int:
 
 
 def parts(value: Expr, text: Callable[[Expr], str]) -> list[tuple[str, str]]:
-    """Return what of a value goes into two slots each: a kind of number, and the text of it."""
+    """Return the real numbers that make up a value, each for a pair of slots: kind and text."""
     dtype = value.dtype
     if dtype.kind == "c":
         return [("real", f"{part}_{dtype.short}({text(value)})") for part in ("real", "imag")]
@@ -44,7 +44,7 @@ def parts(value: Expr, text: Callable[[Expr], str]) -> list[tuple[str, str]]:
 
 
 def decode(record: Sequence[int]) -> tuple[Any, ...]:
-    """Return the values of a record as NumPy scalars of their own types."""
+    """Return the values of a record as NumPy scalars of their element types."""
     return tuple(_decode(record))
 
 

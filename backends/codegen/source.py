@@ -1,4 +1,4 @@
-"""Generated text with what its numbers mean, and several such texts as one."""
+"""Generated source text with its tables: line map, faults and prints; merging of sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .dialect import C, Dialect
 
 
 class Body(NamedTuple):
-    """The text of statements, and what its numbers mean."""
+    """The text of statements, with its tables of lines, faults and prints."""
 
     lines: list[str]
     spans: dict[int, Span]
@@ -24,10 +24,10 @@ class Body(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """The lines of text, from 1, of a parallel loop's functions, which only its caller is told."""
+    """The lines, counted from 1, of a parallel region's functions, for a separate file."""
 
     first: int
-    """Where what it is given is declared."""
+    """Where the struct of its captured values is declared."""
     functions: int
     """Where its functions begin."""
     last: int
@@ -35,57 +35,57 @@ class Apart(NamedTuple):
     """The function that the run-time library calls."""
 
     def down(self, lines: int) -> Apart:
-        """Return the same with lines added above."""
+        """Return the same lines below so many more."""
         first, functions, last, name = self
         return Apart(first + lines, functions + lines, last + lines, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Generated text, and what its numbers mean."""
+    """Generated text, with its tables of lines, faults and prints."""
 
     text: str
     entry: str
     """The name of the function to call."""
     line_map: Mapping[int, Span]
-    """The user's statement behind a line of the text, by line number from 1."""
+    """The source statement of each line of the text, by line number from 1."""
     faults: tuple[tuple[Fault, Span], ...]
     prints: tuple[Print, ...]
     memory: Memory
-    """The run-time sizes that the caller passes, and the temporaries whose places follow them."""
+    """The run-time sizes that the caller passes, and the temporaries laid out by them."""
     above: int
-    """How many lines of the text come before the functions: the header and the prelude."""
+    """The number of lines before the functions: the header and the prelude."""
     asks: bool = False
     """Whether it needs the run-time library."""
     whole: frozenset[int] = frozenset()
-    """The numbers of the results that may be anything before: it writes all of them."""
+    """The indices of results that need no initial value: they are written completely."""
     makes: frozenset[int] = frozenset()
-    """The numbers of the results that it makes itself, whose shape only the run knows."""
+    """The indices of results of run-time shape, which it allocates itself."""
     parts: tuple[Apart, ...] = ()
-    """What may stand in a file of its own, in the order of the text."""
+    """The parallel regions, which may be separate translation units, in the order of the text."""
 
 
 def above(code: str, dialect: Dialect = C) -> str:
-    """Return what functions need above them: the header and the pieces of the prelude they name."""
-    pieces = prelude.needed(code, dialect.library)
+    """Return the preamble of functions: the header and the pieces of the prelude they name."""
+    texts = prelude.needed(code, dialect.library)
     for old, new in dialect.spellings:
-        pieces = tuple(piece.replace(old, new) for piece in pieces)
-    return "\n".join([dialect.header + "\n", *pieces]) + "\n"
+        texts = tuple(text.replace(old, new) for text in texts)
+    return "\n".join([dialect.header + "\n", *texts]) + "\n"
 
 
 def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...]:
-    """Return sources that share one text, in which each has the functions that it had before.
+    """Return sources merged into one text, each with its entry point.
 
-    Their entries have different names; the parts of each are those of all.
+    Precondition: their entry points have different names. The parts of each are those of all.
     """
     codes = [source.text.split("\n", source.above)[-1] for source in sources]
-    top = above("\n".join(codes), dialect)
-    text, line, out = top + "\n".join(codes), top.count("\n"), []
+    shared_preamble = above("\n".join(codes), dialect)
+    text, position, merged = shared_preamble + "\n".join(codes), shared_preamble.count("\n"), []
     parts: list[Apart] = []
     for source, code in zip(sources, codes, strict=True):
-        shift = line - source.above
-        spans = {at + shift: span for at, span in source.line_map.items()}
-        out.append(replace(source, text=text, line_map=spans, above=top.count("\n")))
+        shift = position - source.above
+        spans = {line + shift: span for line, span in source.line_map.items()}
+        merged.append(replace(source, text=text, line_map=spans, above=shared_preamble.count("\n")))
         parts += [part.down(shift) for part in source.parts]
-        line += code.count("\n") + 1
-    return tuple(replace(source, parts=tuple(parts)) for source in out)
+        position += code.count("\n") + 1
+    return tuple(replace(source, parts=tuple(parts)) for source in merged)

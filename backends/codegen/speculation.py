@@ -1,14 +1,14 @@
-"""Whether a choice may be computed without a branch: both sides at once, of which one is taken.
+"""Speculation: whether both sides of a select may be evaluated, so that it needs no branch.
 
-Compilers of C make vectors only of loops that have no branches. The side that is not taken may
-be there to be left out, though: it may read at an index that the test keeps inside of an array.
-That an index is in range is only ever derived from what a test says of integers. So both sides are
-computed where the test compares floats, or what a caller passed, or what was computed from these
-alone: a pass may have kept a test of indices in a variable.
+C compilers vectorize only loops without branches. The side that is not selected may be guarded by
+the test, though: it may read at an index that is in range only where the test holds. Such a range
+is derived only from tests of integers. So both sides are evaluated where the test compares floats,
+or data of the caller, or values computed from these alone: a pass may have stored a test of indices
+in a variable.
 
-Elsewhere a branch is better: a processor guesses it and goes on, and computes one side. Not where a
-round waits for what one before it left in an array: a wrong guess is then paid in full, and a value
-that is read in any case stays in a register.
+Elsewhere a branch is better: a processor predicts it, and evaluates one side. It is not where the
+loop carries a short dependence through an array: a misprediction is then on the critical path, and
+a value that is read in any case stays in a register.
 """
 
 from __future__ import annotations
@@ -39,40 +39,41 @@ from ...lowering.ir.loops import Comment, Fill, For, If, Program, Stmt, Store, U
 from ...lowering.ir.walk import expressions_of, own, own_writes, statements, writes
 
 FEW = 16
-"""A loop of so many rounds may be written out by a compiler."""
+"""The trip count up to which a compiler may unroll a loop completely."""
 LAST = 3
-"""What waits for one of the last so many rounds is not done for four at once."""
+"""Dependences of at most this distance prevent vectors of four lanes."""
 _SLOW = frozenset(("floordiv", "mod", "fmod", "round_to", "round_decimal"))
-"""Operations that no compiler makes vectors of, and which take long."""
-_UNCLEAR = Position(const(0))
+"""Operations that no compiler vectorizes, and which are slow."""
+_UNKNOWN = Position(const(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What is known of the storage of nodes, by their ids."""
+    """Facts about the storage of nodes, by their ids."""
 
     variables: frozenset[int] = frozenset()
     """Nodes that are held by value."""
     late: frozenset[int] = frozenset()
-    """Nodes that may have no memory yet."""
+    """Nodes that may not be allocated yet."""
     data: frozenset[int] = frozenset()
-    """Nodes whose elements say nothing of indices: arrays of the caller, and what is of them."""
+    """Nodes whose elements carry no facts about indices: arrays of the caller, and values derived
+    from them."""
     numbers: frozenset[Symbol] = frozenset()
-    """Symbols that stand for what the run reads."""
+    """Symbols bound to run-time values."""
     flags: frozenset[int] = frozenset()
-    """Truth values that are accumulated: of `bool` compilers make no vectors."""
+    """Boolean accumulators: compilers do not vectorize `bool`."""
 
 
 def may_be_vectors(loop: For, storage: Storage) -> bool:
-    """Whether a compiler may make vectors of a loop: it does the same things in every round.
+    """Whether a C compiler may vectorize a loop: its body is straight-line code.
 
-    None of them may need what the round before left in a variable, unless that is a sum, or in an
-    array.
+    It must carry no dependence through a variable, except of reductions, nor a short one through
+    an array.
     """
-    inside = statements(loop.body)
-    variables = {node.id for node in writes(inside)} & storage.variables
-    known: set[int] = set()
-    for stmt in inside:
+    stmts = statements(loop.body)
+    variables = {node.id for node in writes(stmts)} & storage.variables
+    assigned: set[int] = set()
+    for stmt in stmts:
         match stmt:
             case Store(Access(node, index)) | Update(Access(node, index), pair=None):
                 if any(isinstance(at, Dynamic) for at in index):
@@ -84,54 +85,57 @@ def may_be_vectors(loop: For, storage: Storage) -> bool:
             case _:
                 return False
         read = {part.node.id for expr in expressions_of(stmt) for part in reads(expr)}
-        if read & variables - known:
+        if read & variables - assigned:
             return False
         if isinstance(stmt, Store):
-            known.add(node.id)
+            assigned.add(node.id)
     return not waits(loop)
 
 
 def waits(loop: For) -> bool:
-    """Whether a round reads elements that one of the last few before it has written."""
-    found = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Update)]
+    """Whether a loop carries a flow dependence through an array of distance at most `LAST`."""
+    write_stmts = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Update)]
     targets: dict[int, dict[tuple[Index, ...], None]] = {}
-    for stmt in found:
+    for stmt in write_stmts:
         if stmt.access.node.rank:
             targets.setdefault(stmt.access.node.id, {})[stmt.access.index] = None
     read = dict.fromkeys(
-        (one.node.id, one.index)
-        for stmt in found if targets
-        for one in own(stmt).found
+        (read_access.node.id, read_access.index)
+        for stmt in write_stmts if targets
+        for read_access in own(stmt).found
     )  # fmt: skip
     return any(
-        _is_just_written(written, index, loop)
+        _is_short_dependence(written, index, loop)
         for node, index in read
         for written in targets.get(node, ())
     )
 
 
-def _is_just_written(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:
-    """Whether what a round reads is what the round `1 .. LAST` before it has written."""
-    rounds = set[int]()
-    for one, other in zip(written, read, strict=True):
-        if not isinstance(one, Affine) or not isinstance(other, Affine):
+def _is_short_dependence(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:
+    """Whether an iteration reads what an iteration `1 .. LAST` before it has written."""
+    distances = set[int]()
+    for write_at, read_at in zip(written, read, strict=True):
+        if not isinstance(write_at, Affine) or not isinstance(read_at, Affine):
             return False
-        gap, by = (one - other).constant, one.coefficient(loop.symbol) * loop.step
-        if gap is None or (gap % by if by else gap):
+        offset, stride = (
+            (write_at - read_at).constant,
+            write_at.coefficient(loop.symbol) * loop.step,
+        )
+        if offset is None or (offset % stride if stride else offset):
             return False
-        if by:
-            rounds.add(gap // by)
-    return len(rounds) == 1 and min(rounds) in range(1, LAST + 1)
+        if stride:
+            distances.add(offset // stride)
+    return len(distances) == 1 and min(distances) in range(1, LAST + 1)
 
 
 def has_pick(dtype: DType) -> bool:
-    """Whether values of that type can be taken without a branch: numbers that C computes with."""
+    """Whether values of a type can be selected without a branch: those that C computes with."""
     return dtype.compute is dtype and dtype.kind != "c"
 
 
 def without_branch(test: Expr, yes: Expr, no: Expr, storage: Storage) -> bool:
-    """Whether both sides may be computed whatever the test says."""
-    if not all(_is_harmless(part, storage) for part in (test, yes, no)):
+    """Whether both sides of a select may be evaluated whatever the test says."""
+    if not all(_is_safe(part, storage) for part in (test, yes, no)):
         return False
     return is_about_data(test, storage.data) or not any(
         part.node.id not in storage.variables and not part.node.purpose
@@ -141,54 +145,61 @@ def without_branch(test: Expr, yes: Expr, no: Expr, storage: Storage) -> bool:
 
 
 def of_data(program: Program) -> frozenset[int]:
-    """Return the arrays of the caller that are only read, and the locals that depend on no index.
+    """Return the read-only arrays of the caller, and the locals that depend on no index.
 
-    Of a local that is every value stored there, and every test under which it is.
+    A local does so by the values stored in it and by the tests that control these stores. Greatest
+    fixed point.
     """
-    given = {p.node.id for p in program.parameters if p.node.rank and not p.written}
-    found: dict[int, list[Expr]] = {}
+    inputs = {p.node.id for p in program.parameters if p.node.rank and not p.written}
+    sources: dict[int, list[Expr]] = {}
     for kernel in program.kernels:
-        _collect(kernel.body, (), found)
-    known = {node.id for node in program.locals} & found.keys()
+        _collect_sources(kernel.body, (), sources)
+    candidates = {node.id for node in program.locals} & sources.keys()
     while True:
-        data = given | known
-        left = {one for one in known if all(is_about_data(x, data) for x in found[one])}
-        if left == known:
+        data = inputs | candidates
+        remaining = {
+            candidate
+            for candidate in candidates
+            if all(is_about_data(source, data) for source in sources[candidate])
+        }
+        if remaining == candidates:
             return frozenset(data)
-        known = left
+        candidates = remaining
 
 
 def storage_of(program: Program, variables: frozenset[int], late: frozenset[int]) -> Storage:
-    """Return what is known of the storage of a program, some of whose nodes are held by value."""
+    """Return the facts about the storage of a program, some of whose nodes are held by value."""
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
-    lets = frozenset(stmt.symbol for stmt in body if isinstance(stmt, Let))
-    taken = (stmt.access.node for stmt in body if isinstance(stmt, Update))
-    flags = frozenset(n.id for n in taken if n.id in variables and n.dtype.kind == "b")
-    return Storage(variables, late, of_data(program), lets, flags)
+    let_symbols = frozenset(stmt.symbol for stmt in body if isinstance(stmt, Let))
+    accumulators = (stmt.access.node for stmt in body if isinstance(stmt, Update))
+    flags = frozenset(n.id for n in accumulators if n.id in variables and n.dtype.kind == "b")
+    return Storage(variables, late, of_data(program), let_symbols, flags)
 
 
-def _collect(body: Iterable[Stmt], tests: tuple[Expr, ...], found: dict[int, list[Expr]]) -> None:
-    """Collect what decides the elements of each node that is written; a Position where unclear."""
+def _collect_sources(
+    body: Iterable[Stmt], tests: tuple[Expr, ...], sources: dict[int, list[Expr]]
+) -> None:
+    """Collect the values and controlling tests of each written node; a Position where unknown."""
     for stmt in body:
         match stmt:
             case Store(Access(node), value):
-                told = value if reads(value) else _UNCLEAR
-                found.setdefault(node.id, []).extend((told, *tests))
+                source = value if reads(value) else _UNKNOWN
+                sources.setdefault(node.id, []).extend((source, *tests))
             case Fill():
                 pass
             case If(test, then, other):
-                _collect((*then, *other), (*tests, test), found)
+                _collect_sources((*then, *other), (*tests, test), sources)
             case While(prelude, test, inner):
-                _collect((*prelude, *inner), (*tests, test), found)
+                _collect_sources((*prelude, *inner), (*tests, test), sources)
             case For():
-                _collect(stmt.body, tests, found)
+                _collect_sources(stmt.body, tests, sources)
             case _:
                 for node in own_writes(stmt):
-                    found.setdefault(node.id, []).append(_UNCLEAR)
+                    sources.setdefault(node.id, []).append(_UNKNOWN)
 
 
 def is_about_data(test: Expr, data: AbstractSet[int]) -> bool:
-    """Whether a test says nothing from which an index could be known to be in range."""
+    """Whether no range of an index can be derived from a test."""
     return not any(
         isinstance(part, Position)
         or (isinstance(part, Read) and part.dtype.kind not in "fc" and part.node.id not in data)
@@ -196,8 +207,8 @@ def is_about_data(test: Expr, data: AbstractSet[int]) -> bool:
     )
 
 
-def _is_harmless(expr: Expr, storage: Storage) -> bool:
-    """Whether an expression can be computed at every point without reading outside of an array."""
+def _is_safe(expr: Expr, storage: Storage) -> bool:
+    """Whether an expression can be evaluated speculatively, without out-of-bounds accesses."""
     match expr:
         case Const() | Position():
             return True
@@ -207,12 +218,12 @@ def _is_harmless(expr: Expr, storage: Storage) -> bool:
             )
         case Apply(op, args):
             slow = op.name in _SLOW or (op.name == "pow" and expr.dtype.kind in "iuc")
-            return not slow and all(_is_harmless(arg, storage) for arg in args)
+            return not slow and all(_is_safe(arg, storage) for arg in args)
         case Cast(value):
-            return _is_harmless(value, storage)
+            return _is_safe(value, storage)
         case Select(test, yes, no):
             sides = (yes, no) if is_about_data(test, storage.data) else ()
-            return all(_is_harmless(part, storage) for part in (test, *sides))
+            return all(_is_safe(part, storage) for part in (test, *sides))
         case Reduce():
             return False
         case _:

@@ -1,4 +1,4 @@
-"""The look of generated text: lines of at most 100 columns, and user text made harmless."""
+"""Formatting of generated text: lines of at most 100 columns, and user text in comments."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def broken(text: str, depth: int) -> list[str]:
-    """Return a statement as indented lines, broken at spaces where the fewest brackets are open.
+    """Return a statement as indented lines, broken at spaces of the least bracket depth.
 
-    Every space of a generated statement may become a line end: it holds no string literals.
+    Precondition: it has no string literals, so every space may become a line end.
     """
     indent = STEP * depth
     lines: list[str] = []
@@ -28,7 +28,7 @@ def broken(text: str, depth: int) -> list[str]:
 
 
 def laid_out(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a frame indented into the function; labels stay at the left."""
+    """Return the lines of a frame indented as in a function; labels stay at the left."""
     out: list[str] = []
     for line in lines:
         bare = line.lstrip()
@@ -38,7 +38,7 @@ def laid_out(lines: Iterable[str]) -> list[str]:
 
 
 def words(lines: Iterable[str]) -> frozenset[str]:
-    """Return the names in lines of code; comments are lines of their own.
+    """Return the identifiers in lines of code, without lines that are comments.
 
     >>> sorted(words(["    /* s[i] = 2 */", "    s += x[i]*2;"]))
     ['i', 's', 'x']
@@ -48,13 +48,13 @@ def words(lines: Iterable[str]) -> frozenset[str]:
 
 
 def comment(text: str, depth: int) -> str:
-    """Return user text as one indented comment line that no text can get out of."""
+    """Return user text as one indented comment line, which no text can terminate early."""
     indent = STEP * depth
     return f"{indent}/* {harmless(text, WIDTH - len(indent) - 6)} */"
 
 
 def harmless(text: str, width: int) -> str:
-    """Return text that is safe inside a C comment: printable ASCII, one line, cut to the width.
+    """Return text that is safe in a C comment: printable ASCII, one line, truncated to the width.
 
     >>> harmless("a */ b /* c ??/\\\\n d \\u00fc", 60)
     'a * / b / * c ? ?/\\\\n d \\\\u00fc'
@@ -75,10 +75,10 @@ def _escape(character: str) -> str:
 
 
 def _best_break(text: str, limit: int) -> int | None:
-    """Return where to break: in the last half the least nested space, best after an operator.
+    """Return where to break: the least nested space of the last half, preferably after an operator.
 
-    Where the last half has no space, the last one that fits or the first that does not; None
-    where there is none at all.
+    Where the last half has no space, the last one that fits, else the first beyond; None where
+    there is no space at all.
     """
     best: tuple[int, bool, int] | None = None
     nesting, fallback = 0, None
@@ -91,7 +91,7 @@ def _best_break(text: str, limit: int) -> int | None:
             nesting -= 1
         elif character == " ":
             fallback = at
-            here = (nesting, text[at - 1].isalnum() or text[at - 1] in ")]_", at)
-            if limit // 2 <= at <= limit and (best is None or here[:2] <= best[:2]):
-                best = here
+            candidate = (nesting, text[at - 1].isalnum() or text[at - 1] in ")]_", at)
+            if limit // 2 <= at <= limit and (best is None or candidate[:2] <= best[:2]):
+                best = candidate
     return fallback if best is None else best[2]

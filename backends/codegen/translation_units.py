@@ -1,60 +1,63 @@
-"""One text as several that are compiled side by side: compilers use one processor each."""
+"""Splitting of a text into translation units that are compiled in parallel."""
 
 from __future__ import annotations
 
 from .source import Apart, Source
 
 LEAST = 120
-"""How many lines a text has at least that is compiled by itself. A compiler's start and the
-linker take as long as some 30 to 60 lines, by a measurement."""
+"""The least number of lines of a translation unit. Measured: starting a compiler and linking take
+as long as 30 to 60 lines."""
 HIDDEN = '__attribute__((visibility("hidden")))'
-_GIVEN = "(const void *with, int64_t first, int64_t last, int64_t *fault)"
+_PARAMETERS = "(const void *with, int64_t first, int64_t last, int64_t *fault)"
 
 
 def divided(source: Source, most: int, file: str) -> tuple[str, ...]:
-    """Return texts that are linked to what the whole text is, at most so many; one if it is short.
+    """Return at most so many translation units equivalent to the text; one if it is short.
 
-    The first has the entry. What compilers say of any names the file and the lines of the whole.
+    The first has the entry point. Diagnostics of all name the file and the lines of the whole text.
     """
     lines = source.text.split("\n")
     length = len(lines) - source.above
-    groups = _groups(source, length, min(most, length // LEAST))
+    groups = _assign_units(source, length, min(most, length // LEAST))
     if len(groups) < 2:
         return (source.text,)
-    first = [*lines]
+    first_unit = [*lines]
     for part in (part for group in groups[1:] for part in group):
-        first[part.functions - 1] = f"{HIDDEN} int {part.name}{_GIVEN};"
-        first[part.functions : part.last] = [""] * (part.last - part.functions)
+        first_unit[part.functions - 1] = f"{HIDDEN} int {part.name}{_PARAMETERS};"
+        first_unit[part.functions : part.last] = [""] * (part.last - part.functions)
     above = lines[: source.above]
-    others = (
-        [*above, *(line for part in group for line in _alone(lines, part, file)), ""]
+    other_units = (
+        [*above, *(line for part in group for line in _unit_lines(lines, part, file)), ""]
         for group in groups[1:]
     )
-    return ("\n".join(first), *map("\n".join, others))
+    return ("\n".join(first_unit), *map("\n".join, other_units))
 
 
-def _groups(source: Source, length: int, most: int) -> list[list[Apart]]:
-    """Return parts by the text that they go to, the first of which has what is no part.
+def _assign_units(source: Source, length: int, most: int) -> list[list[Apart]]:
+    """Return the regions of each translation unit; the first also has the remaining code.
 
-    The longest that is left goes to what is shortest so far (Graham's rule of 1969). A line of what
-    is no part, mostly declarations and calls, takes half as long, by a measurement.
+    Longest processing time first, onto the shortest unit so far (Graham, Bounds on multiprocessing
+    timing anomalies, 1969). Measured: a line of the remaining code, mostly declarations and calls,
+    takes half as long.
     """
     groups: list[list[Apart]] = [[] for _ in range(most)]
-    sizes = [(length - sum(map(_lines, source.parts))) // 2, *[0] * (most - 1)]
-    for part in sorted(source.parts, key=_lines, reverse=True) if most else ():
+    sizes = [(length - sum(map(_line_count, source.parts))) // 2, *[0] * (most - 1)]
+    for part in sorted(source.parts, key=_line_count, reverse=True) if most else ():
         at = sizes.index(min(sizes))
         groups[at].append(part)
-        sizes[at] += _lines(part)
+        sizes[at] += _line_count(part)
     return [*groups[:1], *(sorted(group) for group in groups[1:] if group)]
 
 
-def _lines(part: Apart) -> int:
+def _line_count(part: Apart) -> int:
     return part.last - part.functions + 1
 
 
-def _alone(lines: list[str], part: Apart, file: str) -> list[str]:
-    """Return a part's lines, whose caller another file calls."""
-    inside = lines[part.first - 1 : part.last]
-    at = next(at for at, line in enumerate(inside) if line.startswith(f"static int {part.name}("))
-    inside[at] = inside[at].replace("static", HIDDEN, 1)
-    return [f'#line {part.first} "{file}"', *inside]
+def _unit_lines(lines: list[str], part: Apart, file: str) -> list[str]:
+    """Return a region's lines, whose trampoline another translation unit calls."""
+    region_lines = lines[part.first - 1 : part.last]
+    at = next(
+        at for at, line in enumerate(region_lines) if line.startswith(f"static int {part.name}(")
+    )
+    region_lines[at] = region_lines[at].replace("static", HIDDEN, 1)
+    return [f'#line {part.first} "{file}"', *region_lines]

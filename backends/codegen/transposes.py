@@ -1,11 +1,11 @@
-"""Copies of lines of memory into columns, some of each at once, by a call of the prelude.
+"""Transposed copies: a loop nest that copies rows into columns as calls of a prelude function.
 
     for column in 0..16:                         turn_f32x8(&columns[16*k + c], 16, &b[k], 99);
         for k_2 in k..k + 4:
             columns[16*k_2 + column + c] = b[column, k_2]
 
-is what fills the panels of a product whose factor is transposed. Compilers take such a loop for one
-on vectors with gaps, or for single elements. The functions are in `cc/csrc/turns.h`.
+packs the panels of a matrix product whose factor is transposed. Compilers vectorize such a loop
+with strided accesses, or not at all. The functions are in `cc/csrc/turns.h`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ...lowering.ir.rewrite import substitute
 from .c_expression import Scope
 
 WIDTH, PIECE = 256, 128
-"""The bits of the vectors that are stored, and of those that are loaded."""
+"""The widths in bits of the vectors that are stored and of those that are loaded."""
 
 
-class _Step(NamedTuple):
-    """How far the places of a copy move from round to round of both loops."""
+class _Strides(NamedTuple):
+    """The strides of a copy: of the source in the lane loop, of the target in the inner one."""
 
     line: int
     gap: int
@@ -35,36 +35,36 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Two loops that copy; `width` lanes and `piece` neighbours of each are copied by a call."""
+    """A transposed copy; a call transposes a tile of `width` lanes by `piece` elements."""
 
     lanes: For
     near: For
     store: Store
-    steps: _Step
+    steps: _Strides
     width: int
     piece: int
 
     def calls(self, scope: Scope) -> Iterator[str]:
-        """Yield the calls that do the same."""
-        for lane in range(0, _rounds(self.lanes), self.width):
-            for step in range(0, _rounds(self.near), self.piece):
-                first = {
+        """Yield the calls that replace the loops."""
+        for lane in range(0, _trip_count(self.lanes), self.width):
+            for step in range(0, _trip_count(self.near), self.piece):
+                substitution = {
                     self.lanes.symbol: self.lanes.lo + lane,
                     self.near.symbol: self.near.lo + step,
                 }
-                (moved,) = substitute((self.store,), first)
-                yield self._call(moved, scope)
+                (shifted,) = substitute((self.store,), substitution)
+                yield self._call(shifted, scope)
 
     def _call(self, stmt: Stmt, scope: Scope) -> str:
         assert isinstance(stmt, Store) and isinstance(stmt.value, Read)
-        to = scope.element(stmt.access.node, stmt.access.index)
+        target = scope.element(stmt.access.node, stmt.access.index)
         source = scope.element(stmt.value.node, stmt.value.index)
         name = f"turn_{stmt.value.dtype.short}x{self.width}"
-        return f"{name}(&{to}, {self.steps.gap}, &{source}, {self.steps.line});"
+        return f"{name}(&{target}, {self.steps.gap}, &{source}, {self.steps.line});"
 
 
 def turn(loop: For, bits: int) -> Turn | None:
-    """Return what two loops copy where vectors have so many bits, None for all other loops."""
+    """Return the transposed copy that a loop nest is, for vectors of `bits`; None if it is none."""
     match loop.body:
         case (For(body=(Store(Access(node), Read() as value) as store,)) as near,):
             pass
@@ -75,21 +75,26 @@ def turn(loop: For, bits: int) -> Turn | None:
     if value.dtype not in (dtypes.float32, dtypes.float64):
         return None
     width, piece = (size // value.dtype.bits for size in (WIDTH, PIECE))
-    if not (_fits(loop, width) and _fits(near, piece)):
+    if not (_is_divisible(loop, width) and _is_divisible(near, piece)):
         return None
-    line = stride(value.node, value.index, loop.symbol)
-    gap = stride(node, store.access.index, near.symbol)
+    source_stride = stride(value.node, value.index, loop.symbol)
+    target_stride = stride(node, store.access.index, near.symbol)
     is_turned = stride(node, store.access.index, loop.symbol) == 1
-    if not is_turned or stride(value.node, value.index, near.symbol) != 1 or not line or not gap:
+    if (
+        not is_turned
+        or stride(value.node, value.index, near.symbol) != 1
+        or not source_stride
+        or not target_stride
+    ):
         return None
-    return Turn(loop, near, store, _Step(line, gap), width, piece)
+    return Turn(loop, near, store, _Strides(source_stride, target_stride), width, piece)
 
 
-def _rounds(loop: For) -> int:
+def _trip_count(loop: For) -> int:
     return (loop.hi - loop.lo).constant or 0
 
 
-def _fits(loop: For, unit: int) -> bool:
-    """Whether a loop does whole units, one round after the other."""
-    rounds = _rounds(loop)
-    return loop.kind == "serial" and loop.step == 1 and rounds > 0 and rounds % unit == 0
+def _is_divisible(loop: For, unit: int) -> bool:
+    """Whether the trip count of a serial loop is a multiple of `unit`."""
+    trip_count = _trip_count(loop)
+    return loop.kind == "serial" and loop.step == 1 and trip_count > 0 and trip_count % unit == 0

@@ -1,8 +1,8 @@
-"""What a loop over lanes does, and whether each of its statements can be one on vectors.
+"""Vectorizability: whether each statement of a loop over lanes maps to vector operations.
 
-Values are of numbers; tests are masks, whose lanes have all bits set where they hold. A choice
-computes both sides: of a test of floats, or of data that says nothing of indices, neither side can
-be left out because it reads outside of an array.
+Values are vectors of numbers; tests are masks, whose lanes have all bits set where they hold. A
+select evaluates both sides, so its test must not guard an access against leaving its array: it
+tests floats, or data from which no index follows.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ from .speculation import is_about_data
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
 COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 LOGIC = {"bitand": "&", "bitor": "|", "bitxor": "^", "and": "&", "or": "|"}
-_KNOWN = frozenset((*INFIX, "max", "min", "fma"))
-"""What is done to all lanes at once, by an operator or by a function of the prelude."""
+_VECTOR_OPS = frozenset((*INFIX, "max", "min", "fma"))
+"""Operations on vectors, by an operator or by a function of the prelude."""
 _REALS = (dtypes.float32, dtypes.float64)
 _TRUE, _FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
 
 
 class Bound(NamedTuple):
-    """A test of a lane: whether it stands before some number."""
+    """A test of a lane's index against an upper bound: `lane + offset < terms`."""
 
     terms: Expr
     offset: int
 
     def left(self, first: int) -> int | None:
-        """Return how many lanes pass from the first one of a vector on, None if the run says."""
-        known = self.terms.value if isinstance(self.terms, Const) else None
-        return known - self.offset - first if isinstance(known, int) else None
+        """Return how many lanes pass the test from lane `first` on, None where it is dynamic."""
+        limit = self.terms.value if isinstance(self.terms, Const) else None
+        return limit - self.offset - first if isinstance(limit, int) else None
 
 
 @dataclass(slots=True)
 class Shape:
-    """What a loop over lanes does, statement by statement."""
+    """The analysis of the body of a loop over lanes, statement by statement."""
 
     lane: Symbol
     data: AbstractSet[int] = frozenset()
-    """The ids of arrays whose elements say nothing of indices."""
+    """The ids of arrays whose elements carry no facts about indices."""
     bits: set[int] = field(default_factory=set)
-    """The sizes of the types of what differs from lane to lane."""
+    """The widths of the types of values that vary over lanes."""
     named: set[int] = field(default_factory=set)
-    """The ids of scalars that have a value for each lane."""
+    """The ids of scalars that are expanded to a vector."""
 
     def fits(self, stmt: Stmt) -> bool:
-        """Whether a statement can be one on vectors; it is noted."""
+        """Whether a statement can be vectorized; it is recorded."""
         match stmt:
             case Comment():
                 return True
@@ -88,23 +88,23 @@ class Shape:
                     and self.step(node, index) == 1
                     and self.counts(value, node.dtype)
                 )
-            case Update(Access(node, index), op, value, None) if op.name in _KNOWN:
+            case Update(Access(node, index), op, value, None) if op.name in _VECTOR_OPS:
                 return self.is_real(node.dtype) and self.step(node, index) == 1 and self.can(value)
             case _:
                 return False
 
     def note(self, stmt: Stmt) -> None:
-        """Note what a statement that fits makes, without a look at whether it does."""
+        """Record the scalar that a vectorizable statement assigns, without checking it."""
         if isinstance(stmt, Store) and not stmt.access.index:
             self.named.add(stmt.access.node.id)
 
     def is_real(self, dtype: DType) -> bool:
-        """Whether it is a type of vectors of floats; it is noted."""
+        """Whether a type is a float of vectors; its width is recorded."""
         self.bits.add(dtype.bits)
         return dtype in _REALS
 
     def counts(self, value: Expr, dtype: DType) -> bool:
-        """Whether it is 1 where a test holds and 0 elsewhere, or other counts."""
+        """Whether a value is 1 where a test holds and 0 elsewhere, or a vector of counts."""
         self.bits.add(dtype.bits)
         match value:
             case Read(node, index) if node.dtype is dtype:
@@ -115,7 +115,7 @@ class Shape:
                 return False
 
     def can(self, expr: Expr) -> bool:
-        """Whether an expression is of one value for all lanes, or one of vectors."""
+        """Whether an expression is uniform over the lanes, or vectorizable."""
         if not self.varies(expr):
             return True
         match expr:
@@ -123,7 +123,7 @@ class Shape:
                 return True
             case Read(node, index):
                 return self.is_real(node.dtype) and self.step(node, index) == 1
-            case Apply(op, args, dtype) if op.name in _KNOWN:
+            case Apply(op, args, dtype) if op.name in _VECTOR_OPS:
                 return (
                     self.is_real(dtype)
                     and behind_zero(expr) is None
@@ -131,11 +131,11 @@ class Shape:
                     and all(arg.dtype is dtype and self.can(arg) for arg in args)
                 )
             case Cast(value, dtype):
-                wider = value.dtype is dtypes.float32 and dtype is dtypes.float64
-                return wider and self.is_real(dtype) and self.can(value)
+                is_widening = value.dtype is dtypes.float32 and dtype is dtypes.float64
+                return is_widening and self.is_real(dtype) and self.can(value)
             case Select(test, yes, no) if self.bound(test) is not None:
-                plain = not any(isinstance(part, Select) for part in walk(yes))
-                return plain and self.is_real(expr.dtype) and self.can(yes) and self.can(no)
+                has_no_select = not any(isinstance(part, Select) for part in walk(yes))
+                return has_no_select and self.is_real(expr.dtype) and self.can(yes) and self.can(no)
             case Select(test, yes, no):
                 return (
                     self.is_real(expr.dtype) and is_about_data(test, self.data)
@@ -145,9 +145,9 @@ class Shape:
                 return False
 
     def bound(self, test: Expr) -> Bound | None:
-        """Return which lanes, the first ones, a test of the lane alone is for; None of others.
+        """Return the bound of a test that selects the first lanes, None for any other test.
 
-        Where it does not hold nothing may be read, so a value there has no choices of its own.
+        Where it fails nothing may be read, so a value under it has no selects of its own.
         """
         match test:
             case Apply(op, (Position(at), (Const() | Read(_, ())) as count)) if op.name == "lt":
@@ -157,7 +157,7 @@ class Shape:
                 return None
 
     def changes(self, stmt: Stmt, first: int) -> bool:
-        """Whether lanes from that one on get more than what changes nothing."""
+        """Whether a statement has an effect in lanes from `first` on: not only neutral elements."""
         match stmt:
             case Comment():
                 return False
@@ -167,17 +167,17 @@ class Shape:
                 if repr(other) != repr(start_of(op, node)):
                     return True
             case Store(access, Apply(op, (Select(test, _, Const(a)), Select(), Read() as old))):
-                same = access == Access(old.node, old.index)
-                if not same or op.name != "fma" or repr(a) != "-0.0":
+                is_update = access == Access(old.node, old.index)
+                if not is_update or op.name != "fma" or repr(a) != "-0.0":
                     return True
             case _:
                 return True
         bound = self.bound(test)
-        left = None if bound is None else bound.left(first)
-        return left is None or left > 0
+        remaining = None if bound is None else bound.left(first)
+        return remaining is None or remaining > 0
 
     def is_mask(self, test: Expr) -> bool:
-        """Whether a test that varies compares vectors, or joins such tests."""
+        """Whether a varying test is a comparison of vectors, or a logical operation on such."""
         if not self.varies(test):
             return False
         match test:
@@ -194,32 +194,32 @@ class Shape:
                 return False
 
     def compares(self, expr: Expr) -> bool:
-        """Whether vectors may be compared with an expression."""
+        """Whether an expression may be an operand of a vector comparison."""
         if expr.dtype in _REALS:
             return self.can(expr)
         self.bits.add(expr.dtype.bits)
-        plain = expr.dtype.kind in "iu" and expr.dtype.bits >= 32
+        is_wide_integer = expr.dtype.kind in "iu" and expr.dtype.bits >= 32
         if not self.varies(expr):
-            return plain
-        return plain and isinstance(expr, Read) and self.step(expr.node, expr.index) == 1
+            return is_wide_integer
+        return is_wide_integer and isinstance(expr, Read) and self.step(expr.node, expr.index) == 1
 
     def varies(self, expr: Expr) -> bool:
-        """Whether an expression may have another value in each lane."""
-        named = any(not read.index and read.node.id in self.named for read in reads(expr))
-        return named or self.lane in free_symbols(expr)
+        """Whether an expression may vary over the lanes."""
+        is_expanded = any(not read.index and read.node.id in self.named for read in reads(expr))
+        return is_expanded or self.lane in free_symbols(expr)
 
     def step(self, node: Node, index: tuple[Index, ...]) -> int | None:
-        """Return how far apart neighbouring lanes are in an array, None where that is unclear."""
+        """Return the stride of an access in the lane's index, None where it is unknown."""
         if any(isinstance(at, Dynamic) and self.varies(at.value) for at in index):
             return None
         return stride(node, index, self.lane)
 
 
 def is_counted(node: Node) -> bool:
-    """Whether lanes are whole numbers that vectors can add up."""
+    """Whether a node holds integer accumulators in lanes that vectors can add."""
     return node.purpose == "lanes" and node.dtype.kind in "iu" and node.dtype.bits >= 32
 
 
 def joined(test: Select) -> tuple[str, Expr]:
-    """Return the operator of a choice between truth values, and its other side."""
+    """Return the bitwise operator of a select of truth values, and its other operand."""
     return ("|", test.no) if test.yes == _TRUE else ("&", test.yes)

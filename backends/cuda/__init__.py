@@ -1,1 +1,1 @@
-"""The backend `cuda`: kernels for NVIDIA devices, compiled with NVRTC, run by the CUDA driver."""
+"""CUDA backend: kernels for NVIDIA devices, compiled by NVRTC, launched by the CUDA driver."""

@@ -1,4 +1,4 @@
-"""The backend `cuda`: kernels compiled for a device of this machine, kept in memory and on disk."""
+"""CUDA backend: compiles procedures for a device, with caches in memory and on disk."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from .host_program import Plan, plan
 from .nvrtc import Compiler, Failed, Made
 
 TENSORS = 8, 0
-"""The first devices that have the instructions of `tensors.h`."""
+"""The least compute capability with the instructions of `tensors.h`."""
 WARPGROUPS = 9, 0
-"""The only devices on which four warps multiply together."""
+"""The only compute capability with warpgroup matrix multiplication."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Code on a device: its kernels in order, and what the compiler said."""
+    """A loaded module: its kernels in order, and the compiler's output."""
 
     module: Handle
-    """Kept here, since letting go of it takes the kernels away."""
+    """Referenced here, since its destruction unloads the kernels."""
     functions: tuple[Handle, ...]
     made: Made
 
 
 class CompiledCuda:
-    """Compiles kernels for a device, once for each different text."""
+    """The backend for all devices: compiles each distinct text once per device."""
 
     name = "cuda"
     api_version = API_VERSION
@@ -59,18 +59,18 @@ class CompiledCuda:
         compiler: Callable[[], Compiler] | None = None,
     ) -> None:
         self.cache = Cache()
-        self._find, self._compiler = find, compiler
+        self._find_driver, self._make_compiler = find, compiler
         self._driver: Driver | None = None
-        self._made: Compiler | None = None
+        self._compiler_instance: Compiler | None = None
         self._opened: dict[int, Opened] = {}
         self._loaded: dict[tuple[int, str], Loaded] = {}
         self._lost = False
-        self._parents: list[object] = []
-        """What a forked child keeps: packages would have the driver take back what goes."""
+        self._parent_objects: list[object] = []
+        """Objects of the parent kept alive in a forked child: their destructors call the driver."""
         self._lock = threading.RLock()
 
     def unavailable(self) -> CdBackendError | None:
-        """Return why nothing can run on a device here, and what to do about it."""
+        """Return the error that says why no device can be used, None where one can."""
         try:
             self.driver()
             self.compiler()
@@ -79,13 +79,13 @@ class CompiledCuda:
         return None
 
     def driver(self) -> Driver:
-        """Return the way to the devices; raises CdBackendError CD0882 where there is none."""
+        """Return the driver; raises CdBackendError CD0882 where there is none."""
         with self._lock:
             if self._lost:
                 raise forked()
             if self._driver is None:
                 try:
-                    self._driver = self._find()
+                    self._driver = self._find_driver()
                 except Missing as why:
                     raise unusable(
                         f"no CUDA device can be used: {why}",
@@ -94,16 +94,18 @@ class CompiledCuda:
             return self._driver
 
     def compiler(self) -> Compiler:
-        """Return what compiles; raises CdBackendError CD0885 where there is none that fits."""
+        """Return the compiler; raises CdBackendError CD0885 where there is no suitable one."""
         with self._lock:
-            if self._made is None:
+            if self._compiler_instance is None:
                 driver = self.driver()
                 try:
                     newest, _ = driver.version()
                 except DriverError as why:
                     raise unusable(f"{driver.name} fails: {why}", "restart the process") from None
                 try:
-                    self._made = nvrtc.find(newest) if self._compiler is None else self._compiler()
+                    self._compiler_instance = (
+                        nvrtc.find(newest) if self._make_compiler is None else self._make_compiler()
+                    )
                 except Failed as why:
                     message = f"CUDA cannot be compiled: {why}"
                     package = (
@@ -111,21 +113,21 @@ class CompiledCuda:
                     )
                     helps = (f"`pip install {package}`",)
                     raise CdBackendError(Diagnostic("CD0885", message, helps=helps)) from None
-            return self._made
+            return self._compiler_instance
 
     def opened(self, ordinal: int = 0) -> Opened:
-        """Return a device, in use from now on; raises CdBackendError CD0883 where there is none."""
+        """Return a device, opened on first use; raises CdBackendError CD0883 if there is none."""
         with self._lock:
             if ordinal not in self._opened:
-                found = self.driver()
+                driver = self.driver()
                 try:
-                    count = found.count()
+                    count = driver.count()
                     if ordinal >= count:
                         message = f"there is no device `cuda:{ordinal}`; there are {count}"
                         helps = ('the first one is "cuda:0"',)
                         raise CdBackendError(Diagnostic("CD0883", message, helps=helps))
-                    known = found.properties(ordinal)
-                    self._opened[ordinal] = Opened(found.open(ordinal), known, ordinal)
+                    device_properties = driver.properties(ordinal)
+                    self._opened[ordinal] = Opened(driver.open(ordinal), device_properties, ordinal)
                 except DriverError as why:
                     raise failed("opening it", f"cuda:{ordinal}", why) from None
             return self._opened[ordinal]
@@ -133,85 +135,85 @@ class CompiledCuda:
     def compile(self, procedure: Procedure, ordinal: int = 0) -> CudaCode:
         """Return code for the procedure on a device; raises CdBackendError."""
         started, device = time.perf_counter(), self.opened(ordinal)
-        made = translate(procedure, device.properties)
-        loaded, origin = self.load(made, procedure.name, device)
-        took = 1000 * (time.perf_counter() - started)
-        tell(1, f"plusequals: {procedure.name}: {device.name}, {origin}, {took:.1f} ms")
+        plan = translate(procedure, device.properties)
+        loaded, origin = self.load(plan, procedure.name, device)
+        milliseconds = 1000 * (time.perf_counter() - started)
+        tell(1, f"plusequals: {procedure.name}: {device.name}, {origin}, {milliseconds:.1f} ms")
         return CudaCode(
-            procedure.name, made, loaded.functions, procedure.parameters, procedure.results,
+            procedure.name, plan, loaded.functions, procedure.parameters, procedure.results,
             origin, device, loaded.made.figures, loaded.module,
         )  # fmt: skip
 
     def printing(self, code: CudaCode, run_number: int) -> CudaCode:
-        """Return code whose device prints what it logs, each line with that number."""
+        """Return code that prints its log on the device, each line with that number."""
         return code.printing(run_number)
 
     def memory_left(self, ordinal: int = 0) -> int:
-        """Return how many bytes of a device nobody uses; what is kept for later is among them."""
+        """Return the free bytes of a device, including those in the pool."""
         device = self.opened(ordinal)
         with device.working("a look at its memory"):
             return device.context.free_memory() + device.pool.kept
 
     def on(self, device: int) -> OnDevice:
-        """Return the backend for the device of a number; raises CD0883 where there is none."""
+        """Return the backend for a device; raises CD0883 for a wrong ordinal."""
         self.opened(device)
         return OnDevice(self, device, f"{self.name}:{device}")
 
     def memory(self, device: int) -> Memory:
-        """Return the memory of a device, where arrays stay; raises CD0883 where there is none."""
+        """Return the memory of a device; raises CD0883 for a wrong ordinal."""
         return Memory(self.opened(device))
 
-    def load(self, made: Plan, name: str, device: Opened) -> tuple[Loaded, Origin]:
-        """Return the kernels of a plan on a device, and where they came from."""
+    def load(self, plan: Plan, name: str, device: Opened) -> tuple[Loaded, Origin]:
+        """Return the loaded kernels of a host program, and the origin of their code."""
         compiler = self.compiler()
-        target = device.properties.target_of(made.text.specific)
+        target = device.properties.target_of(plan.text.specific)
         flags = compiler.flags(target)
-        text = made.text.text
+        text = plan.text.text
         key = content_key(text=text, flags=flags, compiler=compiler.name)
         with self._lock:
-            found = self._loaded.get((device.ordinal, key))
-            if found is not None:
-                return found, "memory"
+            loaded = self._loaded.get((device.ordinal, key))
+            if loaded is not None:
+                return loaded, "memory"
             origin: Origin = "disk"
             code = self._from_disk(key)
             if code is None:
-                code, origin = self._built(key, made, name, target)
+                code, origin = self._build(key, plan, name, target)
             try:
                 module = device.context.load(code.code)
                 functions = tuple(
-                    device.context.function(module, one.name, one.arguments, one.dynamic)
-                    for one in made.text.kernels
+                    device.context.function(module, kernel.name, kernel.arguments, kernel.dynamic)
+                    for kernel in plan.text.kernels
                 )
             except DriverError as why:
-                raise device.failed(name, why, made.program.span) from None
-            found = self._loaded[device.ordinal, key] = Loaded(module, functions, code)
-            return found, origin
+                raise device.failed(name, why, plan.program.span) from None
+            loaded = self._loaded[device.ordinal, key] = Loaded(module, functions, code)
+            return loaded, origin
 
     def _from_disk(self, key: str) -> Made | None:
         entry = self.cache.get(key)
         return None if entry is None else Made(entry.object, str(entry.metadata["log"]))
 
-    def _built(self, key: str, made: Plan, name: str, target: str) -> tuple[Made, Origin]:
-        """Compile, unless another process does: then wait for what it puts on disk."""
+    def _build(self, key: str, plan: Plan, name: str, target: str) -> tuple[Made, Origin]:
+        """Compile, unless another process does: then wait for its cache entry."""
         compiler = self.compiler()
         with self.cache.building(key), self.cache.scratch() as folder:
             code = self._from_disk(key)
             if code is not None:
                 return code, "disk"
             try:
-                code = compiler.build(made.text.text, target, Path(folder))
+                code = compiler.build(plan.text.text, target, Path(folder))
             except Failed as why:
-                raise _refused(made, name, compiler.name, str(why)) from None
-            self.cache.put(key, Entry({"name": name, "log": code.log}, made.text.text, code.code))
+                raise _rejected(plan, name, compiler.name, str(why)) from None
+            self.cache.put(key, Entry({"name": name, "log": code.log}, plan.text.text, code.code))
             return code, "compiled"
 
     def after_fork(self) -> None:
-        """Give the devices up in a forked child: they are its parent's."""
+        """Give up the devices in a forked child: they belong to the parent."""
         self._lock = threading.RLock()
         self._lost = self._lost or bool(self._opened)
-        for one in self._opened.values():
-            one.lost = True
-        self._parents.append((self._driver, self._opened, self._loaded))
+        for opened in self._opened.values():
+            opened.lost = True
+        self._parent_objects.append((self._driver, self._opened, self._loaded))
         self._driver = None
         self._opened, self._loaded = {}, {}
 
@@ -226,7 +228,7 @@ class OnDevice:
     api_version: int = API_VERSION
 
     def unavailable(self) -> CdBackendError | None:
-        """Return why nothing can run on a device here."""
+        """Return the error that says why no device can be used, None where one can."""
         return self.cuda.unavailable()
 
     def compile(self, procedure: Procedure) -> CudaCode:
@@ -234,82 +236,87 @@ class OnDevice:
         return self.cuda.compile(procedure, self.device)
 
     def printing(self, code: CudaCode, run_number: int) -> CudaCode:
-        """Return code whose device prints what it logs, each line with that number."""
+        """Return code that prints its log on the device, each line with that number."""
         return code.printing(run_number)
 
     def memory_left(self) -> int:
-        """Return how many bytes of the device nobody uses."""
+        """Return the free bytes of the device."""
         return self.cuda.memory_left(self.device)
 
     def after_fork(self) -> None:
-        """Do nothing: the backend for all devices is told."""
+        """Do nothing: the backend for all devices handles it."""
 
 
 def translate(procedure: Procedure, device: Properties) -> Plan:
-    """Return the kernels of a procedure for a device, and what the host does around them."""
-    chosen = settings.current()
-    if chosen.verify:
+    """Return the host program of a procedure for a device, with its kernels."""
+    options = settings.current()
+    if options.verify:
         verify_procedure(procedure)
     target = target_of(device)
-    watch, verify = observer(procedure.name), Verifier() if chosen.verify else None
+    watch, verify = observer(procedure.name), Verifier() if options.verify else None
     program, _ = optimize(
-        lower(for_many(packed(procedure))), target, watch, verify, chosen.stop_after
+        lower(for_many(packed(procedure))), target, watch, verify, options.stop_after
     )
-    found = accesses(tuple(stmt for kernel in program.kernels for stmt in kernel.body))
+    access_facts = accesses(tuple(stmt for kernel in program.kernels for stmt in kernel.body))
     nodes = (*program.locals, *program.results)
     zeroed = frozenset(
         node.id for node in nodes
-        if found.read_before_written(node)
-        or (node in program.results and not found.is_overwritten(node))
+        if access_facts.read_before_written(node)
+        or (node in program.results and not access_facts.is_overwritten(node))
     )  # fmt: skip
-    mapped = map_to_device(program, target, watch, verify, chosen.stop_after)
-    made = replace(
+    mapped = map_to_device(program, target, watch, verify, options.stop_after)
+    host_plan = replace(
         plan(mapped.program, mapped.spaces, zeroed),
         whole=mapped.whole, computed=mapped.computed, decisions=mapped.decisions,
     )  # fmt: skip
-    save(procedure.name, "source.cu", made.text.text)
-    return made
+    save(procedure.name, "source.cu", host_plan.text.text)
+    return host_plan
 
 
 def target_of(device: Properties) -> Target:
-    """Return what a schedule may know of a device, under the current settings."""
-    chosen = settings.current()
-    tensors = ("f16", "bf16", *("f32",) * chosen.tf32) if device.architecture >= TENSORS else ()
+    """Return the target description of a device, under the current settings."""
+    options = settings.current()
+    tensors = ("f16", "bf16", *("f32",) * options.tf32) if device.architecture >= TENSORS else ()
     return Target(
-        "cuda", stack_bytes=chosen.stack_bytes, tensors=tensors, atomics=chosen.atomics,
-        exact=chosen.profile == "strict", shared_bytes=device.most_shared_bytes,
+        "cuda", stack_bytes=options.stack_bytes, tensors=tensors, atomics=options.atomics,
+        exact=options.profile == "strict", shared_bytes=device.most_shared_bytes,
         warpgroups=device.architecture == WARPGROUPS,
     )  # fmt: skip
 
 
 def packed(procedure: Procedure) -> Procedure:
-    """Return the procedure with every array as it is on a device: in C order what is copied."""
-    moved = {
+    """Return the procedure with layouts on the device: arrays that are copied are in C order."""
+    replacements = {
         p.node.id: replace(p.node, strides=None)
         for p in procedure.parameters if p.node.strides is not None and not p.node.placed
     }  # fmt: skip
-    if not moved:
+    if not replacements:
         return procedure
     return replace(
         procedure,
-        parameters=tuple(replace(p, node=_moved(p.node, moved)) for p in procedure.parameters),
-        body=rename(procedure.body, {}, moved),
+        parameters=tuple(
+            replace(p, node=_replace_node(p.node, replacements)) for p in procedure.parameters
+        ),
+        body=rename(procedure.body, {}, replacements),
     )
 
 
-def _moved(node: Node, moved: dict[int, Node]) -> Node:
-    return moved.get(node.id, node)
+def _replace_node(node: Node, replacements: dict[int, Node]) -> Node:
+    return replacements.get(node.id, node)
 
 
-def _refused(made: Plan, name: str, compiler: str, said: str) -> CdBackendError:
-    """Return the error CD0881 of a text that was refused: a fault of ours."""
+def _rejected(plan: Plan, name: str, compiler: str, output: str) -> CdBackendError:
+    """Return the error CD0881 of a text that the compiler rejected: an internal error."""
     message = f"the CUDA made of `{name}` was refused by {compiler}"
     helps = (
         "this is a fault of plusequals, not of your function: please report it",
         'until then backend="cc" runs it',
     )
-    path = save(name, "refused.cu", made.text.text)
-    notes = (said.splitlines()[0] if said else "", *((f"the text is in {path}",) if path else ()))
-    span = made.program.span
+    path = save(name, "refused.cu", plan.text.text)
+    notes = (
+        output.splitlines()[0] if output else "",
+        *((f"the text is in {path}",) if path else ()),
+    )
+    span = plan.program.span
     labels = () if span is NOWHERE else (Label(span),)
     return CdBackendError(Diagnostic("CD0881", message, labels, notes, helps))

@@ -1,7 +1,7 @@
-"""The memory that the threads of a block share: declared by a kernel, or given by its launch.
+"""Shared memory of a block: static, or dynamic where it exceeds the static limit.
 
-A kernel may declare 48 KB. One that needs more takes all of its arrays out of the bytes that a
-launch gives it, in order, each at a multiple of 1,024 bytes: no unit that reads a tile wants more.
+A kernel may declare 48 KB statically. A larger one places all of its arrays in dynamic shared
+memory, in order, each aligned to 1,024 bytes, the greatest alignment of hardware that reads tiles.
 
 >>> from ...lowering.ir import dtypes
 >>> from ...lowering.ir.indexing import const
@@ -18,27 +18,27 @@ from collections.abc import Sequence
 from ...lowering.ir.node import Node
 
 DECLARED = 48 * 1024
-"""Bytes that a kernel may declare."""
+"""The limit of static shared memory in bytes."""
 FLAGS = 16
-"""Bytes of them that are kept for what is declared in any case: whether a thread has failed."""
+"""Bytes of it that are reserved for the fault flag."""
 ALIGNMENT = 1024
-"""Where arrays begin that a launch gives."""
+"""The alignment of arrays in dynamic shared memory."""
 
 
 def laid_out(nodes: Sequence[Node]) -> tuple[dict[int, int], int]:
-    """Return where each array begins in the bytes that a launch gives, and how many these are.
+    """Return the offsets of arrays in dynamic shared memory by node id, and its size in bytes.
 
-    Nothing, and 0, where all can be declared.
+    ({}, 0) where all fit into static shared memory.
     """
     if sum(-(-room(node) // FLAGS) * FLAGS for node in nodes) <= DECLARED - FLAGS:
         return {}, 0
-    places, end = {}, 0
+    offsets, end = {}, 0
     for node in nodes:
-        places[node.id] = -(-end // ALIGNMENT) * ALIGNMENT
-        end = places[node.id] + room(node)
-    return places, end
+        offsets[node.id] = -(-end // ALIGNMENT) * ALIGNMENT
+        end = offsets[node.id] + room(node)
+    return offsets, end
 
 
 def room(node: Node) -> int:
-    """Return the bytes that an array takes: there is no array of none."""
+    """Return the size of an array in bytes, at least that of one element."""
     return max(node.bytes, node.dtype.itemsize)

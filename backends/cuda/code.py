@@ -1,4 +1,4 @@
-"""Compiled kernels with the plan of the host: arrays in, results and faults out; see `run`."""
+"""CUDA code: compiled kernels with their host program, ready to run; see `executor`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .nvrtc import Figures
 
 @dataclass(frozen=True, slots=True)
 class CudaCode:
-    """Kernels for one device. Any number of threads may run them at once."""
+    """Kernels for one device; thread-safe."""
 
     name: str
     plan: Plan
@@ -35,40 +35,40 @@ class CudaCode:
     origin: Origin
     device: Opened
     figures: Mapping[str, Figures]
-    """What each kernel takes of a multiprocessor, by name."""
+    """The resource usage of each kernel, by name."""
     module: Handle = None
-    """Kept here, since letting go of it takes the kernels away."""
+    """Referenced here, since its destruction unloads the kernels."""
     lane: Handle = None
-    """The stream of its runs, which then wait for it; None for that of plain calls."""
+    """The stream of its runs; None for that of plain calls."""
     run_number: int = 0
-    """What the lines of its log are told by."""
+    """The number that identifies the lines of its log."""
 
     def in_lane(self, lane: Handle) -> CudaCode:
-        """Return the same code for arrays that stay on the device, on a stream of their own."""
+        """Return the same code for resident arrays, on a stream of the device."""
         return replace(self, lane=lane)
 
     def printing(self, run_number: int) -> CudaCode:
-        """Return the same code for one run, whose log is told by that number."""
+        """Return the same code for one run, whose log lines have that number."""
         return replace(self, run_number=run_number)
 
     @property
     def text(self) -> str:
-        """The CUDA that was compiled."""
+        """The CUDA source text."""
         return self.plan.text.text
 
     @property
     def line_map(self) -> Mapping[int, Span]:
-        """The statement that each line of the CUDA comes from."""
+        """The source statement of each line of the CUDA text."""
         return self.plan.text.line_map
 
     @property
     def program(self) -> Program:
-        """The loops that were compiled, with those that are blocks and threads."""
+        """The compiled loops, mapped to blocks and threads."""
         return self.plan.program
 
     @property
     def whole(self) -> Program:
-        """The loops before they were shared out."""
+        """The loops before their mapping to blocks and threads."""
         return self.plan.whole or self.plan.program
 
     @property
@@ -78,56 +78,56 @@ class CudaCode:
 
     @property
     def computed(self) -> Set[int]:
-        """The arrays, by node id, whose elements products compute where they fill tiles."""
+        """The arrays, by node id, whose elements matrix products recompute when they fill tiles."""
         return self.plan.computed
 
     @property
     def kernels(self) -> tuple[KernelRow, ...]:
-        """What each kernel takes of a multiprocessor; nothing where the compiler did not say."""
+        """The resource usage of the kernels, of those that the compiler reported."""
         return tuple(
-            KernelRow(kernel.name, kernel.span, kernel.threads, taken.registers, taken.spilled,
-                      taken.shared + kernel.dynamic, taken.stack)
-            for kernel in self.plan.text.kernels if (taken := self.figures.get(kernel.name))
+            KernelRow(kernel.name, kernel.span, kernel.threads, usage.registers, usage.spilled,
+                      usage.shared + kernel.dynamic, usage.stack)
+            for kernel in self.plan.text.kernels if (usage := self.figures.get(kernel.name))
         )  # fmt: skip
 
     @property
     def span(self) -> Span:
-        """Where the user's function is."""
+        """The location of the user's function."""
         return self.plan.program.span
 
     def run(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Run on parameters, then results; return the results.
 
-        Arrays are of the host or `Placed`; with one of these, results that were not given are
-        made on the device. Raises what a failed check names, CdMemoryError CD0880, CdBackendError
-        CD0884, and CdTypeError CD0886 for an array on another device.
+        Arrays are of the host or `Placed`; with one of the latter, results that are not given are
+        allocated on the device. Raises the fault of a failed check, CdMemoryError CD0880,
+        CdBackendError CD0884, and CdTypeError CD0886 for an array on another device.
         """
-        arrays = [one.settled if isinstance(one, DeviceArray) else one for one in arrays]
+        arrays = [array.settled if isinstance(array, DeviceArray) else array for array in arrays]
         with self.device.working(self.name, self.span, self.lane) as stream:
             run = Run(self, stream)
             try:
                 return run(arrays)
             except BaseException:
-                with suppress(DriverError):  # what is queued may still use arrays of the caller
+                with suppress(DriverError):  # queued work may still use arrays of the caller
                     self.device.wait(stream)
                 raise
             finally:
                 run.end()
 
     def bind(self, arrays: Sequence[Any]) -> Callable[[], tuple[Any, ...]]:
-        """Return the run on these arrays, which can be repeated."""
+        """Return a function that runs on these arrays."""
         return lambda: self.run(arrays)
 
     def ahead(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
-        """Return what queues the run on these arrays behind what is queued on its stream."""
+        """Return a function that queues the run on these arrays, None where it has to wait."""
         return None if self.lane is None else straight(self, arrays, self.lane)
 
     def finish(self) -> None:
-        """Return when all that is queued on its stream is done; raises CdBackendError CD0884."""
+        """Wait for all work queued on its stream; raises CdBackendError CD0884."""
         with self.device.working(self.name, self.span, self.lane) as stream:
             self.device.wait(stream)
 
     def is_finished(self) -> bool:
-        """Whether all that is queued on its stream is done; raises CdBackendError CD0884."""
+        """Whether all work queued on its stream is done; raises CdBackendError CD0884."""
         with self.device.working(self.name, self.span, self.lane) as stream:
             return self.device.is_idle(stream)

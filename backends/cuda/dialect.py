@@ -1,8 +1,8 @@
-"""CUDA C++ as a dialect: what it spells otherwise than C.
+"""CUDA C++ dialect: its differences from C.
 
-Kernels are compiled without any header. 16-bit floats are stored as bits and converted through
-float32; signed integers wrap by functions, since a CUDA compiler takes their overflow for
-impossible. `PE_ON_CPU` is defined where the text is compiled for a processor, by tests.
+Kernels are compiled without headers. 16-bit floats are stored as bits and converted through
+float32; signed integers wrap by functions, since a CUDA compiler assumes that they do not overflow.
+`PE_ON_CPU` is defined where tests compile the text for a CPU.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ LIBRARY = (
         )
     ),
 )
-"""The prelude: that of C, with pieces of its own in the place of some."""
+"""The prelude: shared C pieces, some of them overridden."""
 SPECIFIC = frozenset({"multiplied_wide"})
-"""The functions of it that only devices of the very architecture run: of 9.0, not of 10.0."""
+"""Functions of architecture-specific features: they run on 9.0, but not on 10.0."""
 
 CUDA = replace(
     C,
@@ -94,4 +94,4 @@ CUDA = replace(
         ("__asm__ volatile", "asm volatile"),
     ),
 )  # fmt: skip
-"""What NVRTC and nvcc take, and g++ with the threads of a block as fibres."""
+"""The dialect of NVRTC and nvcc, and of g++ with the threads of a block as fibres."""

@@ -1,7 +1,7 @@
-"""The driver that is used: PyCUDA where it is installed, else `cuda.bindings`, else why none.
+"""Selection of the driver API: PyCUDA where it is installed, else `cuda.bindings`.
 
-They are probed when a device is first asked for. What is missing - a package, the driver's
-library, a device - is a sentence, which `pe.backends()` and errors show.
+They are probed on first use of a device. A missing package, driver library or device is reported
+as a sentence, which `pe.backends()` and errors show.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ WAYS: tuple[tuple[str, Callable[[], Driver]], ...] = (
 
 
 def find() -> Driver:
-    """Return the driver to use; raises Missing with what each way said."""
-    said = []
+    """Return the driver to use; raises Missing with the reason of each candidate."""
+    reasons = []
     for package, make in WAYS:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # PyCUDA blames versions where there is no driver
-                made = make()
-                if made.count() > 0:
-                    return made
-            said.append(f"{made.name} finds no device")
-        except Exception as why:  # what a package raises where something is missing varies
-            said.append(f"{package}: {_told(why)}")
-    raise Missing("; ".join(said))
+                warnings.simplefilter("ignore")  # PyCUDA warns of versions without a driver
+                driver = make()
+                if driver.count() > 0:
+                    return driver
+            reasons.append(f"{driver.name} finds no device")
+        except Exception as why:  # packages raise various errors where something is missing
+            reasons.append(f"{package}: {_first_line(why)}")
+    raise Missing("; ".join(reasons))
 
 
-def _told(why: Exception) -> str:
+def _first_line(why: Exception) -> str:
     return (str(why).strip().splitlines() or [type(why).__name__])[0]

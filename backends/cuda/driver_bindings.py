@@ -1,6 +1,6 @@
-"""The driver through `cuda.bindings`: every call is made in the context of its device.
+"""`cuda.bindings` driver: implements `driver_protocol`; each call is made in its device's context.
 
-Where there is one device its context stays current; with several, that of the caller does.
+With one device its context stays current; with several, the caller's context is restored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..interface import Array
 
 
 class NotReady(DriverError):
-    """What is asked for is not done."""
+    """The queried work is not complete."""
 
 
 class Bindings:
@@ -39,46 +39,46 @@ class Bindings:
         self._ask("cuInit", 0)
 
     def _ask(self, verb: str, *given: Any) -> Any:
-        return _asked(self.api, verb, *given)
+        return _call_driver(self.api, verb, *given)
 
     def version(self) -> tuple[int, int]:
-        """Return the newest CUDA that the installed driver knows."""
+        """Return the newest CUDA version that the installed driver supports."""
         number = self._ask("cuDriverGetVersion")
         return number // 1000, number % 1000 // 10
 
     def count(self) -> int:
-        """Return how many devices there are."""
+        """Return the number of devices."""
         return int(self._ask("cuDeviceGetCount"))
 
     def properties(self, device: int) -> Properties:
-        """Return what is known of a device."""
-        found, known = self._ask("cuDeviceGet", device), self.api.CUdevice_attribute
+        """Return the properties of a device."""
+        api_device, attributes = self._ask("cuDeviceGet", device), self.api.CUdevice_attribute
 
         def number(name: str) -> int:
-            attribute = getattr(known, f"CU_DEVICE_ATTRIBUTE_{name}")
-            return int(self._ask("cuDeviceGetAttribute", attribute, found))
+            attribute = getattr(attributes, f"CU_DEVICE_ATTRIBUTE_{name}")
+            return int(self._ask("cuDeviceGetAttribute", attribute, api_device))
 
         return Properties(
-            self._ask("cuDeviceGetName", 256, found).split(b"\0")[0].decode(),
+            self._ask("cuDeviceGetName", 256, api_device).split(b"\0")[0].decode(),
             (number("COMPUTE_CAPABILITY_MAJOR"), number("COMPUTE_CAPABILITY_MINOR")),
             number("MULTIPROCESSOR_COUNT"),
-            int(self._ask("cuDeviceTotalMem", found)),
+            int(self._ask("cuDeviceTotalMem", api_device)),
             number("MAX_SHARED_MEMORY_PER_BLOCK"),
             number("ASYNC_ENGINE_COUNT"),
             number("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
         )
 
     def open(self, device: int) -> Context:
-        """Return the device, in use from now on."""
-        found = self._ask("cuDeviceGet", device)
+        """Return the primary context of a device, retained from now on."""
+        api_device = self._ask("cuDeviceGet", device)
         pools = self.api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
-        has_pools = bool(self._ask("cuDeviceGetAttribute", pools, found))
-        context = self._ask("cuDevicePrimaryCtxRetain", found)
+        has_pools = bool(self._ask("cuDeviceGetAttribute", pools, api_device))
+        context = self._ask("cuDevicePrimaryCtxRetain", api_device)
         return BindingsContext(self.api, context, has_pools, self.count() > 1)
 
 
 class BindingsContext:
-    """A device through `cuda.bindings`."""
+    """A device context of `cuda.bindings`."""
 
     def __init__(
         self, api: Any, context: Any, pools: bool = False, has_others: bool = False
@@ -86,44 +86,44 @@ class BindingsContext:
         self.api = api
         self.context = context
         self.has_pools = pools
-        """Whether memory can be taken and given back in the order of a stream."""
+        """Whether the device has a stream-ordered allocator."""
         self.has_others = has_others
-        """Whether the thread may be using another device, whose context has to stay current."""
+        """Whether the thread may use another device, whose context has to stay current."""
 
     def _ask(self, verb: str, *given: Any) -> Any:
         if not self.has_others:
-            _asked(self.api, "cuCtxSetCurrent", self.context)
-            return _asked(self.api, verb, *given)
-        _asked(self.api, "cuCtxPushCurrent", self.context)
+            _call_driver(self.api, "cuCtxSetCurrent", self.context)
+            return _call_driver(self.api, verb, *given)
+        _call_driver(self.api, "cuCtxPushCurrent", self.context)
         try:
-            return _asked(self.api, verb, *given)
+            return _call_driver(self.api, verb, *given)
         finally:
-            _asked(self.api, "cuCtxPopCurrent")
+            _call_driver(self.api, "cuCtxPopCurrent")
 
     def allocate(self, size: int, stream: Handle) -> int:
-        """Return the address of new memory, of use in a stream's order; raises OutOfMemory."""
+        """Return the address of new memory, allocated in stream order; raises OutOfMemory."""
         if self.has_pools:
             return int(self._ask("cuMemAllocAsync", max(size, 1), stream))
         return int(self._ask("cuMemAlloc", max(size, 1)))
 
     def free(self, address: int, stream: Handle) -> None:
-        """Give memory back when what is queued on a stream so far is done."""
+        """Free memory after the work queued on a stream so far."""
         if self.has_pools:
             self._ask("cuMemFreeAsync", address, stream)
         else:
-            self._ask("cuMemFree", address)  # which waits for the device
+            self._ask("cuMemFree", address)  # which synchronizes the device
 
     def free_memory(self) -> int:
-        """Return how many bytes of the device nobody has."""
+        """Return the free bytes of the device."""
         return int(self._ask("cuMemGetInfo")[0])
 
     def where(self, address: int) -> int:
-        """Return the number of the device that has the memory at an address."""
+        """Return the ordinal of the device that owns the memory at an address."""
         ordinal = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         return int(self._ask("cuPointerGetAttribute", ordinal, address))
 
     def pinned(self, size: int) -> Array:
-        """Return bytes of the host that copies reach directly; raises OutOfMemory."""
+        """Return pinned host memory as bytes; raises OutOfMemory."""
         address = int(self._ask("cuMemAllocHost", max(size, 1)))
         return np.ctypeslib.as_array((ctypes.c_uint8 * max(size, 1)).from_address(address))
 
@@ -143,11 +143,11 @@ class BindingsContext:
 
     def copy_from(self, other: Any, address: int, source: int, size: int, stream: Handle) -> None:
         """Queue a copy from another device."""
-        ends = address, self.context, source, other.context
-        self._ask("cuMemcpyPeerAsync", *ends, size, stream)
+        endpoints = address, self.context, source, other.context
+        self._ask("cuMemcpyPeerAsync", *endpoints, size, stream)
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
-        """Queue the filling of memory with zeros."""
+        """Queue a zero fill of memory."""
         if size:
             self._ask("cuMemsetD8Async", address, 0, size, stream)
 
@@ -157,15 +157,15 @@ class BindingsContext:
         return self._ask("cuStreamCreate", flags.value)
 
     def number(self, stream: Handle) -> int:
-        """Return what other packages call a stream."""
+        """Return the handle of a stream, by which other packages identify it."""
         return int(stream)
 
     def follow(self, stream: Handle, other: int) -> None:
-        """Let a stream wait for what is queued so far on one that another package has."""
+        """Make a stream wait for the work queued so far on a stream of another package."""
         self._chain(self.api.CUstream(other), stream)
 
     def lead(self, other: int, stream: Handle) -> None:
-        """Let a stream that another package has wait for what is queued so far on one of ours."""
+        """Make a stream of another package wait for the work queued so far on one of ours."""
         self._chain(stream, self.api.CUstream(other))
 
     def _chain(self, first: Handle, then: Handle) -> None:
@@ -174,10 +174,10 @@ class BindingsContext:
             self.record(event, first)
             self.wait(then, event)
         finally:
-            self._ask("cuEventDestroy", event)  # the driver keeps it until it is reached
+            self._ask("cuEventDestroy", event)  # the driver frees it after its completion
 
     def finish(self) -> None:
-        """Return when all that anybody has queued on the device is done."""
+        """Synchronize the device, with the work of all packages."""
         self._ask("cuCtxSynchronize")
 
     def event(self) -> Handle:
@@ -186,15 +186,15 @@ class BindingsContext:
         return self._ask("cuEventCreate", flags.value)
 
     def record(self, event: Handle, stream: Handle) -> None:
-        """Let an event stand for everything queued on a stream so far."""
+        """Record an event for everything queued on a stream so far."""
         self._ask("cuEventRecord", event, stream)
 
     def wait(self, stream: Handle, event: Handle) -> None:
-        """Let what is queued on a stream from now on start when an event is reached."""
+        """Make later work of a stream wait for an event."""
         self._ask("cuStreamWaitEvent", stream, event, 0)
 
     def query(self, event: Handle) -> bool:
-        """Whether an event is reached."""
+        """Whether an event is complete."""
         try:
             self._ask("cuEventQuery", event)
         except NotReady:
@@ -202,27 +202,27 @@ class BindingsContext:
         return True
 
     def synchronize(self, event: Handle) -> None:
-        """Return when an event is reached."""
+        """Wait until an event is complete."""
         self._ask("cuEventSynchronize", event)
 
     def load(self, code: bytes) -> Handle:
-        """Return compiled code, loaded."""
+        """Load compiled code; return its module."""
         return self._ask("cuModuleLoadData", code)
 
     def function(self, code: Handle, name: str, count: int, given: int = 0) -> Handle:
-        """Return a kernel of loaded code, which takes that many arguments; see `Context`."""
-        found = self._ask("cuModuleGetFunction", code, name.encode())
+        """Return a kernel of a module, with `count` arguments; see `Context`."""
+        kernel_function = self._ask("cuModuleGetFunction", code, name.encode())
         if given:
-            known = self.api.CUfunction_attribute
-            most = known.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._ask("cuFuncSetAttribute", found, most, given)
-        return found
+            attributes = self.api.CUfunction_attribute
+            attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._ask("cuFuncSetAttribute", kernel_function, attribute, given)
+        return kernel_function
 
     def launch(
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
         stream: Handle, given: int = 0,
     ) -> None:  # fmt: skip
-        """Queue a kernel, given its arguments as 64-bit integers, and to each block some bytes."""
+        """Queue a kernel with 64-bit arguments and `given` bytes of dynamic shared memory."""
         packed = tuple(arguments), (ctypes.c_int64,) * len(arguments)
         self._ask("cuLaunchKernel", function, *grid, *block, given, stream, packed, 0)
 
@@ -230,39 +230,45 @@ class BindingsContext:
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
         stream: Handle, given: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
-        """Return what queues a kernel as `launch` does, each time that it is called."""
+        """Return a function that queues a kernel as `launch` does, with arguments packed once."""
         api, context = self.api, self.context
         values = (ctypes.c_int64 * max(len(arguments), 1))(*arguments)
-        places = range(ctypes.addressof(values), ctypes.addressof(values) + len(arguments) * 8, 8)
-        pointers = (ctypes.c_void_p * max(len(arguments), 1))(*places)
-        enter, launch, fine = api.cuCtxSetCurrent, api.cuLaunchKernel, api.CUresult.CUDA_SUCCESS
-        all_given = (function, *grid, *block, given, stream, ctypes.addressof(pointers), 0)
+        addresses = range(
+            ctypes.addressof(values), ctypes.addressof(values) + len(arguments) * 8, 8
+        )
+        pointers = (ctypes.c_void_p * max(len(arguments), 1))(*addresses)
+        set_current, launch, success = (
+            api.cuCtxSetCurrent,
+            api.cuLaunchKernel,
+            api.CUresult.CUDA_SUCCESS,
+        )
+        launch_arguments = (function, *grid, *block, given, stream, ctypes.addressof(pointers), 0)
 
-        def start_there(held: object = (values, pointers)) -> None:
-            self._ask("cuLaunchKernel", *all_given)
+        def start_in_context(held: object = (values, pointers)) -> None:
+            self._ask("cuLaunchKernel", *launch_arguments)
 
         def start(held: object = (values, pointers)) -> None:
-            status = enter(context)[0]
-            if status == fine:
-                status = launch(*all_given)[0]
-            if status != fine:
-                _require(api, status, "cuLaunchKernel")
+            status = set_current(context)[0]
+            if status == success:
+                status = launch(*launch_arguments)[0]
+            if status != success:
+                _require_success(api, status, "cuLaunchKernel")
 
-        return start_there if self.has_others else start
-
-
-def _asked(api: Any, verb: str, *given: Any) -> Any:
-    """Return what a call of the driver gives; raises DriverError with its words."""
-    status, *found = getattr(api, verb)(*given)
-    _require(api, status, verb)
-    return found[0] if len(found) == 1 else found
+        return start_in_context if self.has_others else start
 
 
-def _require(api: Any, status: Any, verb: str) -> None:
+def _call_driver(api: Any, verb: str, *given: Any) -> Any:
+    """Return the results of a driver call; raises DriverError with the driver's message."""
+    status, *results = getattr(api, verb)(*given)
+    _require_success(api, status, verb)
+    return results[0] if len(results) == 1 else results
+
+
+def _require_success(api: Any, status: Any, verb: str) -> None:
     if status == api.CUresult.CUDA_SUCCESS:
         return
-    _, said = api.cuGetErrorString(status)
-    text = f"{verb}: {said.decode() if said else status}"
+    _, description = api.cuGetErrorString(status)
+    text = f"{verb}: {description.decode() if description else status}"
     if status == api.CUresult.CUDA_ERROR_NOT_READY:
         raise NotReady(text)
     out_of_memory = status == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY

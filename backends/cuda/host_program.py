@@ -1,17 +1,18 @@
-"""What the host does for a program on a device: a small program of its own, kernels and all.
+"""Host programs: the control flow around kernel launches, executed by the host.
 
-    Step := Launch(kernel, grid)                run a kernel
-          | Repeat(symbol, lo, hi, step, body)  a loop of the host
+    Step := Launch(kernel, grid)                launch a kernel
+          | Repeat(symbol, lo, hi, step, body)  a counted loop of the host
           | Again(prelude, test, body) | Choose(test, then, other)
-          | Bind(symbol, value)                 the host knows a value
-          | Learn(symbols, launch)              a kernel of one thread finds values
+          | Bind(symbol, value)                 a value that the host computes
+          | Learn(symbols, launch)              values that a kernel of one thread computes
           | Clear(node) | Give(node) | Exchange(nodes, sources) | Show(launch, print)
           | Break | Continue
-    Asked := Known(expr)                        the host knows all that it takes
-           | Launch                             a kernel of one thread answers
+    Asked := Known(expr)                        an expression over integers of the host
+           | Launch                             the answer of a kernel of one thread
 
-Everything outside of the outermost loops of the kind `block` is the host's. What it has to know of
-the data - a test, the bound of a loop - a kernel of one thread answers, and the host waits for it.
+Everything outside the outermost loops of kind `block` is executed by the host. A value that depends
+on data, such as a test or a loop bound, is computed by a kernel of one thread, which the host waits
+for.
 """
 
 from __future__ import annotations
@@ -48,22 +49,22 @@ from ...lowering.ir.walk import bodies, statements
 from .kernels import FAULTS, WARP, Shape, Text, emit_kernels
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
-"""How many blocks a launch may have along each axis."""
+"""The maximum of blocks of a launch along each axis."""
 DEEPEST = 64
-"""How many threads a block may have along its last axis."""
+"""The maximum of threads of a block along its last axis."""
 ANSWERS = 8
-"""So many values the host asks for at once."""
+"""The maximum of values that one kernel answers."""
 REPORTED = 8 * (ANSWERS + FAULTS)
-"""Bytes of what a run reports: answers, and behind them whether it failed, and how."""
+"""The size of a run's report in bytes: answers, then the fault record."""
 COUNTER = 4
-"""Bytes of a number by which blocks count themselves."""
+"""The size of a last-block counter in bytes."""
 UNKNOWN_BLOCKS = 1024
-"""Blocks of a launch along an axis whose size depends on another one."""
+"""The estimated blocks of a launch along an axis whose extent depends on another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel by its number; the grid is what its loops need, x first."""
+    """The launch of a kernel by its number; the grid is that of its loops, x first."""
 
     kernel: int
     grid: tuple[Affine, ...]
@@ -72,7 +73,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A value that the host computes from the integers that it knows."""
+    """A value that the host computes from its integers."""
 
     value: Expr
 
@@ -82,7 +83,7 @@ Asked = Known | Launch
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A loop of the host."""
+    """A counted loop of the host."""
 
     symbol: Symbol
     lo: Affine
@@ -93,7 +94,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Run the prelude, leave when the test is false, run the body, again."""
+    """A while loop: execute the prelude, exit where the test is false, execute the body, repeat."""
 
     prelude: tuple[Step, ...]
     test: Asked
@@ -102,7 +103,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """One side or the other."""
+    """A conditional."""
 
     test: Asked
     then: tuple[Step, ...]
@@ -111,7 +112,7 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """The symbol is the value from now on."""
+    """Bind a symbol to a value."""
 
     symbol: Symbol
     value: Expr
@@ -119,7 +120,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Learn:
-    """The symbols are what a kernel answers, in this order."""
+    """Bind symbols to the answers of a kernel, in this order."""
 
     symbols: tuple[Symbol, ...]
     launch: Launch
@@ -127,21 +128,21 @@ class Learn:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """The array becomes zeros."""
+    """Fill an array with zeros."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """The array gets storage of its size now, filled with zeros."""
+    """Allocate an array of run-time size, filled with zeros."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The arrays trade places, as in `Permute`."""
+    """Permute the addresses of arrays, as in `Permute`."""
 
     nodes: tuple[Node, ...]
     sources: tuple[Node, ...]
@@ -149,7 +150,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A kernel writes the values of a print, and the host shows them; a line of a log it shows."""
+    """Print the values that a kernel writes to a record, or have it print a log line itself."""
 
     launch: Launch
     number: int
@@ -163,42 +164,45 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The host's part of a program, and the text of its kernels."""
+    """A host program, with the text of its kernels."""
 
     program: Program
     steps: tuple[Step, ...]
     text: Text
     answers: Node
-    """Integers, into which kernels write what the host asks."""
+    """The integers into which kernels write answers for the host."""
     device: tuple[Node, ...]
-    """The locals that are the device's, in the order of the program."""
+    """The locals in device memory, in the order of the program."""
     whole: Program | None = None
-    """The program before its loops were shared out, where that is known."""
+    """The program before its mapping to blocks and threads, where that is known."""
     decisions: tuple[Decision, ...] = ()
     """What became of each nest, and of arrays, and why."""
     computed: frozenset[int] = frozenset()
-    """Arrays of that, by node id, which are none here: products compute elements in tiles."""
+    """Arrays of `whole`, by node id, that are not materialized: products recompute their elements
+    in tiles."""
 
     @property
     def counted(self) -> int:
-        """Bytes of the numbers by which blocks count themselves: the largest kernel's, since each
-        leaves them as they were, zeros."""
-        counts = (one.arrivals.count for one in self.text.kernels if one.arrivals is not None)
+        """The size of the last-block counters in bytes: the maximum over kernels, which share them
+        as each leaves them zero."""
+        counts = (
+            kernel.arrivals.count for kernel in self.text.kernels if kernel.arrivals is not None
+        )
         return COUNTER * max(counts, default=0)
 
 
 def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) -> Plan:
-    """Return the plan of a program whose kernels are the outermost loops of the kind `block`.
+    """Return the host program of a program whose kernels are the outermost loops of kind `block`.
 
-    `spaces` says of temporaries whether each thread, or each block, has its own; `zeroed` are the
-    nodes that rely on the zeros they start from.
+    `spaces` are the memory spaces of temporaries, such as private to a thread or shared by a block;
+    `zeroed` are the nodes that need zeros as initial values.
     """
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     number = max((n.id for n in nodes), default=0) + 1
     answers = Node(number, "answers", (const(ANSWERS),), dtypes.int64)
-    made = _Making(answers, bounds_of(p.node for p in program.parameters))
-    steps = made.steps(body)
+    builder = _Builder(answers, bounds_of(p.node for p in program.parameters))
+    steps = builder.steps(body)
     device = tuple(n for n in program.locals if spaces.get(n.id, "device") == "device")
     cleared = tuple(
         Clear(node) for node in (*device, *program.results)
@@ -206,38 +210,38 @@ def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) 
     )  # fmt: skip
     checks = any(isinstance(stmt, Check) for stmt in statements(body))
     text = emit_kernels(
-        program.name, made.loops, spaces, checks, made.shapes, made.known, made.comments
+        program.name, builder.loops, spaces, checks, builder.shapes, builder.known, builder.comments
     )
     return Plan(program, (*cleared, *steps), text, answers, device)
 
 
 @dataclass(slots=True)
-class _Making:
-    """The kernels found so far."""
+class _Builder:
+    """The construction of a host program: the kernels so far, and the facts at this point."""
 
     answers: Node
     bounds: Bounds
     loops: list[For] = field(default_factory=list)
     shapes: list[Shape] = field(default_factory=list)
     known: list[Bounds] = field(default_factory=list)
-    """What the host's numbers are between where kernels are launched."""
+    """The ranges of the host's integers at each launch."""
     told: list[Comment] = field(default_factory=list)
     """The comments since the last kernel."""
     last: tuple[Comment, ...] = ()
-    """The last one of the last kernel."""
+    """The last comment of the last kernel."""
     comments: list[tuple[Comment, ...]] = field(default_factory=list)
-    """What each kernel is under."""
+    """The comments above each kernel."""
     prints: int = 0
 
     def steps(self, body: Iterable[Stmt]) -> tuple[Step, ...]:
-        """Return what the host does for statements."""
+        """Return the steps of statements."""
         return tuple(
-            step for part in _together(body)
+            step for part in _group_queries(body)
             for step in (self.step(part) if not isinstance(part, tuple) else self.learned(part))
         )  # fmt: skip
 
     def learned(self, lets: tuple[Let, ...]) -> tuple[Step, ...]:
-        """Return how the host gets to know the values of symbols, all at once."""
+        """Return the step that binds symbols to answers of one kernel."""
         answers = (
             Store(Access(self.answers, (const(at),)), Position(var(let.symbol)))
             for at, let in enumerate(lets)
@@ -253,9 +257,9 @@ class _Making:
             case For(kind="block"):
                 return (self.launch(stmt, self.taken(stmt)),)
             case For(symbol, lo, hi, step, body):
-                before, self.bounds = self.bounds, self.bounds.inside(stmt)
+                outer_bounds, self.bounds = self.bounds, self.bounds.inside(stmt)
                 inner = self.steps(body)
-                self.bounds = before
+                self.bounds = outer_bounds
                 return (Repeat(symbol, lo, hi, step, inner),)
             case While(prelude, test, body):
                 return (Again(self.steps(prelude), self.asked(test), self.steps(body)),)
@@ -278,50 +282,57 @@ class _Making:
                 assert_never(stmt)
 
     def asked(self, value: Expr) -> Asked:
-        """Return how the host gets to know a value."""
+        """Return the query of a value: an expression of the host, or a kernel."""
         if not reads(value):
             return Known(value)
         number = value if value.dtype is dtypes.int64 else Cast(value, dtypes.int64)
         return self.launch(alone((Store(Access(self.answers, (const(0),)), number),)))
 
     def taken(self, kernel: For) -> tuple[Comment, ...]:
-        """Return the comments before a kernel; one without any goes on with the last statement, or
-        is the beginning of the first one."""
-        told, self.told = tuple(self.told), []
+        """Return the comments before a kernel; one without any continues the last statement, or
+        starts the first one."""
+        new_comments, self.told = tuple(self.told), []
         body: tuple[Stmt, ...] = (kernel,)
-        found = (*told, *(stmt for stmt in statements(body) if isinstance(stmt, Comment)))
-        if found and not self.last:
-            self.comments[:] = [one or found[:1] for one in self.comments]
-        self.last = found[-1:] or self.last
-        return told if found else self.last
+        all_comments = (
+            *new_comments,
+            *(stmt for stmt in statements(body) if isinstance(stmt, Comment)),
+        )
+        if all_comments and not self.last:
+            self.comments[:] = [
+                comments_above or all_comments[:1] for comments_above in self.comments
+            ]
+        self.last = all_comments[-1:] or self.last
+        return new_comments if all_comments else self.last
 
     def launch(self, loop: For, comments: tuple[Comment, ...] = ()) -> Launch:
-        """Return the launch of a kernel under comments, which joins the others."""
+        """Add a kernel with comments; return its launch."""
         self.loops.append(loop)
         self.comments.append(comments)
         self.known.append(self.bounds)
-        loops = _grid(loop)
-        grid = tuple(_rounds(one, loops[:at:-1], self.bounds) for at, one in enumerate(loops))
-        threads = _threads(loop, self.bounds)
-        self.shapes.append(Shape(_known(grid), threads))
+        loops = _grid_loops(loop)
+        grid = tuple(
+            _trip_count(grid_loop, loops[:at:-1], self.bounds) for at, grid_loop in enumerate(loops)
+        )
+        threads = _block_threads(loop, self.bounds)
+        self.shapes.append(Shape(_static_blocks(grid), threads))
         return Launch(len(self.loops) - 1, grid, threads)
 
 
-def _together(body: Iterable[Stmt]) -> Iterable[Stmt | tuple[Let, ...]]:
-    """Yield statements, and values that the host has to ask for in groups."""
-    held: list[Let] = []
+def _group_queries(body: Iterable[Stmt]) -> Iterable[Stmt | tuple[Let, ...]]:
+    """Yield statements, with consecutive data-dependent values grouped for one kernel."""
+    group: list[Let] = []
     for stmt in body:
-        if isinstance(stmt, Let) and (held or reads(stmt.value)):
-            held.append(stmt)
-            if len(held) < ANSWERS:
+        if isinstance(stmt, Let) and (group or reads(stmt.value)):
+            group.append(stmt)
+            if len(group) < ANSWERS:
                 continue
-        if held:
-            yield tuple(held)
-        if stmt not in held:
+        if group:
+            yield tuple(group)
+        if stmt not in group:
             yield stmt
-        held = []
-    if held:
-        yield tuple(held)
+        group = []
+    if group:
+        yield tuple(group)
 
 
 def _unscheduled(stmt: Stmt) -> CdInternalError:
@@ -330,72 +341,73 @@ def _unscheduled(stmt: Stmt) -> CdInternalError:
     return CdInternalError(Diagnostic("CD0901", text, helps=helps))
 
 
-def _grid(loop: For) -> list[For]:
-    """Return the loops that make the grid, innermost first."""
-    found = [loop]
-    while len(found) < 3:
-        inner = next((s for s in found[0].body if isinstance(s, For)), None)
+def _grid_loops(loop: For) -> list[For]:
+    """Return the loops of the grid, innermost first."""
+    loops = [loop]
+    while len(loops) < 3:
+        inner = next((s for s in loops[0].body if isinstance(s, For)), None)
         if inner is None or inner.kind != "block":
             break
-        found.insert(0, inner)
-    return found
+        loops.insert(0, inner)
+    return loops
 
 
-def _rounds(loop: For, outer: Iterable[For], known: Bounds) -> Affine:
-    """Return how many rounds a loop has, in what the host knows; a guess where it does not.
+def _trip_count(loop: For, outer: Iterable[For], known: Bounds) -> Affine:
+    """Return the trip count of a loop over symbols of the host; an estimate where it depends on
+    other loops.
 
-    Every size of a grid is right, since loops are dealt out with a stride.
+    Any size of a grid is correct, since loops are distributed cyclically.
     """
-    gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-    if gap.symbols() & {one.symbol for one in outer}:
-        for one in outer:
-            known = known.inside(one)
-        most = known.most(gap)
-        gap = const(UNKNOWN_BLOCKS if most is None else most)
-    return floordiv(gap + (abs(loop.step) - 1), const(abs(loop.step)))
+    distance = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
+    if distance.symbols() & {outer_loop.symbol for outer_loop in outer}:
+        for outer_loop in outer:
+            known = known.inside(outer_loop)
+        upper_bound = known.most(distance)
+        distance = const(UNKNOWN_BLOCKS if upper_bound is None else upper_bound)
+    return floordiv(distance + (abs(loop.step) - 1), const(abs(loop.step)))
 
 
-def _known(grid: tuple[Affine, ...]) -> tuple[int, int, int]:
-    """Return how many blocks each launch with a grid has, along each axis."""
+def _static_blocks(grid: tuple[Affine, ...]) -> tuple[int, int, int]:
+    """Return the static blocks of a launch along each axis, 0 where dynamic."""
     x, y, z = (
-        0 if (size := one.constant) is None else min(max(size, 0), most)
-        for one, most in zip((*grid, *[const(1)] * (3 - len(grid))), MOST_BLOCKS, strict=True)
+        0 if (size := extent.constant) is None else min(max(size, 0), limit)
+        for extent, limit in zip((*grid, *[const(1)] * (3 - len(grid))), MOST_BLOCKS, strict=True)
     )
     return x, y, z
 
 
-def _threads(loop: For, known: Bounds) -> tuple[int, int, int]:
-    """Return how many threads a block has along each axis, x first."""
-    most = [1, 1, 1]
-    _widen(loop, known, most)
-    if most[0] > 1 == most[1]:
-        most[0] = -(-most[0] // WARP) * WARP
-    most[2] = min(most[2], DEEPEST)
-    while most[0] * most[1] * most[2] > 1024:
-        at = most.index(max(most))
-        most[at] = (most[at] + 1) // 2
-    return most[0], most[1], most[2]
+def _block_threads(loop: For, known: Bounds) -> tuple[int, int, int]:
+    """Return the threads of a block along each axis, x first."""
+    threads = [1, 1, 1]
+    _enlarge_block(loop, known, threads)
+    if threads[0] > 1 == threads[1]:
+        threads[0] = -(-threads[0] // WARP) * WARP
+    threads[2] = min(threads[2], DEEPEST)
+    while threads[0] * threads[1] * threads[2] > 1024:
+        axis = threads.index(max(threads))
+        threads[axis] = (threads[axis] + 1) // 2
+    return threads[0], threads[1], threads[2]
 
 
-def _widen(loop: For, known: Bounds, most: list[int]) -> int:
-    """Make room for the rounds of thread loops; return how many of them are inside each other."""
-    inside, depth = known.inside(loop), 0
-    for stmt in _loops_in(loop.body):
-        depth = max(depth, _widen(stmt, inside, most))
+def _enlarge_block(loop: For, known: Bounds, threads: list[int]) -> int:
+    """Enlarge a block for the trip counts of thread loops; return the depth of their nest."""
+    inner_bounds, depth = known.inside(loop), 0
+    for stmt in _outermost_loops(loop.body):
+        depth = max(depth, _enlarge_block(stmt, inner_bounds, threads))
     if loop.kind == "thread":
-        gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-        rounds = known.most(floordiv(gap + (abs(loop.step) - 1), const(abs(loop.step))))
-        count = THREADS if rounds is None else min(max(rounds, 1), THREADS)
-        most[depth] = max(most[depth], count)
+        distance = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
+        trip_count = known.most(floordiv(distance + (abs(loop.step) - 1), const(abs(loop.step))))
+        count = THREADS if trip_count is None else min(max(trip_count, 1), THREADS)
+        threads[depth] = max(threads[depth], count)
         depth += 1
     return depth
 
 
-def _loops_in(body: Iterable[Stmt]) -> Iterable[For]:
+def _outermost_loops(body: Iterable[Stmt]) -> Iterable[For]:
     """Yield the outermost loops of statements."""
     for stmt in body:
         if isinstance(stmt, For):
             yield stmt
         else:
             for inner in bodies(stmt):
-                yield from _loops_in(inner)
+                yield from _outermost_loops(inner)

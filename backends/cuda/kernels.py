@@ -1,9 +1,9 @@
-"""Kernels as CUDA text: what stands around the statements of each, written by the one walk.
+"""CUDA kernels as text: signatures, prologues and frames; `c_printer` prints their statements.
 
-A kernel is an outermost loop of the kind `block`. Its parameters are 64 bits each: the addresses of
-the arrays that it uses, the integers that the host knows, where blocks count themselves, where
-faults go and the number of the launch, where prints go. Loops of the kinds `block` and `thread` are
-dealt out with a stride, so that every size of a launch computes the same.
+A kernel is an outermost loop of kind `block`. Its parameters have 64 bits each: the addresses of
+its arrays, integers of the host, the counters of last-block detection, the fault record and the
+number of the launch, the print record. Loops of the kinds `block` and `thread` are distributed
+cyclically (grid-stride), so that the result does not depend on the size of the launch.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from .last_block_counters import ARRIVED, Arrivals, arrivals_of
 from .occupancy import bounds
 
 PLACES = 8
-"""Numbers of a fault's place in the program that are compared."""
+"""The length of the prefix of a fault's program position that is compared."""
 FAULTS = 2 + PLACES + 2 * records.SLOTS
-"""Numbers that the record of faults takes; see `faults.h`."""
+"""The size of the fault record in 64-bit words; see `faults.h`."""
 LINE = 16
-"""Numbers of a record that a device shows in one line; see `logs.h`."""
+"""The slots of a record that a device prints in one line; see `logs.h`."""
 WARP = 32
-"""Threads that go on together."""
+"""The threads of a warp."""
 THREADED: Mapping[Space | None, int] = {"rows": 2, "registers": 1}
-"""How many axes of what each thread has a row of are the threads."""
+"""The number of leading axes, of nodes with a row per thread, that are thread indices."""
 WIDE = "_wide"
-"""What stands behind the name of a number that a launch gives in more bits than it needs."""
-_OURS = frozenset(
+"""The suffix of a 64-bit parameter whose value is narrowed to 32 bits."""
+_RESERVED = frozenset(
     f"{ARRIVED} faults launch place turn failed met printed run"
     " blockIdx threadIdx blockDim gridDim".split()
 )
@@ -58,62 +58,61 @@ _OURS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many blocks and threads run a kernel, along each axis, x first."""
+    """The launch shape of a kernel: blocks and threads along each axis, x first."""
 
     blocks: tuple[int, int, int]
-    """Zero where only the run knows."""
+    """0 where dynamic."""
     threads: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A function of the text, and what a launch gives it, in this order."""
+    """A kernel function, and the arguments of its launch in this order."""
 
     name: str
     nodes: tuple[Node, ...]
     symbols: tuple[Symbol, ...]
     checks: bool
-    """Whether it is given where faults are recorded."""
+    """Whether the fault record is an argument."""
     prints: int
-    """The slots of a print's record that it is given; 0 for none."""
+    """The slots of the print record argument; 0 for none."""
     logs: bool
-    """Whether it shows that record itself, and is given the number of the run instead."""
+    """Whether the device prints that record, and the number of the run is the argument instead."""
     loop: For
     shared: int
-    """Bytes of memory that a block of it has."""
+    """Bytes of shared memory of a block."""
     keeps: bool
-    """Whether its threads keep rows from one of its loops to the next: another number of them than
-    that of its shape would not have all."""
+    """Whether its threads keep rows across loops, which makes the number of threads of its shape
+    mandatory."""
     shape: Shape
     aligned: Mapping[int, bool] = field(default_factory=dict)
-    """The arrays, by their nodes' numbers, that it needs at multiples of 16 bytes, and whether it
-    writes each."""
+    """The arrays, by node id, that have to be aligned to 16 bytes, and whether each is written."""
     dynamic: int = 0
-    """Bytes that a launch gives to each block; 0 where it declares what its threads share."""
+    """Bytes of dynamic shared memory; 0 where its shared memory is static."""
     arrivals: Arrivals | None = None
-    """What its blocks count themselves with, if they do."""
+    """The counters of last-block detection, if it uses that."""
 
     @property
     def threads(self) -> int:
-        """Threads that a block of it has."""
+        """The threads of a block."""
         return prod(self.shape.threads)
 
     @property
     def span(self) -> Span:
-        """Where the first statement is that it does; barriers and comments have no place."""
-        inside = (getattr(stmt, "span", NOWHERE) for stmt in statements((self.loop,)))
-        return next((span for span in inside if span is not NOWHERE), NOWHERE)
+        """The location of its first statement; barriers and comments have none."""
+        spans = (getattr(stmt, "span", NOWHERE) for stmt in statements((self.loop,)))
+        return next((span for span in spans if span is not NOWHERE), NOWHERE)
 
     @property
     def arguments(self) -> int:
-        """How many arguments a launch gives it."""
+        """The number of arguments of a launch."""
         more = (self.arrivals is not None) + 2 * self.checks + (self.prints > 0)
         return len(self.nodes) + len(self.symbols) + more
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The text of all kernels, and what its numbers mean."""
+    """The text of all kernels, with its tables of lines, faults and prints."""
 
     text: str
     kernels: tuple[Kernel, ...]
@@ -121,38 +120,38 @@ class Text:
     faults: tuple[tuple[Fault, Span], ...]
     prints: tuple[Print, ...]
     above: int
-    """How many lines of the text come before the kernels: the header and the prelude."""
+    """The number of lines before the kernels: the header and the prelude."""
     specific: bool = False
-    """Whether only devices of the very architecture run it: it is compiled for `sm_90a`."""
+    """Whether it uses architecture-specific features: it is compiled for `sm_90a`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelFrame:
-    """The names of one kernel, and how its threads fail, print and wait."""
+    """The names of one kernel, and how its threads report faults, print and synchronize."""
 
     scope: Scope
     names: Names
     meets: bool
-    """Whether threads that fail have to tell those that wait for them."""
+    """Whether threads that fail have to notify those at barriers."""
     copies: bool
-    """Whether threads copy what has to be there when they have met."""
+    """Whether a barrier has to wait for asynchronous copies."""
     logs: bool
-    """Whether prints are shown by the device."""
+    """Whether the device prints."""
     sizes: frozenset[Symbol] = frozenset()
     dialect: Dialect = CUDA
     arrivals: Arrivals | None = None
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
-        """Yield what comes before the values of a fault: the first in the program records it."""
-        place = ", ".join(path[:PLACES])
-        yield f"const int64_t place[] = {{{place}}};"
+        """Yield the lines before the values of a fault: the first in program order is recorded."""
+        position = ", ".join(path[:PLACES])
+        yield f"const int64_t place[] = {{{position}}};"
         yield f"for (int turn = 0; turn < {WARP}; turn++) {{"
         yield "if (turn != lane_of()) continue;"
         yield f"int64_t *const fault = claimed(faults, launch, place, {min(len(path), PLACES)});"
         yield f"fault[0] = {number};"
 
     def leaving(self, status: int | str) -> Iterator[str]:
-        """Yield how a thread ends that failed; `released` has a fence behind what it tells."""
+        """Yield the exit of a thread that failed; `released` has a fence after the record."""
         if self.meets:
             yield "failed = met + 1;"
         yield "released(faults);"
@@ -160,20 +159,20 @@ class KernelFrame:
         yield "return;"
 
     def printing(self, number: int, slots: int) -> Iterator[str]:
-        """Yield the room for the record of a line of a log; other records are the host's."""
+        """Yield the declaration of the record of a log line; other records are the host's."""
         if self.logs:
             assert slots <= LINE, "a line of a log has few values"
             yield f"int64_t printed[{LINE}] = {{{number}}};"
 
     def printed(self, number: int) -> Iterator[str]:
-        """Yield how a line of a log is shown; the host shows what is none."""
+        """Yield the call that prints a log line; other prints are shown by the host."""
         if self.logs:
             yield "logged(run, printed);"
 
     def meeting(self, later: int) -> Iterator[str]:
-        """Yield how the threads of a block wait for each other, and end where one failed.
+        """Yield the barrier of a block, after which all threads return where one failed.
 
-        All end at the same barrier: one that is late does not see who fails behind it.
+        All return at the same barrier: a late thread does not see failures after that barrier.
         """
         if self.copies:
             yield f"arrived<{later}>();"
@@ -185,7 +184,7 @@ class KernelFrame:
             yield "if (failed && failed <= met) return;"
 
     def coming_last(self) -> str:
-        """Return the test whether a block is the last one of those that come here."""
+        """Return the test whether a block is the last to arrive."""
         return "" if self.arrivals is None else self.arrivals.test(self.scope)
 
 
@@ -198,166 +197,170 @@ def emit_kernels(
     known: Sequence[Bounds] = (),
     comments: Sequence[Sequence[Comment]] = (),
 ) -> Text:
-    """Return the text of kernels: loops of the kind `block`, in the order of their numbers.
+    """Return the text of kernels: loops of kind `block`, in the order of their numbers.
 
-    `checks` says whether anything in the program may fail, `shapes` how many blocks and threads run
-    each kernel, `known` what the host's numbers are between there, `comments` what is above each.
+    `checks` says whether the program has checks, `shapes` are the launch shapes of the kernels,
+    `known` the facts about the host's integers there, `comments` the comments above each.
     """
     lines: list[str] = []
     spans: dict[int, Span] = {}
     kernels: list[Kernel] = []
     bodies: list[Body] = []
     for number, loop in enumerate(loops):
-        called = f"pe_{identifier(name)}_{number}"
-        kernel = _kernel(called, loop, spaces, checks, shapes[number])
-        frame = _frame(kernel, spaces, known[number] if known else Bounds())
-        held = {node: spaces.get(node.id) for node in _used(kernel.loop)}
-        full = kernel.arrivals is not None and kernel.arrivals.is_light
-        limits = bounds(held, kernel.threads, kernel.dynamic, full)
-        head = _head(kernel, frame, limits)
-        told = [comment(one.text, 0) for one in comments[number]] if comments else []
-        top = [*told, *broken(head, 0), "{", *_opening(kernel, frame, spaces)]
+        kernel_name = f"pe_{identifier(name)}_{number}"
+        kernel = _build_kernel(kernel_name, loop, spaces, checks, shapes[number])
+        frame = _build_frame(kernel, spaces, known[number] if known else Bounds())
+        node_spaces = {node: spaces.get(node.id) for node in _used_nodes(kernel.loop)}
+        fills_multiprocessor = kernel.arrivals is not None and kernel.arrivals.is_light
+        limits = bounds(node_spaces, kernel.threads, kernel.dynamic, fills_multiprocessor)
+        head = _signature(kernel, frame, limits)
+        comment_lines = [comment(remark.text, 0) for remark in comments[number]] if comments else []
+        prologue = [*comment_lines, *broken(head, 0), "{", *_prologue(kernel, frame, spaces)]
         body = emit_body(frame, (kernel.loop,), bodies)
-        at = len(lines) + len(top)
-        spans |= {at + line: span for line, span in body.spans.items()}
-        lines += [*top, *body.lines, "}", ""]
+        first_line = len(lines) + len(prologue)
+        spans |= {first_line + line: span for line, span in body.spans.items()}
+        lines += [*prologue, *body.lines, "}", ""]
         kernels.append(kernel)
         bodies.append(body)
     code = "\n".join(lines)
     head = above(code, CUDA)
-    skipped = head.count("\n")
+    preamble_lines = head.count("\n")
     return Text(
         head + code,
         tuple(kernels),
-        {skipped + line: span for line, span in spans.items()},
+        {preamble_lines + line: span for line, span in spans.items()},
         tuple(fault for body in bodies for fault in body.faults),
         tuple(print_ for body in bodies for print_ in body.prints),
-        skipped,
+        preamble_lines,
         any(re.search(rf"\b{name}\(", head) for name in SPECIFIC),
     )
 
 
-def _kernel(
+def _build_kernel(
     name: str, loop: For, spaces: Mapping[int, Space], checks: bool, shape: Shape
 ) -> Kernel:
-    loop = _of_one_thread(loop, spaces)
-    inside = statements(_body(loop))
-    used = _used(loop)
-    keeps = any(spaces.get(node.id) in THREADED for node in used)
-    nodes = tuple(node for node in used if spaces.get(node.id, "device") == "device")
-    bound = {symbol for stmt in inside for symbol in binds(stmt)}
-    wanted = {symbol for stmt in inside for symbol in uses(stmt)}
-    wanted |= {s for node in used for n in node.element_strides for s in n.symbols()}
-    symbols = tuple(sorted(wanted - bound, key=lambda symbol: symbol.serial))
-    slots = [_slots(stmt) for stmt in inside if isinstance(stmt, Print)]
-    held = _shared(used, spaces)
+    loop = _privatize_thread_rows(loop, spaces)
+    stmts = statements(_as_body(loop))
+    nodes_used = _used_nodes(loop)
+    keeps = any(spaces.get(node.id) in THREADED for node in nodes_used)
+    nodes = tuple(node for node in nodes_used if spaces.get(node.id, "device") == "device")
+    bound = {symbol for stmt in stmts for symbol in binds(stmt)}
+    used_symbols = {symbol for stmt in stmts for symbol in uses(stmt)}
+    used_symbols |= {s for node in nodes_used for n in node.element_strides for s in n.symbols()}
+    symbols = tuple(sorted(used_symbols - bound, key=lambda symbol: symbol.serial))
+    slots = [_record_slots(stmt) for stmt in stmts if isinstance(stmt, Print)]
+    shared_nodes = _shared_nodes(nodes_used, spaces)
     prints = max(slots, default=0)
-    logs = any(isinstance(stmt, Print) and stmt.logs for stmt in inside)
-    shared, (_, dynamic) = sum(node.bytes for node in held), laid_out(held)
-    pieces = (intrinsic_loops.aligned(stmt) for stmt in inside if isinstance(stmt, For))
-    written = {node.id for node in writes(_body(loop))}
-    aligned = {node.id: node.id in written for node in pieces if node is not None}
+    logs = any(isinstance(stmt, Print) and stmt.logs for stmt in stmts)
+    shared, (_, dynamic) = sum(node.bytes for node in shared_nodes), laid_out(shared_nodes)
+    aligned_nodes = (intrinsic_loops.aligned(stmt) for stmt in stmts if isinstance(stmt, For))
+    written = {node.id for node in writes(_as_body(loop))}
+    aligned = {node.id: node.id in written for node in aligned_nodes if node is not None}
     facts = shared, keeps, shape, aligned, dynamic, arrivals_of(loop)
     return Kernel(name, nodes, symbols, checks, prints, logs, loop, *facts)
 
 
-def _shared(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[Node, ...]:
+def _shared_nodes(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[Node, ...]:
     return tuple(node for node in used if spaces.get(node.id) == "shared")
 
 
-def _slots(stmt: Print) -> int:
-    values = (piece for piece in stmt.pieces if not isinstance(piece, str))
+def _record_slots(stmt: Print) -> int:
+    values = (part for part in stmt.pieces if not isinstance(part, str))
     return 2 + sum(records.width(value.dtype) for value in values)
 
 
-def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> KernelFrame:
-    """Return the frame of a kernel: every name chosen."""
+def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> KernelFrame:
+    """Return the frame of a kernel, with its names chosen."""
     loop = kernel.loop
-    names = Names(lambda name: name in _OURS or name in prelude.pieces(CUDA.library))
-    nodes = _used(loop)
+    names = Names(lambda name: name in _RESERVED or name in prelude.pieces(CUDA.library))
+    nodes = _used_nodes(loop)
     by_id = {node.id: names.fresh(node.label) for node in nodes}
     scope = Scope(CUDA, by_id, frozenset(n.id for n in nodes if _is_value(n, kernel, spaces)))
     extents = (extent.symbol for node in nodes for extent in node.shape)
     sizes = frozenset(size for size in extents if size is not None)
-    scope.known = _between(kernel.symbols, sizes, known)
+    scope.known = _argument_ranges(kernel.symbols, sizes, known)
     for symbol in kernel.symbols:
         scope.symbols[symbol] = names.fresh(symbol.name)
-        most = index_width.of_symbol(symbol, known)
-        if most is not None:
-            scope.narrow[symbol] = most
-    inside = statements(_body(loop))
-    meets = any(isinstance(stmt, Barrier) for stmt in inside) and _checks(inside)
-    copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in inside)
-    wide = tuple(stmt for stmt in inside if isinstance(stmt, For) and stmt.kind == "warpgroup")
-    scope.swizzled = frozenset(n.id for n in reads(wide) if spaces.get(n.id) == "shared")
+        magnitude = index_width.of_symbol(symbol, known)
+        if magnitude is not None:
+            scope.narrow[symbol] = magnitude
+    stmts = statements(_as_body(loop))
+    meets = any(isinstance(stmt, Barrier) for stmt in stmts) and _has_check(stmts)
+    copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in stmts)
+    warpgroup_loops = tuple(
+        stmt for stmt in stmts if isinstance(stmt, For) and stmt.kind == "warpgroup"
+    )
+    scope.swizzled = frozenset(n.id for n in reads(warpgroup_loops) if spaces.get(n.id) == "shared")
     return KernelFrame(scope, names, meets, copies, kernel.logs, sizes, CUDA, kernel.arrivals)
 
 
-def _between(symbols: Iterable[Symbol], sizes: Set[Symbol], known: Bounds) -> Bounds:
-    """Return what the numbers are between that a launch gives: 64 bits hold each of them."""
-    ends = {}
+def _argument_ranges(symbols: Iterable[Symbol], sizes: Set[Symbol], known: Bounds) -> Bounds:
+    """Return the ranges of the integer arguments of a launch, at most those of 64 bits."""
+    ranges = {}
     for symbol in symbols:
         low, high = (0, SIZE) if symbol in sizes else (LEAST, MOST)
-        least, most = known.intervals.get(symbol, UNKNOWN)
-        ends[symbol] = greater(low, least), smaller(high, most)
-    return Bounds({**known.intervals, **ends}, known.ranges)
+        known_low, known_high = known.intervals.get(symbol, UNKNOWN)
+        ranges[symbol] = greater(low, known_low), smaller(high, known_high)
+    return Bounds({**known.intervals, **ranges}, known.ranges)
 
 
-def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:
-    """Return a kernel in which a thread has its own row only of what each thread has a row of.
+def _privatize_thread_rows(loop: For, spaces: Mapping[int, Space]) -> For:
+    """Return a kernel in which nodes with a row per thread are reduced to the thread's row.
 
-    The first axes of such a node are the threads; its block is as large as they are.
+    The leading axes of such a node are thread indices; its block is as large as these.
     """
-    axes = {n.id: THREADED[s] for n in _used(loop) if (s := spaces.get(n.id)) in THREADED}
+    axes = {n.id: THREADED[s] for n in _used_nodes(loop) if (s := spaces.get(n.id)) in THREADED}
     if not axes:
         return loop
 
-    def moved(node: Node, index: tuple[Index, ...]) -> Place:
+    def drop_thread_axes(node: Node, index: tuple[Index, ...]) -> Place:
         count = axes.get(node.id, 0)
         return (replace(node, shape=node.shape[count:]), index[count:]) if count else (node, index)
 
-    (made,) = elsewhere(_body(loop), moved)
-    assert isinstance(made, For)
-    return made
+    (kernel,) = elsewhere(_as_body(loop), drop_thread_axes)
+    assert isinstance(kernel, For)
+    return kernel
 
 
-def _body(loop: For) -> tuple[Stmt, ...]:
+def _as_body(loop: For) -> tuple[Stmt, ...]:
     return (loop,)
 
 
-def _used(loop: For) -> tuple[Node, ...]:
-    """Return the arrays that a kernel uses, in order of first use."""
+def _used_nodes(loop: For) -> tuple[Node, ...]:
+    """Return the nodes that a kernel uses, in order of first use."""
     return tuple(dict.fromkeys((*reads((loop,)), *writes((loop,)))))
 
 
-def _checks(inside: Iterable[Stmt]) -> bool:
+def _has_check(inside: Iterable[Stmt]) -> bool:
     return any(isinstance(stmt, Check) for stmt in inside)
 
 
 def _is_value(node: Node, kernel: Kernel, spaces: Mapping[int, Space]) -> bool:
-    """Whether a node is a variable of its own in a kernel: a register, or read once before."""
+    """Whether a node is a scalar variable of a kernel: a register, or loaded in the prologue."""
     if node.rank:
         return False
     space = spaces.get(node.id, "device")
     return space == "private" or (space == "device" and node not in writes((kernel.loop,)))
 
 
-def _head(kernel: Kernel, frame: KernelFrame, limits: str) -> str:
+def _signature(kernel: Kernel, frame: KernelFrame, limits: str) -> str:
     parameters = []
     written = {node.id for node in writes((kernel.loop,))}
-    inside = statements(_body(kernel.loop))
-    waits = kernel.arrivals is not None or any(isinstance(stmt, Barrier) for stmt in inside)
+    stmts = statements(_as_body(kernel.loop))
+    synchronizes = kernel.arrivals is not None or any(isinstance(stmt, Barrier) for stmt in stmts)
     for node in kernel.nodes:
         const = "" if node.id in written else "const "
-        # What another thread writes before a barrier, this one may read behind it: a compiler that
-        # is told that nobody else writes there keeps what it has read before.
-        alone = "" if node.id in written and waits else CUDA.restrict
+        # A thread may read after a barrier what another one writes before it: with `restrict` a
+        # compiler would reuse the value loaded earlier.
+        restrict = "" if node.id in written and synchronizes else CUDA.restrict
         name = frame.scope.nodes[node.id]
         name = f"{name}_at" if node.id in frame.scope.by_value else name
-        parameters.append(f"{const}{CUDA.types[node.dtype]} *{alone}{' ' * bool(alone)}{name}")
+        parameters.append(
+            f"{const}{CUDA.types[node.dtype]} *{restrict}{' ' * bool(restrict)}{name}"
+        )
     for symbol in kernel.symbols:
-        wide = WIDE * (symbol in frame.scope.narrow)
-        parameters.append(f"int64_t {frame.scope.symbols[symbol]}{wide}")
+        suffix = WIDE * (symbol in frame.scope.narrow)
+        parameters.append(f"int64_t {frame.scope.symbols[symbol]}{suffix}")
     parameters += [f"uint32_t *{ARRIVED}"] * (kernel.arrivals is not None)
     parameters += ["int64_t *faults", "int64_t launch"] * kernel.checks
     if kernel.prints:
@@ -366,8 +369,8 @@ def _head(kernel: Kernel, frame: KernelFrame, limits: str) -> str:
     return f"{head}({', '.join(parameters)})"
 
 
-def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) -> Iterator[str]:
-    """Yield the declarations of a kernel, and its end where an earlier one failed."""
+def _prologue(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) -> Iterator[str]:
+    """Yield the prologue of a kernel: declarations, and its exit where an earlier one failed."""
     sizes = ", ".join(map(str, (*kernel.shape.blocks, *kernel.shape.threads)))
     yield f"{STEP}launched<{sizes}>();"
     if kernel.checks:
@@ -381,8 +384,8 @@ def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) ->
         if symbol in frame.scope.narrow:
             name = frame.scope.symbols[symbol]
             yield f"{STEP}const int32_t {name} = (int32_t){name}{WIDE};"
-    places, _ = laid_out(_shared(_used(kernel.loop), spaces))
-    for node in _used(kernel.loop):
+    offsets, _ = laid_out(_shared_nodes(_used_nodes(kernel.loop), spaces))
+    for node in _used_nodes(kernel.loop):
         name, ctype = frame.scope.nodes[node.id], CUDA.types[node.dtype]
         space = spaces.get(node.id, "device")
         if space == "device":
@@ -390,8 +393,8 @@ def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) ->
                 yield f"{STEP}const {ctype} {name} = {name}_at[0];"
             continue
         count = max(1, node.bytes // node.dtype.itemsize)
-        if node.id in places:
-            yield f"{STEP}{ctype} *const {name} = ({ctype} *)(block_bytes() + {places[node.id]});"
+        if node.id in offsets:
+            yield f"{STEP}{ctype} *const {name} = ({ctype} *)(block_bytes() + {offsets[node.id]});"
         elif space == "shared":
             yield f"{STEP}__shared__ __align__(16) {ctype} {name}[{count}];"
         elif node.rank:

@@ -1,8 +1,9 @@
-"""Which blocks of a kernel wait for each other, so that the last of them does the rest.
+"""Last-block detection: counters of arriving blocks, the last of which does the remaining work.
 
-They are those of the loops over blocks in front of a loop of the kind `last`, for each round of the
-loops around it. Each has a number that counts how many have come, see `csrc/arrivals.h`: it is zero
-whenever no such kernel runs, so those of a stream need the same numbers.
+The technique is that of the CUDA C++ Programming Guide, memory fence functions. The blocks are
+those of the loops before a loop of kind `last`; there is a counter for each iteration of the loops
+around it, see `csrc/arrivals.h`. Counters are zero whenever no such kernel runs, so all kernels of
+a stream share them.
 """
 
 from __future__ import annotations
@@ -15,63 +16,63 @@ from ...lowering.ir.walk import reads, statements, writes
 from ..codegen.c_expression import Scope
 
 ARRIVED = "arrived"
-"""What a kernel calls those numbers."""
+"""The name of the counters in a kernel."""
 
 FEW = 12
-"""Up to so many arrays, shared ones among them, a thread needs few registers for their places."""
+"""Up to so many arrays, shared ones included, a thread needs few registers for addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What a kernel counts."""
+    """The counters of a kernel."""
 
     count: int
-    """How many numbers it needs."""
+    """The number of counters."""
     place: Affine
-    """Which of them the blocks at a place count with."""
+    """The subscript of a block's counter."""
     axes: str
-    """Along which axes of the grid these blocks lie."""
+    """The grid axes of the blocks that share a counter."""
     is_light: bool
-    """Whether a thread needs few registers for all that it does."""
+    """Whether a thread needs few registers."""
 
     def test(self, scope: Scope) -> str:
-        """Return the test whether a block is the last of them."""
-        at = "" if self.place == const(0) else f"[{scope.affine(self.place).text}]"
+        """Return the test whether a block is the last to arrive."""
+        subscript = "" if self.place == const(0) else f"[{scope.affine(self.place).text}]"
         blocks = "*".join(f"gridDim.{axis}" for axis in self.axes)
-        return f"if (comes_last({'&' * bool(at)}{ARRIVED}{at}, {blocks}))"
+        return f"if (comes_last({'&' * bool(subscript)}{ARRIVED}{subscript}, {blocks}))"
 
 
 def arrivals_of(loop: For) -> Arrivals | None:
-    """Return what a kernel counts, None where no block waits for others."""
-    outer, inner = [loop], _blocks_in(loop)
+    """Return the counters of a kernel, None where it has no loop of kind `last`."""
+    outer, inner = [loop], _inner_block_loop(loop)
     while inner is not None and not any(_is_last(stmt) for stmt in outer[-1].body):
-        outer, inner = [*outer, inner], _blocks_in(inner)
+        outer, inner = [*outer, inner], _inner_block_loop(inner)
     if inner is None:
         return None
-    count, place = 1, const(0)
-    for one in outer:
-        rounds = trips(one)
-        assert rounds is not None, "as many numbers are kept as there are rounds"
-        count *= max(rounds, 1)
-        if rounds > 1:
-            place = place * rounds + (var(one.symbol) - one.lo)
-    pairs = any(isinstance(s, Update) and s.pair is not None for s in statements(loop.body))
+    count, subscript = 1, const(0)
+    for outer_loop in outer:
+        trip_count = trips(outer_loop)
+        assert trip_count is not None, "as many numbers are kept as there are rounds"
+        count *= max(trip_count, 1)
+        if trip_count > 1:
+            subscript = subscript * trip_count + (var(outer_loop.symbol) - outer_loop.lo)
+    has_pairs = any(isinstance(s, Update) and s.pair is not None for s in statements(loop.body))
     arrays = {node.id for node in (*reads((loop,)), *writes((loop,))) if node.rank}
-    is_light = not pairs and len(arrays) <= FEW
-    return Arrivals(count, place, "xyz"[: _depth(inner)], is_light)
+    is_light = not has_pairs and len(arrays) <= FEW
+    return Arrivals(count, subscript, "xyz"[: _block_depth(inner)], is_light)
 
 
 def _is_last(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and stmt.kind == "last"
 
 
-def _blocks_in(loop: For) -> For | None:
-    """Return the loop over blocks that is directly in one."""
+def _inner_block_loop(loop: For) -> For | None:
+    """Return the loop over blocks directly inside one."""
     loops = (stmt for stmt in loop.body if isinstance(stmt, For))
     return next((inner for inner in loops if inner.kind == "block"), None)
 
 
-def _depth(loop: For) -> int:
-    """Return how many loops over blocks are in each other."""
-    inner = _blocks_in(loop)
-    return 1 if inner is None else 1 + _depth(inner)
+def _block_depth(loop: For) -> int:
+    """Return the nesting depth of loops over blocks."""
+    inner = _inner_block_loop(loop)
+    return 1 if inner is None else 1 + _block_depth(inner)

@@ -1,7 +1,7 @@
-"""From CUDA text to code for one kind of device: by NVRTC, or by nvcc where that is missing.
+"""CUDA compilers: NVRTC, or nvcc where that is missing.
 
 NVRTC is a library: of the package `nvidia-cuda-nvrtc`, of a toolkit, or of the system. It needs no
-device and no header. What it says of each kernel - registers, spills, shared memory - is kept with
+device and no headers. Its report on each kernel (registers, spills, shared memory) is kept with
 the code, for `explain` and for tests.
 """
 
@@ -23,9 +23,9 @@ from ...base.dataclass import dataclass
 from ..cc.toolchain import run
 
 MEANING = ("--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
-"""Flags that results depend on: operations are rounded as written, denormals are kept."""
+"""Flags that affect results: operations are rounded as written, subnormals are kept."""
 MAJORS = (13, 12)
-"""The versions of CUDA that are looked for, the newest first."""
+"""The supported major versions of CUDA, in order of preference."""
 _FOLDERS = ("lib64", "lib")
 _TOOLKIT = Path("/usr/local/cuda")
 ffi: Any = _cffi_backend.FFI()
@@ -48,17 +48,17 @@ _SIZE: Any = ffi.typeof("size_t[1]")
 
 
 class Failed(Exception):
-    """The text was not compiled; holds what the compiler said."""
+    """A compilation error, with the compiler's output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a kernel takes of a multiprocessor."""
+    """The resource usage of a kernel."""
 
     registers: int
     shared: int
     spilled: int
-    """Bytes of registers that are kept in memory instead."""
+    """Bytes of register spills."""
     stack: int
 
     def __str__(self) -> str:
@@ -69,63 +69,62 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Compiled code, and what the compiler said."""
+    """Compiled code, with the compiler's output."""
 
     code: bytes
     log: str
 
     @property
     def figures(self) -> dict[str, Figures]:
-        """What each kernel takes, by its name."""
+        """The resource usage of each kernel, by its name."""
         return figures_of(self.log)
 
 
 class Compiler(Protocol):
-    """What makes code for a device."""
+    """A compiler of CUDA text."""
 
     name: str
-    """What people call it, version included; part of the key of what it makes."""
+    """Its name with its version, a part of cache keys."""
 
     def flags(self, target: str) -> tuple[str, ...]:
-        """Return every flag of a compilation for a kind of device like `sm_90`."""
+        """Return all flags of a compilation for an architecture like `sm_90`."""
 
     def build(self, text: str, target: str, folder: Path) -> Made:
-        """Return the code that it makes of a text; raises Failed."""
+        """Compile a text; raises Failed."""
 
 
 def find(most: int = MAJORS[0]) -> Compiler:
     """Return the compiler to use; raises Failed where there is none.
 
-    `most` is the newest version of CUDA whose code the driver takes: that of newer ones it does
-    not.
+    `most` is the newest major version of CUDA whose code the driver accepts.
     """
-    said = []
+    reasons = []
     for path in candidates():
         try:
-            found = Nvrtc(path)
+            library = Nvrtc(path)
         except OSError as why:
             if os.sep in path:
-                said.append(str(why))
+                reasons.append(str(why))
             continue
-        if found.version[0] <= most:
-            return found
-        said.append(_too_new(found.name, most))
+        if library.version[0] <= most:
+            return library
+        reasons.append(_version_problem(library.name, most))
     nvcc = shutil.which("nvcc")
     if nvcc is not None:
         command = Nvcc(nvcc)
         if _number(r"nvcc (\d+)\.", command.name) <= most:
             return command
-        said.append(_too_new(command.name, most))
-    said.append("there is neither NVRTC (`pip install nvidia-cuda-nvrtc`) nor nvcc")
-    raise Failed("; ".join(said))
+        reasons.append(_version_problem(command.name, most))
+    reasons.append("there is neither NVRTC (`pip install nvidia-cuda-nvrtc`) nor nvcc")
+    raise Failed("; ".join(reasons))
 
 
-def _too_new(name: str, most: int) -> str:
+def _version_problem(name: str, most: int) -> str:
     return f"{name} makes code that the driver, of CUDA {most}, does not take"
 
 
 def candidates() -> Iterator[str]:
-    """Yield where the library may be: in packages, in toolkits, where the system looks."""
+    """Yield candidate paths of the library: in packages, in toolkits, on the system's path."""
     for major in MAJORS:
         names = (f"libnvrtc.so.{major}", f"nvrtc64_{major}0_0.dll")
         for folder in _folders():
@@ -136,20 +135,20 @@ def candidates() -> Iterator[str]:
 
 def _folders() -> Iterator[Path]:
     spec = find_spec("nvidia")
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+    for location in (spec.submodule_search_locations or ()) if spec is not None else ():
         for package in ("cu13", "cuda_nvrtc", "cu12"):
-            yield from (Path(place, package, folder) for folder in ("lib", "bin"))
+            yield from (Path(location, package, folder) for folder in ("lib", "bin"))
     chosen = (settings.variable(name) for name in ("CUDA_HOME", "CUDA_PATH"))
     for toolkit in (*(Path(path) for path in chosen if path), _TOOLKIT):
         yield from (toolkit / folder for folder in _FOLDERS)
 
 
 class Nvrtc:
-    """The library NVRTC, loaded."""
+    """The NVRTC library, loaded."""
 
     def __init__(self, path: str) -> None:
-        """Load it; raises OSError where that cannot be done."""
-        self._builtins = _load_beside(path)
+        """Load the library; raises OSError where it cannot be loaded."""
+        self._builtins = _load_builtins(path)
         self._library = _cffi_backend.load_library(path)
         major, minor = ffi.new(_INT), ffi.new(_INT)
         self._call("nvrtcVersion", major, minor)
@@ -157,22 +156,22 @@ class Nvrtc:
         self.name = f"NVRTC {major[0]}.{minor[0]}"
 
     def flags(self, target: str) -> tuple[str, ...]:
-        """Return every flag of a compilation for a kind of device like `sm_90`."""
-        return (f"--gpu-architecture={target}", *MEANING, *_asked())
+        """Return all flags of a compilation for an architecture like `sm_90`."""
+        return (f"--gpu-architecture={target}", *MEANING, *_ptxas_flags())
 
     def build(self, text: str, target: str, folder: Path) -> Made:
-        """Return the code that it makes of a text; raises Failed."""
+        """Compile a text; raises Failed."""
         program = ffi.new(_POINTER)
-        source, name = _text(text), _text("kernels.cu")
+        source, name = _c_string(text), _c_string("kernels.cu")
         self._call("nvrtcCreateProgram", program, source, name, 0, ffi.NULL, ffi.NULL)
         try:
-            flags = [_text(flag) for flag in self.flags(target)]
+            flags = [_c_string(flag) for flag in self.flags(target)]
             block = ffi.new(_TEXTS, flags)
             status = self._function("nvrtcCompileProgram")(program[0], len(flags), block)
-            said = self._bytes("nvrtcGetProgramLog", program[0]).rstrip(b"\0").decode()
+            log = self._bytes("nvrtcGetProgramLog", program[0]).rstrip(b"\0").decode()
             if status:
-                raise Failed(said.strip() or self._error(status))
-            return Made(self._bytes("nvrtcGetCUBIN", program[0]), said)
+                raise Failed(log.strip() or self._error(status))
+            return Made(self._bytes("nvrtcGetCUBIN", program[0]), log)
         finally:
             self._call("nvrtcDestroyProgram", program)
 
@@ -188,52 +187,52 @@ class Nvrtc:
         return str(ffi.string(self._function("nvrtcGetErrorString")(status)).decode())
 
     def _bytes(self, name: str, program: Any) -> bytes:
-        """Return what has a size of its own: the log, the code."""
+        """Return an output of variable size: the log or the code."""
         size = ffi.new(_SIZE)
         self._call(f"{name}Size", program, size)
-        held = ffi.new(_BYTES, size[0])
-        self._call(name, program, held)
-        return bytes(ffi.buffer(held))
+        buffer = ffi.new(_BYTES, size[0])
+        self._call(name, program, buffer)
+        return bytes(ffi.buffer(buffer))
 
 
-def _text(text: str) -> Any:
+def _c_string(text: str) -> Any:
     return ffi.new(_BYTES, text.encode())
 
 
-def _load_beside(path: str) -> Any:
-    """Load the library of built-ins, which NVRTC would only look for where the system does."""
-    for beside in (
+def _load_builtins(path: str) -> Any:
+    """Load the library of built-ins, which NVRTC searches on the system's path only."""
+    for candidate in (
         sorted(Path(path).parent.glob("libnvrtc-builtins.so.*")) if os.sep in path else ()
     ):
         with contextlib.suppress(OSError):
-            return _cffi_backend.load_library(str(beside), ffi.RTLD_NOW | ffi.RTLD_GLOBAL)
+            return _cffi_backend.load_library(str(candidate), ffi.RTLD_NOW | ffi.RTLD_GLOBAL)
     return None
 
 
 class Nvcc:
-    """The compiler of a toolkit, as a command."""
+    """The command `nvcc` of a toolkit."""
 
     def __init__(self, command: str) -> None:
         self.command = command
         self.name = _version_of(command)
 
     def flags(self, target: str) -> tuple[str, ...]:
-        """Return every flag of a compilation for a kind of device like `sm_90`."""
-        return ("-cubin", f"-arch={target}", *MEANING, *_asked())
+        """Return all flags of a compilation for an architecture like `sm_90`."""
+        return ("-cubin", f"-arch={target}", *MEANING, *_ptxas_flags())
 
     def build(self, text: str, target: str, folder: Path) -> Made:
-        """Return the code that it makes of a text in an empty folder; raises Failed."""
+        """Compile a text in an empty folder; raises Failed."""
         (folder / "kernels.cu").write_text(text, encoding="utf-8")
         command = (self.command, *self.flags(target), "-o", "kernels.cubin", "kernels.cu")
-        ran = run(command, str(folder))
-        made = folder / "kernels.cubin"
-        if ran.status or not made.exists():
-            raise Failed(ran.said.strip() or f"it ended with {ran.status}")
-        return Made(made.read_bytes(), ran.said)
+        process = run(command, str(folder))
+        cubin = folder / "kernels.cubin"
+        if process.status or not cubin.exists():
+            raise Failed(process.said.strip() or f"it ended with {process.status}")
+        return Made(cubin.read_bytes(), process.said)
 
 
 def figures_of(log: str) -> dict[str, Figures]:
-    """Return what each kernel takes, by its name, as the assembler says.
+    """Return the resource usage of each kernel, by its name, from the output of ptxas.
 
     >>> figures_of('''ptxas info    : Compiling entry function 'k' for 'sm_90'
     ... ptxas info    : Function properties for k
@@ -241,32 +240,32 @@ def figures_of(log: str) -> dict[str, Figures]:
     ... ptxas info    : Used 18 registers, used 1 barriers, 512 bytes smem''')
     {'k': Figures(registers=18, shared=512, spilled=12, stack=8)}
     """
-    found: dict[str, Figures] = {}
-    _, *parts = re.split(r"Compiling entry function '(\w+)'", log)
-    for name, part in zip(parts[::2], parts[1::2]):
-        found[name] = Figures(
-            _number(r"Used (\d+) registers", part),
-            _number(r"(\d+)(?:\+\d+)? bytes smem", part),
-            max(_number(r"(\d+) bytes spill stores", part),
-                _number(r"(\d+) bytes spill loads", part)),
-            _number(r"(\d+) bytes stack frame", part),
+    figures: dict[str, Figures] = {}
+    _, *sections = re.split(r"Compiling entry function '(\w+)'", log)
+    for name, section in zip(sections[::2], sections[1::2]):
+        figures[name] = Figures(
+            _number(r"Used (\d+) registers", section),
+            _number(r"(\d+)(?:\+\d+)? bytes smem", section),
+            max(_number(r"(\d+) bytes spill stores", section),
+                _number(r"(\d+) bytes spill loads", section)),
+            _number(r"(\d+) bytes stack frame", section),
         )  # fmt: skip
-    return found
+    return figures
 
 
 def _number(pattern: str, text: str) -> int:
-    found = re.search(pattern, text)
-    return int(found[1]) if found else 0
+    match = re.search(pattern, text)
+    return int(match[1]) if match else 0
 
 
-def _asked() -> tuple[str, ...]:
-    """Return the flags that say how much is told, and how hard the assembler tries."""
+def _ptxas_flags() -> tuple[str, ...]:
+    """Return the flags of verbosity and of the optimization level of ptxas."""
     effort = settings.current().optimize
-    level = 1 if effort == "g" else effort  # which is no level of the assembler
+    level = 1 if effort == "g" else effort  # ptxas has no level g
     return ("--ptxas-options=-v", f"--ptxas-options=-O{level}")
 
 
 def _version_of(command: str) -> str:
-    said = run((command, "--version"), str(Path(command).parent)).said
-    release = re.search(r"release (\S+), (\S+)", said)
-    return f"nvcc {release[2].lstrip('V')}" if release else f"nvcc {said.strip()[-40:]}"
+    output = run((command, "--version"), str(Path(command).parent)).said
+    release = re.search(r"release (\S+), (\S+)", output)
+    return f"nvcc {release[2].lstrip('V')}" if release else f"nvcc {output.strip()[-40:]}"

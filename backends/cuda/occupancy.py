@@ -1,6 +1,6 @@
-"""How many blocks of a kernel a multiprocessor is to hold at once: what its compiler is told.
+"""Occupancy: launch bounds that tell the compiler how many blocks a multiprocessor is to hold.
 
-It then gives each thread as many registers as that leaves, so that one block computes while another
+The compiler then limits registers per thread accordingly, so that one block computes while another
 waits for memory.
 
 >>> from ...lowering.ir import dtypes
@@ -18,17 +18,18 @@ from ...lowering.gpu.thread_points import Space
 from ...lowering.ir.node import Node
 
 REGISTERS = 1 << 16
-"""Those of a multiprocessor."""
+"""The registers of a multiprocessor."""
 WORD = 4
 """Bytes of a register."""
 MOST_KEEPING, KEEPING = 80, 32
-"""Registers of a thread that keeps rows in them, at most, and those beside the largest row."""
+"""The most registers of a thread that keeps rows in them, and those in addition to the largest
+row."""
 
 
 def bounds(held: Mapping[Node, Space | None], threads: int, given: int, full: bool) -> str:
-    """Return what a compiler is told of a kernel: its threads, and how many blocks are to be held.
+    """Return the launch bounds of a kernel: threads per block, and blocks per multiprocessor.
 
-    Where it is to be `full` a multiprocessor has as many threads as it can.
+    With `full`, as many threads as a multiprocessor can hold.
 
     >>> bounds({}, 256, 0, False), bounds({}, 160, 0, True)
     ('256', '160, HELD_THREADS/160')
@@ -40,14 +41,13 @@ def bounds(held: Mapping[Node, Space | None], threads: int, given: int, full: bo
 
 
 def at_once(held: Mapping[Node, Space | None], threads: int, given: int) -> int:
-    """Return how many blocks of so many threads are to be held, 1 where that is left open.
+    """Return the blocks per multiprocessor for so many threads per block, 1 where left open.
 
-    `held` are the arrays of a kernel with where they are, `given` the bytes that a launch gives to
-    each block.
+    `held` are the nodes of a kernel with their spaces, `given` the bytes of dynamic shared memory.
     """
     rows = [node for node, space in held.items() if space == "registers"]
     if rows:
         words = (node.bytes // min(node.dtype.itemsize, WORD) for node in rows)
-        each = min(MOST_KEEPING, KEEPING + max(words))
-        return REGISTERS // (each * threads)
+        registers = min(MOST_KEEPING, KEEPING + max(words))
+        return REGISTERS // (registers * threads)
     return 2 if "rows" in held.values() and not given else 1

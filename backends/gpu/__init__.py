@@ -1,1 +1,1 @@
-"""What any backend for devices needs: memory, streams, arrays; names no vendor's driver."""
+"""Vendor-independent device support: memory pool, staging, streams, device arrays."""

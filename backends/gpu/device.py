@@ -1,4 +1,4 @@
-"""Devices in use: their streams, what waits for what on them, and what goes wrong there."""
+"""Opened devices: streams, synchronization between them, transfers, and errors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .staging import Staging, Transfers
 
 
 class Opened:
-    """A device in use. Any number of threads may use it at once.
+    """A device in use; thread-safe.
 
-    Plain calls share one stream, so that they are in order by themselves: what one of them makes,
-    and the memory that it gives back, the next can use without waiting.
+    Plain calls share one stream, so that they are in order: the results of one, and the memory that
+    it frees, can be used by the next without waiting.
     """
 
     def __init__(self, context: Context, properties: Properties, ordinal: int) -> None:
@@ -28,31 +28,32 @@ class Opened:
         self._lock = threading.RLock()
         self._plain: Handle | None = None
         self._events: dict[int, tuple[Handle, Handle]] = {}
-        """Each stream with its event: of the latest point that somebody asked for."""
+        """Each stream with its event, which is recorded for queries and waits."""
         self.spare: list[Handle] = []
-        """Streams that nobody queues work on any more; a finalizer may add to them anywhere."""
+        """Streams for reuse; finalizers may append at any point."""
         self._unsettled: dict[str, None] = {}
-        """The names of what was queued and not waited for, since the device was last idle."""
+        """The names of runs that were queued and not waited for, since the device was last idle."""
         self.lost = False
-        """Whether this process is a fork of the one that uses it."""
+        """Whether this process is a fork of the one that opened it."""
         self.pool = Pool(context, self.name, self.after)
         self.staging = Staging(context)
 
     @property
     def name(self) -> str:
-        """The name it is asked for by: `cuda:0`."""
+        """Its name: `cuda:0`."""
         return f"cuda:{self.ordinal}"
 
     def stream(self) -> Handle:
-        """Return a stream with an event of its own: a spare one that is done, or else a new one.
+        """Return a stream with an event: an idle spare one, or else a new one.
 
-        Streams are kept, since memory that they used last is known by them.
+        Streams are never destroyed, as free blocks of the pool refer to the stream of their last
+        use.
         """
         with self._lock:
-            for one in list(self.spare):
-                if self.is_idle(one):
-                    self.spare.remove(one)
-                    return one
+            for spare in list(self.spare):
+                if self.is_idle(spare):
+                    self.spare.remove(spare)
+                    return spare
             stream, event = self.context.stream(), self.context.event()
             self._events[id(stream)] = stream, event
             return stream
@@ -69,8 +70,8 @@ class Opened:
     def working(
         self, name: str, span: Span = NOWHERE, stream: Handle | None = None
     ) -> Iterator[Handle]:
-        """Give a stream to run something of that name; raises CD0884 where the device fails, and
-        CD0882 in a forked process."""
+        """Yield a stream for a run of that name; raises CD0884 where the device fails, and CD0882
+        in a forked process."""
         if self.lost:
             raise forked()
         try:
@@ -79,29 +80,29 @@ class Opened:
             raise self.failed(name, why, span) from None
 
     def failed(self, name: str, why: DriverError, span: Span = NOWHERE) -> CdBackendError:
-        """Return the error CD0884 of something that failed, or of what nobody waited for."""
-        if self.lost:  # in the parent a thread may hold the lock
+        """Return the error CD0884 of a failed run, or of earlier runs that were not waited for."""
+        if self.lost:  # a thread of the parent may hold the lock
             return forked()
         with self._lock:
-            others = [f"`{one}`" for one in self._unsettled if one != name]
+            other_names = [f"`{other}`" for other in self._unsettled if other != name]
             self._unsettled.clear()
-        return failed(name, self.name, why, span, others)
+        return failed(name, self.name, why, span, other_names)
 
     def unsettled(self, name: str) -> None:
-        """Note that something of that name is queued, and that nobody waits for it."""
+        """Record a run that is queued and not waited for."""
         with self._lock:
             self._unsettled[name] = None
 
     def wait(self, stream: Handle) -> None:
-        """Return when everything queued on a stream is done."""
+        """Wait for everything queued on a stream."""
         _, event = self._events[id(stream)]
         with self._lock:
             self.context.record(event, stream)
-            told = list(self._unsettled)
+            names = list(self._unsettled)
         self.context.synchronize(event)
         if stream is self._plain:
             with self._lock:
-                for name in told:
+                for name in names:
                     self._unsettled.pop(name, None)
 
     def is_idle(self, stream: Handle) -> bool:
@@ -112,7 +113,7 @@ class Opened:
             return self.context.query(event)
 
     def after(self, stream: Handle, other: Handle) -> None:
-        """Let a stream wait for what is queued so far on another one; the host does not wait."""
+        """Make a stream wait for the work queued so far on another one, asynchronously."""
         if stream is not other:
             _, event = self._events[id(other)]
             with self._lock:
@@ -122,7 +123,7 @@ class Opened:
     # ------------------------------------------------------------------------- copies
 
     def transfers(self, stream: Handle) -> Transfers:
-        """Return what copies between the host and the device in the order of a stream."""
+        """Return transfers between host and device in the order of a stream."""
         return Transfers(self.staging, stream, lambda: self.wait(stream))
 
     def upload(self, address: int, array: Array, stream: Handle) -> None:
@@ -141,12 +142,12 @@ class Opened:
             self.context.copy(address, source, size, stream)
 
     def show(self, text: str) -> None:
-        """Print text where Python prints now."""
+        """Print text to Python's current standard output."""
         sys.stdout.write(text)
 
 
 def unusable(message: str, help_: str) -> CdBackendError:
-    """Return the error CD0882 of no device that can be used here."""
+    """Return the error CD0882: no device can be used here."""
     return CdBackendError(Diagnostic("CD0882", message, helps=(help_, 'backend="cc" needs none')))
 
 
@@ -159,11 +160,15 @@ def forked() -> CdBackendError:
 
 
 def failed(
-    name: str, device: str, why: DriverError, span: Span = NOWHERE, others: list[str] | None = None
+    name: str,
+    device: str,
+    why: DriverError,
+    span: Span = NOWHERE,
+    other_names: list[str] | None = None,
 ) -> CdBackendError:
     """Return the error CD0884 of a device that failed."""
     message = f"`{name}` failed on {device}: {why}"
-    notes = (f"before it, and not waited for: {', '.join(others)}",) if others else ()
+    notes = (f"before it, and not waited for: {', '.join(other_names)}",) if other_names else ()
     labels = () if span is NOWHERE else (Label(span),)
     helps = (
         'run it with `backend="cc"`: what is wrong with the function shows there, too',

@@ -1,10 +1,10 @@
-"""Arrays in the memory of devices: what calls return, and what other packages hand to them.
+"""Device arrays: results of calls, and arrays of other packages in device memory.
 
-    Placed                  an array of whatever package, where it is and how it lies
-    DeviceArray             ours: other packages read it without a copy, NumPy by one
+    Placed                  an array of any package: its address and layout
+    DeviceArray             ours: other packages use it without a copy, NumPy copies it
 
-Who uses an array of another package waits for its work by that package's stream, and has that
-stream wait in turn. Where no stream is known, the whole device is waited for, before and after.
+A use of another package's array waits for that package's stream, and makes that stream wait in
+turn. Where the stream is unknown, the whole device is synchronized, before and after.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ else:
     dlpack = Later(".dlpack", __package__)
 
 CPU, CUDA, MANAGED = 1, 2, 13
-"""Kinds of devices of DLPack: the host, a GPU, memory that both see."""
+"""Device types of DLPack: the host, a GPU, managed memory."""
 LEGACY = 1
-"""The number of the stream that waits for all others but those that say otherwise."""
+"""The handle of the legacy default stream, which synchronizes with all blocking streams."""
 
 Order = int | Literal["done", "legacy", "unknown"]
-"""Where others may have queued work on an array: on the stream of a number and always there,
-nowhere, on the legacy stream and later anywhere, or anywhere."""
+"""The stream on which others may have queued work on an array: that of a handle, always; none; the
+legacy stream, later any; any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """An array of whatever package on a device. `strides` are in elements, None for C order."""
+    """An array of any package on a device. `strides` are in elements, None for C order."""
 
     address: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     ordinal: int | None
-    """The number of the device; None where the package does not say, and the driver is asked."""
+    """The ordinal of the device; None where the package does not say: the driver is asked."""
     strides: tuple[int, ...] | None
     writable: bool
     order: Order
     given: Any
-    """The object that the caller has."""
+    """The object of the caller."""
     holder: object = None
-    """Keeps the memory alive."""
+    """An owner that keeps the memory alive."""
     whole: bool = True
-    """Whether elements are whole elements apart; if not, nothing can use it as it lies."""
+    """Whether strides are multiples of the element size; if not, it cannot be used in place."""
 
     @property
     def ndim(self) -> int:
@@ -64,7 +64,7 @@ class Placed:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """The size of an element in bytes."""
         return int(self.dtype.itemsize)
 
     @property
@@ -74,18 +74,18 @@ class Placed:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.size * self.itemsize
 
     @property
     def reach(self) -> int:
-        """Bytes from the lowest element to the end of the highest one."""
+        """The extent in bytes from the lowest element to the end of the highest one."""
         low, high = reach(self.shape, self.strides)
         return (high - low) * self.itemsize
 
     @property
     def shadow(self) -> Array:
-        """An array of NumPy's at the same address, to compare places; nobody reads it."""
+        """A NumPy array of the same address and layout, for overlap tests; it must not be read."""
         if not self.size:
             return np.empty(self.shape, self.dtype)
         strides = c_strides(self.shape) if self.strides is None else self.strides
@@ -94,18 +94,18 @@ class Placed:
             "strides": tuple(step * self.itemsize for step in strides),
             "typestr": self.dtype.str,
         }  # fmt: skip
-        return np.asarray(_Place(interface))
+        return np.asarray(_ArrayInterface(interface))
 
 
-class _Place:
-    """An address for NumPy."""
+class _ArrayInterface:
+    """An array interface for NumPy."""
 
     def __init__(self, interface: dict[str, Any]) -> None:
         self.__array_interface__ = interface
 
 
 class DeviceArray:
-    """An array on a device that belongs to the array language: what a call returned.
+    """An array on a device that a call returned.
 
     CuPy, PyTorch, Numba and JAX take it without a copy (`cupy.asarray`, `torch.as_tensor`,
     `torch.from_dlpack`, ...); `numpy()` and `np.asarray` copy it to the host.
@@ -120,9 +120,9 @@ class DeviceArray:
         self._opened, self._stream, self._base = opened, stream, base
         self._loan = [False] if base is None else getattr(base, "_loan", [True])
         self._owned = None
-        """Goes when nobody can use the array any more: its memory is given back then."""
+        """The finalizer that returns its memory to the pool."""
         if base is None:
-            self._owned = when_gone(_back, opened, address, stream, self._loan)
+            self._owned = when_gone(_return_memory, opened, address, stream, self._loan)
 
     @property
     def ndim(self) -> int:
@@ -136,17 +136,17 @@ class DeviceArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.size * int(self.dtype.itemsize)
 
     @property
     def device(self) -> str:
-        """The device that has it: `cuda:0`."""
+        """The name of its device: `cuda:0`."""
         return str(self._opened.name)
 
     @property
     def on_device(self) -> Placed:
-        """The array as calls see it. What others have been given may be written by them."""
+        """The array as an argument of calls. Once exported, other packages may write it."""
         order: Order = "unknown" if self._loan[0] else self._opened.context.number(self._stream)
         return Placed(
             self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
@@ -155,40 +155,40 @@ class DeviceArray:
 
     @property
     def home(self) -> tuple[Any, Handle]:
-        """The device in use and the stream of its work."""
+        """The opened device, and the stream of its work."""
         return self._opened, self._stream
 
     @property
     def settled(self) -> Placed:
-        """The array for who has waited for all that is queued on it, and will wait again."""
+        """The array for users that synchronize with its work themselves, before and after."""
         return Placed(
             self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
             self.writable, "done", self, self,
         )  # fmt: skip
 
     def take_from(self, other: DeviceArray, what: str = "a copy") -> None:
-        """Copy the elements of another array of the shape, in C order, and wait for that."""
-        there, stream = other._opened, self._stream
+        """Copy the elements of another array of the same shape, in C order, synchronously."""
+        source_device, stream = other._opened, self._stream
         with self._opened.working(what):
-            if there is self._opened:
-                there.copy(self.address, other.address, self.nbytes, stream)
+            if source_device is self._opened:
+                source_device.copy(self.address, other.address, self.nbytes, stream)
             else:
-                ends = self.address, other.address, self.nbytes
-                self._opened.context.copy_from(there.context, *ends, stream)
+                endpoints = self.address, other.address, self.nbytes
+                self._opened.context.copy_from(source_device.context, *endpoints, stream)
             self._opened.wait(stream)
 
     def copy(self) -> DeviceArray:
-        """Return a copy on the device that lies as this one does, when all work on it is done."""
+        """Return a copy on the device of the same layout; waits for all work on this one."""
         low, high = reach(self.shape, self.strides)
         size, opened, stream = self.dtype.itemsize, self._opened, self._stream
         with opened.working("a copy"):
             opened.context.finish()
             address = opened.pool.take((high - low) * size, "a copy", opened.name, stream)
-            whole = DeviceArray(opened, address, (high - low,), self.dtype, stream)
-            opened.copy(address, self.address + low * size, whole.nbytes, stream)
+            storage = DeviceArray(opened, address, (high - low,), self.dtype, stream)
+            opened.copy(address, self.address + low * size, storage.nbytes, stream)
             opened.wait(stream)
         return DeviceArray(
-            opened, address - low * size, self.shape, self.dtype, stream, whole, self.strides,
+            opened, address - low * size, self.shape, self.dtype, stream, storage, self.strides,
         )  # fmt: skip
 
     def __copy__(self) -> DeviceArray:
@@ -198,30 +198,30 @@ class DeviceArray:
         return self.copy()
 
     def numpy(self) -> Array:
-        """Return a copy on the host, when it has been computed; raises CD0884 where that failed."""
+        """Return a copy on the host; waits until it is computed; CD0884 where that failed."""
         with self._opened.working("a copy to the host"):
             if self._loan[0]:
                 self._opened.context.finish()
-            return np.array(self._copied(), order="C")
+            return np.array(self._copy_to_host(), order="C")
 
-    def _copied(self) -> Array:
-        """Return the elements in an array of the host that lies as this one does."""
+    def _copy_to_host(self) -> Array:
+        """Return a host array with the elements in the same layout."""
         if self.strides is None or not self.size:
-            whole = np.empty(self.shape, self.dtype)
-            self._read(whole, self.address)
-            return whole
+            array = np.empty(self.shape, self.dtype)
+            self._read(array, self.address)
+            return array
         low, high = reach(self.shape, self.strides)
-        held, size = np.empty(high - low, self.dtype), self.dtype.itemsize
-        self._read(held, self.address + low * size)
+        storage, size = np.empty(high - low, self.dtype), self.dtype.itemsize
+        self._read(storage, self.address + low * size)
         steps = tuple(step * size for step in self.strides)
-        return np.lib.stride_tricks.as_strided(held[-low:], self.shape, steps)
+        return np.lib.stride_tricks.as_strided(storage[-low:], self.shape, steps)
 
     def _read(self, target: Array, address: int) -> None:
         self._opened.download(target, address, self._stream)
         self._opened.wait(self._stream)
 
     def viewed(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceArray:
-        """Return a view: its first element, shape and strides, all in elements of this one."""
+        """Return a view, given its offset, shape and strides, all in elements of this one."""
         steps = None if strides == c_strides(shape) or 0 in shape else strides
         return DeviceArray(
             self._opened, self.address + offset * self.dtype.itemsize, shape, self.dtype,
@@ -229,14 +229,17 @@ class DeviceArray:
         )  # fmt: skip
 
     def part(self, name: str) -> DeviceArray:
-        """Return the `real` or `imag` of complex elements as a view."""
-        found = dtypes.from_numpy(self.dtype)
-        assert found is not None and found.kind == "c", "only complex numbers have parts"
+        """Return the view `real` or `imag` of complex elements."""
+        element_type = dtypes.from_numpy(self.dtype)
+        assert element_type is not None and element_type.kind == "c", (
+            "only complex numbers have parts"
+        )
         steps = c_strides(self.shape) if self.strides is None else self.strides
-        half = found.real.itemsize
+        half = element_type.real.itemsize
         return DeviceArray(
-            self._opened, self.address + half * (name == "imag"), self.shape, found.real.numpy,
-            self._stream, self, tuple(2 * step for step in steps), self.writable,
+            self._opened, self.address + half * (name == "imag"), self.shape,
+            element_type.real.numpy, self._stream, self, tuple(2 * step for step in steps),
+            self.writable,
         )  # fmt: skip
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -250,7 +253,7 @@ class DeviceArray:
         if self.dtype.kind == "V" or self.dtype.name == "bfloat16":
             raise AttributeError("the interface has no bfloat16: DLPack has")
         self._loan[0] = True
-        # PyTorch looks at no stream, and works on the default one, which then waits for ours
+        # PyTorch ignores the stream, and works on the default one, which waits for ours
         self._opened.context.lead(LEGACY, self._stream)
         size = self.dtype.itemsize
         return {
@@ -290,12 +293,12 @@ class DeviceArray:
         return f"{self.numpy()!r} on {self.device}"
 
 
-def _back(opened: Any, address: int, stream: Handle, loan: list[bool]) -> None:
+def _return_memory(opened: Any, address: int, stream: Handle, loan: list[bool]) -> None:
     opened.pool.returned(address, stream, loan[0])
 
 
 def reach(shape: Sequence[int], strides: Sequence[int] | None) -> tuple[int, int]:
-    """Return where the lowest element is and where the highest one ends, seen from the first.
+    """Return the offsets of the lowest element and of the end of the highest one, from the first.
 
     >>> reach((3, 2), (-4, 1)), reach((3, 0), None)
     ((-8, 2), (0, 0))
@@ -304,7 +307,7 @@ def reach(shape: Sequence[int], strides: Sequence[int] | None) -> tuple[int, int
         return 0, 0
     steps = c_strides(shape) if strides is None else strides
     ends = [(n - 1) * step for n, step in zip(shape, steps, strict=True)]
-    return sum(min(0, one) for one in ends), sum(max(0, one) for one in ends) + 1
+    return sum(min(0, end) for end in ends), sum(max(0, end) for end in ends) + 1
 
 
 def c_strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -1,9 +1,9 @@
-"""Arrays from and for other packages by DLPack: capsules read and made.
+"""DLPack: import and export of arrays by capsules.
 
-    taken(value, stream)     what a package says of an array, and what keeps it alive
-    capsule(array, ...)      a capsule for a package, which keeps ours alive until it lets go
+    taken(value, stream)     the description of an imported array, with its owner
+    capsule(array, ...)      an exported capsule, which keeps the array alive until its deletion
 
-A capsule is read once; whoever has read it calls its deleter when done.
+A capsule is consumed once; its consumer calls the deleter in the end.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ class _Versioned(ctypes.Structure):
     ]  # fmt: skip
 
 
-def _of_python(name: str, result: Any, *kinds: Any) -> Any:
+def _python_function(name: str, result: Any, *kinds: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *kinds)((name, ctypes.pythonapi))
 
 
 _object, _address, _text = ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p
-_pointer = _of_python("PyCapsule_GetPointer", _address, _object, _text)
-_pointer_at = _of_python("PyCapsule_GetPointer", _address, _address, _text)
-_is_valid = _of_python("PyCapsule_IsValid", ctypes.c_int, _object, _text)
-_is_valid_at = _of_python("PyCapsule_IsValid", ctypes.c_int, _address, _text)
-_rename = _of_python("PyCapsule_SetName", ctypes.c_int, _object, _text)
-_made = _of_python("PyCapsule_New", _object, _address, _text, _address)
-_retain = _of_python("Py_IncRef", None, _object)
-_release = _of_python("Py_DecRef", None, _address)
-_PLAIN, _NEW = b"dltensor", b"dltensor_versioned"
-_USED = {_PLAIN: b"used_dltensor", _NEW: b"used_dltensor_versioned"}
+_pointer = _python_function("PyCapsule_GetPointer", _address, _object, _text)
+_pointer_at = _python_function("PyCapsule_GetPointer", _address, _address, _text)
+_is_valid = _python_function("PyCapsule_IsValid", ctypes.c_int, _object, _text)
+_is_valid_at = _python_function("PyCapsule_IsValid", ctypes.c_int, _address, _text)
+_rename = _python_function("PyCapsule_SetName", ctypes.c_int, _object, _text)
+_new_capsule = _python_function("PyCapsule_New", _object, _address, _text, _address)
+_retain = _python_function("Py_IncRef", None, _object)
+_release = _python_function("Py_DecRef", None, _address)
+_UNVERSIONED, _VERSIONED = b"dltensor", b"dltensor_versioned"
+_CONSUMED = {_UNVERSIONED: b"used_dltensor", _VERSIONED: b"used_dltensor_versioned"}
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a package says of an array. `strides` are in elements, None for C order."""
+    """The description of an imported array. `strides` are in elements, None for C order."""
 
     address: int
     device: tuple[int, int]
@@ -74,88 +74,93 @@ class Taken:
     dtype: Any
     writable: bool
     holder: object
-    """Keeps the array alive for as long as anybody has this."""
+    """The owner that keeps the array alive."""
 
 
-def _done(capsule: Any, managed: Any) -> None:
-    """Let the package know that nobody uses what was taken."""
+def _call_deleter(imported: Any, managed: Any) -> None:
+    """Call the deleter of an imported array."""
     if managed.deleter:
         managed.deleter(ctypes.addressof(managed))
 
 
 def taken(value: Any, stream: int | None) -> Taken:
-    """Return what a package says of an array that is ready for work queued on a stream.
+    """Import an array, synchronized with later work on a stream.
 
-    The stream is a number, None for an array of the host. Raises BufferError for what is no such
-    capsule, and whatever the package raises.
+    The stream is a handle, None for an array of the host. Raises BufferError for an invalid
+    capsule, and the errors of the package.
     """
-    given = {} if stream is None else {"stream": stream}
+    arguments = {} if stream is None else {"stream": stream}
     try:
-        capsule = value.__dlpack__(max_version=(1, 1), **given)
-    except TypeError:  # of the time before versions
-        capsule = value.__dlpack__(**given)
-    name = next((one for one in (_NEW, _PLAIN) if _is_valid(capsule, one)), None)
+        imported = value.__dlpack__(max_version=(1, 1), **arguments)
+    except TypeError:  # a package from before versioned DLPack
+        imported = value.__dlpack__(**arguments)
+    name = next(
+        (candidate for candidate in (_VERSIONED, _UNVERSIONED) if _is_valid(imported, candidate)),
+        None,
+    )
     if name is None:
         raise BufferError("what `__dlpack__` gives is no capsule")
-    kind: Any = _Versioned if name == _NEW else _Managed
-    managed = kind.from_address(_pointer(capsule, name))
-    _rename(capsule, _USED[name])
-    holder = when_gone(_done, capsule, managed)
-    if name == _NEW and managed.major != 1:
+    structure: Any = _Versioned if name == _VERSIONED else _Managed
+    managed = structure.from_address(_pointer(imported, name))
+    _rename(imported, _CONSUMED[name])
+    holder = when_gone(_call_deleter, imported, managed)
+    if name == _VERSIONED and managed.major != 1:
         raise BufferError(f"it is made for version {managed.major} of DLPack")
-    one = managed.tensor
-    shape = tuple(one.shape[: one.ndim])
-    strides = tuple(one.strides[: one.ndim]) if one.strides else None
-    flags = managed.flags if name == _NEW else 0
+    tensor = managed.tensor
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
+    flags = managed.flags if name == _VERSIONED else 0
     return Taken(
-        (one.data or 0) + one.offset, (one.device_type, one.device), shape, strides,
-        _dtype(one.code, one.bits, one.lanes), not flags & _READ_ONLY, holder,
+        (tensor.data or 0) + tensor.offset, (tensor.device_type, tensor.device), shape, strides,
+        _dtype(tensor.code, tensor.bits, tensor.lanes), not flags & _READ_ONLY, holder,
     )  # fmt: skip
 
 
 def _dtype(code: int, bits: int, lanes: int) -> Any:
     for dtype in dtypes.ALL:
-        wanted = _BFLOAT if dtype.name == "bfloat16" else _KINDS[dtype.kind]
-        if (code, bits, lanes) == (wanted, 8 * dtype.itemsize, 1):
+        kind_code = _BFLOAT if dtype.name == "bfloat16" else _KINDS[dtype.kind]
+        if (code, bits, lanes) == (kind_code, 8 * dtype.itemsize, 1):
             return dtype.numpy
     raise BufferError(f"it has elements of {bits} bits and kind {code}, which is none of ours")
 
 
-def _let_go(address: int) -> None:
+def _release_owner(address: int) -> None:
     _release(_Managed.from_address(address).context)
 
 
-def _unread(capsule: int) -> None:
-    """Let go of what nobody has read; a capsule that was read has another name.
+def _release_unconsumed(capsule_address: int) -> None:
+    """Release an array whose capsule was never consumed; a consumed one has another name.
 
-    It is about to be freed, so no Python object may be made of it.
+    The capsule is being freed, so no Python reference to it may be created.
     """
-    if _is_valid_at(capsule, _PLAIN):
-        _let_go(_pointer_at(capsule, _PLAIN))
+    if _is_valid_at(capsule_address, _UNVERSIONED):
+        _release_owner(_pointer_at(capsule_address, _UNVERSIONED))
 
 
-_LET_GO, _UNREAD = _Deleter(_let_go), _Deleter(_unread)
-"""The same for who calls them from C, for as long as the process lives."""
+_DELETER, _CAPSULE_DESTRUCTOR = _Deleter(_release_owner), _Deleter(_release_unconsumed)
+"""The C callbacks of both, referenced for the lifetime of the process."""
 
 
 def capsule(
     owner: object, address: int, device: tuple[int, int], shape: Sequence[int],
     strides: Sequence[int], dtype: Any,
 ) -> Any:  # fmt: skip
-    """Return a capsule of an array, which keeps its owner alive until the reader lets go."""
-    found = dtypes.from_numpy(np.dtype(dtype))
-    assert found is not None, "our arrays have types of ours"
-    code = _BFLOAT if found.name == "bfloat16" else _KINDS[found.kind]
-    numbers = ctypes.c_int64 * max(1, len(shape))
-    sizes, steps = numbers(*shape), numbers(*strides)
+    """Export an array as a capsule, which keeps its owner alive until the consumer deletes it."""
+    element_type = dtypes.from_numpy(np.dtype(dtype))
+    assert element_type is not None, "our arrays have types of ours"
+    code = _BFLOAT if element_type.name == "bfloat16" else _KINDS[element_type.kind]
+    array_type = ctypes.c_int64 * max(1, len(shape))
+    size_array, step_array = array_type(*shape), array_type(*strides)
     managed = _Managed()
     managed.tensor = _Tensor(
-        address, *device, len(shape), code, 8 * found.itemsize, 1,
-        ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)),
-        ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64)), 0,
+        address, *device, len(shape), code, 8 * element_type.itemsize, 1,
+        ctypes.cast(size_array, ctypes.POINTER(ctypes.c_int64)),
+        ctypes.cast(step_array, ctypes.POINTER(ctypes.c_int64)), 0,
     )  # fmt: skip
-    managed.deleter = _LET_GO
-    held = owner, managed, sizes, steps
-    _retain(held)  # given up by `_let_go`
-    managed.context = id(held)
-    return _made(ctypes.addressof(managed), _PLAIN, ctypes.cast(_UNREAD, ctypes.c_void_p))
+    managed.deleter = _DELETER
+    references = owner, managed, size_array, step_array
+    _retain(references)  # released by `_release_owner`
+    managed.context = id(references)
+    return _new_capsule(
+        ctypes.addressof(managed), _UNVERSIONED, ctypes.cast(_CAPSULE_DESTRUCTOR, ctypes.c_void_p)
+    )

@@ -1,10 +1,10 @@
-"""What devices are asked to do: a few verbs, so that it does not matter who calls the driver.
+"""Driver protocol: the operations of a device, independent of the package that calls the driver.
 
     Driver  := name, version, count, properties(device), open(device) -> Context
     Context := memory, copies, streams, events, code and launches of one device
 
-A context is the device's primary one, which other packages share, and may be used by any thread.
-Addresses, and all values that kernels are given, are 64-bit integers.
+A context is the device's primary one, which other packages share; it is thread-safe. Addresses and
+all arguments of kernels are 64-bit integers.
 """
 
 from __future__ import annotations
@@ -18,64 +18,64 @@ from ...base.dataclass import dataclass
 from ..interface import Array
 
 Handle = Any
-"""Something of the driver's that is only handed back to it: a stream, an event, a function."""
+"""An opaque object of the driver: a stream, an event, a function."""
 Shape = tuple[int, int, int]
 
 
 class DriverError(Exception):
-    """The driver refused or failed; says what it said."""
+    """An error of the driver, with its message."""
 
 
 class OutOfMemory(DriverError):
-    """There is not enough memory on the device."""
+    """The device has not enough memory."""
 
 
 class Missing(Exception):
-    """There is no driver that can be used here; says why."""
+    """No usable driver was found, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What is known of a device."""
+    """The properties of a device."""
 
     name: str
     architecture: tuple[int, int]
     multiprocessors: int
     memory: int
-    """Bytes in all."""
+    """The total memory in bytes."""
     shared_bytes: int = 48 * 1024
-    """Bytes that a block of threads has without asking for more."""
+    """The static shared memory of a block in bytes."""
     copy_engines: int = 1
     most_shared_bytes: int = 48 * 1024
-    """Bytes that a launch may give to a block of threads."""
+    """The maximum of dynamic shared memory of a block in bytes."""
 
     @property
     def target(self) -> str:
-        """What code is compiled for: `sm_90`."""
+        """The target architecture: `sm_90`."""
         return f"sm_{self.architecture[0]}{self.architecture[1]}"
 
     def target_of(self, specific: bool) -> str:
-        """Return what code is compiled for: `sm_90a` where no other architecture has to run it."""
+        """Return the target architecture: `sm_90a` for architecture-specific code."""
         return f"{self.target}a" if specific else self.target
 
 
 class Context(Protocol):
-    """A device in use. Every verb may be called by any thread; all raise DriverError."""
+    """A device in use. All operations are thread-safe and raise DriverError."""
 
     def allocate(self, size: int, stream: Handle) -> int:
-        """Return the address of new memory, of use in a stream's order; raises OutOfMemory."""
+        """Return the address of new memory, allocated in stream order; raises OutOfMemory."""
 
     def free(self, address: int, stream: Handle) -> None:
-        """Give memory back when what is queued on a stream so far is done; others do not use it."""
+        """Free memory after the work queued on a stream so far; no other stream may use it."""
 
     def free_memory(self) -> int:
-        """Return how many bytes of the device nobody has."""
+        """Return the free bytes of the device."""
 
     def where(self, address: int) -> int:
-        """Return the number of the device that has the memory at an address."""
+        """Return the ordinal of the device that owns the memory at an address."""
 
     def pinned(self, size: int) -> Array:
-        """Return bytes of the host that copies reach directly; raises OutOfMemory."""
+        """Return pinned host memory as bytes; raises OutOfMemory."""
 
     def upload(self, address: int, array: Array, stream: Handle) -> None:
         """Queue a copy of an array in C order to the device."""
@@ -90,76 +90,76 @@ class Context(Protocol):
         """Queue a copy from another device, a context of the same driver."""
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
-        """Queue the filling of memory with zeros."""
+        """Queue a zero fill of memory."""
 
     def stream(self) -> Handle:
-        """Return a new stream: what is queued on it is done in order."""
+        """Return a new stream, an in-order queue."""
 
     def number(self, stream: Handle) -> int:
-        """Return what other packages call a stream: the address of it."""
+        """Return the handle of a stream as an integer, by which other packages identify it."""
 
     def follow(self, stream: Handle, other: int) -> None:
-        """Let a stream wait for what is queued so far on one that another package has."""
+        """Make a stream wait for the work queued so far on a stream of another package."""
 
     def lead(self, other: int, stream: Handle) -> None:
-        """Let a stream that another package has wait for what is queued so far on one of ours."""
+        """Make a stream of another package wait for the work queued so far on one of ours."""
 
     def finish(self) -> None:
-        """Return when all that anybody has queued on the device is done."""
+        """Synchronize the device, with the work of all packages."""
 
     def event(self) -> Handle:
         """Return a new event."""
 
     def record(self, event: Handle, stream: Handle) -> None:
-        """Let an event stand for everything queued on a stream so far."""
+        """Record an event for everything queued on a stream so far."""
 
     def wait(self, stream: Handle, event: Handle) -> None:
-        """Let what is queued on a stream from now on start when an event is reached."""
+        """Make later work of a stream wait for an event."""
 
     def query(self, event: Handle) -> bool:
-        """Whether an event is reached."""
+        """Whether an event is complete."""
 
     def synchronize(self, event: Handle) -> None:
-        """Return when an event is reached; raises what the device failed of."""
+        """Wait until an event is complete; raises errors of the device."""
 
     def load(self, code: bytes) -> Handle:
-        """Return compiled code, loaded."""
+        """Load compiled code; return its module."""
 
     def function(self, code: Handle, name: str, count: int, given: int = 0) -> Handle:
-        """Return a kernel of loaded code, which takes that many arguments.
+        """Return a kernel of a module, with `count` arguments.
 
-        `given` are the bytes that its launches give to each block.
+        `given` are the bytes of dynamic shared memory of its launches.
         """
 
     def launch(
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
         stream: Handle, given: int = 0,
     ) -> None:  # fmt: skip
-        """Queue a kernel, given its arguments as 64-bit integers, and to each block some bytes."""
+        """Queue a kernel with 64-bit arguments and `given` bytes of dynamic shared memory."""
 
     def prepared(
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
         stream: Handle, given: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
-        """Return what queues a kernel as `launch` does, each time that it is called."""
+        """Return a function that queues a kernel as `launch` does, with arguments packed once."""
 
 
 class Driver(Protocol):
-    """A way to the devices of this machine."""
+    """An API of the driver."""
 
     name: str
 
     def version(self) -> tuple[int, int]:
-        """Return the newest CUDA that the installed driver knows."""
+        """Return the newest CUDA version that the installed driver supports."""
 
     def count(self) -> int:
-        """Return how many devices there are."""
+        """Return the number of devices."""
 
     def properties(self, device: int) -> Properties:
-        """Return what is known of a device."""
+        """Return the properties of a device."""
 
     def open(self, device: int) -> Context:
-        """Return the device, in use from now on."""
+        """Return the primary context of a device, retained from now on."""
 
 
 def bytes_of(array: Array) -> Array:

@@ -1,8 +1,8 @@
-"""Arrays of other packages on devices, as calls are given them.
+"""Foreign arrays: device arrays of other packages as arguments of calls.
 
-found(value)            the array of another package on a device, where it is one
-usable(array, ...)      the same where a kernel may use it in place; errors where it may not
-place(value)            what stands for it where it is asked which arrays share memory
+found(value)            the device array of another package, if the value is one
+usable(array, ...)      a check that a kernel may use it in place
+place(value)            its representative in overlap tests
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ else:
     dlpack = Later(".dlpack", __package__)
 
 UNCHANGING = ("jax", "jaxlib")
-"""Packages whose arrays never change."""
+"""Packages with immutable arrays."""
 
 
 def found(value: Any, name: str = "the argument") -> Placed | None:
-    """Return the array that a value is on a device, None where it is none.
+    """Return a value as a device array, None where it is none.
 
-    Raises CdTypeError CD0701 where the package does not give it away, or it has elements of a
-    type that is none of ours.
+    Raises CdTypeError CD0701 where the package does not share it, or for an unsupported element
+    type.
     """
     if isinstance(value, Placed):
         return value
@@ -42,29 +42,29 @@ def found(value: Any, name: str = "the argument") -> Placed | None:
         interface = getattr(value, "__cuda_array_interface__", None)
         device = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (0, 0)
         if isinstance(interface, dict):
-            if lacks := [key for key in ("typestr", "shape", "data") if key not in interface]:
-                raise KeyError(f"its interface lacks {', '.join(map(repr, lacks))}")
+            if missing := [key for key in ("typestr", "shape", "data") if key not in interface]:
+                raise KeyError(f"its interface lacks {', '.join(map(repr, missing))}")
             dtype = _dtype(str(interface["typestr"]))
-            if dtype is None or "stream" not in interface:  # DLPack says more
+            if dtype is None or "stream" not in interface:  # prefer DLPack
                 interface = None if device[0] in (CUDA, MANAGED) else interface
         if isinstance(interface, dict):
             return _by_interface(value, interface, name)
         return _by_dlpack(value) if device[0] in (CUDA, MANAGED) else None
     except CdTypeError:
         raise
-    except Exception as why:  # what packages raise where they do not share an array varies
+    except Exception as why:  # packages raise various errors where they do not share an array
         helps = (f"pass what the package says, or a copy on the host as `{name}`",)
-        said = why.args[0] if isinstance(why, KeyError) and why.args else why
-        message = f"`{name}` ({type(value).__name__}) is not shared: {said}"
+        reason = why.args[0] if isinstance(why, KeyError) and why.args else why
+        message = f"`{name}` ({type(value).__name__}) is not shared: {reason}"
         raise CdTypeError(Diagnostic("CD0701", message, helps=helps)) from None
 
 
 def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
     dtype = _dtype(str(interface["typestr"]))
     if dtype is None:
-        what = interface["typestr"]
+        type_name = interface["typestr"]
         helps = (f'convert it: `{name}.astype("float32")`',)
-        message = f"`{name}` has elements of type {what}, which is none of ours"
+        message = f"`{name}` has elements of type {type_name}, which is none of ours"
         raise CdTypeError(Diagnostic("CD0701", message, helps=helps))
     address, read_only = interface["data"]
     shape, steps = tuple(map(int, interface["shape"])), interface.get("strides")
@@ -72,35 +72,35 @@ def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
     if "stream" in interface:
         order = "done" if interface["stream"] is None else int(interface["stream"])
     strides = None if steps is None else _in_elements(tuple(steps), shape, dtype.itemsize)
-    whole = strides is None or all(step % dtype.itemsize == 0 for step in steps or ())
+    has_whole_strides = strides is None or all(step % dtype.itemsize == 0 for step in steps or ())
     return Placed(
         int(address or 0), shape, dtype, _ordinal(value), strides,
         not read_only and _may_change(value),
-        order, value, (value, interface), whole,
+        order, value, (value, interface), has_whole_strides,
     )  # fmt: skip
 
 
 def _by_dlpack(value: Any) -> Placed:
-    taken = dlpack.taken(value, LEGACY)
-    dtype, strides = np.dtype(taken.dtype), taken.strides
+    imported = dlpack.taken(value, LEGACY)
+    dtype, strides = np.dtype(imported.dtype), imported.strides
     if strides is not None:
-        strides = _in_elements(strides, taken.shape, 1)
+        strides = _in_elements(strides, imported.shape, 1)
     return Placed(
-        taken.address, taken.shape, dtype, taken.device[1], strides,
-        taken.writable and _may_change(value), "legacy", value, (value, taken.holder),
+        imported.address, imported.shape, dtype, imported.device[1], strides,
+        imported.writable and _may_change(value), "legacy", value, (value, imported.holder),
     )  # fmt: skip
 
 
 def _may_change(value: Any) -> bool:
-    """Whether an array is one of a package whose arrays change: some say that theirs do, though
-    they share them, and what was computed with them is kept."""
+    """Whether the arrays of a value's package are mutable: some export immutable arrays, on whose
+    values they rely, as writable."""
     return type(value).__module__.partition(".")[0] not in UNCHANGING
 
 
 def _in_elements(
     steps: tuple[int, ...], shape: tuple[int, ...], size: int
 ) -> tuple[int, ...] | None:
-    """Return strides in elements, None where the array is in C order without gaps."""
+    """Return strides in elements, None where the array is contiguous in C order."""
     pairs = zip(steps, c_strides(shape), shape, strict=True)
     if 0 in shape or all(step == c * size for step, c, n in pairs if n > 1):
         return None
@@ -113,35 +113,35 @@ def _dtype(typestr: str) -> np.dtype[Any] | None:
 
 
 def _ordinal(value: Any) -> int | None:
-    """Return the number of the device of an array, as its package says it."""
+    """Return the ordinal of an array's device, None where its package does not tell."""
     device = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else None
     return int(device[1]) if device is not None and device[0] == CUDA else None
 
 
 def place(value: Any) -> Any:
-    """Return what stands for an array where it is asked which of them share memory."""
+    """Return the representative of an array in overlap tests."""
     return value.shadow if isinstance(value, Placed) else value
 
 
 def usable(array: Placed, written: bool, name: str, backend: str) -> Placed:
-    """Return an array for code of a backend, which uses it in place.
+    """Return an array that code of a backend can use in place.
 
-    Raises CdTypeError CD0886 where the code runs elsewhere, CdValueError CD0887 where its
-    elements are not where elements can be, and CD0703 where it is read-only and written.
+    Raises CdTypeError CD0886 where the code runs elsewhere, CdValueError CD0887 where it is
+    misaligned, and CD0703 where it is read-only and written.
     """
     base, _, number = backend.partition(":")
     if base != "cuda":
         message = f"`{name}` lies in the memory of a GPU, and the function runs on `{backend}`"
         helps = ('run it there: `f.on("cuda:0")(...)`', "or copy it to the host first")
         raise CdTypeError(Diagnostic("CD0886", message, helps=helps))
-    here = int(number or 0)
-    if array.ordinal not in (None, here):
-        message = f"`{name}` lies on cuda:{array.ordinal}, and the function runs on cuda:{here}"
+    ordinal = int(number or 0)
+    if array.ordinal not in (None, ordinal):
+        message = f"`{name}` lies on cuda:{array.ordinal}, and the function runs on cuda:{ordinal}"
         helps = (f'run it there: `f.on("cuda:{array.ordinal}")(...)`', "or copy the array")
         raise CdTypeError(Diagnostic("CD0886", message, helps=helps))
     if not array.whole or array.address % array.dtype.alignment:
-        given = "is not aligned" if array.whole else "steps over parts of elements"
-        message = f"`{name}` {given}: arrays of a device are used in place"
+        problem = "is not aligned" if array.whole else "steps over parts of elements"
+        message = f"`{name}` {problem}: arrays of a device are used in place"
         contiguous = "`cupy.ascontiguousarray(x)`, `x.contiguous()` in PyTorch"
         raise CdValueError(Diagnostic("CD0887", message, helps=(f"pass a copy: {contiguous}",)))
     if written and not array.writable:

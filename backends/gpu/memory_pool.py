@@ -1,11 +1,11 @@
-"""Memory of a device in the order of streams: pieces are kept by size and used again.
+"""Stream-ordered memory pool of a device: blocks are kept by size and reused.
 
-A piece that is given back may be taken at once for later work of the same stream; for another
-stream, which then waits on the device for what the first has queued. The host waits for nothing.
-Each piece that is in use is known by what it is for, so that an error can say who holds what.
+A freed block can be reused immediately by later work of the same stream, or by another stream,
+which then waits on the device for the work queued on the first. The host never waits. Blocks in use
+have labels, so that out-of-memory errors can say what holds memory.
 
-A finalizer may use all this in the midst of it, in the thread that has the lock: whatever is handed
-over is taken out before the driver is asked, and put back where that fails.
+Finalizers may re-enter the pool in the thread that has the lock: a block is removed from its list
+before a driver call, and put back where that fails.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ...base.diagnostic import CdMemoryError, Diagnostic
 from .driver_protocol import Context, DriverError, Handle, OutOfMemory
 
 T = TypeVar("T")
-_STEP = 256
-"""Sizes of memory are multiples of this, so that more of them are equal."""
-_TOLD = 4
-"""How many of the largest pieces an error names."""
+_GRANULARITY = 256
+"""The granularity of block sizes in bytes, for more reuse."""
+_MAX_NAMED = 4
+"""The number of largest blocks that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Memory in use: its size, and what for."""
+    """A block in use: its size, its label and the name of its owner."""
 
     size: int
     label: str
@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Returned:
-    """Memory that an array had: `lent` where other packages may still have work queued on it."""
+    """A block of a collected array; `lent` where other packages may have work queued on it."""
 
     address: int
     stream: Handle
@@ -46,63 +46,65 @@ class _Returned:
 
 
 class Pool:
-    """The memory of one device. Any number of threads may use it at once."""
+    """The memory pool of one device; thread-safe."""
 
     def __init__(
         self, context: Context, name: str, after: Callable[[Handle, Handle], None]
     ) -> None:
         self.context, self.name = context, name
         self._after = after
-        """Has a stream wait for another one."""
+        """Makes a stream wait for another one."""
         self._lock = threading.RLock()
         self._used: dict[int, Piece] = {}
         self._free: dict[int, list[tuple[int, Handle]]] = {}
-        """Pieces that nobody uses, by size, with the stream that used them last."""
+        """Free blocks by size, with the stream that used them last."""
         self._returned: deque[_Returned] = deque()
-        """What was given back by the garbage collector, which may run anywhere."""
+        """Blocks returned by finalizers, which may run at any point."""
 
     @property
     def used(self) -> int:
-        """Bytes in use."""
-        self._settle()
-        return sum(piece.size for piece in list(self._used.values()))
+        """The bytes in use."""
+        self._collect_returned()
+        return sum(block.size for block in list(self._used.values()))
 
     @property
     def kept(self) -> int:
-        """Bytes that are kept for later."""
-        self._settle()
-        return sum(size * len(pieces) for size, pieces in list(self._free.items()))
+        """The bytes of free blocks."""
+        self._collect_returned()
+        return sum(size * len(blocks) for size, blocks in list(self._free.items()))
 
     def take(self, size: int, label: str, name: str, stream: Handle) -> int:
-        """Return the address of memory, whose contents are left open, for the work of a stream.
+        """Allocate uninitialized memory for work of a stream; return its address.
 
-        Raises CdMemoryError CD0880; everything goes on to be of use.
+        Raises CdMemoryError CD0880; the pool stays usable.
         """
-        rounded = max(1, -(-size // _STEP)) * _STEP
-        self._settle()
+        rounded = max(1, -(-size // _GRANULARITY)) * _GRANULARITY
+        self._collect_returned()
         with self._lock:
-            address = self._found(rounded, stream)
+            address = self._reuse_block(rounded, stream)
             if address is None:
                 try:
-                    address = self._allocated(rounded, stream)
+                    address = self._allocate_block(rounded, stream)
                 except OutOfMemory:
                     raise self._too_large(size, label, name) from None
             self._used[address] = Piece(rounded, label, name)
         return address
 
-    def _found(self, size: int, stream: Handle) -> int | None:
-        pieces = self._free.get(size)
-        if not pieces:
+    def _reuse_block(self, size: int, stream: Handle) -> int | None:
+        blocks = self._free.get(size)
+        if not blocks:
             return None
-        at = next((n for n, (_, last) in enumerate(pieces) if last is stream), len(pieces) - 1)
-        address, last = pieces.pop(at)
+        position = next(
+            (n for n, (_, last) in enumerate(blocks) if last is stream), len(blocks) - 1
+        )
+        address, last = blocks.pop(position)
         if last is not stream:
-            with _putting_back(pieces, (address, last)):
+            with _restored_on_error(blocks, (address, last)):
                 self._after(stream, last)
         return address
 
-    def _allocated(self, size: int, stream: Handle) -> int:
-        """Return new memory; where there is none, that which is kept for later goes first."""
+    def _allocate_block(self, size: int, stream: Handle) -> int:
+        """Allocate a new block; where memory runs out, free the unused blocks first."""
         try:
             return self.context.allocate(size, stream)
         except OutOfMemory:
@@ -110,47 +112,49 @@ class Pool:
             return self.context.allocate(size, stream)
 
     def give_back(self, addresses: Sequence[int], stream: Handle) -> None:
-        """Keep memory for later; what is queued on the stream so far may still use it."""
+        """Return blocks to the pool; work queued on the stream so far may still use them."""
         with self._lock:
             for address in addresses:
-                piece = self._used.pop(address)
-                self._free.setdefault(piece.size, []).append((address, stream))
+                block = self._used.pop(address)
+                self._free.setdefault(block.size, []).append((address, stream))
 
     def returned(self, address: int, stream: Handle, lent: bool) -> None:
-        """Note that memory may be given back; takes no lock, so that a finalizer may call it."""
+        """Enqueue a block for its return; lock-free, so that finalizers may call it."""
         self._returned.append(_Returned(address, stream, lent))
 
-    def _settle(self) -> None:
-        """Give back what finalizers noted; for what others had, their work ends first."""
+    def _collect_returned(self) -> None:
+        """Return the blocks of finalizers to the pool; lent ones after a device synchronization."""
         with self._lock:
             while self._returned:
-                one = self._returned.popleft()
-                if one.lent:
-                    with _putting_back(self._returned, one):
+                returned_block = self._returned.popleft()
+                if returned_block.lent:
+                    with _restored_on_error(self._returned, returned_block):
                         self.context.finish()
-                self.give_back((one.address,), one.stream)
+                self.give_back((returned_block.address,), returned_block.stream)
 
     def trim(self) -> int:
-        """Give the memory that is kept for later back to the device, for anybody's use, and return
-        how many bytes that were."""
-        given = 0
+        """Free all unused blocks; return how many bytes they had."""
+        freed_bytes = 0
         with self._lock:
-            self._settle()
-            for size, pieces in list(self._free.items()):
-                while pieces:
-                    piece = pieces.pop()
-                    with _putting_back(pieces, piece):
-                        self.context.free(*piece)
-                    given += size
+            self._collect_returned()
+            for size, blocks in list(self._free.items()):
+                while blocks:
+                    block = blocks.pop()
+                    with _restored_on_error(blocks, block):
+                        self.context.free(*block)
+                    freed_bytes += size
             self.context.finish()
-        return given
+        return freed_bytes
 
     def _too_large(self, size: int, label: str, name: str) -> CdMemoryError:
-        held = sorted(self._used.values(), key=lambda piece: -piece.size)
-        notes = [f"`{one.label}` of `{one.name}` holds {one.size:,} bytes" for one in held[:_TOLD]]
-        rest = sum(one.size for one in held[_TOLD:])
+        blocks = sorted(self._used.values(), key=lambda piece: -piece.size)
+        notes = [
+            f"`{block.label}` of `{block.name}` holds {block.size:,} bytes"
+            for block in blocks[:_MAX_NAMED]
+        ]
+        rest = sum(block.size for block in blocks[_MAX_NAMED:])
         if rest:
-            notes.append(f"{len(held) - _TOLD} smaller arrays hold {rest:,} bytes")
+            notes.append(f"{len(blocks) - _MAX_NAMED} smaller arrays hold {rest:,} bytes")
         try:
             left = f", which has {self.context.free_memory():,} left"
         except DriverError:
@@ -161,10 +165,10 @@ class Pool:
 
 
 @contextmanager
-def _putting_back(where: MutableSequence[T], one: T) -> Iterator[None]:
-    """Append what was taken out again where what is done inside fails."""
+def _restored_on_error(items: MutableSequence[T], item: T) -> Iterator[None]:
+    """Put an item back into a list where the body of the `with` fails."""
     try:
         yield
     except BaseException:
-        where.append(one)
+        items.append(item)
         raise

@@ -1,12 +1,12 @@
-"""Whether a value may be an array on a device: asked of every argument, so it imports nothing."""
+"""Detection of device arrays by protocol; used for every argument, so it imports nothing."""
 
 from __future__ import annotations
 
 
 def may_be_there(value: object) -> bool:
-    """Whether a value's type shares arrays, and is none of NumPy's, which are the host's.
+    """Whether a value's type exports arrays by a protocol, and is not one of NumPy.
 
-    Its type is asked: of an object's own attributes anything may be made when they are read.
+    The type is inspected, as reading attributes of an object may have side effects.
     """
     kind = type(value)
     if getattr(kind, "__module__", None) == "numpy":

@@ -1,6 +1,6 @@
-"""Arrays that stay where they are used: of the host, or of a device, copied from one to another.
+"""Resident arrays: allocation in device memory, and synchronous copies between memories.
 
-Who copies waits until it is done: what comes behind it in another stream may begin.
+A copy is complete when it returns, so that dependent work of any stream may start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Lying = Array | DeviceArray
 
 
 class Memory:
-    """The memory of a device, for arrays that stay there."""
+    """The memory of a device, for resident arrays."""
 
     def __init__(self, opened: Any) -> None:
         self.opened = opened
@@ -29,22 +29,22 @@ class Memory:
             return self.opened.stream()
 
     def spare(self, lane: Handle) -> None:
-        """Let a stream be that of somebody else; takes no lock, so a finalizer may call it."""
+        """Return a stream for reuse; lock-free, so that finalizers may call it."""
         self.opened.spare.append(lane)
 
     def trim(self) -> int:
-        """Give the memory that is kept for later back; return how many bytes that were."""
+        """Free the unused blocks of the pool; return how many bytes they had."""
         with self.opened.working("giving memory back"):
             return int(self.opened.pool.trim())
 
     @property
     def kept(self) -> int:
-        """Bytes that nobody uses, and that are kept for later."""
+        """The bytes of unused blocks in the pool."""
         with self.opened.working("a look at its memory"):
             return int(self.opened.pool.kept)
 
     def empty(self, shape: Sequence[int], dtype: Any, what: str, lane: Handle) -> DeviceArray:
-        """Return a new array of any elements; raises CdMemoryError CD0880."""
+        """Return a new uninitialized array; raises CdMemoryError CD0880."""
         with self.opened.working(what):
             size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
             address = self.opened.pool.take(size, what, self.opened.name, lane)
@@ -52,45 +52,45 @@ class Memory:
 
     @property
     def properties(self) -> dict[str, object]:
-        """What is known of the device, for people."""
-        known = self.opened.properties
+        """Properties of the device, for display."""
+        device_properties = self.opened.properties
         return {
             "name": self.opened.name,
-            "model": known.name,
-            "architecture": known.target,
-            "multiprocessors": known.multiprocessors,
-            "memory": known.memory,
-            "copy engines": known.copy_engines,
+            "model": device_properties.name,
+            "architecture": device_properties.target,
+            "multiprocessors": device_properties.multiprocessors,
+            "memory": device_properties.memory,
+            "copy engines": device_properties.copy_engines,
             "uses host memory": False,
         }
 
     @property
     def suggested_streams(self) -> int:
-        """How many streams are likely to be of use: one that computes, and one for each copier."""
+        """The recommended number of streams: one for kernels, and one per copy engine."""
         return 1 + int(self.opened.properties.copy_engines)
 
 
 def copy(target: Lying, source: Lying, what: str = "a copy") -> None:
-    """Copy an array to another one of its shape and type; both may be anywhere.
+    """Copy an array to another one of the same shape and type, in any memories.
 
-    Raises CdBackendError CD0884 where a device fails, of what that copy is.
+    Raises CdBackendError CD0884, in the name of `what`, where a device fails.
     """
     if isinstance(target, np.ndarray) and isinstance(source, np.ndarray):
         np.copyto(target, source)
     elif isinstance(target, np.ndarray):
-        _transferred(source, lambda copies, one: copies.download(target, one.address), what)
+        _transfer(source, lambda copies, array: copies.download(target, array.address), what)
     elif isinstance(source, np.ndarray):
-        _transferred(target, lambda copies, one: copies.upload(one.address, source), what)
+        _transfer(target, lambda copies, array: copies.upload(array.address, source), what)
     elif target.nbytes:
         target.take_from(source, what)
 
 
-def _transferred(one: Any, do: Callable[[Any, Any], None], what: str) -> None:
-    opened, stream = one.home
+def _transfer(array: Any, queue_copy: Callable[[Any, Any], None], what: str) -> None:
+    opened, stream = array.home
     copies = opened.transfers(stream)
     with opened.working(what):
         try:
-            do(copies, one)
+            queue_copy(copies, array)
             copies.finish()
         finally:
             copies.drop()
@@ -102,7 +102,7 @@ def snapshot(array: Lying) -> Array:
 
 
 def first_part(memory: Lying, like: Array) -> Lying:
-    """Return the beginning of memory, an array of bytes, as an array like another one."""
+    """Return the beginning of an array of bytes as an array like another one."""
     if isinstance(memory, np.ndarray):
         return memory[: like.nbytes].view(like.dtype).reshape(like.shape)
     opened, stream = memory.home

@@ -1,8 +1,8 @@
-"""Copies between the host and a device by way of memory that the device reaches directly.
+"""Staging: transfers between host and device through pinned buffers.
 
-A copy from or to any other memory of the host is waited for by the driver, piece by piece. Here
-what is copied goes through pieces of such memory, kept for later: packed into one and queued, or
-queued and unpacked when the stream is done. So a call waits once, for all that it copies.
+Transfers of pageable host memory are synchronous. Here data goes through pooled pinned buffers:
+uploads are packed into one and queued, downloads are queued and unpacked when the stream is done.
+So a call waits once, for all of its transfers.
 """
 
 from __future__ import annotations
@@ -17,157 +17,157 @@ from ..interface import Array
 from .driver_protocol import Context, DriverError, Handle
 
 PIECE = 4 << 20
-"""Bytes of the largest piece."""
+"""The size of the largest buffer in bytes."""
 LEAST = 4 << 10
-"""Bytes of the smallest."""
+"""The size of the smallest buffer."""
 LIMIT = 64 << 20
-"""Bytes of all pieces together; the driver copies what finds none."""
+"""The limit of all buffers together; beyond it, transfers use pageable memory."""
 SMALL = 64 << 10
-"""Arrays up to this the driver takes at once when they are copied to the device."""
+"""Uploads up to this size are copied by the driver before it returns."""
 
 
 class Staging:
-    """The pieces of one device. Any number of threads may use them at once."""
+    """The pool of pinned buffers of one device; thread-safe."""
 
     def __init__(self, context: Context, limit: int = LIMIT) -> None:
         self.context, self._limit = context, limit
         self._lock = threading.RLock()
         self._free: dict[int, list[Array]] = {}
         self.made = 0
-        """Bytes of all pieces."""
+        """The size of all buffers in bytes."""
         self._lost: list[Array] = []
 
     def take(self, size: int) -> Array | None:
-        """Return a piece of at least a size, None where there are too many."""
+        """Return a buffer of at least `size` bytes, None where the limit is reached."""
         rounded = LEAST
         while rounded < size:
             rounded *= 2
         with self._lock:
-            pieces = self._free.get(rounded)
-            if pieces:
-                return pieces.pop()
+            buffers = self._free.get(rounded)
+            if buffers:
+                return buffers.pop()
             if self.made + rounded > self._limit:
                 return None
             try:
-                piece = self.context.pinned(rounded)
+                buffer = self.context.pinned(rounded)
             except DriverError:
-                self._limit = self.made  # the host has no more: the driver copies what is left
+                self._limit = self.made  # no more pinned memory: use pageable memory
                 return None
             self.made += rounded
-            return piece
+            return buffer
 
-    def give_back(self, piece: Array) -> None:
-        """Keep a piece that nothing uses any more."""
+    def give_back(self, buffer: Array) -> None:
+        """Return an unused buffer to the pool."""
         with self._lock:
-            self._free.setdefault(piece.nbytes, []).append(piece)
+            self._free.setdefault(buffer.nbytes, []).append(buffer)
 
-    def lose(self, piece: Array) -> None:
-        """Keep a piece for good that the device may still read or write: nobody can know."""
-        self._lost.append(piece)
+    def lose(self, buffer: Array) -> None:
+        """Leak a buffer that the device may still access."""
+        self._lost.append(buffer)
 
 
 class Transfers:
-    """The copies of one run, in the order of its stream."""
+    """The transfers of one run, in the order of its stream."""
 
     def __init__(self, staging: Staging, stream: Handle, wait: Callable[[], None]) -> None:
         self._staging, self._stream, self._wait = staging, stream, wait
         self._queued: deque[tuple[Array, Callable[[], None] | None]] = deque()
-        """Pieces in use, with what unpacks them."""
+        """Buffers in use, with the callbacks that unpack them."""
         self._lent = False
-        """Whether arrays of the caller are copied from or to as they are, which may be pinned."""
+        """Whether transfers access arrays of the caller directly, which may be pinned."""
 
     @property
     def busy(self) -> bool:
-        """Whether pieces are in use, or arrays of the caller."""
+        """Whether buffers, or arrays of the caller, are in use."""
         return self._lent or bool(self._queued)
 
     def upload(self, address: int, array: Array) -> None:
-        """Queue a copy of an array, however it lies, to a place in C order."""
+        """Queue an upload of an array of any layout, in C order on the device."""
         context = self._staging.context
         if array.nbytes <= SMALL:
-            if array.nbytes:  # a copy, since of pinned memory the driver reads later
+            if array.nbytes:  # a copy: the driver reads pinned memory asynchronously
                 context.upload(address, np.array(array, order="C"), self._stream)
             return
-        for at, part in _parts(np.ascontiguousarray(array)):
-            piece = self._piece(part.nbytes)
-            source = part
-            if piece is not None:
-                source = piece[: part.nbytes]
-                np.copyto(source, part)
-                self._queued.append((piece, None))
-            self._lent = self._lent or piece is None
-            context.upload(address + at, source, self._stream)
+        for offset, block in _blocks(np.ascontiguousarray(array)):
+            buffer = self._take_buffer(block.nbytes)
+            source = block
+            if buffer is not None:
+                source = buffer[: block.nbytes]
+                np.copyto(source, block)
+                self._queued.append((buffer, None))
+            self._lent = self._lent or buffer is None
+            context.upload(address + offset, source, self._stream)
 
     def download(self, array: Array, address: int) -> None:
-        """Queue a copy from a place in C order into an array, which has it after `finish`."""
+        """Queue a download from memory in C order into an array, complete after `finish`."""
         if not array.nbytes:
             return
         packed = array if array.flags.c_contiguous else np.empty(array.shape, array.dtype)
-        for at, part in _parts(packed):
-            self._fetch(part, address + at)
+        for offset, block in _blocks(packed):
+            self._download_block(block, address + offset)
         if packed is not array:
-            self._last(lambda: np.copyto(array, packed))
+            self._unpack_last(lambda: np.copyto(array, packed))
 
-    def _fetch(self, part: Array, address: int) -> None:
-        context, piece = self._staging.context, self._piece(part.nbytes)
-        if piece is None:
+    def _download_block(self, block: Array, address: int) -> None:
+        context, buffer = self._staging.context, self._take_buffer(block.nbytes)
+        if buffer is None:
             self._lent = True
-            context.download(part, address, self._stream)
+            context.download(block, address, self._stream)
             return
-        held = piece[: part.nbytes]
-        context.download(held, address, self._stream)
-        self._queued.append((piece, lambda: np.copyto(part, held)))
+        view = buffer[: block.nbytes]
+        context.download(view, address, self._stream)
+        self._queued.append((buffer, lambda: np.copyto(block, view)))
 
-    def _last(self, unpack: Callable[[], None]) -> None:
-        """Do something when all that is queued so far has been unpacked."""
+    def _unpack_last(self, unpack: Callable[[], None]) -> None:
+        """Call `unpack` after all queued buffers have been unpacked."""
         if not self._queued:
             self._wait()
             unpack()
             return
-        piece, before = self._queued.pop()
+        buffer, unpack_first = self._queued.pop()
 
-        def both() -> None:
-            if before is not None:
-                before()
+        def unpack_both() -> None:
+            if unpack_first is not None:
+                unpack_first()
             unpack()
 
-        self._queued.append((piece, both))
+        self._queued.append((buffer, unpack_both))
 
-    def _piece(self, size: int) -> Array | None:
-        """Return a piece; where there is none, when what this run has queued is done."""
-        found = self._staging.take(size)
-        if found is None and self._queued:
+    def _take_buffer(self, size: int) -> Array | None:
+        """Return a buffer; where there is none, wait for this run's queued transfers first."""
+        buffer = self._staging.take(size)
+        if buffer is None and self._queued:
             self.finish()
-            found = self._staging.take(size)
-        return found
+            buffer = self._staging.take(size)
+        return buffer
 
     def finish(self) -> None:
-        """Return when all that is queued is done, and what was fetched is where it belongs."""
+        """Wait for all queued transfers, and unpack downloads."""
         self._wait()
         self._lent = False
         while self._queued:
-            piece, unpack = self._queued.popleft()
+            buffer, unpack = self._queued.popleft()
             if unpack is not None:
                 unpack()
-            self._staging.give_back(piece)
+            self._staging.give_back(buffer)
 
     def drop(self) -> None:
-        """Keep the pieces for later, when the stream is done; what was fetched goes nowhere."""
+        """Wait for the stream and return the buffers to the pool, without unpacking."""
         if not self._queued:
             return
-        keep = self._staging.lose
+        release = self._staging.lose
         try:
             self._wait()
-            keep = self._staging.give_back
-        except DriverError:  # who began it is told what failed
+            release = self._staging.give_back
+        except DriverError:  # the failure is reported elsewhere
             pass
         finally:
             while self._queued:
-                keep(self._queued.popleft()[0])
+                release(self._queued.popleft()[0])
 
 
-def _parts(array: Array) -> Iterator[tuple[int, Array]]:
-    """Yield the bytes of an array in C order in pieces, each with where it begins."""
+def _blocks(array: Array) -> Iterator[tuple[int, Array]]:
+    """Yield the bytes of an array in C order in blocks, each with its offset."""
     data = array.reshape(-1).view(np.uint8)
     for at in range(0, data.nbytes, PIECE):
         yield at, data[at : at + PIECE]

@@ -1,1 +1,1 @@
-"""What runs when, on what memory."""
+"""Run time: devices, streams, tensors, dependences between steps, transfers, checkpoints."""

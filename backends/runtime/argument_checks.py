@@ -1,4 +1,4 @@
-"""What transfers and merges are given: fields, contexts and routines, and nothing else."""
+"""Argument checks of transfers and merges: fields, contexts and routines."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from .field import Field
 
 
 def expect_merge(consumer: Any, field: Field) -> None:
-    """Raise CdValueError CD0844 where a routine merges another field than one, or none.
+    """Raise CdValueError CD0844 where a routine does not merge a field.
 
-    Raises CdTypeError CD0852 for what is no routine.
+    Raises CdTypeError CD0852 for anything but a routine.
     """
     if not hasattr(consumer, "merge_input"):
         raise other("routine", consumer, "give what merges: `code.link(context)`")
     expected: Field | None = consumer.merge_input
     if expected is not field:
-        wanted = "merges nothing" if expected is None else f"merges `{expected.label}`"
+        reason = "merges nothing" if expected is None else f"merges `{expected.label}`"
         raise CdValueError(
             Diagnostic(
-                "CD0844", f"the routine `{consumer.name}` {wanted}, and is given `{field.label}`",
+                "CD0844", f"the routine `{consumer.name}` {reason}, and is given `{field.label}`",
                 helps=("give it the field whose `.merge` it reads",),
             )
         )  # fmt: skip
 
 
 def field_of(given: Any) -> Field:
-    """Return a field, given as such or as a tensor, which stands for its value.
+    """Return a field, given as such or as a tensor, which denotes its value.
 
     Raises CdTypeError CD0852 for anything else.
     """
@@ -35,18 +35,18 @@ def field_of(given: Any) -> Field:
         return given
     if not callable(getattr(given, "field", None)):
         raise other("field", given, "give a tensor, or a field of it: `p.grad`")
-    found: Field = given.field("value")
-    return found
+    value: Field = given.field("value")
+    return value
 
 
 def named(name: Any) -> str:
-    """Return the name of a device, empty for None; raises CdTypeError CD0852 for what is none."""
+    """Return the name of a device, "" for None; raises CdTypeError CD0852 for another type."""
     if name is not None and not isinstance(name, str):
         raise other("name of a device", name, 'give one: `pe.device("cc:1")`')
     return name or ""
 
 
 def other(wanted: str, given: Any, fix: str) -> CdTypeError:
-    """Return the error CD0852 of something that is not what a transfer is about."""
+    """Return the error CD0852 for an argument of the wrong type."""
     message = f"this is about a {wanted}, and is given a {type(given).__name__}"
     return CdTypeError(Diagnostic("CD0852", message, helps=(fix,)))

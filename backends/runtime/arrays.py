@@ -1,12 +1,12 @@
-"""From whatever a user passes to an array that compiled code may touch.
+"""Array arguments: conversion of user values to arrays that compiled code accepts.
 
-    as_array(value)            NumPy's view of it, copied only where there is no array yet
-    conversion(value)          the function of NumPy's that does so for all values of its class
-    prepare(array, written)    the same or a packed copy, and what to write back afterwards
-    describe(array)            its layout, which is part of the specialisation
-    overlaps(arrays)           which of them share memory
+    as_array(value)            a NumPy view, a copy only where there is no array yet
+    conversion(value)          the NumPy function that converts all values of a class
+    prepare(array, written)    the array or a packed copy, and the write-back after the call
+    describe(array)            its layout, which is part of the specialization
+    overlaps(arrays)           the pairs that share memory
 
-Everything that cannot be done right is refused here, before anything runs.
+Unsupported values are rejected here, before anything runs.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
 EFFORT = 100_000
-"""How much work one pair may cost to find out whether it shares memory; beyond, it does."""
+"""The work limit of the exact overlap test of a pair; beyond, it is assumed to overlap."""
 _FEW = 1 << 20
-"""Arrays of more elements than this are not searched for overlap with themselves."""
+"""Arrays of more elements than this are assumed to overlap themselves, without a search."""
 _LABELLED = ("__dask_graph__", "to_numpy", "coords", "chunks")
-"""What classes have of which `_require_plain` may refuse a value."""
+"""Attributes of classes whose values `_require_plain` may reject."""
 _CASTS = {"g": "float64", "G": "complex128"}
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an array lies in memory, without where. Equal layouts run the same code."""
+    """The layout of an array, without its address. Equal layouts run the same specialization."""
 
     dtype: DType
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
-    """In elements; None for C order without gaps."""
+    """In elements; None for contiguous C order."""
     aligned: bool = True
     native: bool = True
     writable: bool = True
@@ -51,7 +51,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two arrays, by position, that share memory; `identical`: element by element the same."""
+    """Two arrays, by position, that share memory; `identical`: the same elements in order."""
 
     first: int
     second: int
@@ -59,23 +59,23 @@ class Overlap:
 
 
 def as_array(value: object, name: str = "the argument") -> Array:
-    """Return a value as a NumPy array that shares its memory wherever it has any.
+    """Return a value as a NumPy array that shares its memory where it has any.
 
-    Raises CdTypeError: CD0701 for an element type that is not ours and for memory that is not
-    the host's, CD0702 for lists that make no array.
+    Raises CdTypeError: CD0701 for an unsupported element type and for memory outside the host,
+    CD0702 for ragged lists.
     """
     if type(value) is np.ndarray:
         return value
     if isinstance(value, np.ma.MaskedArray):
-        raise _refused("CD0701", f"`{name}` is a masked array, and its mask would be lost",
+        raise _unsupported("CD0701", f"`{name}` is a masked array, and its mask would be lost",
                        "pass `x.filled(fill)`, or the data and the mask as two arrays")  # fmt: skip
     if isinstance(value, np.matrix):
-        raise _refused("CD0701", f"`{name}` is a matrix: its `*` is not that of arrays",
+        raise _unsupported("CD0701", f"`{name}` is a matrix: its `*` is not that of arrays",
                        "pass `np.asarray(x)`, and write `@` for products")  # fmt: skip
     if isinstance(value, np.ndarray):
         return value.view(np.ndarray)
     if hasattr(value, "__cuda_array_interface__") and not hasattr(value, "__array__"):
-        raise _refused("CD0701", f"`{name}` lies in the memory of a GPU",
+        raise _unsupported("CD0701", f"`{name}` lies in the memory of a GPU",
                        "copy it to the host first")  # fmt: skip
     _require_plain(value, name)
     try:
@@ -84,87 +84,97 @@ def as_array(value: object, name: str = "the argument") -> Array:
         if isinstance(value, list | tuple):
             message = f"the rows of `{name}` are of different lengths"
             fix = "make them equal, or pass the rows as separate arrays"
-            raise _refused("CD0702", message, fix) from None
+            raise _unsupported("CD0702", message, fix) from None
         message = f"`{name}` ({type(value).__name__}) makes no array: {why}"
-        raise _refused("CD0701", message, f"pass a NumPy array as `{name}`") from None
+        raise _unsupported("CD0701", message, f"pass a NumPy array as `{name}`") from None
 
 
 def _require_plain(value: object, name: str) -> None:
-    """Refuse (CdTypeError CD0701) what would lose its labels, or be computed or loaded as a whole.
+    """Reject (CdTypeError CD0701) labelled, lazy and chunked arrays, which would lose their labels
+    or be loaded as a whole.
 
-    Classes are known by what they have: pandas and xarray by labels, dask by its graph, arrays in
+    Classes are recognized by attributes: pandas and xarray by labels, dask by its graph, arrays in
     files by their chunks.
     """
     kind = type(value)
     graph = getattr(kind, "__dask_graph__", None)
     if graph is not None and graph(value) is not None:
-        raise _refused("CD0701", f"`{name}` is lazy ({kind.__name__}), and would be computed as a "
-                       "whole", "pass `x.compute()`, or run the function on each block, as with "
-                       "`dask.array.map_blocks`")  # fmt: skip
+        raise _unsupported(
+            "CD0701", f"`{name}` is lazy ({kind.__name__}), and would be computed as a whole",
+            "pass `x.compute()`, or run the function on each block, as with "
+            "`dask.array.map_blocks`",
+        )  # fmt: skip
     has_numbers = hasattr(kind, "to_numpy")
     if hasattr(kind, "coords") or (has_numbers and hasattr(value, "index")):
         numbers = "`x.to_numpy()`" if has_numbers else "array by array"
-        raise _refused("CD0701", f"the labels of `{name}` ({kind.__name__}) would be lost",
+        raise _unsupported("CD0701", f"the labels of `{name}` ({kind.__name__}) would be lost",
                        f"pass its numbers, {numbers}, and label what comes back")  # fmt: skip
     if hasattr(kind, "chunks"):
-        raise _refused("CD0701", f"`{name}` ({kind.__name__}) is stored in chunks, and would be "
-                       "loaded as a whole", "pass `x[...]`, or a part of it")  # fmt: skip
+        raise _unsupported(
+            "CD0701", f"`{name}` ({kind.__name__}) is stored in chunks, and would be loaded as a "
+            "whole", "pass `x[...]`, or a part of it",
+        )  # fmt: skip
 
 
 def conversion(value: object) -> Callable[[Any], Array] | None:
-    """Return NumPy's function that does what `as_array` does with all values of a class, or raises.
+    """Return the NumPy function that is equivalent to `as_array` for all values of a class.
 
-    None where only `as_array` can tell whether a value is refused, or is a device's.
+    None where `as_array` has to inspect the value: it may be rejected, or be on a device.
     """
     if any(hasattr(type(value), name) for name in _LABELLED):
         return None
-    if may_be_there(value):  # `from_dlpack` refuses memory that is not the host's
+    if may_be_there(value):  # `from_dlpack` rejects memory outside the host
         return np.from_dlpack if hasattr(value, "__dlpack__") else None
     return _converter(value)
 
 
 def describe(value: object, name: str = "the argument") -> Layout:
-    """Return the layout of an array or of what makes one; raises as `as_array` does, and CD0701."""
+    """Return the layout of an array or array-like; raises as `as_array` does, and CD0701."""
     array = as_array(value, name)
     dtype, size = element_type(array, name), array.itemsize
-    whole = all(step % size == 0 for step in array.strides)
+    has_whole_strides = all(step % size == 0 for step in array.strides)
     strides = None
-    if not array.flags.c_contiguous and whole:
+    if not array.flags.c_contiguous and has_whole_strides:
         strides = tuple(step // size for step in array.strides)
     flags = array.flags
     return Layout(
-        dtype, array.shape, strides, flags.aligned and whole, array.dtype.isnative, flags.writeable
+        dtype,
+        array.shape,
+        strides,
+        flags.aligned and has_whole_strides,
+        array.dtype.isnative,
+        flags.writeable,
     )
 
 
 def element_type(array: Array, name: str = "the argument") -> DType:
-    """Return the element type of an array. Raises CdTypeError CD0701 where it is not ours."""
-    found = dtypes.from_numpy(array.dtype)
-    if found is None:
-        near = _CASTS.get(array.dtype.char)
-        raise _refused(
+    """Return the element type of an array. Raises CdTypeError CD0701 for an unsupported one."""
+    dtype = dtypes.from_numpy(array.dtype)
+    if dtype is None:
+        suggestion = _CASTS.get(array.dtype.char)
+        raise _unsupported(
             "CD0701",
             f"`{name}` has elements of type {array.dtype}, which is none of "
             + ", ".join(dtype.name for dtype in dtypes.ALL),
-            f'convert it: `{name}.astype("{near or "float64"}")`'
+            f'convert it: `{name}.astype("{suggestion or "float64"}")`'
             if array.dtype.kind in "OgGfc"
             else "encode its elements as numbers, for example with `np.unique(..., "
             "return_inverse=True)`",
         )
-    return found
+    return dtype
 
 
 def prepare(
     array: Array, written: bool, name: str = "the argument"
 ) -> tuple[Array, Callable[[], None] | None]:
-    """Return an array that compiled code can use, and what to call after a call that writes it.
+    """Return an array that compiled code can use, and the write-back to call after a write.
 
-    It is the array itself unless its bytes are swapped, misaligned, or no whole elements apart:
-    then a packed copy, and the second value copies back. Raises CdValueError where it is written:
-    CD0703 if it is read-only, CD0704 if elements of it share memory.
+    It is the array itself unless it is byte-swapped, misaligned, or has strides that are no
+    multiples of the item size: then a packed copy, and the second value copies back. Raises
+    CdValueError where it is written: CD0703 if it is read-only, CD0704 if its elements overlap.
     """
     if written:
-        _writable(array, name)
+        _require_writable(array, name)
     size = array.itemsize
     if (
         array.flags.c_contiguous or all(step % size == 0 for step in array.strides)
@@ -177,7 +187,7 @@ def prepare(
 
 
 def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
-    """Return every pair that shares memory, by position, exactly unless that is too hard to say.
+    """Return all pairs that share memory, by position: exactly, up to the work limit `EFFORT`.
 
     >>> x = np.zeros(8)
     >>> overlaps([x[::2], x[1::2], x[::2]])
@@ -185,30 +195,30 @@ def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
     """
     spans = [byte_bounds(array) if array.size else (0, 0) for array in arrays]
     return tuple(
-        Overlap(one, two, _identical(arrays[one], arrays[two]))
-        for two in range(len(arrays))
-        for one in range(two)
-        if spans[one][0] < spans[two][1]
-        and spans[two][0] < spans[one][1]
-        and _share(arrays[one], arrays[two])
+        Overlap(first, second, _identical(arrays[first], arrays[second]))
+        for second in range(len(arrays))
+        for first in range(second)
+        if spans[first][0] < spans[second][1]
+        and spans[second][0] < spans[first][1]
+        and _share_memory(arrays[first], arrays[second])
     )
 
 
 def relaid(array: Array, strides: tuple[int, ...] | None) -> Array:
-    """Return a copy of an array with given element strides (those it was compiled for)."""
+    """Return a copy of an array with given strides in elements, None for C order."""
     if strides is None or not array.size:
         return np.array(array, order="C", copy=True)
     low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
     high = sum(max(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
-    room = np.empty(high - low + 1, array.dtype)
+    storage = np.empty(high - low + 1, array.dtype)
     steps = tuple(step * array.itemsize for step in strides)
-    view = np.lib.stride_tricks.as_strided(room[-low:], array.shape, steps)
+    view = np.lib.stride_tricks.as_strided(storage[-low:], array.shape, steps)
     view[...] = array
     return view
 
 
 def overlaps_itself(array: Array) -> bool:
-    """Whether two elements of an array share memory, or it is too large to say.
+    """Whether two elements of an array share memory, or it is too large to decide.
 
     >>> overlaps_itself(np.broadcast_to(1.0, (3,))), overlaps_itself(np.zeros((2, 3)).T)
     (True, False)
@@ -216,13 +226,13 @@ def overlaps_itself(array: Array) -> bool:
     if array.size < 2:
         return False
     axes = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
-    reach = array.itemsize
+    extent_bytes = array.itemsize
     for step, extent in sorted(axes):
-        if step < reach:
+        if step < extent_bytes:
             break
-        reach += step * (extent - 1)
+        extent_bytes += step * (extent - 1)
     else:
-        return False  # each axis steps over all that the finer ones reach
+        return False  # each stride exceeds the extent of the finer axes
     if array.size > _FEW or any(step == 0 for step, _ in axes):
         return True
     offsets = np.zeros(1, np.int64)
@@ -233,12 +243,12 @@ def overlaps_itself(array: Array) -> bool:
 
 
 def _converter(value: object) -> Callable[[Any], Array]:
-    """Return what makes an array of a foreign value: by NumPy's protocols, else by DLPack."""
-    numpys = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
-    return np.from_dlpack if hasattr(value, "__dlpack__") and not numpys else np.asarray
+    """Return the converter of a foreign value: by NumPy's protocols, else by DLPack."""
+    has_numpy_protocol = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    return np.from_dlpack if hasattr(value, "__dlpack__") and not has_numpy_protocol else np.asarray
 
 
-def _writable(array: Array, name: str) -> None:
+def _require_writable(array: Array, name: str) -> None:
     if not array.flags.writeable:
         message = f"`{name}` is read-only, and the function writes it"
         helps = [f"copy it before the call, `{name} = {name}.copy()`: the result is in the copy"]
@@ -250,17 +260,17 @@ def _writable(array: Array, name: str) -> None:
 
 
 def _may_be_writable(array: Array) -> bool:
-    """Whether an array that is read-only can be made writable, and is of use then."""
+    """Whether a read-only array can be made writable, and then has no overlapping elements."""
     if not array.flags.owndata:
         try:
             array.view().flags.writeable = True
-        except ValueError:  # the memory is somebody else's
+        except ValueError:  # the memory has a read-only owner
             return False
     return not overlaps_itself(array)
 
 
 def refuse_shared(array: Array, name: str) -> None:
-    """Raise CdValueError CD0704 where elements of an array that is written share memory."""
+    """Raise CdValueError CD0704 where elements of a written array share memory."""
     if overlaps_itself(array):
         raise CdValueError(
             Diagnostic(
@@ -272,19 +282,21 @@ def refuse_shared(array: Array, name: str) -> None:
         )
 
 
-def _share(one: Array, two: Array) -> bool:
+def _share_memory(first: Array, second: Array) -> bool:
     try:
-        return np.shares_memory(one, two, max_work=EFFORT)  # type: ignore[arg-type]
+        return np.shares_memory(first, second, max_work=EFFORT)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 
 
-def _identical(one: Array, two: Array) -> bool:
-    place_one, place_two = (array.__array_interface__["data"][0] for array in (one, two))
-    return (place_one, one.shape, one.strides, one.dtype) == (
-        place_two, two.shape, two.strides, two.dtype,
+def _identical(first: Array, second: Array) -> bool:
+    first_address, second_address = (
+        array.__array_interface__["data"][0] for array in (first, second)
+    )
+    return (first_address, first.shape, first.strides, first.dtype) == (
+        second_address, second.shape, second.strides, second.dtype,
     )  # fmt: skip
 
 
-def _refused(code: str, message: str, fix: str) -> CdTypeError:
+def _unsupported(code: str, message: str, fix: str) -> CdTypeError:
     return CdTypeError(Diagnostic(code, message, helps=(fix,)))

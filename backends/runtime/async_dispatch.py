@@ -1,12 +1,12 @@
-"""Calls of a routine that a device does by itself, in order, while the host goes on.
+"""Asynchronous dispatch: the calling thread launches routines directly on a device's stream.
 
-A stream of a device is a queue already. What the host knows all of is put there by who calls the
-routine; nobody waits for its end but who needs it: another stream, the host, or whatever goes by
-the thread of the stream, which lets the device finish first. All that is on the device of a stream
-has one event: it stands for the newest of it.
+A device's stream is an in-order queue itself. A launch whose arguments the host knows is put there
+by the calling thread; only dependents wait for its end: another stream, the host, or steps of the
+stream's thread, which let the device finish first. All launches on a stream share one event, which
+represents the newest of them.
 
-That nothing is in the way is found out once, as in `direct`, and holds as long as nobody has taken
-the lock of scheduling, the event is not reached, and nobody has kept it.
+The check that nothing has to be waited for is memoized, as in `direct`: it is valid while the
+scheduling lock has not been taken, the event is not done, and the event is not kept.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from .state import RUNTIME
 
 
 class Ahead(Event):
-    """A point of a device's stream."""
+    """A point in a device's stream."""
 
     lane: Lane
     number = 0
-    """Of the newest run that it stands for."""
+    """The number of the newest launch that it represents."""
     names: dict[str, RunsAhead]
-    """The routines that it stands for, with their code."""
+    """The routines that it represents, with their code."""
 
     def query(self) -> bool:
-        """Whether everything queued before the event is done; asks the device."""
+        """Whether everything queued before the event is done; queries the device."""
         if not self.done and self.lane.is_finished():
             self.lane.settle()
         return self.done
 
     def settle(self) -> Failure | None:
-        """Return, when everything before it is done, what the device failed of."""
+        """Wait until everything before it is done; return the failure of the device, if any."""
         if not self.done:
             self.lane.settle()
         return self.failure
 
 
 class Lane:
-    """What is on the device of a stream that nobody has waited for."""
+    """The launches on the device of a stream that have not been waited for."""
 
     def __init__(self, worker: Worker, code: RunsAhead) -> None:
         self.worker = worker
@@ -55,11 +55,11 @@ class Lane:
         self._number = 0
         self._patient = True
         self._events: list[Ahead] = []
-        """Those that are not reached; the last one stands for what comes next."""
+        """The events that are not done; the last one is reused for the next launch."""
 
     @property
     def event(self) -> Ahead:
-        """The event of the next run; who calls this holds the lock of scheduling."""
+        """The event of the next launch. Precondition: the scheduling lock is held."""
         if not self._events or self._events[-1].kept:
             event = Ahead()
             event.worker, event.lane, event.names = self.worker, self, {}
@@ -67,19 +67,19 @@ class Lane:
         return self._events[-1]
 
     def begun(self, event: Ahead) -> None:
-        """Note that one more run is on the device."""
+        """Record one more launch."""
         self._number += 1
         event.number, self._patient = self._number, True
 
     def is_finished(self) -> bool:
-        """Whether the device has done all; what it failed of is for who waits."""
+        """Whether the device is done with all launches; a failure is left to `settle`."""
         try:
             return self._is_finished()
         except Exception:
             return True
 
     def settle(self) -> Failure | None:
-        """Return, when all that is there now is done, what the device failed of."""
+        """Wait until all current launches are done; return the failure of the device, if any."""
         if not self._events:
             return None
         number, failure = self._number, None
@@ -87,41 +87,41 @@ class Lane:
         names = ", ".join(f"`{name}`" for name in codes)
         finish = next((code.finish for code in codes.values()), self._finish)
         try:
-            finish()  # by who is queued there: what fails is told as of it
-        except Exception as error:  # whatever it is, it is raised where somebody waits
+            finish()  # of a launched code, so that a failure is attributed to it
+        except Exception as error:  # any error is raised by the wait for it
             note = f"of {names}, not waited for on {self.worker.name}"
-            failure = Failure(_noted(error, note))
+            failure = Failure(_with_note(error, note))
         self.reached(number, failure)
         return failure
 
     def before(self, when: int) -> Failure | None:
-        """Wait for all in front of a task of the thread; return why it is dropped, if it is.
+        """Wait for all launches before a task of the thread; return the failure that drops it.
 
-        It was queued at that time: it is dropped where it builds on what failed.
+        A task is dropped where it was queued, at time `when`, before the failure was reported.
         """
         failure = self.settle() or self.worker.failure
         dropped = failure is not None and (not failure.told or when <= failure.when)
         return failure if dropped else None
 
     def is_alone(self) -> bool:
-        """Whether the thread of the stream has nothing to do, now or in a moment.
+        """Whether the thread of the stream is idle, now or in a moment.
 
-        What goes by the thread keeps it at work for what comes next, so it is worth a moment. Who
-        waited for nothing does not wait again, until there was something to gain.
+        A step queued on the thread would delay later launches, so a short wait pays. After a wait
+        in vain there is no other, until the next launch.
         """
         self._patient = self._patient and self.worker.rests()
         return self._patient
 
     def reached(self, number: int, failure: Failure | None) -> None:
-        """Note that all runs up to a number are done, or failed."""
+        """Record that all launches up to a number are done, or failed."""
         scheduling = RUNTIME.scheduling
         scheduling.acquire()
         try:
-            done = [one for one in self._events if one.number <= number]
-            self._events = [one for one in self._events if one.number > number]
-            if failure is not None and done:
+            reached = [lane_event for lane_event in self._events if lane_event.number <= number]
+            self._events = [lane_event for lane_event in self._events if lane_event.number > number]
+            if failure is not None and reached:
                 self.worker.failure = failure
-            for event in done:
+            for event in reached:
                 if failure is not None:
                     event.fail(failure)
                 event.done = True
@@ -129,43 +129,43 @@ class Lane:
             scheduling.release()
 
     def give_up(self, failure: Failure) -> None:
-        """Fail, in a forked child, what is on the device of the parent."""
+        """Fail the launches of the parent in a forked child."""
         self.reached(self._number, failure)
 
 
 def ahead(
     queue: Queue, name: str, code: RunsAhead, start: Callable[[], None], context: Living, uses: Uses
 ) -> Callable[[], bool]:
-    """Return what puts a run on the device now, by `start`, and says whether it could.
+    """Return the fast path that launches a run on the device by `start`; it returns whether it did.
 
-    It could not, and did nothing, where it has to wait for something else than its stream. Where
-    the device refuses it, the next wait is told, as of what fails there.
+    It does not, and has no effect, where it would have to wait for anything but its stream. An
+    error of the launch is raised by the next wait, like a failure on the device.
     """
     worker, scheduling = queue.worker, RUNTIME.scheduling
     lane = worker.lane = worker.lane or Lane(worker, code)
-    is_free = _freedom(worker, context, uses)
+    is_free = _independence_test(worker, context, uses)
     reads, ticks = uses.only_read, uses.ticks
     writes = tuple(buffer for _, buffer in ticks)
-    event, seen = Ahead(), -1
+    event, checked_at = Ahead(), -1
     event.done = True
 
     def step() -> bool:
-        return at_once() or (lane.is_alone() and at_once())
+        return launch_now() or (lane.is_alone() and launch_now())
 
-    def at_once() -> bool:
-        nonlocal event, seen
+    def launch_now() -> bool:
+        nonlocal event, checked_at
         scheduling.acquire()
         try:
-            if event.done or event.kept or seen != scheduling.taken:
+            if event.done or event.kept or checked_at != scheduling.taken:
                 if not is_free():
                     return False
                 event = lane.event
-                if not _is_noted(event, reads, writes):
+                if not _is_recorded(event, reads, writes):
                     scheduling.taken += 1
                     hazards.note(event, reads, writes)
                 event.names[name] = code
                 worker.latest = event
-                seen = scheduling.taken
+                checked_at = scheduling.taken
             for field, buffer in ticks:
                 field.clock = buffer.tick = field.clock + 1
                 field.latest = buffer
@@ -174,7 +174,7 @@ def ahead(
                 start()
             except Exception as error:
                 note = f"in the routine `{name}` on {worker.name}"
-                lane.reached(event.number, Failure(_noted(error, note)))
+                lane.reached(event.number, Failure(_with_note(error, note)))
         finally:
             scheduling.release()
         return True
@@ -182,19 +182,19 @@ def ahead(
     return step
 
 
-def _noted(error: Exception, note: str) -> Exception:
-    """Return an error that also says where it happened."""
+def _with_note(error: Exception, note: str) -> Exception:
+    """Return an error with an additional note of its location."""
     if not isinstance(error, CdError):
         return error
-    first, *others = error.diagnostics
-    return type(error)(replace(first, notes=(*first.notes, note)), *others)
+    first, *other_diagnostics = error.diagnostics
+    return type(error)(replace(first, notes=(*first.notes, note)), *other_diagnostics)
 
 
-def _freedom(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
-    """Return what says whether nothing but what is on the stream is in the way of a run."""
+def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
+    """Return the predicate that a launch depends on nothing but its stream."""
     runtime, loads = RUNTIME, uses.loads
     writes = tuple(buffer for _, buffer in uses.ticks)
-    used = (*uses.only_read, *writes)
+    arrays = (*uses.only_read, *writes)
 
     def is_in_order(event: Event) -> bool:
         return is_over(event) or (event.worker is worker and isinstance(event, Ahead))
@@ -208,18 +208,18 @@ def _freedom(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
             and (latest.done or isinstance(latest, Ahead))
             and not (runtime.is_recording or runtime.timeline)
             and not any(field.host_tick > buffer.tick for field, buffer in loads)
-            and all(is_in_order(buffer.writer) for buffer in used)
+            and all(is_in_order(buffer.writer) for buffer in arrays)
             and not any(buffer.lent for buffer in writes)
-            and all(is_in_order(one) for buffer in writes for one in buffer.readers.values())
+            and all(is_in_order(reader) for buffer in writes for reader in buffer.readers.values())
         )
 
     return is_free
 
 
-def _is_noted(event: Event, reads: tuple[Buffer, ...], writes: tuple[Buffer, ...]) -> bool:
-    """Whether it is known already that the work of an event uses arrays."""
+def _is_recorded(event: Event, reads: tuple[Buffer, ...], writes: tuple[Buffer, ...]) -> bool:
+    """Whether an event is recorded already as the user of arrays."""
     worker = event.worker
-    return all(one.writer is event for one in writes) and all(
-        one.writer is event or (worker is not None and one.readers.get(worker) is event)
-        for one in reads
+    return all(buffer.writer is event for buffer in writes) and all(
+        buffer.writer is event or (worker is not None and buffer.readers.get(worker) is event)
+        for buffer in reads
     )

@@ -1,4 +1,4 @@
-"""What a routine is bound to by name: numbers and arrays that a call need not give.
+"""Bindings of a routine: default arguments by name.
 
 >>> bound = Bindings("step", ("x", "rate"))
 >>> bound["rate"] = 0.5
@@ -15,7 +15,7 @@ from ...base.diagnostic import CdNameError, Diagnostic, nearest
 
 
 class Bindings(MutableMapping[str, Any]):
-    """Values by the names that a routine takes; CdNameError CD0849 for any other name."""
+    """Values by the argument names of a routine; CdNameError CD0849 for any other name."""
 
     def __init__(self, routine: str, names: Sequence[str]) -> None:
         self._routine = routine
@@ -39,13 +39,13 @@ class Bindings(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name not in self._names:
-            near = nearest(name, self._names)
+            suggestion = nearest(name, self._names)
             raise CdNameError(
                 Diagnostic(
                     "CD0849",
                     f"the routine `{self._routine}` takes no `{name}`",
                     notes=(f"it takes {', '.join(self._names) or 'nothing'}",),
-                    helps=(f"did you mean `{near}`?",) if near else (),
+                    helps=(f"did you mean `{suggestion}`?",) if suggestion else (),
                 )
             )
         self._values[name] = value

@@ -1,4 +1,4 @@
-"""What a call of a routine gives: arrays and numbers by name, as the code was compiled for them."""
+"""Arguments of routine calls: binding by name, and conversion to what the code was compiled for."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def by_name(
     kwargs: Mapping[str, Any],
     span: Span,
 ) -> dict[str, Any]:
-    """Return a value for each name that a routine takes: given by place, by name, or bound.
+    """Return the value of each argument of a routine: positional, by keyword, or from bindings.
 
-    Arrays of other packages on devices are asked for once. Raises CdTypeError CD0436 where one is
-    missing or nobody takes it.
+    Device arrays of other packages are imported once. Raises CdTypeError CD0436 for missing and
+    unexpected arguments.
     """
     values = {**bound, **dict(zip(names, args, strict=False)), **kwargs}
     unknown = [name for name in kwargs if name not in names]
@@ -45,43 +45,45 @@ def by_name(
                 (f"give it what it lacks: {', '.join(missing)}",) if missing else (),
             )
         )  # fmt: skip
-    there = {name: found(one, name) for name, one in values.items() if may_be_there(one)}
-    return values | {name: one for name, one in there.items() if one is not None}
+    imported = {name: found(value, name) for name, value in values.items() if may_be_there(value)}
+    return values | {name: value for name, value in imported.items() if value is not None}
 
 
 def fitting(name: str, value: Any, parameter: Parameter, backend: str) -> Array | Placed:
-    """Return what a call gives for a parameter as the array that the code was compiled for.
+    """Return an argument as an array that matches its parameter.
 
-    What is only read is copied: the caller may change it before the routine runs. Arrays of a
-    device are used where they are. Raises CdTypeError CD0702 where the code is for other arrays, or
-    another kind of number, and what `usable` raises.
+    Read-only arguments are copied, as the caller may change them before the routine runs. Device
+    arrays are used in place. Raises CdTypeError CD0702 where the code was compiled for other arrays
+    or numbers, and what `usable` raises.
     """
     node = parameter.node
     if isinstance(value, Placed):
-        return _there(name, usable(value, parameter.written, name, backend), parameter)
+        return _check_device_array(name, usable(value, parameter.written, name, backend), parameter)
     if not node.shape and not parameter.written:
-        return _number(name, value, node.dtype)
+        return _convert_number(name, value, node.dtype)
     array = as_array(value, name)
-    same = array.shape == node.static_shape and np.can_cast(array.dtype, node.dtype.numpy, "equiv")
-    if same and not parameter.written:
+    is_convertible = array.shape == node.static_shape and np.can_cast(
+        array.dtype, node.dtype.numpy, "equiv"
+    )
+    if is_convertible and not parameter.written:
         with room(f"a copy of `{name}`", 2 * array.nbytes):
             array = relaid(array.astype(node.dtype.numpy), node.strides)
     if why := unfit(parameter, array):
-        raise _other(name, why, "such an array")
+        raise _mismatch(name, why, "such an array")
     return array
 
 
-def _there(name: str, array: Placed, parameter: Parameter) -> Placed:
-    """Return an array of a device as it is; CdTypeError CD0702, CdValueError CD0704."""
+def _check_device_array(name: str, array: Placed, parameter: Parameter) -> Placed:
+    """Return a device array after checks: CdTypeError CD0702, CdValueError CD0704."""
     if why := unfit(parameter, array):
-        raise _other(name, why, "such an array")
+        raise _mismatch(name, why, "such an array")
     if parameter.written:
         refuse_shared(array.shadow, name)
     return array
 
 
 def ours(array: Placed) -> DeviceArray:
-    """Return an array on a device as one of ours, which it may be."""
+    """Return a device array as a `DeviceArray`, without a copy."""
     if isinstance(array.given, DeviceArray):
         return array.given
     backend: Any = RUNTIME.backend("cuda")
@@ -96,20 +98,20 @@ def ours(array: Placed) -> DeviceArray:
 
 
 def copied(array: Array | Placed) -> Array:
-    """Return a copy on the host, when all is done that was queued on an array of a device."""
+    """Return a copy on the host; waits for the work queued on a device array."""
     return ours(array).numpy() if isinstance(array, Placed) else array.copy(order="K")
 
 
-def _number(name: str, value: Any, dtype: DType) -> Array:
-    """Return a number as an array of the type that the code was compiled for, exactly itself.
+def _convert_number(name: str, value: Any, dtype: DType) -> Array:
+    """Return a number converted exactly to the type that the code was compiled for.
 
-    Whole numbers become floats, and floats wider ones; nothing is rounded, cut off or wrapped.
+    Integers may become floats, and floats wider ones; nothing is rounded, truncated or wrapped.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return _whole(name, value, dtype)
+        return _convert_integer(name, value, dtype)
     array = as_array(value, name)
     if array.shape:
-        raise _other(name, f"has shape {array.shape}, compiled for a number", "such an array")
+        raise _mismatch(name, f"has shape {array.shape}, compiled for a number", "such an array")
     kind = dtypes.from_numpy(array.dtype)
     if kind is None:
         why = f"is a {type(value).__name__}, compiled for {dtype.name}"
@@ -117,34 +119,34 @@ def _number(name: str, value: Any, dtype: DType) -> Array:
     if kind is dtype:
         return np.array(array, dtype.numpy)
     if kind.kind in "iu":
-        return _whole(name, int(array), dtype)
+        return _convert_integer(name, int(array), dtype)
     if kind.kind == "b" or not np.can_cast(kind.numpy, dtype.numpy, "safe"):
-        raise _other(name, f"is of type {kind.name}, compiled for {dtype.name}", "such a number")
+        raise _mismatch(name, f"is of type {kind.name}, compiled for {dtype.name}", "such a number")
     return np.array(array, dtype.numpy)
 
 
-def _whole(name: str, number: int, dtype: DType) -> Array:
-    """Return a whole number as an array; refused where the type cannot hold it."""
+def _convert_integer(name: str, number: int, dtype: DType) -> Array:
+    """Return an integer as an array; raises CdTypeError CD0702 where the type cannot hold it."""
     if dtype.kind == "b":
-        raise _other(name, f"is {number}, compiled for {dtype.name}", "such a number")
+        raise _mismatch(name, f"is {number}, compiled for {dtype.name}", "such a number")
     try:
         with np.errstate(over="ignore"):  # infinities are refused
-            made = np.array(number, dtype.numpy)
-        if np.isfinite(made) and int(made.real) == number:
-            return made
+            array = np.array(number, dtype.numpy)
+        if np.isfinite(array) and int(array.real) == number:
+            return array
     except OverflowError:
         pass
-    shown = number if abs(number) < 2**128 else "a number of many digits"
-    raise _other(name, f"is {shown}, which {dtype.name} cannot hold", "such a number")
+    text = number if abs(number) < 2**128 else "a number of many digits"
+    raise _mismatch(name, f"is {text}, which {dtype.name} cannot hold", "such a number")
 
 
-def _other(name: str, why: str, what: str) -> CdTypeError:
-    fix = f"compile the function for {what} as well: `f.compile(...)`"
+def _mismatch(name: str, why: str, alternative: str) -> CdTypeError:
+    fix = f"compile the function for {alternative} as well: `f.compile(...)`"
     return CdTypeError(Diagnostic("CD0702", f"`{name}` {why}", helps=(fix,)))
 
 
 def require_apart(arrays: Sequence[Any], routine: str) -> None:
-    """Raise CdValueError CD0708 where arrays that one call gives share memory."""
+    """Raise CdValueError CD0708 where array arguments of one call share memory."""
     if overlaps([place(array) for array in arrays]):
         raise CdValueError(
             Diagnostic(

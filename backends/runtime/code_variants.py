@@ -1,4 +1,4 @@
-"""What a procedure becomes: code for each backend and choice of settings, made when asked for."""
+"""Code variants of a procedure: one per backend and settings, compiled lazily."""
 
 from __future__ import annotations
 
@@ -21,38 +21,37 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Codes:
-    """What a procedure becomes: made when it is first asked for, and kept for each backend and
-    choice of settings."""
+    """The code variants of a procedure, compiled on first use and kept per backend and settings."""
 
     procedure: Procedure
     record: Callable[[Any, str], Any]
-    """Makes the code that records what is wanted, for a backend."""
+    """Compiles a recording variant for a backend."""
     _recordings: dict[tuple[Any, str, Settings], Any] = field(default_factory=dict)
-    _made: dict[tuple[str, Settings], Code] = field(default_factory=dict)
+    _codes: dict[tuple[str, Settings], Code] = field(default_factory=dict)
     _derived: dict[object, Codes] = field(default_factory=dict)
 
     def on(self, backend: str) -> Code:
         """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
         if not self.has(backend):
             self.keep(backend, RUNTIME.compile(self.procedure, backend))
-        return self._made[backend, settings.current()]
+        return self._codes[backend, settings.current()]
 
     def has(self, backend: str) -> bool:
-        """Whether there is code for a backend under the settings that hold now."""
-        return (backend, settings.current()) in self._made
+        """Whether there is code for a backend under the current settings."""
+        return (backend, settings.current()) in self._codes
 
     def keep(self, backend: str, code: Code) -> None:
-        """Keep code that was made for a backend now, unless there is some already."""
-        self._made.setdefault((backend, settings.current()), code)
+        """Keep code for a backend under the current settings, unless there is some."""
+        self._codes.setdefault((backend, settings.current()), code)
 
     def derived(self, how: object, made: Callable[[], Codes]) -> Codes:
-        """Return what becomes of another procedure that was made of this one, kept by how."""
+        """Return the variants of a procedure derived from this one, memoized by the key `how`."""
         if how not in self._derived:
             self._derived[how] = made()
         return self._derived[how]
 
     def recording(self, wanted: Any, backend: str) -> Any:
-        """Return the code that records what is wanted, for a backend; made when first asked for.
+        """Return the code for a backend that records what is requested, compiled on first use.
 
         Raises as compiling does.
         """
@@ -63,20 +62,23 @@ class Codes:
 
     @functools.cached_property
     def accesses(self) -> Accesses:
-        """What it reads and writes, and in which order."""
+        """The reads and writes of the procedure, with their order."""
         kernels = lower(self.procedure).kernels
         return accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
 
     @functools.cached_property
     def read(self) -> frozenset[int]:
-        """The positions of the parameters of which a call reads what they hold before it."""
+        """The positions of the parameters whose initial contents a call reads."""
         nodes = enumerate(parameter.node for parameter in self.procedure.parameters)
         return frozenset(at for at, node in nodes if self.accesses.is_input(node))
 
     @functools.cached_property
     def needed(self) -> frozenset[int]:
-        """The positions of the parameters whose contents before a call matter."""
-        found, parameters = self.accesses, enumerate(self.procedure.parameters)
+        """The positions of the parameters that need their initial contents: those read, and those
+        not overwritten completely."""
+        access_facts, parameters = self.accesses, enumerate(self.procedure.parameters)
         return self.read.union(
-            at for at, one in parameters if one.written and not found.is_overwritten(one.node)
+            at
+            for at, parameter in parameters
+            if parameter.written and not access_facts.is_overwritten(parameter.node)
         )

@@ -1,9 +1,9 @@
-"""Virtual tensors of one compiled function computed again in another, as a table says.
+"""Cross-routine inlining: rematerialization of one function's virtual tensors in another.
 
     second.compile(z, t, inline={t: first})
 
-What `first` does to compute `t` is put in front of `second`, whose inputs are then those of `t` as
-well; see `lowering.recompute`. That they hold what `first` read is found out by each call.
+The backward slice of `first` for `t` is put in front of `second`, which gets the inputs of the
+slice as well; see `lowering.recompute`. Each call checks that they hold the versions `first` read.
 """
 
 from __future__ import annotations
@@ -23,107 +23,124 @@ from .tensor import Tensor
 
 
 def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Codes]) -> Compiled:
-    """Return a compiled function that computes virtual tensors as others do, by a table.
+    """Return a compiled function that rematerializes virtual tensors, given a table of producers.
 
-    `codes` makes what a procedure becomes. Raises CdTypeError CD0855 where the table is wrong, and
-    CD0856 where a tensor cannot be computed again.
+    `codes` creates the code variants of a procedure. Raises CdTypeError CD0855 for an invalid
+    table, and CD0856 where a tensor cannot be rematerialized.
     """
-    wanted = _by_compiled(compiled, table)
+    pairs_by_producer = _pairs_by_producer(compiled, table)
     procedure, slots, sources = compiled.procedure, list(compiled.slots), list[Source]()
-    how: list[object] = []
-    for first, fields in wanted:
-        labels = ", ".join(f"`{there.label}`" for there, _ in fields)
-        what = deciding(first.procedure, [there.node for there, _ in fields])
-        places = {one.node.id: slot for slot, one in first.parameters}
-        for parameter in what.parameters:
-            _require_again(first, labels, places[parameter.node.id], parameter)
-        here = {
-            slot.field: one.node
-            for slot, one in zip(slots, procedure.parameters, strict=True)
+    keys: list[object] = []
+    for producer, fields in pairs_by_producer:
+        labels = ", ".join(f"`{produced.label}`" for produced, _ in fields)
+        recomputed = deciding(producer.procedure, [produced.node for produced, _ in fields])
+        producer_slots = {input_.node.id: slot for slot, input_ in producer.parameters}
+        for parameter in recomputed.parameters:
+            _require_rematerializable(
+                producer, labels, producer_slots[parameter.node.id], parameter
+            )
+        resident_nodes = {
+            slot.field: input_.node
+            for slot, input_ in zip(slots, procedure.parameters, strict=True)
             if isinstance(slot, Resident) and not slot.merged
         }
-        used = [(one.node, places[one.node.id]) for one in what.parameters]
-        read = [(node, slot.field) for node, slot in used if isinstance(slot, Resident)]
-        same = {there.node.id: own.node for there, own in fields}
-        same |= {node.id: here[field] for node, field in read if field in here}
-        why = f"{labels}, as `{first.name}` computes it"
-        procedure, _ = in_front(what, why, procedure, same)
-        how.append((first.codes, why, tuple((old, node.id) for old, node in same.items())))
-        slots += [Resident(field) for node, field in read if field not in here]
-        sources.append(Source(first, labels, tuple(field for _, field in read)))
-    made = compiled.codes.derived(tuple(how), lambda: codes(procedure))
-    return replace(compiled, codes=made, slots=tuple(slots), sources=tuple(sources))
+        node_slots = [
+            (input_.node, producer_slots[input_.node.id]) for input_ in recomputed.parameters
+        ]
+        read = [(node, slot.field) for node, slot in node_slots if isinstance(slot, Resident)]
+        substitution = {produced.node.id: consumed.node for produced, consumed in fields}
+        substitution |= {
+            node.id: resident_nodes[field] for node, field in read if field in resident_nodes
+        }
+        why = f"{labels}, as `{producer.name}` computes it"
+        procedure, _ = in_front(recomputed, why, procedure, substitution)
+        keys.append(
+            (producer.codes, why, tuple((old, node.id) for old, node in substitution.items()))
+        )
+        slots += [Resident(field) for node, field in read if field not in resident_nodes]
+        sources.append(Source(producer, labels, tuple(field for _, field in read)))
+    variants = compiled.codes.derived(tuple(keys), lambda: codes(procedure))
+    return replace(compiled, codes=variants, slots=tuple(slots), sources=tuple(sources))
 
 
 Pair = tuple[Fleeting, Fleeting]
-"""A field as one function computes it, and as the other one has it."""
+"""A transient field of the producer, and that of the consumer."""
 
 
-def _by_compiled(compiled: Compiled, table: object) -> list[tuple[Compiled, list[Pair]]]:
-    """Return a table as what is computed again of each function; raises CdTypeError CD0855."""
+def _pairs_by_producer(compiled: Compiled, table: object) -> list[tuple[Compiled, list[Pair]]]:
+    """Return a table as pairs of fields by producer; raises CdTypeError CD0855."""
     if not isinstance(table, Mapping):
-        raise _wrong(
+        raise _invalid_table(
             compiled, f"`inline=` is a {type(table).__name__}",
             "give a table: `inline={t: first}`, where `first` is what `compile` returned",
         )  # fmt: skip
-    found: dict[Compiled, list[Pair]] = {}
-    for tensor, first in table.items():
+    pairs: dict[Compiled, list[Pair]] = {}
+    for tensor, producer in table.items():
         if not isinstance(tensor, Tensor):
-            what = f"`inline=` has a {type(tensor).__name__} on its left"
-            raise _wrong(compiled, what, "give a tensor: `inline={t: first}`")
-        if not isinstance(first, Compiled):
-            what = f"`inline=` has a {type(first).__name__} beside `{tensor.label}`"
-            raise _wrong(
-                compiled, what, "give what `compile` returned, of a routine `routine.compiled`"
+            description = f"`inline=` has a {type(tensor).__name__} on its left"
+            raise _invalid_table(compiled, description, "give a tensor: `inline={t: first}`")
+        if not isinstance(producer, Compiled):
+            description = f"`inline=` has a {type(producer).__name__} beside `{tensor.label}`"
+            raise _invalid_table(
+                compiled,
+                description,
+                "give what `compile` returned, of a routine `routine.compiled`",
             )
-        found.setdefault(first, []).extend(_fields(compiled, tensor, first))
-    return list(found.items())
+        pairs.setdefault(producer, []).extend(_field_pairs(compiled, tensor, producer))
+    return list(pairs.items())
 
 
-def _fields(compiled: Compiled, tensor: Tensor, first: Compiled) -> list[Pair]:
-    """Return the fields of a tensor that a function uses and another one computes."""
+def _field_pairs(compiled: Compiled, tensor: Tensor, producer: Compiled) -> list[Pair]:
+    """Return the fields of a tensor that a function uses and its producer computes."""
     label = tensor.label
     if tensor.request is None or tensor.request.mode != VIRTUAL:
         mode = tensor.memory or "kept: its array is there for every routine"
-        raise _wrong(
+        raise _invalid_table(
             compiled, f"`{label}` is {mode}, and only what is virtual is computed again",
             f"make `{label}` with `memory='virtual'`, or leave it out of `inline=`",
         )  # fmt: skip
-    own = [one for one in compiled.fleeting if one.tensor is tensor]
-    if not own:
-        raise _wrong(
+    consumed = [fleeting for fleeting in compiled.fleeting if fleeting.tensor is tensor]
+    if not consumed:
+        raise _invalid_table(
             compiled, f"`{compiled.name}` does not use `{label}`", "leave it out of `inline=`"
         )
-    there = {one.key: one for one in first.computed}
-    pairs = [(there[one.key], one) for one in own if one.key in there]
+    produced = {fleeting.key: fleeting for fleeting in producer.computed}
+    pairs = [
+        (produced[fleeting.key], fleeting) for fleeting in consumed if fleeting.key in produced
+    ]
     if not pairs:
-        known = ", ".join(f"`{one.label}`" for one in there.values()) or "no virtual tensor"
-        raise _wrong(
-            compiled, f"`{first.name}` does not compute `{label}`",
-            f"give the function that does; `{first.name}` computes {known}",
+        computed = (
+            ", ".join(f"`{fleeting.label}`" for fleeting in produced.values())
+            or "no virtual tensor"
+        )
+        raise _invalid_table(
+            compiled, f"`{producer.name}` does not compute `{label}`",
+            f"give the function that does; `{producer.name}` computes {computed}",
         )  # fmt: skip
     return pairs
 
 
-def _wrong(compiled: Compiled, message: str, fix: str) -> CdTypeError:
+def _invalid_table(compiled: Compiled, message: str, fix: str) -> CdTypeError:
     label = Label(compiled.procedure.span)
     return CdTypeError(Diagnostic("CD0855", message, (label,), helps=(fix,)))
 
 
-def _require_again(first: Compiled, labels: str, slot: Slot, parameter: Parameter) -> None:
-    """Raise CdTypeError CD0856 where a tensor needs what is not there after a routine."""
+def _require_rematerializable(
+    producer: Compiled, labels: str, slot: Slot, parameter: Parameter
+) -> None:
+    """Raise CdTypeError CD0856 where a tensor depends on a value that does not outlive a call."""
     name = slot.field.label if isinstance(slot, Resident) else slot.name
-    keep = f"make {labels} without `memory='virtual'`"
+    advice = f"make {labels} without `memory='virtual'`"
     if isinstance(slot, Given):
-        what = f"`{name}`, which is no tensor, and nobody can tell whether it is the same"
-        fix = f"make `{name}` a tensor, or {keep}"
+        reason = f"`{name}`, which is no tensor, and nobody can tell whether it is the same"
+        fix = f"make `{name}` a tensor, or {advice}"
     elif slot.merged:
-        what, fix = f"`{name}.merge`, which is in a merge buffer for one call", keep
+        reason, fix = f"`{name}.merge`, which is in a merge buffer for one call", advice
     elif parameter.written:
-        what = f"`{name}`, which `{first.name}` writes"
-        fix = f"let `{first.name}` write another tensor, or {keep}"
+        reason = f"`{name}`, which `{producer.name}` writes"
+        fix = f"let `{producer.name}` write another tensor, or {advice}"
     else:
         return
-    message = f"{labels} cannot be computed again: it needs {what}"
-    label = Label(first.procedure.span)
+    message = f"{labels} cannot be computed again: it needs {reason}"
+    label = Label(producer.procedure.span)
     raise CdTypeError(Diagnostic("CD0856", message, (label,), helps=(fix,)))

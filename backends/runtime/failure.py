@@ -1,4 +1,4 @@
-"""What went wrong in work that was queued: told once, to whoever waits for it first."""
+"""Failures of queued work: raised once, in the first wait for it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from contextlib import suppress
 
 
 class Failure:
-    """What went wrong in a step, and whether anybody was told.
+    """The error of a step, and whether it has been reported.
 
-    It may be kept for as long as a queue is, so it holds no frames: they hold whatever was in use.
-    Where nobody is left who could be told, it is written to the standard error; not where it is
-    `quiet`.
+    It may live as long as a queue, so it holds no frames, which would keep their locals alive.
+    Where it is collected unreported, it is written to the standard error, unless it is `quiet`.
     """
 
     __slots__ = ("error", "quiet", "told", "when")
@@ -27,25 +26,25 @@ class Failure:
             link = link.__cause__ or link.__context__
         self.told = False
         self.when = 0
-        """When it was told: work submitted later is not dropped because of it."""
+        """When it was reported: work submitted later is not dropped because of it."""
 
     def tell(self) -> BaseException:
-        """Return the error, which is to be raised; it counts as told."""
+        """Return the error, which the caller raises; it counts as reported."""
         self.when = time.monotonic_ns()
         self.told = True
         error = self.error
-        with suppress(Exception):  # of classes of the user's, which may take other arguments
-            self.error = copy.copy(error)  # the one that is raised will have frames
+        with suppress(Exception):  # user classes may have other constructors
+            self.error = copy.copy(error)  # the raised one will hold frames
         return error.with_traceback(None)
 
     def say(self) -> None:
-        """Write what went wrong to the standard error, unless somebody was told."""
+        """Write the error to the standard error, unless it has been reported."""
         if self.told or self.quiet:
             return
         self.told = True
-        what = f"{type(self.error).__name__}: {self.error}"
-        print(f"plusequals: work failed, and nothing waited for it\n{what}", file=sys.stderr)
+        description = f"{type(self.error).__name__}: {self.error}"
+        print(f"plusequals: work failed, and nothing waited for it\n{description}", file=sys.stderr)
 
     def __del__(self) -> None:
-        with suppress(Exception):  # what it needs may be gone when the process ends
+        with suppress(Exception):  # modules may be gone at interpreter exit
             self.say()

@@ -1,14 +1,14 @@
-"""A field of a tensor: its versions on the host and on devices, and the clocks that order them.
+"""Tensor fields: versions on the host and on devices, ordered by a logical clock.
 
-Every write ticks the field's clock, and the array that was written holds that version:
+Every write increments the field's clock, and the written array holds that version:
 
-    clock        the newest version anywhere
-    host_tick    the version of the last write by the host
+    clock        the newest version
+    host_tick    the version of the last host write
     buffer.tick  the version that a physical array holds
 
-A routine loads the host's array into its own exactly when `host_tick > buffer.tick`. Reading on
-the host copies from the newest array and leaves every array as it is, so that looking never
-changes what a later routine computes.
+A routine copies the host's array into its array exactly when `host_tick > buffer.tick`. A read on
+the host copies from the newest array and updates no array, so that it has no effect on what later
+routines compute.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .state import RUNTIME
 class Field(Refusing):
     """One array of a tensor, as the host sees it: `p.grad`.
 
-    Read it by `numpy()`, `np.asarray` or an index: a snapshot of the newest version, which never
-    changes. Write it by `p.grad[...] = v` or `with p.grad.edit() as a:`.
+    Read it by `numpy()`, `np.asarray` or an index: an immutable snapshot of the newest version.
+    Write it by `p.grad[...] = v` or `with p.grad.edit() as a:`.
     """
 
     __slots__ = (
@@ -51,16 +51,16 @@ class Field(Refusing):
         self.label = label if name == "value" else f"{label}.{name}"
         self.name = name
         self.tensor: Any = None
-        """The tensor whose field it is, which sets this."""
+        """Its tensor, which sets this."""
         self.dtype = dtype
         self.constant = constant
         self.host = Buffer(self.label, value, None)
         self.clock = self.host_tick = 0
         self.is_given = False
-        """Whether it was made with a value; zeros otherwise."""
+        """Whether it has an initial value; zeros otherwise."""
         self.copies: weakref.WeakSet[Buffer] = weakref.WeakSet()
         self.latest = self.host
-        """The array with the newest version: kept, or that would go with its context."""
+        """The array with the newest version, kept alive beyond its context."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -69,89 +69,89 @@ class Field(Refusing):
 
     @property
     def is_blank(self) -> bool:
-        """Whether nobody has given it a value so far, neither the host nor a routine."""
+        """Whether neither the host nor a routine has given it a value so far."""
         return self.clock == 0 and not self.is_given
 
     @property
     def sharing(self) -> Sharing:
-        """What was asked for: one array for the streams of a device, or one for each of them."""
-        asked = None if self.tensor is None else self.tensor.request
-        return "unset" if asked is None else asked.mode.sharing
+        """The requested sharing: one array for all streams of a device, or one per stream."""
+        request = None if self.tensor is None else self.tensor.request
+        return "unset" if request is None else request.mode.sharing
 
     def newest(self) -> Buffer:
-        """Return the physical array with the newest version; the host's own where it has that."""
+        """Return the physical array with the newest version, preferably the host's."""
         if self.latest.tick == self.host.tick:
             return self.host
         newest = self._other_than(self.latest)
         if settings.current().automatic_host_transfers and self.latest.tick > newest.tick:
-            newest = self.latest  # finalizers of a circle no longer find it among the copies
+            newest = self.latest  # in a reference cycle its finalizer may have left `copies`
         return newest
 
-    def _other_than(self, one: Buffer) -> Buffer:
-        """Return the array with the newest version of all but one; the host's own where it can."""
+    def _other_than(self, excluded: Buffer) -> Buffer:
+        """Return the array with the newest version except one, preferably the host's."""
         newest = self.host
         if settings.current().automatic_host_transfers:
             for buffer in self.copies:
-                if buffer is not one and buffer.tick > newest.tick:
+                if buffer is not excluded and buffer.tick > newest.tick:
                     newest = buffer
         return newest
 
     def numpy(self) -> Array:
-        """Return a read-only snapshot of the newest version, when it has been computed.
+        """Return a read-only snapshot of the newest version; waits until it has been computed.
 
-        Raises what the routine raised that should have computed it.
+        Raises the error of the routine that was to compute it.
         """
         return look(self.newest)
 
     def ticked(self, buffer: Buffer) -> None:
-        """Note that a physical array is written: it holds a new version."""
+        """Record a write of a physical array: it holds a new version."""
         self.clock += 1
         buffer.tick = self.clock
         self.latest = buffer
 
     def rescue(self, queue: Queue, buffer: Buffer) -> None:
-        """Keep the version in an array that is about to be freed, if it is newest.
+        """Preserve the version in an array that is about to be freed, if it is the newest.
 
-        It is kept beside the host's array, which routines may read in place: the end of a context
-        changes nothing that another one computes.
+        It is copied to a separate host array, as routines may read the host's array in place: the
+        end of a context has no effect on what another one computes.
         """
         newest = self.newest()
         self.copies.discard(buffer)
         if newest.tick == buffer.tick > self._other_than(buffer).tick:
-            kept = self.host.another(None, tick=buffer.tick)
-            one, other = buffer.array, kept.array
+            copied_buffer = self.host.another(None, tick=buffer.tick)
+            source, target = buffer.array, copied_buffer.array
             name = f"copy {self.label}"
-            run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one, name))
-            hazards.enqueue(queue, run, (buffer,), (kept,))
-            self.copies.add(kept)
+            run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(target, source, name))
+            hazards.enqueue(queue, run, (buffer,), (copied_buffer,))
+            self.copies.add(copied_buffer)
         self.keep_newest()
 
     def keep_newest(self) -> None:
-        """Keep the array with the newest version alive, whoever else lets go of it."""
-        self.latest = max((self.host, *self.copies), key=lambda one: one.tick)
+        """Keep a reference to the array with the newest version."""
+        self.latest = max((self.host, *self.copies), key=lambda buffer: buffer.tick)
 
     def ticked_by_host(self) -> None:
-        """Note that the host has written its array."""
+        """Record a host write of the host's array."""
         with RUNTIME.scheduling:
             self.ticked(self.host)
             self.host_tick = self.clock
 
     def ready(self, writing: bool) -> Array | None:
-        """Return the host's array where it has the newest version and nothing uses it; else None.
+        """Return the host's array where it has the newest version and is not in use, else None.
 
-        It waits for nothing, and tells nobody of what failed.
+        It never waits, and reports no failures.
         """
         host, scheduling = self.host, RUNTIME.scheduling
-        scheduling.acquire()  # not `with`: a look changes nothing that an order depends on
+        scheduling.acquire()  # not `with`, which would invalidate the fast paths: a read only
         try:
             return host.array if self.newest() is host and _is_idle(host, writing) else None
         finally:
             scheduling.release()
 
     def shown(self, writing: bool) -> Array:
-        """Return an array with the newest version for the host's own work, here and now.
+        """Return an array with the newest version for synchronous use by the host.
 
-        To be written it is the host's array, brought up to date; to be read it may be a copy.
+        For writing it is the host's array, brought up to date; for reading it may be a copy.
         """
         ready = self.ready(writing)
         if ready is not None:
@@ -175,10 +175,10 @@ class Field(Refusing):
 
     @contextmanager
     def edit(self) -> Iterator[Array]:
-        """Give the array to be written in place; raises CdTypeError CD0804 for a constant.
+        """Yield the array to be written in place; raises CdTypeError CD0804 for a constant.
 
-        What was given is read-only afterwards: a later write would make no new version. That is
-        not known of views taken of it, which must not be written behind the `with`.
+        It is read-only afterwards, as a later write would make no new version. This cannot be
+        enforced for views of it, which must not be written after the `with`.
         """
         self.require_writable()
         array = self.shown(writing=True).view()
@@ -208,9 +208,9 @@ class Field(Refusing):
         act(step, touched)
 
     def __getitem__(self, index: Any) -> Any:
-        found = self.numpy()[index]
-        is_shown = isinstance(found, np.ndarray) and not found.flags.writeable
-        return found.view(Snapshot) if is_shown else found
+        selection = self.numpy()[index]
+        is_shown = isinstance(selection, np.ndarray) and not selection.flags.writeable
+        return selection.view(Snapshot) if is_shown else selection
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -240,21 +240,21 @@ class Field(Refusing):
 
 
 def _is_idle(buffer: Buffer, writing: bool) -> bool:
-    """Whether the host may use an array without waiting for anything."""
+    """Whether the host may use an array without waiting."""
     if not is_over(buffer.writer):
         return False
     return not writing or not buffer.lent and all(map(is_over, buffer.readers.values()))
 
 
 Touched = tuple[Sequence[Buffer], Sequence[Buffer]]
-"""What a step reads, and what it writes."""
+"""The arrays that a step reads, and those that it writes."""
 
 
 def act(run: Callable[[], object], touched: Callable[[], Touched]) -> None:
-    """Do a step of the host, now, in order with everything that uses the same arrays.
+    """Run a step of the host synchronously, in dependence order with all uses of the same arrays.
 
-    What it touches is asked for when it takes its place among the steps. Raises, once, what the
-    steps raised that it waits for.
+    `touched` is evaluated when the step is scheduled. Raises, once, the errors of the steps that it
+    waits for.
     """
     queue = Queue("the host", threaded=False)
     with RUNTIME.scheduling:
@@ -263,9 +263,9 @@ def act(run: Callable[[], object], touched: Callable[[], Touched]) -> None:
 
 
 def look(chosen: Callable[[], Buffer]) -> Array:
-    """Return a read-only snapshot of an array that is chosen when the look takes its place."""
+    """Return a read-only snapshot of an array that is chosen when the read is scheduled."""
     buffers: list[Buffer] = []
-    found: list[Array] = []
+    snapshots: list[Array] = []
 
     def touched() -> Touched:
         buffers[:] = [chosen()]
@@ -274,9 +274,9 @@ def look(chosen: Callable[[], Buffer]) -> Array:
     def step() -> None:
         buffer = buffers[0]
         with room(f"a snapshot of `{buffer.label}`", buffer.array.nbytes):
-            found.append(snapshot(buffer.array))
+            snapshots.append(snapshot(buffer.array))
 
-    while not found:  # again where a step failed of which another thread was told meanwhile
+    while not snapshots:  # retried where another thread has raised a failure meanwhile
         act(step, touched)
-    found[0].flags.writeable = False
-    return found[0]
+    snapshots[0].flags.writeable = False
+    return snapshots[0]

@@ -1,9 +1,9 @@
-"""Who waits for whom: for each physical array its last writer and all readers since.
+"""Hazards between steps: the last writer of each physical array, and all readers since.
 
-A read waits for the last writer; a write waits for the last writer and for every reader since.
-Work of one queue is in order by itself. Everything that executes - a routine, a transfer, the
-filling of a merge buffer, a look of the host - is a step that states what it reads and writes, so
-that no order is left to luck.
+A read waits for the last writer (RAW); a write waits for the last writer (WAW) and for all readers
+since (WAR). Work of one queue is in order anyway. Everything that executes, i.e. routines,
+transfers, fills of merge buffers and reads by the host, is a step with declared reads and writes,
+so that execution is deterministic.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from .memory import Buffer
 from .queue import DONE, Event, Queue, Worker
 
 _FEW = 8
-"""Readers that are kept until it is looked which of them are done."""
+"""The number of recorded readers from which those that are done are removed."""
 
 
 def enqueue(
     queue: Queue, run: Callable[[], object], reads: Sequence[Buffer], writes: Sequence[Buffer]
 ) -> Event:
-    """Queue a step behind everything that uses the same arrays; return the event of its end.
+    """Queue a step after all conflicting uses of its arrays; return the event of its end.
 
-    Whoever calls this holds the lock of scheduling, and flushes an inline queue without it. Raises
-    what an earlier step of a threaded queue raised, if nobody was told of that.
+    Precondition: the scheduling lock is held; an inline queue is flushed after its release. Raises
+    the unreported error of an earlier step of a threaded queue.
     """
     reclaim(writes)
     event = queue.worker.submit(run, waits_of(queue, reads, writes))
@@ -32,7 +32,7 @@ def enqueue(
 
 
 def reclaim(buffers: Sequence[Buffer]) -> None:
-    """Let who reads arrays in place take copies, since they are about to be written."""
+    """Make in-place readers of arrays take copies, as the arrays are about to be written."""
     for buffer in buffers:
         while buffer.lent:
             buffer.lent.popitem()[1]()
@@ -40,40 +40,44 @@ def reclaim(buffers: Sequence[Buffer]) -> None:
 
 def waits_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> list[Event]:
     """Return the events that a step of a queue has to wait for."""
-    found: list[Event] = []
+    waits: list[Event] = []
     worker = queue.worker
     for buffer in reads:
-        if buffer.writer is not DONE and _concerns(buffer.writer, worker):
-            found.append(buffer.writer.keep())
+        if buffer.writer is not DONE and _is_dependence(buffer.writer, worker):
+            waits.append(buffer.writer.keep())
     for buffer in writes:
-        if buffer.writer is not DONE and _concerns(buffer.writer, worker):
-            found.append(buffer.writer.keep())
+        if buffer.writer is not DONE and _is_dependence(buffer.writer, worker):
+            waits.append(buffer.writer.keep())
         if buffer.readers:
-            found += [one.keep() for one in buffer.readers.values() if _concerns(one, worker)]
-    return found
+            waits += [
+                reader.keep()
+                for reader in buffer.readers.values()
+                if _is_dependence(reader, worker)
+            ]
+    return waits
 
 
 def note(event: Event, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
-    """Remember that the step of an event reads and writes arrays."""
+    """Record the step of an event as a reader and writer of arrays."""
     worker = event.worker
     assert worker is not None, "a step is somebody's work"
     for buffer in reads:
         readers = buffer.readers
         if len(readers) > _FEW:
-            readers = {key: one for key, one in readers.items() if not one.done}
+            readers = {key: reader for key, reader in readers.items() if not reader.done}
             buffer.readers = readers
-        before = readers.get(worker)
-        # A step that is queued while another of the same caller runs is done before that one.
-        inside = before is not None and not before.done and not worker.threaded
-        readers[event if inside else worker] = event
+        previous = readers.get(worker)
+        # A step that is queued from within another step of the same caller ends before that one.
+        is_nested = previous is not None and not previous.done and not worker.threaded
+        readers[event if is_nested else worker] = event
     for buffer in writes:
         buffer.writer = event
         if buffer.readers:
             buffer.readers = {}
 
 
-def _concerns(event: Event, worker: Worker) -> bool:
-    """Whether a step of a queue has to wait for an event, or is to be dropped because of it."""
+def _is_dependence(event: Event, worker: Worker) -> bool:
+    """Whether a step of a queue has to wait for an event, or is dropped because of it."""
     if event.done:
         return event.failure is not None and not event.failure.told
     return event.worker is not worker

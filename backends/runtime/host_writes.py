@@ -1,9 +1,9 @@
-"""What the host writes to tensors: values that lose nothing, and no `+=` that would write nothing.
+"""Host writes to tensors: checks of lossless conversion, and errors for in-place operators.
 
-unstorable(value, dtype)         why elements of a type cannot hold a value, as in the language
-storable(value, dtype, label)    the value as NumPy stores it, or an error
-Snapshot                         what `p[1:]` gives: an array that says how `p` is written
-Refusing                         what has no `+=`, because it would write nothing
+unstorable(value, dtype)         the reason why elements of a type cannot hold a value, if any
+storable(value, dtype, label)    the value as an array that NumPy stores without loss, or an error
+Snapshot                         the type of `p[1:]`: read-only, its errors say how to write `p`
+Refusing                         a base class whose `+=` raises, as it would have no effect
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..interface import Array
 
 
-_ORDER = {"b": 1, "u": 1, "i": 1, "f": 2, "c": 3}
+_KIND_RANK = {"b": 1, "u": 1, "i": 1, "f": 2, "c": 3}
 _UPDATES = {
     "iadd": "+", "isub": "-", "imul": "*", "itruediv": "/", "ifloordiv": "//", "imod": "%",
     "ipow": "**", "imatmul": "@", "iand": "&", "ior": "|", "ixor": "^", "ilshift": "<<",
@@ -30,25 +30,25 @@ _UPDATES = {
 
 
 def unstorable(value: Any, dtype: DType | None) -> str:
-    """Return why elements of a type cannot hold a value without a cast; empty where they can.
+    """Return why elements of a type cannot hold a value without a cast; "" where they can.
 
     >>> unstorable([1, 2.5], dtypes.int32)
     'float64 values cannot be stored in int32 without a cast'
     """
-    found = dtypes.from_numpy(np.asarray(value).dtype)
-    if found is None or dtype is None or _ORDER[found.kind] <= _ORDER[dtype.kind]:
+    value_type = dtypes.from_numpy(np.asarray(value).dtype)
+    if value_type is None or dtype is None or _KIND_RANK[value_type.kind] <= _KIND_RANK[dtype.kind]:
         return ""
-    return f"{found.name} values cannot be stored in {dtype.name} without a cast"
+    return f"{value_type.name} values cannot be stored in {dtype.name} without a cast"
 
 
 def storable(value: Any, dtype: DType, label: str) -> Array:
-    """Return a value as an array of which an assignment to elements of a type loses nothing.
+    """Return a value as an array that can be assigned to elements of a type without loss.
 
-    Raises CdTypeError CD0405 where it would lose fractions or imaginary parts, CD0701 or CD0702 for
-    what makes no array, and CdValueError CD0405 for numbers that the type cannot hold.
+    Raises CdTypeError CD0405 where it would lose fractions or imaginary parts, CD0701 or CD0702
+    where it is not convertible to an array, and CdValueError CD0405 for numbers out of range.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return _fitting(value, dtype, label)
+        return _convert_exactly(value, dtype, label)
     array = as_array(value, "v")
     element_type(array, "v")
     if why := unstorable(array, dtype):
@@ -59,11 +59,11 @@ def storable(value: Any, dtype: DType, label: str) -> Array:
                 helps=(f"convert it: `np.asarray(v).astype({name!r})`",),
             )
         )  # fmt: skip
-    return _fitting(value, dtype, label) if isinstance(value, list | tuple) else array
+    return _convert_exactly(value, dtype, label) if isinstance(value, list | tuple) else array
 
 
-def _fitting(value: Any, dtype: DType, label: str) -> Array:
-    """Return numbers of Python as the type, and by no other one on the way."""
+def _convert_exactly(value: Any, dtype: DType, label: str) -> Array:
+    """Return Python numbers converted directly to the type, without an intermediate one."""
     try:
         return np.array(value, dtype.numpy)
     except OverflowError as problem:
@@ -72,16 +72,16 @@ def _fitting(value: Any, dtype: DType, label: str) -> Array:
 
 
 def owned(index: Any) -> Any:
-    """Return an index, tensors in it as arrays: no step may look for one."""
+    """Return an index with its tensors read as arrays, since a step must not read tensors."""
     if isinstance(index, tuple | list):
-        found = map(owned, index)
-        return tuple(found) if isinstance(index, tuple) else list(found)
-    plain = isinstance(index, np.ndarray | np.generic) or not hasattr(index, "__array__")
-    return index if plain else np.asarray(index)
+        items = map(owned, index)
+        return tuple(items) if isinstance(index, tuple) else list(items)
+    is_plain = isinstance(index, np.ndarray | np.generic) or not hasattr(index, "__array__")
+    return index if is_plain else np.asarray(index)
 
 
 def always_copied(label: str) -> CdError:
-    """Return the error CD0861 of asking for the array of a tensor itself."""
+    """Return the error CD0861 of `copy=False`: a tensor's array is always copied."""
     return CdValueError(
         Diagnostic(
             "CD0861", f"an array of `{label}` is a copy of its newest version, and `copy=False` "
@@ -92,9 +92,9 @@ def always_copied(label: str) -> CdError:
 
 
 class Snapshot(np.ndarray[Any, Any]):
-    """An array that holds what a tensor held, and is not written; what is computed of it is plain.
+    """A read-only view of a tensor's version; results of operations on it are plain arrays.
 
-    An array of its own, which indices that are arrays give, is one of NumPy's.
+    Advanced indexing, which copies, gives a plain array, too.
     """
 
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:
@@ -110,9 +110,9 @@ class Snapshot(np.ndarray[Any, Any]):
 
 
 class Refusing:
-    """What has a label, and no operators that write in place: they would make a new object.
+    """A labelled object whose in-place operators raise: they would rebind the name.
 
-    Completion shows `_SHOWN` of it: what users need of its names.
+    `dir` and completion list `_SHOWN`, the names that users need.
     """
 
     __slots__ = ()
@@ -135,7 +135,7 @@ def _read_only(sign: str) -> CdError:
     )  # fmt: skip
 
 
-def _in_snapshots(name: str, sign: str) -> Any:
+def _snapshot_operator(name: str, sign: str) -> Any:
     plain = getattr(np.ndarray, f"__{name}__")
 
     def update(self: Snapshot, other: Any) -> Any:
@@ -146,7 +146,7 @@ def _in_snapshots(name: str, sign: str) -> Any:
     return update
 
 
-def _in_others(sign: str) -> Any:
+def _rejecting_operator(sign: str) -> Any:
     def update(self: Any, other: object) -> NoReturn:
         label, _, field = self.label.partition(".")
         edit = f"{label}.edit({field!r})" if field else f"{label}.edit()"
@@ -162,5 +162,5 @@ def _in_others(sign: str) -> Any:
 
 
 for _name, _sign in _UPDATES.items():
-    setattr(Snapshot, f"__{_name}__", _in_snapshots(_name, _sign))
-    setattr(Refusing, f"__{_name}__", _in_others(_sign))
+    setattr(Snapshot, f"__{_name}__", _snapshot_operator(_name, _sign))
+    setattr(Refusing, f"__{_name}__", _rejecting_operator(_sign))

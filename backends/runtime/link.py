@@ -1,4 +1,4 @@
-"""From code to something that can be called with arrays: results allocated, arguments checked."""
+"""Linking: callable code that checks its arguments and allocates its results."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Callee:
-    """Code and what it expects: parameters in call order, then results, which it makes.
+    """Code with its signature: parameters in call order, then results, which it allocates.
 
-    The code is there from the start, or is made when it is first asked for.
+    The code is compiled lazily, on first use.
     """
 
     __slots__ = ("_code", "_make", "parameters", "results", "seconds")
@@ -32,7 +32,7 @@ class Callee:
         self.parameters: tuple[Parameter, ...] = procedure.parameters
         self.results: tuple[Node, ...] = procedure.results
         self.seconds = 0.0
-        """What it took to make the code; 0 before that."""
+        """The compile time; 0 before that."""
         self._make = make
         self._code: Code | None = None
 
@@ -47,24 +47,24 @@ class Callee:
         return code
 
     def running(self, code: Code) -> Callee:
-        """Return other code for the same arrays, ready to call."""
-        made = copy.copy(self)
-        made._code = code
-        return made
+        """Return a callee of other code with the same signature."""
+        callee = copy.copy(self)
+        callee._code = code
+        return callee
 
     def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run on arrays for the parameters; return new arrays, one for each result.
 
-        Raises the `CdError` of a check that failed, and CdInternalError for an array that is not
-        what was compiled for: compiled code trusts its arguments.
+        Raises the `CdError` of a failed check, and CdInternalError for an array that does not match
+        its parameter: compiled code does not check its arguments.
         """
         for parameter, array in zip(self.parameters, arrays, strict=True):
             if why := unfit(parameter, array):
-                raise _wrong(f"`{parameter.node.label}` {why}")
+                raise _internal_error(f"`{parameter.node.label}` {why}")
         return self.run(arrays)
 
     def run(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Run on arrays that are known to be what was compiled for; otherwise as a call."""
+        """Run like a call, with arrays that are known to match their parameters."""
         try:
             return self.code.run((*arrays, *(None for _ in self.results)))
         except CdError:
@@ -81,26 +81,26 @@ def link(
     runtime: Runtime = RUNTIME,
     later: bool = False,
 ) -> Callee:
-    """Return the procedure, ready to call; raises CdBackendError where it cannot be compiled.
+    """Return the callee of a procedure; raises CdBackendError where it cannot be compiled.
 
-    It is compiled now, or `later`, when the code is first asked for.
+    It is compiled now, or lazily where `later` is set.
     """
-    made = Callee(procedure, partial(runtime.compile, procedure, backend))
+    callee = Callee(procedure, partial(runtime.compile, procedure, backend))
     if not later:
-        _ = made.code
-    return made
+        _ = callee.code
+    return callee
 
 
 def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:
-    """Begin what takes its time and that the first call of what is linked next will want."""
-    with contextlib.suppress(CdError):  # it is raised where it stands in the way
-        found = runtime.backend(backend)
-        if isinstance(found, CompiledC):
-            found.prepare()
+    """Start slow initialization that the first call of a linked procedure will need."""
+    with contextlib.suppress(CdError):  # it is raised on first use
+        instance = runtime.backend(backend)
+        if isinstance(instance, CompiledC):
+            instance.prepare()
 
 
 def unfit(parameter: Parameter, array: Array | Placed) -> str | None:
-    """Return how an array differs from the node it is for, None where it does not."""
+    """Return how an array differs from its parameter's node, None where it matches."""
     node, shape = parameter.node, parameter.node.static_shape
     if array.dtype != node.dtype.numpy:
         return f"has elements of type {array.dtype}, compiled for {node.dtype.name}"
@@ -110,24 +110,24 @@ def unfit(parameter: Parameter, array: Array | Placed) -> str | None:
         if array.strides == node.strides or not array.size:
             return None
         strides = array.strides, node.strides
-        ways = ("C order" if one is None else f"strides {one}" for one in strides)
-        return "lies in {}, compiled for {}".format(*ways)
+        layouts = ("C order" if layout is None else f"strides {layout}" for layout in strides)
+        return "lies in {}, compiled for {}".format(*layouts)
     flags = array.flags
     if node.strides is None and not flags.c_contiguous:
         return "is not in C order, compiled for that"
-    if node.strides is not None and array.size and not _strided(array, node.strides):
+    if node.strides is not None and array.size and not _has_strides(array, node.strides):
         return f"has strides in bytes {array.strides}, compiled for {node.strides} in elements"
     if not flags.aligned or (parameter.written and not flags.writeable):
         return "is misaligned or read-only"
     return None
 
 
-def _strided(array: Array, strides: tuple[int, ...]) -> bool:
-    """Whether an array has these strides in elements, along the axes where that matters."""
+def _has_strides(array: Array, strides: tuple[int, ...]) -> bool:
+    """Whether an array has these strides in elements, except along axes of one element."""
     steps = zip(array.strides, strides, array.shape, strict=True)
     return all(extent == 1 or step == s * array.itemsize for step, s, extent in steps)
 
 
-def _wrong(message: str) -> CdInternalError:
+def _internal_error(message: str) -> CdInternalError:
     helps = ("this is a fault of plusequals, not of your function: please report it",)
     return CdInternalError(Diagnostic("CD0903", message, helps=helps))

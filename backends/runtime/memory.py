@@ -1,4 +1,4 @@
-"""Physical arrays: memory of a device that holds one version of a field, and who uses it."""
+"""Physical arrays: buffers in a device's memory with the version they hold and their users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .queue import DONE, Event, Worker
 
 @contextmanager
 def room(what: str, size: int) -> Iterator[None]:
-    """Raise CdMemoryError CD0705 where memory runs out inside: how many bytes, and for what."""
+    """Convert MemoryError in the `with` to CdMemoryError CD0705, which tells purpose and size."""
     try:
         yield
     except CdError:
@@ -30,9 +30,9 @@ def room(what: str, size: int) -> Iterator[None]:
 
 
 class Account:
-    """How much memory of a device is taken by arrays. Any number of threads may use it.
+    """The accounting of a device's memory in arrays; thread-safe.
 
-    There is no lock: an array may be collected, and given back, at any point of any thread.
+    It has no lock: an array may be collected, and subtracted, at any point of any thread.
     """
 
     def __init__(self) -> None:
@@ -51,36 +51,36 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class HostMemory:
-    """The memory of the host, as that of a device: of the processor."""
+    """Host memory as the memory of a CPU device."""
 
     name: str
     is_own: bool
-    """Whether it is apart from the arrays of the host all the same."""
+    """Whether it is separate from the arrays of the host nevertheless."""
 
     def lane(self) -> None:
-        """Return None: a queue has a thread and nothing else."""
+        """Return None: a queue has no stream of the device."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any, what: str, lane: None) -> Array:
-        """Return a new array of any elements; raises MemoryError."""
+        """Return a new uninitialized array; raises MemoryError."""
         return np.empty(shape, dtype)
 
     def trim(self) -> int:
-        """Return 0: what goes is the system's at once."""
+        """Return 0: freed memory is returned to the system immediately."""
         return 0
 
     @property
     def kept(self) -> int:
-        """Bytes that are kept for later: none."""
+        """The bytes in a pool: none."""
         return 0
 
     @property
     def suggested_streams(self) -> int:
-        """How many streams are likely to be of use: the processors that this process may use."""
+        """The recommended number of streams: the processors that this process may use."""
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
     @property
     def properties(self) -> dict[str, object]:
-        """What is known of the device, for people."""
+        """Properties of the device, for display."""
         return {
             "name": self.name,
             "processors": os.cpu_count(),
@@ -90,20 +90,20 @@ class HostMemory:
 
 
 def memory_of(made_by: Backend, name: str, ordinal: int) -> Any:
-    """Return where arrays of a backend's device stay; raises CD0883 where there is none."""
+    """Return the memory of a backend's device; raises CD0883 where there is none."""
     if isinstance(made_by, HasDevices):
         return made_by.memory(ordinal)
     return HostMemory(f"{name}:{ordinal}", is_own=ordinal > 0)
 
 
-def _on_host(label: str, array: Array) -> Array:
+def _allocate_on_host(label: str, array: Array) -> Array:
     return np.empty_like(array)
 
 
 class Buffer:
-    """An array in a device's memory: its elements, the tick of its content, and who uses it.
+    """An array in a device's memory, with its version and the events of its users.
 
-    `tick` says which version of the field it holds: the field's clock when it was written.
+    `tick` is the version that it holds: the field's clock at its write.
     """
 
     __slots__ = ("__weakref__", "array", "label", "lent", "readers", "tick", "writer")
@@ -114,9 +114,9 @@ class Buffer:
         self.tick = tick
         self.writer: Event = DONE
         self.readers: dict[Worker | Event, Event] = {}
-        """The latest read of each worker since the last write; one queue is in order by itself."""
+        """The latest read of each worker since the last write; one queue is in order anyway."""
         self.lent: dict[Worker | None, Callable[[], None]] = {}
-        """What is to be done before it is written: whose queue reads it in place takes a copy."""
+        """Callbacks before a write: queues that read it in place take a copy."""
         if account is not None and array.nbytes:
             account.add(self)
 
@@ -125,9 +125,9 @@ class Buffer:
         account: Account | None,
         where: str = "",
         tick: int = 0,
-        make: Callable[[str, Array], Array] = _on_host,
+        make: Callable[[str, Array], Array] = _allocate_on_host,
     ) -> Buffer:
-        """Return a new array like this one, of any elements; CdMemoryError CD0705 for no room."""
+        """Return an uninitialized array like this one; raises CdMemoryError CD0705."""
         with room(f"`{self.label}`{where}", self.array.nbytes):
             array = make(self.label, self.array)
         return Buffer(self.label, array, account, tick)

@@ -1,4 +1,4 @@
-"""What was asked of a tensor's memory, and where in the user's program that stands."""
+"""Memory requests of tensors, with their locations in the user's program."""
 
 from __future__ import annotations
 
@@ -21,37 +21,39 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def asked_of(label: str, memory: str | None, is_constant: bool, has_value: bool) -> Decision | None:
-    """Return the request that a tensor is made with, None where everything is left open.
+    """Return the memory request of a new tensor, None where there is none.
 
-    Raises CdValueError CD0573 for a mode that is none, CdTypeError CD0571 or CD0575 where the
-    tensor cannot be constant, or have a value, in that mode.
+    Raises CdValueError CD0573 for an unknown mode, CdTypeError CD0571 or CD0575 where the tensor
+    cannot be constant, or have a value, in that mode.
     """
-    here = _caller()
+    location = _caller()
     if memory is None:
-        constant = Request(HOSTED_CONSTANT, f"`{label}` was made with constant=True", here)
+        constant = Request(HOSTED_CONSTANT, f"`{label}` was made with constant=True", location)
         return join(None, constant) if is_constant else None
-    mode = mode_named(memory, here)
-    asked = join(None, Request(mode, f"`{label}` was made with memory={memory!r}", here))
+    mode = mode_named(memory, location)
+    request = join(None, Request(mode, f"`{label}` was made with memory={memory!r}", location))
     if is_constant:
-        asked = join(asked, Request(HOSTED_CONSTANT, "it is constant", here), f"tensor `{label}`")
-    if is_fleeting(asked) and has_value:
+        request = join(
+            request, Request(HOSTED_CONSTANT, "it is constant", location), f"tensor `{label}`"
+        )
+    if is_fleeting(request) and has_value:
         raise CdTypeError(
             Diagnostic(
                 "CD0575", f"tensor `{label}` is {mode}: it has no array that `init` could fill",
-                (Label(here, f"asks for {mode}"),),
+                (Label(location, f"asks for {mode}"),),
                 helps=("leave out `init`: it is zeros at the start of every call",),
             )
         )  # fmt: skip
-    return asked
+    return request
 
 
 def is_fleeting(asked: Decision | None) -> bool:
-    """Return whether a tensor has an array during calls at most."""
+    """Return whether a tensor is transient: it has an array during calls at most."""
     return asked is not None and asked.mode in (VIRTUAL, LOCAL)
 
 
 def not_there(label: str, asked: Decision) -> CdTypeError:
-    """Return the error CD0575 of reading or writing, on the host, what has no array there."""
+    """Return the error CD0575 of reading or writing a transient tensor on the host."""
     return CdTypeError(
         Diagnostic(
             "CD0575", f"tensor `{label}` is {asked.mode}: between calls it has no array",
@@ -65,7 +67,7 @@ def not_there(label: str, asked: Decision) -> CdTypeError:
 
 
 def _caller() -> Span:
-    """Return the line of the program that called the package."""
+    """Return the source line that called the package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
         frame = frame.f_back

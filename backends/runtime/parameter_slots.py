@@ -1,7 +1,4 @@
-"""What each parameter of a compiled function is: a field that stays, or what every call gives.
-
-And what it has beside them of tensors that are nowhere between calls.
-"""
+"""Parameter roles of a compiled function: resident fields, call arguments, transient fields."""
 
 from __future__ import annotations
 
@@ -15,20 +12,20 @@ from .tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A parameter that is a field of a tensor: its array stays on the device."""
+    """A parameter that is a field of a tensor; its array is resident on the device."""
 
     field: Field
     merged: bool = False
-    """Whether it is another version of it, in the merge buffer."""
+    """Whether it is the version of the field in the merge buffer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A parameter that every call gives, by name: a NumPy array, or a number."""
+    """A parameter that is an argument of every call, by name: a NumPy array, or a number."""
 
     name: str
     default: Any = None
-    """The number that it was compiled with, None for arrays."""
+    """The number that it was specialized for, None for arrays."""
 
 
 Slot = Resident | Given
@@ -36,7 +33,7 @@ Slot = Resident | Given
 
 @dataclass(frozen=True, slots=True)
 class Fleeting:
-    """A field of a tensor that is there only while a procedure runs, and the array that it is."""
+    """A transient field: a tensor's field that exists only during a call, and its array's node."""
 
     tensor: Tensor
     field: str
@@ -44,11 +41,11 @@ class Fleeting:
 
     @property
     def label(self) -> str:
-        """What it is called: `t`, or `t.grad`."""
+        """Its name for users: `t`, or `t.grad`."""
         label = self.tensor.label
         return label if self.field == "value" else f"{label}.{self.field}"
 
     @property
     def key(self) -> tuple[Tensor, str]:
-        """What it is in any procedure."""
+        """Its identity across procedures."""
         return self.tensor, self.field

@@ -1,15 +1,13 @@
-"""Calls of a routine for which everything is prepared: run at once, or queued in one go.
+"""Fast paths of calls: a prepared step is run synchronously, or queued with few checks.
 
-A routine whose arrays nobody uses, on a stream without a thread that has nothing to do, is run at
-once. It still takes its place in the order: what other threads schedule while it runs waits for
-its event, and is dropped where it fails. On a stream with a thread it is queued, without asking
-again what was known when it was linked.
+On an idle inline stream, a routine whose arrays are not in use is run synchronously. It still
+takes part in the ordering: steps that other threads schedule meanwhile wait for its event, and are
+dropped if it fails. On a stream with a thread it is queued, without the checks of linking.
 
-That nothing is in the way is found out once, and holds as long as nobody but such steps has taken
-the lock of scheduling and each of them was done when the next began: of what was at work when it
-was found out, nothing uses the same arrays. What was noted holds for the next run of the same step
-if not even such a step has come between; its event stands for that run, too, unless somebody kept
-it.
+The check that nothing has to be waited for is memoized. It is valid while only steps of this fast
+path have taken the scheduling lock, each done before the next began: none of the work in flight at
+the check uses the same arrays. The records of hazards are reused by the next run of the same step
+if no other such step came between; its event then represents that run, too, unless it is kept.
 """
 
 from __future__ import annotations
@@ -29,25 +27,25 @@ Pairs = Sequence[tuple[Field, Buffer]]
 
 
 class Living(Protocol):
-    """What has an end, after which its arrays are not to be used: a context."""
+    """An owner of arrays with an end of life: a context."""
 
     live: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What a routine does with arrays: which follow the host's versions, which it writes."""
+    """The array accesses of a routine."""
 
     reads: Sequence[Buffer]
-    """All that it reads."""
+    """The arrays that it reads."""
     loads: Pairs
-    """Those of them that are brought up to date where the host has written."""
+    """Those among them that are updated to the host's versions."""
     ticks: Pairs
-    """All that it writes."""
+    """The arrays that it writes, whose ticks advance."""
 
     @property
     def only_read(self) -> tuple[Buffer, ...]:
-        """What it reads and does not write."""
+        """The arrays that it reads and does not write."""
         written = [buffer for _, buffer in self.ticks]
         return tuple(b for b in dict.fromkeys(self.reads) if b not in written)
 
@@ -55,42 +53,42 @@ class Uses:
 def direct(
     queue: Queue, run: Callable[[], object], context: Living, uses: Uses
 ) -> Callable[[], bool]:
-    """Return what does a step of a queue without a thread now, and says whether it could.
+    """Return the fast path that runs a step of an inline queue; it returns whether it did.
 
-    It could not, and did nothing, where it has to wait for something, or where an array has to be
-    loaded first. It raises what `run` raises.
+    It does not, and has no effect, where it would have to wait, or to load an array first. Raises
+    the error of `run`.
     """
     worker, scheduling = queue.worker, RUNTIME.scheduling
-    is_free = _freedom(worker, context, uses)
+    is_free = _independence_test(worker, context, uses)
     reads, ticks = uses.only_read, uses.ticks
     writes = tuple(buffer for _, buffer in ticks)
-    event, seen = DONE, -1
+    event, checked_at = DONE, -1
 
     def step() -> bool:
-        nonlocal event, seen
-        busy = worker.busy  # another one in a forked child
+        nonlocal event, checked_at
+        busy = worker.busy  # replaced in a forked child
         if not busy.acquire(False):
             return False
-        begun = False
+        has_begun = False
         try:
             scheduling.acquire()
             try:
                 last = scheduling.direct or DONE
                 if worker.tasks:
                     return False
-                if seen != scheduling.taken or not last.done:
+                if checked_at != scheduling.taken or not last.done:
                     if not is_free():
                         return False
                     if not last.done:
                         scheduling.taken += 1
-                    seen, last = scheduling.taken, DONE
-                begun = True
+                    checked_at, last = scheduling.taken, DONE
+                has_begun = True
                 if event.kept:
                     event = Event()
                     event.worker = worker
                 event.done = False
                 worker.latest = event
-                if last is not event:  # otherwise all is as it was noted before
+                if last is not event:  # otherwise the hazards are recorded already
                     scheduling.direct = worker.direct = event
                     hazards.note(event, reads, writes)
                 for field, buffer in ticks:
@@ -100,13 +98,13 @@ def direct(
                 scheduling.release()
             run()
         except BaseException as error:
-            if not begun:
+            if not has_begun:
                 raise
             failure = Failure(error)
             event.fail(failure)
             raise failure.tell() from None
         finally:
-            if begun:
+            if has_begun:
                 event.done = True
             busy.release()
         return True
@@ -114,11 +112,11 @@ def direct(
     return step
 
 
-def _freedom(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
-    """Return what says whether nothing is in the way of a step that is run at once."""
+def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
+    """Return the predicate that a step has nothing to wait for."""
     runtime = RUNTIME
     loads, writes = uses.loads, tuple(buffer for _, buffer in uses.ticks)
-    used = (*uses.only_read, *writes)
+    arrays = (*uses.only_read, *writes)
 
     def is_free() -> bool:
         return (
@@ -126,9 +124,9 @@ def _freedom(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
             and worker.direct.done
             and not (runtime.is_recording or runtime.timeline)
             and not any(field.host_tick > buffer.tick for field, buffer in loads)
-            and all(is_over(buffer.writer) for buffer in used)
+            and all(is_over(buffer.writer) for buffer in arrays)
             and not any(buffer.lent for buffer in writes)
-            and all(is_over(one) for buffer in writes for one in buffer.readers.values())
+            and all(is_over(reader) for buffer in writes for reader in buffer.readers.values())
         )
 
     return is_free
@@ -137,10 +135,10 @@ def _freedom(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
 def queued(
     queue: Queue, run: Callable[[], object], context: Living, uses: Uses
 ) -> Callable[[], bool]:
-    """Return what queues a step on a thread, and says whether it could: as `direct`, for those.
+    """Return the fast path that queues a step on a thread; it returns whether it did.
 
-    It could not, and did nothing, where something else has to be queued first. It raises what an
-    earlier step of the queue raised, if nobody was told of that.
+    It does not, and has no effect, where something else has to be queued first. It raises the
+    unreported error of an earlier step of the queue.
     """
     worker, runtime, scheduling = queue.worker, RUNTIME, RUNTIME.scheduling
     reads, loads, ticks = uses.only_read, uses.loads, uses.ticks

@@ -1,9 +1,9 @@
-"""What runs print, taken out of the standard output of the process while they run.
+"""Capture of device prints: lines of runs are filtered out of the process's standard output.
 
-    !@#12: index t = 0            a line that the run 12 printed: it gets `index t = 0`
-    anything else                 passes through at once, every byte of it
+    !@#12: index t = 0            a line that run 12 printed: it receives `index t = 0`
+    anything else                 is passed through immediately and unchanged
 
-A device that cannot write records prints them; what else is printed meanwhile is nobody's log.
+For devices that cannot write records to memory and print them instead.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class PrintingRun:
-    """A run that prints: its number, and the lines of it that came."""
+    """A run that prints: its number, and the lines received from it."""
 
     number: int
     lines: list[str] = field(default_factory=list)
 
     @property
     def mark(self) -> str:
-        """What each of its lines has to begin with."""
+        """The prefix of each of its lines."""
         return f"{records.MARK}{self.number}: "
 
 
 class Printed(Locked):
-    """Reads the standard output of the process while runs need that; any number of threads may."""
+    """Reads the standard output of the process while there are runs; thread-safe."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,16 +52,16 @@ class Printed(Locked):
 
     @contextmanager
     def run(self) -> Iterator[PrintingRun]:
-        """Yield a run that may print; behind the `with` all of its lines are there.
+        """Yield a run that may print; after the `with` all of its lines have been received.
 
-        What it prints has to be on its way when the `with` ends: synchronize before.
+        Precondition: the device is synchronized before the `with` ends.
         """
         with self._lock:
             self._last += 1
             number, run = self._last, PrintingRun(self._last)
             self._runs[number] = run
             if self._reader is None:
-                self._reader = _Reader(self._taken)
+                self._reader = _Reader(self._deliver)
         try:
             yield run
         finally:
@@ -75,106 +75,106 @@ class Printed(Locked):
                     reader.settle()
                 del self._runs[number]
 
-    def _taken(self, line: bytes) -> bool:
-        """Give a line to the run that printed it; return whether there is one."""
-        found = _LINE.fullmatch(line)
-        run = None if found is None else self._runs.get(int(found[1]))
-        if found is None or run is None:
+    def _deliver(self, line: bytes) -> bool:
+        """Append a line to the run that printed it; return whether there is one."""
+        match = _LINE.fullmatch(line)
+        run = None if match is None else self._runs.get(int(match[1]))
+        if match is None or run is None:
             return False
-        run.lines.append(found[2].decode(errors="replace"))
+        run.lines.append(match[2].decode(errors="replace"))
         return True
 
 
 class Splitter:
-    """Tells lines of runs from everything else, as it comes in pieces of any size."""
+    """Separates lines of runs from other output, which arrives in blocks of any size."""
 
     def __init__(self, taken: Callable[[bytes], bool]) -> None:
-        self._taken = taken
-        self._held = b""
+        self._deliver = taken
+        self._buffer = b""
 
     def given(self, data: bytes) -> bytes:
-        """Return what passes through now; the beginning of what may be a run's line is held."""
-        data, out = self._held + data, []
+        """Return the output to pass through; the prefix of a possible run's line is buffered."""
+        data, passed = self._buffer + data, []
         while data:
-            at = data.find(_MARK[:1])
-            if at:
-                out.append(data if at < 0 else data[:at])
-                data = b"" if at < 0 else data[at:]
+            start = data.find(_MARK[:1])
+            if start:
+                passed.append(data if start < 0 else data[:start])
+                data = b"" if start < 0 else data[start:]
                 continue
-            line, end, rest = data.partition(b"\n")
+            line, newline, rest = data.partition(b"\n")
             if not _BEGINNING.fullmatch(line):
-                out.append(data[:1])
+                passed.append(data[:1])
                 data = data[1:]
-            elif not end:
+            elif not newline:
                 break
             else:
-                if not self._taken(line):
-                    out.append(line + end)
+                if not self._deliver(line):
+                    passed.append(line + newline)
                 data = rest
-        self._held = data
-        return b"".join(out)
+        self._buffer = data
+        return b"".join(passed)
 
     def rest(self) -> bytes:
-        """Return what was held and never became a line."""
-        held, self._held = self._held, b""
-        return held
+        """Return and clear the buffered incomplete line."""
+        incomplete, self._buffer = self._buffer, b""
+        return incomplete
 
 
 class _Reader:
-    """A thread between the standard output and where it led before."""
+    """A thread that filters the standard output through a pipe."""
 
     def __init__(self, taken: Callable[[bytes], bool]) -> None:
         _flush()
-        self._split = Splitter(taken)
-        self._kept = os.dup(1)
-        self._from, into = os.pipe()
-        os.dup2(into, 1)
-        os.close(into)
-        self._asked, self._ask = os.pipe()
+        self._splitter = Splitter(taken)
+        self._original_fd = os.dup(1)
+        self._pipe_fd, write_fd = os.pipe()
+        os.dup2(write_fd, 1)
+        os.close(write_fd)
+        self._request_fd, self._requester_fd = os.pipe()
         self._settled = threading.Semaphore(0)
         self._thread = threading.Thread(target=self._read, name="printed", daemon=True)
         self._thread.start()
 
     def settle(self) -> None:
-        """Wait until everything that was printed so far is read."""
+        """Wait until everything printed so far has been read."""
         _flush()
-        os.write(self._ask, b"s")
+        os.write(self._requester_fd, b"s")
         self._settled.acquire()
 
     def stop(self) -> None:
-        """Put the standard output back when everything is read."""
+        """Restore the standard output after everything has been read."""
         _flush()
-        os.dup2(self._kept, 1)
-        os.write(self._ask, b"e")
+        os.dup2(self._original_fd, 1)
+        os.write(self._requester_fd, b"e")
         self._thread.join()
-        for one in (self._kept, self._from, self._asked, self._ask):
-            os.close(one)
+        for fd in (self._original_fd, self._pipe_fd, self._request_fd, self._requester_fd):
+            os.close(fd)
 
     def _read(self) -> None:
-        """Read until asked to stop: children of the process may keep the pipe open for ever."""
+        """Read until asked to stop: child processes may keep the pipe open indefinitely."""
         while True:
-            ready, _, _ = select.select((self._from, self._asked), (), ())
-            if self._asked not in ready:
-                self._pass(self._split.given(os.read(self._from, _CHUNK)))
+            ready, _, _ = select.select((self._pipe_fd, self._request_fd), (), ())
+            if self._request_fd not in ready:
+                self._write(self._splitter.given(os.read(self._pipe_fd, _CHUNK)))
                 continue
-            what = os.read(self._asked, 1)
-            while select.select((self._from,), (), (), 0)[0]:
-                data = os.read(self._from, _CHUNK)
+            request = os.read(self._request_fd, 1)
+            while select.select((self._pipe_fd,), (), (), 0)[0]:
+                data = os.read(self._pipe_fd, _CHUNK)
                 if not data:
                     break
-                self._pass(self._split.given(data))
-            if what == b"e":
-                self._pass(self._split.rest())
+                self._write(self._splitter.given(data))
+            if request == b"e":
+                self._write(self._splitter.rest())
                 return
             self._settled.release()
 
-    def _pass(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         while data:
-            data = data[os.write(self._kept, data) :]
+            data = data[os.write(self._original_fd, data) :]
 
 
 def _flush() -> None:
-    """Have Python and the C library write what they still hold back."""
+    """Flush the buffers of Python and of the C library."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
     ctypes.CDLL(None).fflush(None)

@@ -1,14 +1,14 @@
-"""Queues of work in order, run by the threads that wait for it or one after another by a thread.
+"""In-order work queues, run by a thread or, inline, by the threads that wait for them.
 
-    Event := a point of a queue's work; done when everything queued before it is done
+    Event := a point in a queue's work; done when everything queued before it is done
     Queue := submit(step, waits) -> Event | record | wait | query | synchronize
 
-An inline queue has no thread: whoever waits for one of its events runs its steps up to there, so
-that no lock is held while work runs and its order is that of the submissions.
+An inline queue has no thread: a thread that waits for one of its events runs its steps up to there,
+so that no lock is held while work runs, in the order of submission.
 
-What a step raises is raised once, by the next wait: for its queue, for its event, or for an array
-that it should have written. What was queued behind it until then, and what waited for it in other
-queues, is dropped.
+The error of a step is raised once, by the next wait: for its queue, for its event, or for an array
+that it was to write. Work queued after it until then, and work that depends on it in other queues,
+is dropped.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from typing import Any
 from ...base.finalizers import when_gone
 from .failure import Failure
 
-_MOMENT = 0.005
-"""Seconds after which who waits for a thread that is at work looks again whether it is done."""
+_POLL_SECONDS = 0.005
+"""The polling interval in seconds of a wait for a busy thread."""
 CAPACITY = 4096
-"""Steps that may wait in a queue; who submits more waits."""
+"""The most pending steps of a queue; a further submission blocks."""
 
 
 class Event:
-    """A point of a queue's work. Any thread may ask for it or wait for it."""
+    """A point in a queue's work; any thread may query it or wait for it."""
 
     worker: Worker | None = None
-    """Who does the work; None for what is done from the start."""
+    """The worker of the queue; None for an event that is done from the start."""
     done = False
     failure: Failure | None = None
     kept = False
-    """Whether anybody may ask for it later on, so that it stands for no other work than this."""
+    """Whether it may be queried later, so that it must not be reused for other work."""
 
     @classmethod
     def of(cls, worker: Worker | None) -> Event:
-        """Return a point of a queue's work; without a queue, what is done already."""
-        event = cls()  # without an `__init__`, which takes as long as all the rest
+        """Return an event of a worker; without one, an event that is done."""
+        event = cls()  # no `__init__`, which would double the time
         event.worker = worker
         event.done = worker is None
         return event
 
     def keep(self) -> Event:
-        """Return it, kept."""
+        """Mark it as kept; return it."""
         self.kept = True
         return self
 
     def fail(self, failure: Failure) -> None:
-        """Note why its step failed."""
+        """Record the failure of its step."""
         self.failure, self.kept = failure, True
 
     def query(self) -> bool:
@@ -60,36 +60,37 @@ class Event:
         return self.done
 
     def settle(self) -> Failure | None:
-        """Return, when everything before it is done, what the step of the event failed of."""
+        """Wait until everything before it is done; return the failure of its step, if any."""
         if not self.done:
             assert self.worker is not None
             self.worker.reach(self)
         return self.failure
 
     def wait(self) -> None:
-        """Return when everything before it is done; raises what its step raised, once."""
+        """Wait until everything before it is done; raises the error of its step, once."""
         failure = self.settle()
         if failure is not None and not failure.told:
             raise failure.tell()
 
 
 DONE = Event.of(None).keep()
-"""What is done already."""
+"""An event that is done."""
 
 
 def is_over(event: Event) -> bool:
-    """Whether an event is done, and somebody was told where that failed."""
+    """Whether an event is done and its failure, if any, has been reported."""
     return event.done and (event.failure is None or event.failure.told)
 
 
 _Task = tuple[Callable[[], object], Sequence[Event], Event, int]
-"""What to run, the events to wait for before that, the event of its end, and since when."""
+"""The step, the events to wait for, the event of its end, and the time of submission."""
 
 
 class Worker:
-    """The tasks of a queue and who does them: a thread that starts with the first, or the waiting.
+    """The tasks of a queue, and the thread that runs them, which starts with the first; inline
+    queues have none.
 
-    A queue may be collected while its worker is busy; a thread ends when nothing is left to do.
+    A queue may be collected while its worker is busy; the thread then ends when it has no tasks.
     """
 
     def __init__(self, name: str, threaded: bool) -> None:
@@ -97,32 +98,32 @@ class Worker:
         self.threaded = threaded
         self.tasks: deque[_Task] = deque()
         self.running: list[Event] = []
-        """Those of the tasks that are being done."""
+        """The events of the tasks being run."""
         self.failure: Failure | None = None
         self.latest = DONE
         self.direct = DONE
-        """Of the last step that was not queued; see `direct`."""
+        """The event of the last step that bypassed the queue; see `direct`."""
         self.lane: Any = None
-        """What a device of its own has of its work, in front of all tasks; see `ahead`."""
+        """The work on the device, ahead of all tasks; see `async_dispatch`."""
         self.thread: threading.Thread | None = None
         self.closed = False
-        self._renew()
+        self._create_locks()
 
-    def _renew(self) -> None:
+    def _create_locks(self) -> None:
         self.busy = threading.RLock()
-        """Held by who does a task of a queue without a thread."""
+        """Held by the thread that runs a task of an inline queue."""
         self._lock = threading.RLock()
         self._queued = threading.Condition(self._lock)
-        self._ended = threading.Condition(self._lock)
+        self._task_ended = threading.Condition(self._lock)
         self._idle = False
-        """Whether the thread sleeps until something is queued; who wakes it takes this back."""
+        """Whether the thread sleeps until a task is queued; reset by whoever wakes it."""
         self._waiting = 0
-        """How many threads wait for the end of a task."""
+        """The number of threads that wait for the end of a task."""
 
     def submit(self, run: Callable[[], object], waits: Sequence[Event]) -> Event:
-        """Queue a step behind those queued so far and behind the events; return its event.
+        """Queue a step after those queued so far and after the events; return its event.
 
-        Raises what an earlier step of the thread raised, if nobody was told of that.
+        Raises the unreported error of an earlier step of the thread.
         """
         event = Event.of(self)
         task = (run, waits, event, time.monotonic_ns())
@@ -139,96 +140,96 @@ class Worker:
                 self._idle = False
                 self._queued.notify()
             elif self.thread is None:
-                self.thread = threading.Thread(target=self._work, name=self.name, daemon=True)
+                self.thread = threading.Thread(target=self._run_tasks, name=self.name, daemon=True)
                 self.thread.start()
         return event
 
     def make_room(self) -> None:
-        """Return when fewer steps than the most are waiting."""
-        if len(self.tasks) >= CAPACITY and self.threaded and not self._is_me():
-            self._watch(lambda: len(self.tasks) < CAPACITY)
+        """Wait until fewer than `CAPACITY` steps are pending."""
+        if len(self.tasks) >= CAPACITY and self.threaded and not self._is_current_thread():
+            self._wait_for(lambda: len(self.tasks) < CAPACITY)
 
-    def _is_me(self) -> bool:
-        """Whether the caller is a step that this thread does."""
+    def _is_current_thread(self) -> bool:
+        """Whether the caller is a step that this thread runs."""
         return threading.current_thread() is self.thread
 
-    def _watch(self, reached: Callable[[], bool], most: float | None = None) -> None:
-        """Return when the thread has done enough, or so many seconds are over."""
+    def _wait_for(self, reached: Callable[[], bool], most: float | None = None) -> None:
+        """Wait until a condition of the thread's progress holds, or for `most` seconds."""
         with self._lock:
             self._waiting += 1
             try:
-                self._ended.wait_for(reached, most)
+                self._task_ended.wait_for(reached, most)
             finally:
                 self._waiting -= 1
 
     def rests(self) -> bool:
-        """Whether the thread has done all that is queued so far, or does it in a moment."""
+        """Whether the thread is idle, or becomes so within `_POLL_SECONDS`."""
         latest = self.latest
-        if not latest.done and not self._is_me():
-            self._watch(latest.query, _MOMENT)
+        if not latest.done and not self._is_current_thread():
+            self._wait_for(latest.query, _POLL_SECONDS)
         return latest.done
 
     def reach(self, event: Event) -> None:
-        """Return when an event of this worker is done; without a thread, do what is before it."""
-        if self.threaded and self._is_me():
+        """Wait until an event of this worker is done; an inline queue runs its tasks up to it."""
+        if self.threaded and self._is_current_thread():
             raise RuntimeError(f"a step of {self.name} waits for its own end")
         if self.threaded:
-            self._watch(event.query)
+            self._wait_for(event.query)
             return
         while not event.done:
-            if not self._is_at_work(event):  # what waits for it does not hold it up
-                for other in self._first_waits():
-                    other.settle()  # before the lock is held: who does that work may wait for ours
-            if self.busy.acquire(timeout=_MOMENT):
+            if not self._is_running(event):  # a running step must not wait for its waiters
+                for other in self._first_dependences():
+                    other.settle()  # without the lock: that work may wait for ours
+            if self.busy.acquire(timeout=_POLL_SECONDS):
                 try:
-                    self._proceed(event)
+                    self._run_first_ready(event)
                 finally:
                     self.busy.release()
 
-    def _is_at_work(self, event: Event) -> bool:
-        """Whether the work of an event is being done, by whatever thread."""
+    def _is_running(self, event: Event) -> bool:
+        """Whether the step of an event is being run, by any thread."""
         return event is self.direct or event in self.running
 
-    def _first_waits(self) -> Sequence[Event]:
-        """Return what the first task has to wait for, as long as it is the first."""
+    def _first_dependences(self) -> Sequence[Event]:
+        """Return the events that the first task waits for, () without tasks."""
         try:
             return self.tasks[0][1]
         except IndexError:
             return ()
 
-    def _proceed(self, event: Event) -> None:
-        """Do the first task of a queue without a thread if it has nothing to wait for."""
+    def _run_first_ready(self, event: Event) -> None:
+        """Run the first task of an inline queue if it has nothing to wait for."""
         if event.done:
             return
-        if not self.tasks or self._is_at_work(event):
+        if not self.tasks or self._is_running(event):
             raise RuntimeError(f"a step of {self.name} waits for its own end")
-        if all(other.done for other in self._first_waits()):
-            self._next()
+        if all(other.done for other in self._first_dependences()):
+            self._run_next()
 
-    def _next(self) -> None:
-        """Do the next task of a queue without a thread. What fails concerns who submitted it."""
+    def _run_next(self) -> None:
+        """Run the next task of an inline queue; a failure is recorded in its event only."""
         task = self.tasks[0]
         _, _, event, _ = task
-        self.running.append(event)  # first: it is always among those to be done, or at work
+        self.running.append(event)  # first: it is always either pending or running
         self.tasks.popleft()
         try:
             event.failure = _failure_of(task)
         finally:
-            event.done = True  # first, too: who finds it neither done nor at work would wait for
-            self.running.pop()  # what waits for it
+            event.done = True  # first, too: a waiter that finds it neither done nor running would
+            self.running.pop()  # wait for tasks that depend on it
 
-    def _work(self) -> None:
-        """Do the tasks of a thread; what is done is not kept until the next one comes."""
-        while (task := self._taken()) is not None:
+    def _run_tasks(self) -> None:
+        """Run the tasks of a thread; a finished task is released before waiting for the next."""
+        while (task := self._take_task()) is not None:
             _, _, event, _ = task
             failure = None if self.lane is None else self.lane.before(task[3])
             if failure is None:
                 failure = _failure_of(task)
-            del task  # while no lock is held: what it kept alive may be another queue
-            self._end(event, failure)
+            del task  # while no lock is held: it may hold the last reference to a queue
+            self._finish_task(event, failure)
 
-    def _taken(self) -> _Task | None:
-        """Return the next task when there is one; None where there will be none."""
+    def _take_task(self) -> _Task | None:
+        """Wait for the next task and return it; None where the queue is closed."""
         with self._lock:
             while not self.tasks:
                 if self.closed:
@@ -240,8 +241,8 @@ class Worker:
             self.running.append(task[2])
             return task
 
-    def _end(self, event: Event, failure: Failure | None) -> None:
-        """Let those who wait know that a task is done."""
+    def _finish_task(self, event: Event, failure: Failure | None) -> None:
+        """Record the end of a task, and notify waiting threads."""
         dropped: Sequence[_Task] = ()
         with self._lock:
             self.running.clear()
@@ -250,11 +251,11 @@ class Worker:
                 dropped = self._drop(failure)
             event.done = True
             if self._waiting:
-                self._ended.notify_all()
-        del dropped  # without the lock, see above
+                self._task_ended.notify_all()
+        del dropped  # while no lock is held, see above
 
     def _drop(self, failure: Failure) -> Sequence[_Task]:
-        """Give up what was queued before anybody was told, and return it: it builds on that."""
+        """Drop and return the tasks queued before the failure was reported: they depend on it."""
         self.failure = failure
         dropped = []
         while self.tasks and (not failure.told or self.tasks[0][3] <= failure.when):
@@ -265,13 +266,13 @@ class Worker:
         return dropped
 
     def synchronize(self) -> None:
-        """Return when everything submitted so far is done; raises what failed, once."""
+        """Wait until everything submitted so far is done; raises a failure, once."""
         failure = self.drain() if self.threaded else self.latest.keep().settle()
         if failure is not None and not failure.told:
             raise failure.tell()
 
     def drain(self) -> Failure | None:
-        """Return when everything submitted so far is done; what failed last, if anything did."""
+        """Wait until everything submitted so far is done; return the last failure, if any."""
         return self.latest.keep().settle() or self.failure
 
     def close(self) -> None:
@@ -281,11 +282,11 @@ class Worker:
             self._queued.notify()
 
     def after_fork(self, failure: Failure) -> None:
-        """Make whole again in a forked child, which has no thread: what was queued is given up.
+        """Reset in a forked child, which has no thread: queued work fails.
 
-        The locks of the parent may be held by threads that are not here, so they are not asked.
+        The locks may be held by threads of the parent, so they are replaced, not acquired.
         """
-        self._renew()
+        self._create_locks()
         if self.lane is not None:
             self.lane.give_up(failure)
         queued = (event for _, _, event, _ in self.tasks)
@@ -299,7 +300,7 @@ class Worker:
 
 
 def _failure_of(task: _Task) -> Failure | None:
-    """Run a step unless something that it waits for failed; return the failure."""
+    """Run a step unless an event that it waits for failed; return the failure."""
     run, waits, _, _ = task
     for event in waits:
         failure = event.settle()
@@ -307,13 +308,13 @@ def _failure_of(task: _Task) -> Failure | None:
             return failure
     try:
         run()
-    except BaseException as error:  # whatever it is, it is raised where somebody waits
+    except BaseException as error:  # any error is raised by the wait for it
         return Failure(error)
     return None
 
 
 class Queue:
-    """Work in order. Raises at a wait what its work raised, once."""
+    """An in-order queue of work. The error of a step is raised by a wait, once."""
 
     def __init__(self, name: str, threaded: bool) -> None:
         self.name = name
@@ -322,13 +323,13 @@ class Queue:
 
     @property
     def threaded(self) -> bool:
-        """Whether a thread of its own runs the work; otherwise it is done when it is submitted."""
+        """Whether a thread of the queue runs the work; otherwise it is run when it is submitted."""
         return self.worker.threaded
 
     def submit(self, run: Callable[[], object], waits: Sequence[Event] = ()) -> Event:
         """Queue a step, which starts when the events are done; return the event of its end.
 
-        An inline queue runs it now. Raises what an earlier step raised that nobody was told of.
+        An inline queue runs it now. Raises the unreported error of an earlier step.
         """
         self.worker.make_room()
         event = self.worker.submit(run, waits)
@@ -336,7 +337,7 @@ class Queue:
         return event
 
     def flush(self, event: Event) -> None:
-        """Let an inline queue do its work up to an event, now; raises what that raises."""
+        """Run the work of an inline queue up to an event; raises its error."""
         if not self.worker.threaded:
             event.wait()
 
@@ -345,21 +346,21 @@ class Queue:
         return self.worker.latest.keep()
 
     def wait(self, event: Event) -> None:
-        """Let everything submitted from now on start only when the event is done."""
+        """Make everything submitted from now on wait for the event."""
         if event.worker is not self.worker and not (event.done and event.failure is None):
-            self.submit(_nothing, (event,))
+            self.submit(_do_nothing, (event,))
 
     def query(self) -> bool:
         """Whether everything submitted so far is done."""
         return self.worker.latest.query()
 
     def synchronize(self) -> None:
-        """Return when everything submitted so far is done; raises what failed, once."""
+        """Wait until everything submitted so far is done; raises a failure, once."""
         self.worker.synchronize()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} {self.name}>"
 
 
-def _nothing() -> None:
-    """Do nothing: the step that only waits."""
+def _do_nothing() -> None:
+    """Do nothing: the step of a pure wait."""

@@ -1,7 +1,7 @@
-"""Which versions a routine read when it was last called: what was computed of them can be again.
+"""Version checks of rematerialization: the versions of fields that a routine read last.
 
-A routine that computes what an earlier one let go reads the same versions of the same fields, or is
-refused: it would compute something else.
+A routine that recomputes the discarded values of an earlier one must read the same versions of the
+same fields; otherwise it is rejected, as its values would differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .memory import Buffer
 
 @dataclass(eq=False)
 class Ran:
-    """What a routine only reads, and the versions of it that it read when it was last queued."""
+    """The read-only fields of a routine, and their versions when it was last queued."""
 
     name: str
     reads: tuple[tuple[Field, Buffer], ...]
@@ -24,24 +24,24 @@ class Ran:
     is_noted: bool = False
 
     def note(self) -> None:
-        """Note the versions that are read now; who calls this holds the lock of scheduling."""
+        """Record the current versions. Precondition: the scheduling lock is held."""
         self.ticks = tuple(buffer.tick for _, buffer in self.reads)
         self.is_noted = True
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """What a routine computes again of what another one computed, and of which fields."""
+    """The check of a routine that rematerializes tensors of another, with their input fields."""
 
     labels: str
-    """The tensors, as a reader is told."""
+    """The tensors' labels, for messages."""
     ran: Ran
     fields: tuple[Field, ...]
 
     def require(self, routine: str, span: Span) -> None:
         """Raise CdValueError CD0850 where the other one has not run, CD0859 where versions differ.
 
-        Who calls this holds the lock of scheduling, and has not loaded anything so far.
+        Precondition: the scheduling lock is held, and no newer versions have been loaded.
         """
         first, labels = self.ran.name, self.labels
         if not self.ran.is_noted:
@@ -53,7 +53,7 @@ class Again:
                     (f"call `{first}` first",),
                 )
             )  # fmt: skip
-        changed = [field.label for field in self.fields if self._is_other(field)]
+        changed = [field.label for field in self.fields if self._has_changed(field)]
         if changed:
             raise CdValueError(
                 Diagnostic(
@@ -66,9 +66,9 @@ class Again:
                 )
             )  # fmt: skip
 
-    def _is_other(self, field: Field) -> bool:
-        """Whether a field has another version now, or would have when it is loaded."""
-        at = next(n for n, (one, _) in enumerate(self.ran.reads) if one is field)
+    def _has_changed(self, field: Field) -> bool:
+        """Whether a field has another version now, or will have after a load."""
+        at = next(n for n, (other, _) in enumerate(self.ran.reads) if other is field)
         buffer = self.ran.reads[at][1]
         is_newer = field.host_tick > buffer.tick and settings.current().automatic_host_transfers
         return is_newer or buffer.tick != self.ran.ticks[at]

@@ -1,9 +1,9 @@
-"""Compiled functions and routines: what `f.compile(...)` gives, linked into a context and run.
+"""Compiled functions and routines: `f.compile(...)`, linked into a context and called.
 
-    Compiled := what a function means for given tensors and arrays; no device, no memory of its own
-    Routine  := that, in a child context: its arrays are there, calling it queues one step
+    Compiled := a function specialized for tensors and arrays; no device, no memory
+    Routine  := a compiled function in a child context with its arrays; a call queues one step
 
-The step waits for what its arrays need and leaves behind what it read and wrote; see `order`.
+The step waits for the dependences of its arrays and records its reads and writes; see `hazards`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .transfer import Merge, merge_copy, scheduling
 class Compiled(Bound):
     """A function compiled for its tensors and kinds of arrays; independent of any device.
 
-    The code of a backend is made when it is first linked there, and kept.
+    The code of a backend is compiled when it is first linked there, and kept.
     """
 
     def link(self, context: Context, merge_from: Context | None = None) -> Routine:
@@ -44,15 +44,15 @@ class Compiled(Bound):
 
         With `merge_from` each call first fills the merge buffer with that context's version. Raises
         CdBackendError where it cannot be compiled or a context was finalized, CdTypeError CD0804
-        where it writes a constant, CD0847 for what is no context and CD0851 where it reads what an
-        earlier routine did not keep, and CdValueError CD0843 where a shared array would be written
-        by a second stream, CD0842 or CD0844 where there is nothing to merge, and CD0858 where it
-        computes again what nothing that was linked before it computes.
+        where it writes a constant, CD0847 for anything but a context and CD0851 where it reads what
+        an earlier routine did not keep, and CdValueError CD0843 where a shared array would be
+        written by a second stream, CD0842 or CD0844 where there is nothing to merge, and CD0858
+        where it rematerializes what no routine linked before computes.
         """
         self.require_context(context)
         if merge_from is not None:
             self.require_source(merge_from)
-        self.require_kept(context)  # before it is compiled, which may fail for that very reason
+        self.require_kept(context)  # first: compilation may fail for that very reason
         self.codes.on(context.device.code)
         with scheduling(context.stream):
             return Routine(self, Context(context.stream, context), merge_from)
@@ -64,8 +64,8 @@ class Compiled(Bound):
 class Routine:
     """A compiled function in a context. Calling it queues one step on the context's stream.
 
-    Arrays and numbers that it was compiled with, other than tensors, are given by each call or by
-    `bindings`. A routine that is given an array to write, or that returns something, is waited for.
+    Arrays and numbers that it was compiled with, other than tensors, are arguments of each call or
+    values of `bindings`. A call is synchronous where it writes an array argument or returns values.
     """
 
     def __init__(
@@ -82,65 +82,65 @@ class Routine:
         code = compiled.codes.on(context.device.code)
         lane = context.stream.lane
         self._code = code.in_lane(lane) if isinstance(code, HasLanes) else code
-        compiled.require_writable(context)  # all of it before any array is made
-        compiled.require_kept(context)  # also by those that are linked before it in a batch
-        self._again = compiled.again(context)
+        compiled.require_writable(context)  # all checks precede the allocation of arrays
+        compiled.require_kept(context)  # also of functions linked before it in a batch
+        self._version_checks = compiled.again(context)
         self._arrays: dict[int, Array] = {}
         loads, reads, merged = [], [], []
-        ticks: list[tuple[Field, Buffer]] = []
-        only: list[tuple[Field, Buffer]] = []
+        writes: list[tuple[Field, Buffer]] = []
+        read_only: list[tuple[Field, Buffer]] = []
         needed = compiled.codes.needed
         for at, (slot, parameter) in enumerate(compiled.parameters):
             match slot:
-                case Resident(held, True):
-                    merged.append(held)
-                case Resident(held, False):
-                    buffer = context.adopt(held, parameter.written)
+                case Resident(held_field, True):
+                    merged.append(held_field)
+                case Resident(held_field, False):
+                    buffer = context.adopt(held_field, parameter.written)
                     self._arrays[at] = buffer.array
                     if at in needed:
-                        loads.append((held, buffer))
+                        loads.append((held_field, buffer))
                     if at in needed or not parameter.written:
                         reads.append(buffer)
-                    (ticks if parameter.written else only).append((held, buffer))
+                    (writes if parameter.written else read_only).append((held_field, buffer))
         self.merge_input: Field | None = merged[0] if merged else None
-        self.inputs: tuple[Field, ...] = tuple(held for held, _ in loads)
-        """The fields whose contents before the routine matter."""
-        self.outputs: tuple[Field, ...] = tuple(held for held, _ in ticks)
+        self.inputs: tuple[Field, ...] = tuple(held_field for held_field, _ in loads)
+        """The fields whose values before a call are read."""
+        self.outputs: tuple[Field, ...] = tuple(held_field for held_field, _ in writes)
         """The fields that it writes."""
         self.reads = tuple(reads)
-        self.written = tuple(buffer for _, buffer in ticks)
+        self.written = tuple(buffer for _, buffer in writes)
         self._loads = tuple(pair for pair in loads if pair[1] is not pair[0].host)
-        self._ticks = tuple(ticks)
-        whole = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
-        self._whole = self._plain(self._arrays) if whole else None
-        self._awaited = self._missing()
-        self._ran = self._noted(only) if compiled.computed else None
-        self._prepared = self._made_ready()
+        self._writes = tuple(writes)
+        is_static = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
+        self._static_run = self._bind(self._arrays) if is_static else None
+        self._unwritten_inputs = self._find_unwritten_inputs()
+        self._versions = self._version_record(read_only) if compiled.computed else None
+        self._fast_call = self._make_fast_call()
         compiled.settle(context, self.name)
 
     @property
     def bindings(self) -> Bindings:
-        """What calls need not give, by name: numbers, static indices among them, and arrays."""
+        """Default arguments of calls by name: numbers, including static indices, and arrays."""
         return self._bindings
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Queue the routine; return None, or what the function returns when it is done.
+        """Queue the routine; return None, or the results of the function, for which it waits.
 
         Raises CdTypeError CD0436 for wrong arguments, CdValueError CD0844 where the merge buffer
         does not hold what it merges, and on an inline stream what the routine raises.
         """
-        prepared = self._prepared
-        if prepared is not None and not args and not kwargs and not _is_logged() and prepared():
+        fast_call = self._fast_call
+        if fast_call is not None and not args and not kwargs and not _is_logged() and fast_call():
             return None
         return self._call_with(args, kwargs)
 
     def _call_with(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Queue the routine where not all of it is prepared."""
+        """Queue the routine without the fast path."""
         stream = self.context.stream
-        if self._whole is not None and not args and not kwargs:
+        if self._static_run is not None and not args and not kwargs:
             self._require_order()
             recorded = RUNTIME.recording(_is_logged()) is not None
-            run = self._call(self._arrays) if recorded else self._whole
+            run = self._call(self._arrays) if recorded else self._static_run
             stream.worker.make_room()
             stream.flush(self._schedule(run, self.reads))
             return None
@@ -149,18 +149,18 @@ class Routine:
             self.name, self.compiled.names, self._bindings, args, kwargs,
             self.compiled.procedure.span,
         )  # fmt: skip
-        given, waited = self._given(values)
-        filler = () if self._source is None else (self._source.stream,)
-        with scheduling(*filler, stream):
+        arguments, waited = self._bind_arguments(values)
+        source_streams = () if self._source is None else (self._source.stream,)
+        with scheduling(*source_streams, stream):
             self._require_order()
             if self._source is not None and self.merge_input is not None:
                 self._source.fill(self, self.merge_input, streaming=True)
-            self._merge()  # what is refused leaves everything as it was
-            self._refresh()
-            hazards.reclaim(self.written)  # also what this routine merges, if it writes that
+            self._merge()  # first: an error leaves the state unchanged
+            self._refresh_arrays()
+            hazards.reclaim(self.written)  # also the merge source, if this routine writes it
             merge = self._merge()
             reads = self.reads if merge is None else (*self.reads, merge.buffer)
-            arrays = self._arrays | given
+            arrays = self._arrays | arguments
             if merge is not None:
                 arrays |= dict.fromkeys(self.compiled.merged, merge.array)
             call = self._call(arrays)
@@ -169,15 +169,15 @@ class Routine:
                 stream.merge = None
         if waited or self.compiled.procedure.results:
             failure = event.settle()
-            if failure is not None:  # also where another thread was told: there are no results
+            if failure is not None:  # even if another thread has raised it: there are no results
                 raise failure.tell()
         return self.compiled.returned(results, values)
 
     def merge_from_host(self, field: Any) -> None:
         """Fill the merge buffer of the stream with the host's version of a field.
 
-        It serves any number of calls. Raises CdValueError CD0844 where the routine merges another
-        field, or none.
+        It is valid for any number of calls. Raises CdValueError CD0844 where the routine merges
+        another field, or none.
         """
         field, stream = field_of(field), self.context.stream
         expect_merge(self, field)
@@ -185,24 +185,26 @@ class Routine:
         with scheduling(stream):
             merge_copy(stream, field, field.host, once=False)
 
-    def _given(self, values: Mapping[str, Any]) -> tuple[dict[int, Any], bool]:
-        """Return arrays for the parameters that a call gives, and whether it is waited for.
+    def _bind_arguments(self, values: Mapping[str, Any]) -> tuple[dict[int, Any], bool]:
+        """Return the array arguments of a call by position, and whether the call is synchronous.
 
-        It is where one is written, or is on a device: its owner goes on using it behind the call.
+        It is where an argument is written or on a device: its owner may use it after the call.
         """
-        compiled, found, waited = self.compiled, dict[int, Any](), False
+        compiled, arguments, is_synchronous = self.compiled, dict[int, Any](), False
         backend = self.context.device.code
         for at, (slot, parameter) in enumerate(compiled.parameters):
             if isinstance(slot, Given):
-                found[at] = fitting(slot.name, values[slot.name], parameter, backend)
-                waited = waited or parameter.written or isinstance(found[at], Placed)
-        if waited:
-            require_apart(list(found.values()), self.name)
-        return found, waited
+                arguments[at] = fitting(slot.name, values[slot.name], parameter, backend)
+                is_synchronous = (
+                    is_synchronous or parameter.written or isinstance(arguments[at], Placed)
+                )
+        if is_synchronous:
+            require_apart(list(arguments.values()), self.name)
+        return arguments, is_synchronous
 
     def _require_order(self) -> None:
-        """Raise CdValueError CD0850 where a routine that was linked before has to come first."""
-        for field, first in self._awaited:
+        """Raise CdValueError CD0850 where a routine linked before has to be called first."""
+        for field, first in self._unwritten_inputs:
             if field.is_blank:
                 raise CdValueError(
                     Diagnostic(
@@ -213,100 +215,105 @@ class Routine:
                         (f"call `{first}` first, or give it a value: `{field.label}[...] = 0`",),
                     )
                 )
-        for again in self._again:
-            again.require(self.name, self.compiled.procedure.span)
-        self._awaited = ()
-        self._prepared = self._made_ready()
+        for check in self._version_checks:
+            check.require(self.name, self.compiled.procedure.span)
+        self._unwritten_inputs = ()
+        self._fast_call = self._make_fast_call()
 
-    def _made_ready(self) -> Callable[[], bool] | None:
-        """Return the call without arguments, prepared; None where a call has more to do."""
-        if self._whole is None or self._awaited or self._again or self._ran:
+    def _make_fast_call(self) -> Callable[[], bool] | None:
+        """Return the fast path of a call without arguments, None where there is none."""
+        if (
+            self._static_run is None
+            or self._unwritten_inputs
+            or self._version_checks
+            or self._versions
+        ):
             return None
-        return self._step(self._whole)
+        return self._make_fast_path(self._static_run)
 
-    def _missing(self) -> tuple[tuple[Field, str], ...]:
-        """Return what it only reads and nobody has written, with the routine that should have."""
+    def _find_unwritten_inputs(self) -> tuple[tuple[Field, str], ...]:
+        """Return the read-only fields without a value, with the routine that writes each."""
         blank = [f for f in self.inputs if f.is_blank and f not in self.outputs]
-        found = ((field, self.context.note_of(field)) for field in blank)
-        return tuple((field, first) for field, first in found if first)
+        writers = ((field, self.context.note_of(field)) for field in blank)
+        return tuple((field, first) for field, first in writers if first)
 
-    def _noted(self, reads: Sequence[tuple[Field, Buffer]]) -> Ran:
-        """Return where its versions are noted, for those that compute again what it computes."""
-        before: Ran | None = self.context.note_of(self.compiled)
-        made = before or Ran(self.name, tuple(reads))
-        self.context.notes[self.compiled] = made
-        return made
+    def _version_record(self, reads: Sequence[tuple[Field, Buffer]]) -> Ran:
+        """Return the record of the versions it reads, for routines that recompute its values."""
+        existing: Ran | None = self.context.note_of(self.compiled)
+        record = existing or Ran(self.name, tuple(reads))
+        self.context.notes[self.compiled] = record
+        return record
 
-    def _step(self, run: Callable[[], object]) -> Callable[[], bool]:
-        """Return what runs or queues the routine where nothing has to be done before that."""
+    def _make_fast_path(self, run: Callable[[], object]) -> Callable[[], bool]:
+        """Return the fast path that runs or queues the routine."""
         stream = self.context.stream
-        uses = Uses(self.reads, self._loads, self._ticks)
+        uses = Uses(self.reads, self._loads, self._writes)
         if not stream.threaded:
             return direct(stream, run, self.context, uses)
-        by_thread, code = queued(stream, run, self.context, uses), self._code
+        queue_step, code = queued(stream, run, self.context, uses), self._code
         if not isinstance(code, RunsAhead):
-            return by_thread
+            return queue_step
         start = code.ahead([self._arrays[at] for at in range(len(self._arrays))])
         if start is None:
-            return by_thread
-        at_once = ahead(stream, self.name, code, start, self.context, uses)
-        return lambda: at_once() or by_thread()
+            return queue_step
+        run_ahead = ahead(stream, self.name, code, start, self.context, uses)
+        return lambda: run_ahead() or queue_step()
 
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
-        """Queue a step in order with everything that uses the same arrays."""
+        """Queue a step in dependence order with all uses of the same arrays."""
         with RUNTIME.scheduling:
-            for again in self._again:
-                again.require(self.name, self.compiled.procedure.span)
-            self._refresh()
+            for check in self._version_checks:
+                check.require(self.name, self.compiled.procedure.span)
+            self._refresh_arrays()
             stream = self.context.stream
             run = RUNTIME.timed(self.name, "routine", stream.name, run)
             event = hazards.enqueue(stream, run, reads, self.written)
-            if self._ran is not None:
-                self._ran.note()
-            for held, buffer in self._ticks:
-                held.ticked(buffer)
+            if self._versions is not None:
+                self._versions.note()
+            for held_field, buffer in self._writes:
+                held_field.ticked(buffer)
         return event
 
-    def _refresh(self) -> None:
-        """Queue loads of what the host wrote; raises CdBackendError CD0845 after `finalize`."""
+    def _refresh_arrays(self) -> None:
+        """Queue copies of newer host versions; raises CdBackendError CD0845 after `finalize`."""
         self.context.require_live()
-        for held, buffer in self._loads:
-            if held.host_tick > buffer.tick:
-                self.context.refresh(held, buffer)
+        for held_field, buffer in self._loads:
+            if held_field.host_tick > buffer.tick:
+                self.context.refresh(held_field, buffer)
 
     def _call(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
-        """Return the call of the code with arrays for its parameters; results are made for it."""
+        """Return the call of the code with arrays for its parameters; it allocates results."""
         recorder, stream = RUNTIME.recording(_is_logged()), self.context.stream
         if recorder is None:
-            return self._plain(arrays)
-        given = [arrays[at] for at in range(len(arrays))]
-        given = [one.settled if isinstance(one, DeviceArray) else one for one in given]
+            return self._bind(arrays)
+        ordered = [arrays[at] for at in range(len(arrays))]
+        ordered = [array.settled if isinstance(array, DeviceArray) else array for array in ordered]
         title = self.name, stream.device.code, stream.name
-        run = recorder.step(self.compiled.codes, given, title)
-        return self._named(run) if stream.threaded else run
+        run = recorder.step(self.compiled.codes, ordered, title)
+        return self._annotate_errors(run) if stream.threaded else run
 
-    def _plain(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
-        """Return the call of the code that records nothing."""
-        made = (None for _ in self.compiled.procedure.results)
-        run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *made])
-        return self._named(run) if self.context.stream.threaded else run
+    def _bind(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
+        """Return the call of the code without recording."""
+        empty_results = (None for _ in self.compiled.procedure.results)
+        run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *empty_results])
+        return self._annotate_errors(run) if self.context.stream.threaded else run
 
-    def _named(self, run: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a call whose errors, raised far from it, say which routine failed and where."""
+    def _annotate_errors(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a call whose errors, raised asynchronously, name the routine and its stream."""
         note = f"in the routine `{self.name}` on {self.context.stream.name}"
 
-        def named() -> Any:
+        def annotated() -> Any:
             try:
                 return run()
             except CdError as error:
-                first, *others = error.diagnostics
-                noted = replace(first, notes=(*first.notes, note))
-                raise type(error)(noted, *others) from None
+                first, *other_diagnostics = error.diagnostics
+                with_note = replace(first, notes=(*first.notes, note))
+                raise type(error)(with_note, *other_diagnostics) from None
 
-        return named
+        return annotated
 
     def _merge(self) -> Merge | None:
-        """Return what the stream's merge buffer holds; CdValueError CD0844 where it is wrong."""
+        """Return the content of the stream's merge buffer; CD0844 where it has another field."""
         if self.merge_input is None:
             return None
         stream = self.context.stream
@@ -329,5 +336,5 @@ class Routine:
 
 
 def _is_logged() -> bool:
-    """Whether the settings of now ask for a log of what runs."""
+    """Whether the current settings ask for a log of routines."""
     return settings.current().debug_log_from_routines

@@ -1,6 +1,6 @@
-"""A function bound to its tensors: what its parameters are, and what a context has to have for it.
+"""Bound functions: the parameters of a compiled function, and its requirements on a context.
 
-What is wrong with a context is found here before anything is made in it.
+A context is checked completely before any array is allocated in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .read_versions import Again
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a compiled function computes again as another one does, and of which fields."""
+    """The provenance of rematerialized tensors: the function that computes them, and its inputs."""
 
     first: Bound
     labels: str
@@ -31,49 +31,50 @@ class Source:
 
 @dataclass(eq=False)
 class Bound:
-    """A function for its tensors and kinds of arrays; independent of any device."""
+    """A function specialized for its tensors and kinds of arrays; independent of any device."""
 
     name: str
     codes: Codes
     slots: tuple[Slot, ...]
-    """What each parameter of the procedure is."""
+    """The role of each parameter of the procedure."""
     returned: Callable[[Sequence[Array], Mapping[str, Any]], Any]
-    """Makes what Python gets of the results, and of what a call gives by name."""
+    """Converts the results, and the arguments of a call by name, to the Python return value."""
     fleeting: tuple[Fleeting, ...] = ()
-    """What it has of tensors only while it runs."""
+    """The tensor fields that exist only during a call."""
     sources: tuple[Source, ...] = ()
-    """Where it takes some of these from: what it computes again."""
+    """The provenance of those that it rematerializes."""
 
     @property
     def procedure(self) -> Procedure:
-        """What it does."""
+        """The procedure in the IR."""
         return self.codes.procedure
 
     @functools.cached_property
     def computed(self) -> tuple[Fleeting, ...]:
-        """What it computes of tensors that it has only while it runs."""
+        """The tensor fields of a call that it writes."""
         is_written = self.codes.accesses.is_written
-        return tuple(one for one in self.fleeting if is_written(one.node))
+        return tuple(fleeting for fleeting in self.fleeting if is_written(fleeting.node))
 
     @property
     def parameters(self) -> tuple[tuple[Slot, Parameter], ...]:
-        """Each parameter of the procedure with what it is."""
+        """The parameters of the procedure with their roles."""
         return tuple(zip(self.slots, self.procedure.parameters, strict=True))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a call gives, in order."""
+        """The names of the arguments of a call, in order."""
         return tuple(dict.fromkeys(s.name for s in self.slots if isinstance(s, Given)))
 
     @property
     def merged(self) -> tuple[int, ...]:
-        """The positions of what is read from the merge buffer."""
+        """The positions of the parameters that are read from the merge buffer."""
         return tuple(
             at for at, slot in enumerate(self.slots) if isinstance(slot, Resident) and slot.merged
         )
 
     def require_source(self, source: Context) -> None:
-        """Raise CdValueError where it merges nothing, CD0844, or what is not there, CD0842."""
+        """Check a merge source; CdValueError CD0844 where the function merges nothing, CD0842 where
+        the source has no array of the field."""
         self.require_context(source)
         merged = [slot.field for slot in self.slots if isinstance(slot, Resident) and slot.merged]
         if not merged:
@@ -86,27 +87,30 @@ class Bound:
         source.array(merged[0])
 
     def require_kept(self, context: Context) -> None:
-        """Raise CdTypeError CD0851 where it reads what an earlier routine computed and let go."""
-        for one in self.fleeting:
-            first = context.note_of(one.key)
-            if first and one not in self.computed:
-                mode, label = one.tensor.memory, one.label
-                again = f"or compile it with `inline={{{label}: {first}}}`, to compute it again"
+        """Raise CdTypeError CD0851 where it reads values that an earlier routine did not keep."""
+        for fleeting in self.fleeting:
+            producer = context.note_of(fleeting.key)
+            if producer and fleeting not in self.computed:
+                mode, label = fleeting.tensor.memory, fleeting.label
+                remedy = f"or compile it with `inline={{{label}: {producer}}}`, to compute it again"
                 raise CdTypeError(
                     Diagnostic(
                         "CD0851", f"`{self.name}` reads `{label}`, which is {mode}: what "
-                        f"`{first}` computed of it is not kept between routines",
+                        f"`{producer}` computed of it is not kept between routines",
                         (Label(self.procedure.span),),
                         helps=(f"make `{label}` without `memory={mode!r}`, or compute it in "
-                               f"`{self.name}` as well", *([again] if mode == "virtual" else ())),
+                               f"`{self.name}` as well", *([remedy] if mode == "virtual" else ())),
                     )
                 )  # fmt: skip
 
     def again(self, context: Context) -> tuple[Again, ...]:
-        """Return what it computes again in a context; CdValueError CD0858 where nothing does."""
-        found = [(one, context.note_of(one.first)) for one in self.sources]
-        for source, ran in found:
-            if ran is None:
+        """Return the version checks of rematerialized tensors in a context.
+
+        Raises CdValueError CD0858 where no routine linked before computes them.
+        """
+        producers = [(source, context.note_of(source.first)) for source in self.sources]
+        for source, versions in producers:
+            if versions is None:
                 first = source.first.name
                 raise CdValueError(
                     Diagnostic(
@@ -117,18 +121,20 @@ class Bound:
                                "routine: `code.link(routine.context)`",),
                     )
                 )  # fmt: skip
-        return tuple(Again(source.labels, ran, source.fields) for source, ran in found)
+        return tuple(
+            Again(source.labels, versions, source.fields) for source, versions in producers
+        )
 
     def settle(self, context: Context, name: str) -> None:
-        """Let what is linked into children of a context know what the routine of a name writes."""
+        """Record in a context which fields the routine `name` writes, for later functions."""
         for slot, parameter in self.parameters:
             if isinstance(slot, Resident) and parameter.written:
                 context.notes.setdefault(slot.field, name)
-        for one in self.computed:
-            context.notes.setdefault(one.key, name)
+        for fleeting in self.computed:
+            context.notes.setdefault(fleeting.key, name)
 
     def require_context(self, context: Context) -> None:
-        """Raise CdTypeError CD0847 for what is no context, CdBackendError CD0845 after its end."""
+        """Raise CdTypeError CD0847 for another type, CdBackendError CD0845 after `finalize`."""
         if not isinstance(context, Context):
             raise CdTypeError(
                 Diagnostic(
@@ -139,7 +145,8 @@ class Bound:
         context.require_live()
 
     def require_writable(self, context: Context) -> None:
-        """Raise CdTypeError CD0804 or CdValueError CD0843 where it would write what it may not."""
+        """Raise CdTypeError CD0804 for writes to constants, CdValueError CD0843 for writes of a
+        second stream."""
         for slot, parameter in self.parameters:
             if isinstance(slot, Resident) and parameter.written:
                 slot.field.require_writable()

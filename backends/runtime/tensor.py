@@ -1,4 +1,4 @@
-"""The user's persistent tensor: an identity with a label, and one array for each declared field."""
+"""Persistent tensors of the user: a label, and one array for each declared field."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .memory_requests import asked_of, is_fleeting, not_there
 
 
 class Tensor(Refusing):
-    """A persistent tensor: `value`, `grad` and what other fields were declared, all of one shape.
+    """A persistent tensor: `value`, `grad` and other declared fields, all of one shape.
 
     Functions under `@cd` take it as an argument or capture it. On the host it is read by
-    `numpy()` or `np.asarray` (a snapshot that never changes) and written by `t[...] = v` or
-    `with t.edit() as a:`. A copy, also by pickling, is a tensor of its own with the same label.
+    `numpy()` or `np.asarray` (an immutable snapshot) and written by `t[...] = v` or
+    `with t.edit() as a:`. A copy, also by pickling, is a separate tensor with the same label.
     """
 
     _SHOWN = (
@@ -46,18 +46,18 @@ class Tensor(Refusing):
             field.tensor = self
         self._value = self._fields["value"]
         self.layout = dtype, value.shape, names
-        """Its element type, shape, and the names of its fields, which never change."""
+        """Its element type, shape, and names of fields, all immutable."""
 
     request: Decision | None = None
-    """What was asked of its memory, None where everything is left open."""
+    """The memory request, None where there is none."""
 
     def given(self, is_given: bool) -> None:
-        """Note whether the value is one that the user gave."""
+        """Record whether the user gave an initial value."""
         self._value.is_given = is_given
 
     @property
     def memory(self) -> str:
-        """The memory mode that was asked for, empty where none was."""
+        """The requested memory mode, "" where there is none."""
         return "" if self.request is None else str(self.request.mode)
 
     @property
@@ -77,8 +77,8 @@ class Tensor(Refusing):
 
     def field(self, name: str = "value") -> Field:
         """Return a field; raises CdTypeError CD0803 for one that was not declared."""
-        found = self._fields.get(name)
-        if found is None:
+        field = self._fields.get(name)
+        if field is None:
             raise CdTypeError(
                 Diagnostic(
                     "CD0803", f"tensor `{self.label}` has no field `{name}`",
@@ -86,10 +86,10 @@ class Tensor(Refusing):
                     helps=(f"declare it: `pe.tensor(..., fields=({name!r},))`",),
                 )
             )  # fmt: skip
-        return found
+        return field
 
     def __getattr__(self, name: str) -> Field:
-        if "_fields" not in self.__dict__:  # while it is being made
+        if "_fields" not in self.__dict__:  # during construction
             raise AttributeError(name)
         if name.startswith("_") or name not in self._fields:
             raise AttributeError(
@@ -103,15 +103,15 @@ class Tensor(Refusing):
     ) -> Array | None:
         """Return the array that a plain call reads or writes: the newest version of a field.
 
-        For `identity` it is the host's, whatever it holds, and None for one in a merge buffer.
+        For `identity` it is the host's array, of any version, and None for a merge buffer.
 
-        Raises CdValueError CD0844 for one in a merge buffer, which plain calls do not have.
+        Raises CdValueError CD0844 for a merge buffer, which plain calls do not have.
         """
-        found = self._fields.get(field)
+        found_field = self._fields.get(field)
         if use == "identity":
-            return None if found is None else found.host.array
-        if found is not None:
-            return found.shown(writing=use == "write")
+            return None if found_field is None else found_field.host.array
+        if found_field is not None:
+            return found_field.shown(writing=use == "write")
         raise CdValueError(
             Diagnostic(
                 "CD0844", f"`{self.label}.{field}` is in the merge buffer of a stream, and a plain "
@@ -157,7 +157,7 @@ class Tensor(Refusing):
         return _copied, (type(self), self.label, arrays, self.constant, self.request, is_given)
 
     def edit(self, field: str = "value") -> AbstractContextManager[Array]:
-        """Give the array of a field to be written in place: `with p.edit() as a:`."""
+        """Return a context manager of a field's array for writing: `with p.edit() as a:`."""
         return self.field(field).edit()
 
     def __repr__(self) -> str:
@@ -166,10 +166,10 @@ class Tensor(Refusing):
 
 
 class FleetingTensor(Tensor):
-    """A tensor that is virtual or local: zeros at the start of each call, nothing between calls."""
+    """A transient tensor, virtual or local: zeros at the start of each call, no array between."""
 
     def field(self, name: str = "value") -> Field:
-        """Raise CdTypeError CD0575: no field has an array that the host could see."""
+        """Raise CdTypeError CD0575: no field has an array on the host."""
         assert self.request is not None, "that is what makes it fleeting"
         raise not_there(self.label, self.request)
 
@@ -200,18 +200,18 @@ def tensor(
     """Return a persistent tensor of a shape; its value is `init` broadcast to it, or zeros.
 
     `dtype` is float32 unless given. `fields` are declared beside `value` and `grad`, as zeros.
-    `memory` asks for a memory mode, `"on-device"` or `"virtual"`: every function that uses the
-    tensor keeps to it or is refused. Raises CdTypeError CD0571 or CD0575 for what excludes that
-    mode, CdValueError CD0573 for one that is none, CdTypeError CD0701 for an element type that is
-    not one of the language's, CdTypeError or CdValueError CD0860 for what makes no tensor.
+    `memory` requests a memory mode, such as `"on-device"` or `"virtual"`: every function that uses
+    the tensor honours it or is rejected. Raises CdTypeError CD0571 or CD0575 where other arguments
+    exclude that mode, CdValueError CD0573 for an unknown mode, CdTypeError CD0701 for an
+    unsupported element type, CdTypeError or CdValueError CD0860 for other invalid arguments.
     """
     _require_names(label, fields)
     value = first_value(label, shape, dtype, init)
-    asked = asked_of(label, memory, constant, init is not None)
-    made = (FleetingTensor if is_fleeting(asked) else Tensor)(label, value, fields, constant)
-    made.request = asked
-    made.given(init is not None)
-    return made
+    request = asked_of(label, memory, constant, init is not None)
+    result = (FleetingTensor if is_fleeting(request) else Tensor)(label, value, fields, constant)
+    result.request = request
+    result.given(init is not None)
+    return result
 
 
 def _copied(
@@ -222,20 +222,20 @@ def _copied(
     request: Decision | None,
     is_given: bool,
 ) -> Tensor:
-    """Return a tensor of its own that begins with given arrays: what copies and pickles make."""
-    made = kind(label, np.array(arrays["value"]), tuple(arrays), constant)
-    for name, field in made._fields.items():
+    """Return a new tensor with initial arrays: the reconstructor of copies and pickles."""
+    copy = kind(label, np.array(arrays["value"]), tuple(arrays), constant)
+    for name, field in copy._fields.items():
         np.copyto(field.host.array, arrays[name])
-    made.request = request
-    made.given(is_given)
-    return made
+    copy.request = request
+    copy.given(is_given)
+    return copy
 
 
-_TAKEN = ("label", "constant", "layout", "merge")
+_RESERVED = ("label", "constant", "layout", "merge")
 
 
 def _require_names(label: object, fields: Sequence[str]) -> None:
-    """Raise CdValueError CD0857 for a label or a field that cannot be called so."""
+    """Raise CdValueError CD0857 for an invalid label or field name."""
     why = ""
     if not isinstance(label, str) or not label or not label.isprintable():
         why = f"a tensor cannot be labelled {label!r}"
@@ -244,7 +244,7 @@ def _require_names(label: object, fields: Sequence[str]) -> None:
             why = f"a field cannot be called {name!r}"
         elif name in ("value", "grad"):
             continue
-        elif name in _TAKEN or hasattr(Tensor, name) or name in fields[:at]:
+        elif name in _RESERVED or hasattr(Tensor, name) or name in fields[:at]:
             why = f"a field cannot be called `{name}`: that is there already"
     if why:
         helps = ('labels are printable text, fields are names: `fields=("velocity",)`',)
@@ -252,7 +252,7 @@ def _require_names(label: object, fields: Sequence[str]) -> None:
 
 
 def _element_type(value: Array) -> DType:
-    found = dtypes.from_numpy(value.dtype)
-    if found is None:
+    dtype = dtypes.from_numpy(value.dtype)
+    if dtype is None:
         raise CdTypeError(Diagnostic("CD0701", f"elements of type {value.dtype} are not supported"))
-    return found
+    return dtype

@@ -1,7 +1,7 @@
-"""A timeline of what ran when and where, for people: a table, a trace file, a picture.
+"""Profiles: a timeline of what ran when and where, as a table, a trace file or a picture.
 
     Work     := one step of a stream, one plain call, or one compilation, with its times
-    Timeline := the works that were begun while it was open
+    Timeline := the works that started while it was open
 
 Times are nanoseconds since the timeline was opened.
 """
@@ -25,12 +25,12 @@ from ...base.diagnostic import CdBackendError, Diagnostic
 Kind = str
 """`routine`, `copy`, `merge`, `host`, `call` or `compile`."""
 _COLOURS = 10
-"""How many names have a colour of their own in the picture."""
+"""The number of names with distinct colours in the picture."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Work:
-    """Something that ran, and when."""
+    """An interval of work, with its times in nanoseconds."""
 
     name: str
     kind: Kind
@@ -42,12 +42,12 @@ class Work:
 
     @property
     def took(self) -> int:
-        """How long it ran."""
+        """Its duration."""
         return self.ended - self.started
 
     @property
     def waited(self) -> int:
-        """How long it was queued, and waited for others."""
+        """The time from its submission to its start."""
         return self.started - self.queued
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class Work:
 
 
 class Timeline:
-    """What ran while it was open. Any number of threads may add to it."""
+    """The works of a profile; any thread may add to it."""
 
     def __init__(self) -> None:
         self._opened = time.perf_counter_ns()
@@ -63,15 +63,15 @@ class Timeline:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """What has ended so far, in the order it started."""
+        """The finished works, in order of their start."""
         return tuple(sorted(self._works, key=lambda work: (work.started, work.ended)))
 
     def now(self) -> int:
-        """Return the time on this timeline."""
+        """Return the time since it was opened, in nanoseconds."""
         return time.perf_counter_ns() - self._opened
 
     def timed(self, name: str, kind: Kind, where: str, run: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a step, queued now, that adds itself when it has run, also where it fails."""
+        """Return a step, queued now, that adds itself after its run, even if it fails."""
         queued = self.now()
 
         def timed() -> Any:
@@ -85,7 +85,7 @@ class Timeline:
 
     @contextmanager
     def here(self, name: str, kind: Kind) -> Iterator[None]:
-        """Add what is done inside, by this thread."""
+        """Add the body of the `with` as a work of this thread."""
         started = self.now()
         try:
             yield
@@ -94,7 +94,7 @@ class Timeline:
             self._works.append(Work(name, kind, where, started, started, self.now()))
 
     def __str__(self) -> str:
-        return "\n".join((*_by_name(self.works), "", *_by_place(self.works)))
+        return "\n".join((*_table_by_name(self.works), "", *_table_by_stream(self.works)))
 
     def __repr__(self) -> str:
         works, last = self.works, max((work.ended for work in self._works), default=0)
@@ -105,18 +105,19 @@ class Timeline:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def save_trace(self, path: str | os.PathLike[str]) -> Path:
-        """Write a file for the usual viewers of timelines, JSON in trace event format; return it.
+        """Write a file for trace viewers, JSON in trace event format; return its path.
 
         The format is that of the "Trace Event Format" document of the Chromium project.
         """
-        lanes = {where: number for number, where in enumerate(_places(self.works), 1)}
+        thread_ids = {where: number for number, where in enumerate(_streams(self.works), 1)}
         events: list[dict[str, Any]] = [
             {"name": "thread_name", "ph": "M", "pid": 1, "tid": number, "args": {"name": where}}
-            for where, number in lanes.items()
+            for where, number in thread_ids.items()
         ]
         events += [
             {
-                "name": work.name, "cat": work.kind, "ph": "X", "pid": 1, "tid": lanes[work.where],
+                "name": work.name, "cat": work.kind, "ph": "X", "pid": 1,
+                "tid": thread_ids[work.where],
                 "ts": work.started / 1e3, "dur": work.took / 1e3,
                 "args": {"waited_us": work.waited / 1e3},
             }
@@ -127,7 +128,7 @@ class Timeline:
         return target
 
     def save_picture(self, path: str | os.PathLike[str]) -> Path:
-        """Draw a row for each stream or thread into an image file; return it.
+        """Draw a row for each stream or thread into an image file; return its path.
 
         Raises CdBackendError CD0848 where matplotlib is not installed.
         """
@@ -142,60 +143,64 @@ class Timeline:
                            "`timeline.save_trace(\"trace.json\")`",),
                 )
             ) from None  # fmt: skip
-        works, places = self.works, _places(self.works)
-        usual = [name for name, _ in Counter(work.name for work in works).most_common(_COLOURS)]
-        colours = {name: f"C{number}" for number, name in enumerate(usual)}
-        figure = Figure(figsize=(10, 1.4 + 0.45 * max(1, len(places))), layout="constrained")
+        works, streams = self.works, _streams(self.works)
+        frequent = [name for name, _ in Counter(work.name for work in works).most_common(_COLOURS)]
+        colours = {name: f"C{number}" for number, name in enumerate(frequent)}
+        figure = Figure(figsize=(10, 1.4 + 0.45 * max(1, len(streams))), layout="constrained")
         axes = figure.subplots()
-        for row, where in enumerate(places):
-            mine = [work for work in works if work.where == where]
+        for row, where in enumerate(streams):
+            row_works = [work for work in works if work.where == where]
             axes.broken_barh(
-                [(work.started / 1e6, max(work.took, 1) / 1e6) for work in mine],
+                [(work.started / 1e6, max(work.took, 1) / 1e6) for work in row_works],
                 (row - 0.4, 0.8),
-                facecolors=[colours.get(work.name, "0.6") for work in mine],
+                facecolors=[colours.get(work.name, "0.6") for work in row_works],
             )
-        axes.set_yticks(range(len(places)), places)
+        axes.set_yticks(range(len(streams)), streams)
         axes.invert_yaxis()
         axes.set_xlabel("milliseconds")
-        shown = [Patch(color=colour, label=name) for name, colour in colours.items()]
-        if shown:
-            figure.legend(handles=shown, loc="outside upper center", ncols=5, frameon=False)
+        patches = [Patch(color=colour, label=name) for name, colour in colours.items()]
+        if patches:
+            figure.legend(handles=patches, loc="outside upper center", ncols=5, frameon=False)
         target = Path(path)
         figure.savefig(target, dpi=120)
         return target
 
 
-def _places(works: Sequence[Work]) -> list[str]:
+def _streams(works: Sequence[Work]) -> list[str]:
     return list(dict.fromkeys(work.where for work in works))
 
 
-def _by_name(works: Sequence[Work]) -> list[str]:
-    """Return a table of what ran: how often, how long, and how long it waited at most."""
+def _table_by_name(works: Sequence[Work]) -> list[str]:
+    """Return a table by name: count, total and mean duration, and longest wait."""
     rows = [("name", "kind", "times", "total ms", "mean us", "longest wait us")]
     groups: dict[tuple[str, str], list[Work]] = {}
     for work in works:
         groups.setdefault((work.name, work.kind), []).append(work)
-    for (name, kind), group in sorted(groups.items(), key=lambda one: -sum(w.took for w in one[1])):
-        total, most = sum(work.took for work in group), max(work.waited for work in group)
+    for (name, kind), group in sorted(
+        groups.items(), key=lambda item: -sum(w.took for w in item[1])
+    ):
+        total, longest_wait = sum(work.took for work in group), max(work.waited for work in group)
         mean = total / len(group) / 1e3
         rows.append((name, kind, str(len(group)), f"{total / 1e6:.3f}", f"{mean:.1f}",
-                     f"{most / 1e3:.1f}"))  # fmt: skip
-    return _aligned(rows, 2)
+                     f"{longest_wait / 1e3:.1f}"))  # fmt: skip
+    return _align_columns(rows, 2)
 
 
-def _by_place(works: Sequence[Work]) -> list[str]:
-    """Return a table of where it ran, and how much of the time something did there."""
+def _table_by_stream(works: Sequence[Work]) -> list[str]:
+    """Return a table by stream or thread: count, busy time, and utilization."""
     rows = [("where", "works", "busy ms", "busy %")]
     end = max((work.ended for work in works), default=0)
-    for where in _places(works):
-        mine = [work for work in works if work.where == where]
-        busy = _covered(mine)
-        rows.append((where, str(len(mine)), f"{busy / 1e6:.3f}", f"{100 * busy / max(end, 1):.1f}"))
-    return _aligned(rows, 1)
+    for where in _streams(works):
+        stream_works = [work for work in works if work.where == where]
+        busy = _busy_time(stream_works)
+        rows.append(
+            (where, str(len(stream_works)), f"{busy / 1e6:.3f}", f"{100 * busy / max(end, 1):.1f}")
+        )
+    return _align_columns(rows, 1)
 
 
-def _covered(works: Sequence[Work]) -> int:
-    """Return how long something ran; what runs inside of something else counts once."""
+def _busy_time(works: Sequence[Work]) -> int:
+    """Return the measure of the union of intervals: nested works count once."""
     covered, until = 0, 0
     for work in works:
         covered += max(0, work.ended - max(work.started, until))
@@ -203,8 +208,8 @@ def _covered(works: Sequence[Work]) -> int:
     return covered
 
 
-def _aligned(rows: Sequence[tuple[str, ...]], texts: int) -> list[str]:
-    """Return rows as lines, the first columns to the left and the numbers to the right."""
+def _align_columns(rows: Sequence[tuple[str, ...]], texts: int) -> list[str]:
+    """Return rows as aligned lines: text columns to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

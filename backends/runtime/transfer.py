@@ -1,7 +1,7 @@
-"""Copies between physical arrays, and the merge buffer of a queue: one, grown on need.
+"""Transfers between physical arrays, and the merge buffer of a queue, which grows on demand.
 
-A merge buffer holds a copy in memory of its own, or is another name for the array it came from,
-which is read in place and never copied into.
+A merge buffer holds a copy in its own memory, or aliases the source array, which is then read in
+place and never written.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .state import RUNTIME
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Merge:
-    """What a merge buffer holds: a version of a field, copied or where it came from."""
+    """The content of a merge buffer: a version of a field, copied or in place."""
 
     field: Field
     array: Array
     buffer: Buffer
-    """Whose memory that is: the merge buffer's, or that of the source."""
+    """The buffer that holds it: the merge buffer's, or the source."""
     once: bool
-    """Whether it is for one call."""
+    """Whether it is valid for one call only."""
 
 
 class Merging(Queue):
@@ -43,27 +43,27 @@ class Merging(Queue):
         super().__init__(name, threaded)
         self.memory, self.account = memory, account
         self.lane = memory.lane()
-        """The device's own stream, where it has such."""
-        self._lane = None if self.lane is None else when_gone(memory.spare, self.lane)
-        """Goes when nobody can queue anything any more: another queue may have the stream then."""
+        """The stream of the device, if it has any."""
+        self._lane_finalizer = None if self.lane is None else when_gone(memory.spare, self.lane)
+        """The finalizer that returns the stream for reuse when the queue is collected."""
         self.merge: Merge | None = None
-        """What the merge buffer holds now, for the next routine that merges."""
+        """The content of the merge buffer, for the next routine that merges."""
         self.merge_room: Buffer | None = None
         """Its memory."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
-        """Return a new array of any elements on the device; raises MemoryError or CD0880."""
-        found: Array = self.memory.empty(shape, dtype, what, self.lane)
-        return found
+        """Return a new uninitialized array on the device; raises MemoryError or CD0880."""
+        array: Array = self.memory.empty(shape, dtype, what, self.lane)
+        return array
 
     def like(self, label: str, array: Array) -> Array:
-        """Return a new array like another one, of any elements, for the field of a label."""
+        """Return a new uninitialized array like another one, for the field of a label."""
         return self.empty(array.shape, array.dtype, label)
 
 
 @contextmanager
 def scheduling(*queues: Queue) -> Iterator[None]:
-    """Decide what waits for what; afterwards inline queues do what was queued, without the lock."""
+    """Hold the scheduling lock; after its release inline queues run what was queued."""
     for queue in queues:
         queue.worker.make_room()
     with RUNTIME.scheduling:
@@ -74,38 +74,40 @@ def scheduling(*queues: Queue) -> Iterator[None]:
 
 
 def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None:
-    """Queue a copy into the merge buffer of a queue, grown where it is too small."""
-    held, model = queue.merge_room, field.host.array
-    if held is None or held.array.nbytes < model.nbytes:
+    """Queue a copy into the merge buffer of a queue, which is enlarged where it is too small."""
+    buffer, model = queue.merge_room, field.host.array
+    if buffer is None or buffer.array.nbytes < model.nbytes:
         with room(f"the merge buffer of {queue.name}", model.nbytes):
             memory = queue.empty((model.nbytes,), np.uint8, f"merge buffer of {queue.name}")
-        held = queue.merge_room = Buffer("merge buffer", memory, queue.account)
-    array: Any = first_part(held.array, model)
-    one = source.array
+        buffer = queue.merge_room = Buffer("merge buffer", memory, queue.account)
+    array: Any = first_part(buffer.array, model)
+    source_array = source.array
     name = f"merge {field.label}"
-    run = RUNTIME.timed(name, "merge", queue.name, lambda: copy(array, one, name))
-    hazards.enqueue(queue, run, (source,), (held,))
-    queue.merge = Merge(field, array, held, once)
+    run = RUNTIME.timed(name, "merge", queue.name, lambda: copy(array, source_array, name))
+    hazards.enqueue(queue, run, (source,), (buffer,))
+    queue.merge = Merge(field, array, buffer, once)
 
 
 def merge_in_place(queue: Merging, field: Field, source: Buffer) -> None:
-    """Let the merge buffer of a queue be the source, until it is read once or is to be written."""
+    """Alias the merge buffer of a queue to the source, for one read or until a write of it."""
     merge = queue.merge = Merge(field, source.array, source, once=True)
-    of, made = weakref.ref(queue), weakref.ref(merge)  # the source may outlive all of these
+    queue_ref, merge_ref = weakref.ref(queue), weakref.ref(merge)  # the source may outlive both
 
-    def keep() -> None:
-        queue, merge = of(), made()
+    def take_copy() -> None:
+        queue, merge = queue_ref(), merge_ref()
         if queue is not None and merge is not None and queue.merge is merge:
             merge_copy(queue, merge.field, merge.buffer, once=True)
 
-    source.lent[queue.worker] = keep
+    source.lent[queue.worker] = take_copy
 
 
 def load(queue: Queue, source: Buffer, target: Buffer) -> None:
-    """Queue a copy of the version in one array to another; nothing where they are one."""
-    one, other = source.array, target.array
-    if one is not other:
+    """Queue a copy of a version between arrays; no-op where they are the same."""
+    source_array, target_array = source.array, target.array
+    if source_array is not target_array:
         name = f"copy {source.label}"
-        run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one, name))
+        run = RUNTIME.timed(
+            name, "copy", queue.name, lambda: copy(target_array, source_array, name)
+        )
         hazards.enqueue(queue, run, (source,), (target,))
         target.tick = source.tick

@@ -1,1 +1,1 @@
-"""What works around single compilers: one file for each kind of fault."""
+"""Workarounds of compiler bugs: one module for each kind."""

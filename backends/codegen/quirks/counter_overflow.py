@@ -1,8 +1,8 @@
-"""Which loops may come so near to the end of 64 bits that a step behind the last round leaves them.
+"""Loop counter overflow: loops whose index variable may overflow 64 bits after the last iteration.
 
-A variable that grows by two and ends at the greatest number never reaches its end: it wraps around
-before. Such loops count their rounds. Those whose ends are surely far from there, of sizes of
-arrays and what is computed from them, compare their variable alone.
+An index variable with step two and an upper bound of `INT64_MAX` never reaches the bound: it wraps
+around. Such loops count their iterations. Where the bounds are provably far from the limits, as
+with sizes of arrays and values computed from these, the variable is compared as usual.
 
 >>> from plusequals.base.diagnostic import NOWHERE
 >>> from plusequals.lowering.ir.indexing import const, var
@@ -23,29 +23,30 @@ from ....lowering.ir.loops import For
 
 LEAST, MOST = -(2**63), 2**63 - 1
 SIZE = 2**48
-"""No axis is longer: what is in memory is not, nor could anybody wait for what is repeated."""
+"""No axis is longer: neither memory nor run time would suffice."""
 Binding = For | Let
 
 
 def may_wrap(
     loop: For, by: int, bound: Mapping[Symbol, Binding], known: Bounds, sizes: Set[Symbol]
 ) -> bool:
-    """Whether a step of `by` from a number before the end of a loop may leave 64 bits: none of 1.
+    """Whether a step of `by` from a value within the bounds of a loop may overflow 64 bits.
 
-    `bound` are the symbols bound around, outermost first, `known` and `sizes` what the host knows.
+    `bound` are the bindings of the symbols in scope, outermost first, `known` the facts about them,
+    `sizes` the run-time extents. A step of 1 never overflows.
     """
     if abs(by) == 1:
         return False
     if loop.hi.constant is None:
-        near = {size: (0, known.intervals.get(size, (0, None))[1] or SIZE) for size in sizes}
-        known = Bounds({**known.intervals, **near})
-        for symbol, one in bound.items():
-            match one:
+        size_ranges = {size: (0, known.intervals.get(size, (0, None))[1] or SIZE) for size in sizes}
+        known = Bounds({**known.intervals, **size_ranges})
+        for symbol, binding in bound.items():
+            match binding:
                 case For():
-                    known = known.inside(one)
+                    known = known.inside(binding)
                 case Let():
-                    known = known.holding(symbol, known.value(one.value))
-    least, most = known.interval(loop.hi)
+                    known = known.holding(symbol, known.value(binding.value))
+    low, high = known.interval(loop.hi)
     if by > 0:
-        return most is None or most - 1 + by > MOST
-    return least is None or least + 1 + by < LEAST
+        return high is None or high - 1 + by > MOST
+    return low is None or low + 1 + by < LEAST

@@ -1,8 +1,8 @@
-"""Short loops that compilers are to keep as loops, until they have looked for vectors.
+"""Early complete unrolling: short loops that compilers must not unroll before vectorization.
 
-gcc writes out the rounds of a short loop before that, if it knows their number. Then there is no
-loop left, or only one around it, of whose rounds it makes vectors, with shuffles in between: the
-code of the outer product of 16 numbers takes ten times as long.
+gcc unrolls a short loop of static trip count completely before its vectorizer runs. Then there is
+no loop left, or only an outer one, which it vectorizes with shuffles: the outer product of 16
+numbers takes ten times as long.
 """
 
 from __future__ import annotations
@@ -14,48 +14,51 @@ from ....lowering.ir.loops import Comment, For, Store, Update
 from ....lowering.ir.node import Node
 
 SHORT, PIECE = 4, 16
-"""From so many rounds on, and bytes that they write, a loop may be one on vectors."""
+"""The least trip count, and the least number of bytes written, of a loop that may be vectorized."""
 
 
 def is_elementwise(loop: For) -> bool:
-    """Whether a loop does the same to each of some neighbours, enough for a vector of them, or adds
-    them up where their order says nothing.
+    """Whether a loop maps over, or sums in any order, at least a vector of contiguous elements.
 
-    With as few rounds as can be, all that it reads has to be near, too: where it is not, what is
-    done is no more than what it takes to bring it together.
+    At the least trip count all loads have to be contiguous or uniform, too: gathers would cost as
+    much as the arithmetic saves.
     """
-    rounds = (loop.hi - loop.lo).constant
-    if loop.kind != "serial" or loop.step != 1 or rounds is None or rounds < SHORT:
+    trip_count = (loop.hi - loop.lo).constant
+    if loop.kind != "serial" or loop.step != 1 or trip_count is None or trip_count < SHORT:
         return False
-    many = False
+    fills_vector = False
     for stmt in loop.body:
         match stmt:
             case Store(Access(_, ()), value):
                 pass
             case Update(Access(node, ()), _, value, None):
-                many = True
+                fills_vector = True
                 if not _adds_up(node, value, loop):
                     return False
             case Store(Access(node, index), value) | Update(Access(node, index), _, value, None):
-                many = rounds * node.dtype.itemsize >= PIECE
-                if not many or stride(node, index, loop.symbol) != 1:
+                fills_vector = trip_count * node.dtype.itemsize >= PIECE
+                if not fills_vector or stride(node, index, loop.symbol) != 1:
                     return False
             case Comment():
                 continue
             case _:
                 return False
-        near = (stride(one.node, one.index, loop.symbol) in (0, 1) for one in reads(value))
-        if rounds == SHORT and not all(near):
+        is_contiguous = (
+            stride(read.node, read.index, loop.symbol) in (0, 1) for read in reads(value)
+        )
+        if trip_count == SHORT and not all(is_contiguous):
             return False
-    return many
+    return fills_vector
 
 
 def _adds_up(node: Node, value: Expr, loop: For) -> bool:
-    """Whether whole numbers that are neighbours are added up, of their own type: what is made of
-    them is about as much work. Vectors of AVX2 do not multiply numbers of 64 bits."""
+    """Whether contiguous integers are summed in their own type. AVX2 has no 64-bit vector multiply,
+    so sums of 64 bits are limited to plain loads."""
     size = node.dtype.itemsize
-    whole = node.dtype.kind in "iu" and (size == 4 or (size == 8 and isinstance(value, Read)))
-    return whole and all(
-        one.dtype.itemsize == size and stride(one.node, one.index, loop.symbol) == 1
-        for one in reads(value)
+    is_integer_sum = node.dtype.kind in "iu" and (
+        size == 4 or (size == 8 and isinstance(value, Read))
+    )
+    return is_integer_sum and all(
+        read.dtype.itemsize == size and stride(read.node, read.index, loop.symbol) == 1
+        for read in reads(value)
     )

@@ -1,14 +1,13 @@
-"""Where a compiler might exchange what iterations of a loop need of each other.
+"""Missed loop-carried dependences of vectorizers: loops that gcc 12 would miscompile.
 
-A compiler that makes vectors of a loop takes neighbouring elements that it reads together where the
-first of them is read, and those that it writes where the last is written. Where reads and writes of
-one array take turns in an iteration, and a later one reads what an earlier one writes, that can go
-wrong: gcc 12 lets
+A vectorizer groups loads of adjacent elements at the first of them, and stores at the last. Where
+loads and stores of one array alternate in an iteration, and a later iteration reads what an earlier
+one writes, grouping can violate the dependence: gcc 12 lets
 
     for i: x[6*i + 6] = a; t[2*i] = x[6*i]; x[6*i + 7] = b; t[2*i + 1] = x[6*i + 1]
 
-read before the iteration before has written. Such loops are few; they are kept from becoming
-vectors.
+read before the previous iteration has written. Such loops are rare; their vectorization is
+prevented.
 """
 
 from __future__ import annotations
@@ -26,65 +25,65 @@ from ....lowering.ir.walk import expressions_of, writes
 from ....lowering.ir.walk import reads as reads_of
 
 WRITTEN_OUT = 17
-"""Compilers write out loops of so few iterations, so that a loop around them may become vectors."""
+"""Compilers unroll loops of less trip count than this, so that an outer loop may be vectorized."""
 PEELED = 512
-"""Loops that use arrays more often than that in all their iterations are not written out: gcc peels
-a loop completely for at most 200 instructions, clang for about 400, and each use is one or more."""
+"""Loops with more accesses than this in all their iterations are not unrolled: gcc peels a loop
+completely up to 200 instructions, clang up to about 400, and each access is at least one."""
 Values = Mapping[Symbol, Affine]
 
 
-class _Touch(NamedTuple):
-    """One use of an element in an iteration."""
+class _Access(NamedTuple):
+    """One access of an element in an iteration."""
 
     place: tuple[Index, ...]
     is_written: bool
 
 
 @dataclass(slots=True)
-class _Uses:
-    """Where a body uses an array: the number of a use by its place, counted over all arrays."""
+class _ArrayAccesses:
+    """The accesses of a body to an array: sequence numbers by subscripts."""
 
     first_writes: dict[tuple[Index, ...], int] = field(default_factory=dict)
     last_reads: dict[tuple[Index, ...], int] = field(default_factory=dict)
     last_write: int = -1
     first_read: int | None = None
 
-    def note(self, touch: _Touch, number: int) -> None:
-        """Count one more use."""
-        if touch.is_written:
-            self.first_writes.setdefault(touch.place, number)
+    def note(self, access: _Access, number: int) -> None:
+        """Record one more access."""
+        if access.is_written:
+            self.first_writes.setdefault(access.place, number)
             self.last_write = number
         else:
-            self.last_reads[touch.place] = number
+            self.last_reads[access.place] = number
             self.first_read = number if self.first_read is None else self.first_read
 
 
 def is_in_danger(loop: For) -> bool:
-    """Whether iterations of a loop must be kept apart for the compiler."""
+    """Whether a loop needs a compiler barrier between iterations."""
     written = {node for node in writes(loop.body) if node.rank}
     if loop.kind != "serial" or written.isdisjoint(reads_of(loop.body)):
         return False
-    uses: dict[int, _Uses] = {}
-    for number, found in enumerate(_touches(loop.body, {})):
-        if found is None:
+    accesses: dict[int, _ArrayAccesses] = {}
+    for number, entry in enumerate(_accesses(loop.body, {})):
+        if entry is None:
             return False
-        node, touch = found
-        uses.setdefault(node.id, _Uses()).note(touch, number)
-    return any(_takes_turns(found, loop) for found in uses.values())
+        node, access = entry
+        accesses.setdefault(node.id, _ArrayAccesses()).note(access, number)
+    return any(_violates_dependence(entry, loop) for entry in accesses.values())
 
 
-def _takes_turns(found: _Uses, loop: For) -> bool:
-    """Whether a later iteration reads further down what is written, and writes come behind reads.
+def _violates_dependence(accesses: _ArrayAccesses, loop: For) -> bool:
+    """Whether a later iteration reads, further down in the body, what one writes after a read.
 
-    Only the first write of a place and the last read of one can decide it, so that a body that
-    uses a few places many times costs no more than its length.
+    The first write and the last read of each subscript decide it, so that the cost is linear in the
+    body where few distinct subscripts occur.
     """
-    if found.first_read is None or found.last_write < found.first_read:
+    if accesses.first_read is None or accesses.last_write < accesses.first_read:
         return False
     return any(
-        _is_read_later(place, other, loop)
-        for place, write in found.first_writes.items()
-        for other, read in found.last_reads.items()
+        _is_read_later(write_index, read_index, loop)
+        for write_index, write in accesses.first_writes.items()
+        for read_index, read in accesses.last_reads.items()
         if write < read
     )
 
@@ -92,67 +91,67 @@ def _takes_turns(found: _Uses, loop: For) -> bool:
 def _is_read_later(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:
     """Whether a later iteration may read the element that one writes."""
     distances = set[int]()
-    for one, other in zip(written, read, strict=True):
-        if not isinstance(one, Affine) or not isinstance(other, Affine):
+    for write_at, read_at in zip(written, read, strict=True):
+        if not isinstance(write_at, Affine) or not isinstance(read_at, Affine):
             continue
-        by = one.coefficient(loop.symbol)
-        gap = (one - other).constant
-        if gap is None or loop.symbol in (one - var(loop.symbol) * by).symbols():
+        stride = write_at.coefficient(loop.symbol)
+        offset = (write_at - read_at).constant
+        if offset is None or loop.symbol in (write_at - var(loop.symbol) * stride).symbols():
             continue
-        if by:
-            later, rest = divmod(gap, by * loop.step)
-            if rest or later < 1:
+        if stride:
+            distance, rest = divmod(offset, stride * loop.step)
+            if rest or distance < 1:
                 return False
-            distances.add(later)
-        elif gap:
+            distances.add(distance)
+        elif offset:
             return False
     return len(distances) < 2
 
 
-def _touches(body: Sequence[Stmt], values: Values) -> Iterator[tuple[Node, _Touch] | None]:
-    """Yield the arrays that an iteration uses, in its order, each with the place; None for one of
-    which no vectors are made."""
+def _accesses(body: Sequence[Stmt], values: Values) -> Iterator[tuple[Node, _Access] | None]:
+    """Yield the accesses of an iteration in order, with their arrays; None for a statement that
+    prevents vectorization."""
     for stmt in body:
         match stmt:
             case Store(access) | Update(access):
                 for value in expressions_of(stmt):
-                    yield from _read(value, values)
+                    yield from _read_accesses(value, values)
                 if access.node.rank:
-                    at = _at(access.index, values)
+                    at = _substitute_index(access.index, values)
                     if isinstance(stmt, Update):
-                        yield access.node, _Touch(at, False)
-                    yield access.node, _Touch(at, True)
+                        yield access.node, _Access(at, False)
+                    yield access.node, _Access(at, True)
             case If():
                 for part in (stmt.then, stmt.other):
-                    yield from _touches(part, values)
+                    yield from _accesses(part, values)
             case For(symbol, lo, _, step, inner):
-                count = _written_out(stmt)
-                found = list(_touches(inner, {**values, symbol: substitute(lo, values)}))
-                if not count or count * len(found) > PEELED or None in found:
+                count = _unrolled_trip_count(stmt)
+                inner_accesses = list(_accesses(inner, {**values, symbol: substitute(lo, values)}))
+                if not count or count * len(inner_accesses) > PEELED or None in inner_accesses:
                     yield None
                     continue
-                yield from found
+                yield from inner_accesses
                 for number in range(1, count):
                     start = substitute(lo, values) + step * number
-                    yield from _touches(inner, {**values, symbol: start})
+                    yield from _accesses(inner, {**values, symbol: start})
             case Comment():
                 pass
             case _:
                 yield None
 
 
-def _read(value: Expr, values: Values) -> Iterator[tuple[Node, _Touch]]:
+def _read_accesses(value: Expr, values: Values) -> Iterator[tuple[Node, _Access]]:
     for read in reads(value):
         if read.node.rank:
-            yield read.node, _Touch(_at(read.index, values), False)
+            yield read.node, _Access(_substitute_index(read.index, values), False)
 
 
-def _at(index: tuple[Index, ...], values: Values) -> tuple[Index, ...]:
+def _substitute_index(index: tuple[Index, ...], values: Values) -> tuple[Index, ...]:
     return tuple(substitute(at, values) if isinstance(at, Affine) else at for at in index)
 
 
-def _written_out(loop: For) -> int:
-    """Return how many iterations a short loop has, 0 where it is long or not known."""
+def _unrolled_trip_count(loop: For) -> int:
+    """Return the trip count of a short loop, 0 where it is long or dynamic."""
     length = (loop.hi - loop.lo).constant
     if length is None or loop.kind == "vector":
         return 0

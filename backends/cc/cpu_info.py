@@ -95,6 +95,11 @@ def fuses() -> bool:
     return "fma" in words or "asimd" in words
 
 
+def has_halves() -> bool:
+    """Whether the processor computes with floats of 16 bits, not only converts them."""
+    return any("avx512_fp16" in line.split() for line in _described())
+
+
 def processors() -> int:
     """How many processors this process may use: those that it may run on, of these as many as
     `OMP_NUM_THREADS` allows, which batch systems and pools of processes set."""

@@ -55,6 +55,9 @@ SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-conv
 the integer product b*b*b*b and vectorizes it for 512 bits, it makes b*b of it. Where it makes
 vectors of straight code, `(double)(float)x` is x: two to four lanes lose their rounding. Where it
 unrolls a loop and makes vectors of what its rounds load under tests, all use the first's mask."""
+HALVES = ("-mno-avx512fp16",)
+"""What keeps gcc 12 from code that its assembler refuses, `vmovsh` under a mask, where a processor
+computes with floats of 16 bits. Here that is done in 32; without those it converts as fast."""
 THREADS = ("-pthread",)
 """What some systems need for the run-time library."""
 NATIVE = ("-march=native", "-mcpu=native")

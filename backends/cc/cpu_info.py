@@ -95,6 +95,11 @@ def fuses() -> bool:
     return "fma" in words or "asimd" in words
 
 
+def has_halves() -> bool:
+    """Whether the processor computes with floats of 16 bits, not only converts them."""
+    return any("avx512_fp16" in line.split() for line in _described())
+
+
 def processors() -> int:
     """Return the number of processors of this process: its CPU affinity, limited by
     `OMP_NUM_THREADS`, which batch systems and process pools set."""

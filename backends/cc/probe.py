@@ -16,8 +16,9 @@ import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from .cpu_info import processor
+from .cpu_info import has_halves, processor
 from .toolchain import (
+    HALVES,
     MEANING,
     NATIVE,
     SOUND,
@@ -109,7 +110,7 @@ _PROBE = ("-c", "-o", "probe.o", "probe.c")
 def _optional_flags(command: Sequence[str]) -> tuple[str, ...]:
     """Return the optional flags, other than that of the native target."""
     zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
-    return (*SPEED, *SOUND, *THREADS, *zig)
+    return (*SPEED, *SOUND, *(HALVES if has_halves() else ()), *THREADS, *zig)
 
 
 def _has_target_options(answer: Ran) -> bool:

@@ -55,6 +55,9 @@ SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-conv
 b*b*b*b and vectorizes it for 512 bits, it computes b*b. Where it vectorizes straight-line code,
 `(double)(float)x` is x: two to four lanes lose their rounding. Where it unrolls a loop and
 vectorizes conditional loads of its iterations, all use the mask of the first."""
+HALVES = ("-mno-avx512fp16",)
+"""What keeps gcc 12 from code that its assembler refuses, `vmovsh` under a mask, where a processor
+computes with floats of 16 bits. Here that is done in 32; without those it converts as fast."""
 THREADS = ("-pthread",)
 """A flag that some systems need for the run-time library."""
 NATIVE = ("-march=native", "-mcpu=native")

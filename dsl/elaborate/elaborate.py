@@ -463,24 +463,9 @@ def _returned_array(
     node = read.node
     is_whole = read.index == tuple(map(var, value.axes)) and value.shape == node.shape
     sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
-    if not sized and not is_whole:
-        path = next((path for path, known in inputs.nodes.items() if known == node), None)
-        plain = path is not None and node not in ctx.exchanged and not path.is_field
-        if plain and (axes := _slices(value, read)) is not None:
-            assert path is not None
-            return Argument(path, _sliced(ctx, value, axes, results, function))
-        if node not in ctx.locals and not plain and path is not None:
-            return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
-        if node not in ctx.locals:
-            raise error(
-                "CD0435", CdTypeError, "a view whose size only the run knows cannot be returned",
-                function.span, label=f"it is {describe(value)}",
-                helps=("return a copy: `.copy()`",),
-            )  # fmt: skip
-        return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
-    view = None if is_whole else _strided(value, read)
+    view = _strided(value, read) if sized and not is_whole else None
     if view is None and not is_whole:
-        return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
+        return _returned_part(ctx, inputs, value, results, function)
     path = next((path for path, known in inputs.nodes.items() if known == node), None)
     if path is not None and (node in ctx.exchanged or path.is_field):
         # which of the exchanged arrays it is now depends on the run, and a tensor's array is its
@@ -491,6 +476,29 @@ def _returned_array(
     if node not in results:
         results.append(node)
     return New(results.index(node), view, None)
+
+
+def _returned_part(
+    ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
+) -> Return:
+    """Return a part of a node that starts, or ends, where the run says: of an argument a view by
+    slices, else a copy. CdTypeError CD0435 where what it is a view of is no array of the run."""
+    read = value.view
+    assert read is not None, "it is a part of a node"
+    node = read.node
+    path = next((path for path, known in inputs.nodes.items() if known == node), None)
+    plain = path is not None and node not in ctx.exchanged and not path.is_field
+    if plain and value.rank and (axes := _slices(value, read)) is not None:
+        assert path is not None
+        return Argument(path, _sliced(ctx, value, axes, results, function))
+    sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
+    if not sized and node not in ctx.locals and (plain or path is None):
+        raise error(
+            "CD0435", CdTypeError, "a view whose size only the run knows cannot be returned",
+            function.span, label=f"it is {describe(value)}",
+            helps=("return a copy: `.copy()`",),
+        )  # fmt: skip
+    return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
 
 
 def _is_whole_input(inputs: Inputs, value: Array) -> bool:

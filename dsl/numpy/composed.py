@@ -11,14 +11,15 @@ import numpy as np
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
-from ...lowering.ir.expressions import Apply, Domain, Position
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Apply, Const, Domain, Position
 from ...lowering.ir.indexing import const, multiply
 from ...lowering.ir.ops import OPS
-from ..values.arrays import describe
+from ..values.arrays import as_scalar, describe
 from ..values.bounds_messages import index_fault
 from ..values.builder import error
 from ..values.call_site import NO, NONE, Site, array_of, index_in, is_none, items_of, text_of
-from ..values.values import Group, Scalar, Static, Value
+from ..values.values import Array, Group, Scalar, Static, Value
 from .primitives.elementwise import converted
 from .primitives.reductions import require_ordered, require_subtracted
 from .primitives.shaping import reshape_method
@@ -47,9 +48,11 @@ def isin(element, test_elements, invert):
 """
 _SORTED = """\
 known = np.sort(tests)
-at = np.minimum(np.searchsorted(known, values), tests.size - 1)
+at = np.minimum(np.searchsorted(known, {wanted}), tests.size - 1)
 found[...] = known[at] == values
 """
+_WHOLE = _SORTED.format(wanted="values.astype(tests.dtype)")
+"""A whole number that the type of the others does not hold is none, whatever it wraps to."""
 _MARKED = f"""\
 low = np.int64(tests.min())
 high = np.int64(tests.max())
@@ -62,10 +65,21 @@ if width >= 0 and width < {_RANGE}:
     inside = (wide >= low) & (wide <= high)
     found[...] = inside & marked[np.uint16(wide - low)]
 else:
-{indent(_SORTED, "    ")}"""
-ISIN, ISIN_WHOLE = (
-    _ISIN.format(search=indent(search, " " * 8).rstrip()) for search in (_SORTED, _MARKED)
+{indent(_WHOLE, "    ")}"""
+ISIN, ISIN_WHOLE, ISIN_MARKED = (
+    _ISIN.format(search=indent(search, " " * 8).rstrip())
+    for search in (_SORTED.format(wanted="values"), _WHOLE, _MARKED)
 )
+"""Where one is a float, both are whole numbers, and these fit int64."""
+
+WIDTH = """
+def width(tests):
+    least, most = np.uint64(0), np.uint64(0)
+    if tests.size > 0:
+        least, most = np.uint64(tests.min()), np.uint64(tests.max())
+    return most - least
+"""
+"""How far whole numbers are apart; of signed ones, too, whose difference wraps back."""
 
 EDIFF = """
 def ediff1d(ary, to_end=None, to_begin=None):
@@ -230,7 +244,10 @@ def isin(
     site: Site, element: Value, test_elements: Value, assume_unique: Value = NO,
     invert: Value = NO, *, kind: Value = NONE,
 ) -> Value:  # fmt: skip
-    """Return which elements are among others. CdTypeError CD0404 for complex numbers."""
+    """Return which elements are among others. CdTypeError CD0404 for complex numbers.
+
+    With `kind="table"` CdValueError CD0442 where the others have no table in NumPy.
+    """
     kinds = [array_of(site, value).kind.dtype for value in (element, test_elements)]
     for value in (element, test_elements):
         require_ordered(site, array_of(site, value), "isin")
@@ -239,8 +256,26 @@ def isin(
         if chosen == "table" and any(one.kind not in "biu" for one in kinds):
             text = "`isin` looks up integers in a table, and no other numbers"
             raise error("CD0404", CdTypeError, text, site.span, helps=("leave `kind=` out",))
-    whole = all(one.kind in "iu" and one is not dtypes.uint64 for one in kinds)
-    return inlined(site, ISIN_WHOLE if whole else ISIN, element, test_elements, invert)
+        if chosen == "table":
+            _require_table(site, array_of(site, test_elements))
+    text = ISIN_WHOLE if all(one.kind in "biu" for one in kinds) else ISIN
+    if all(one.kind in "iu" and one is not dtypes.uint64 for one in kinds):
+        text = ISIN_MARKED
+    return inlined(site, text, element, test_elements, invert)
+
+
+def _require_table(site: Site, tests: Array) -> None:
+    """Emit the check that the range of whole numbers fits their type, and an axis."""
+    dtype = tests.kind.dtype
+    if dtype.bits < 64 and dtype.kind != "i" or not tests.shape:
+        return
+    width = as_scalar(inlined(site, WIDTH, tests), site.span).expr
+    most = min((1 << (dtype.bits - 1)) - 1, 2**63 - 2)
+    fits = Apply(OPS["le"], (width, Const(most, dtypes.uint64)), dtypes.bool_)
+    text = f"`isin` looks among numbers that are {{0}} apart, and no table of {dtype} is so long"
+    helps = ("leave `kind=` out, or write `kind='sort'`",)
+    fault = Fault("CD0442", "CdValueError", text, helps)
+    site.ctx.check(fits, fault, (width,), site.span, Domain())
 
 
 def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) -> Value:

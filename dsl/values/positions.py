@@ -43,7 +43,7 @@ from .arrays import as_scalar, describe
 from .bounds_messages import index_fault
 from .builder import Context, compare, error
 from .constant_tables import require_known
-from .types import FALSE, both, cast
+from .types import FALSE, WEAK_BOOL, WEAK_INT, both, cast
 from .values import Array, Edge, Scalar, Section, Static, Value
 
 _WAYS_TO_INDEX = (
@@ -67,9 +67,12 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     """Return an integer value as an index: affine where it is, else an int64 expression.
 
     A run-time number that does not depend on index letters is read once, into a symbol.
-    CdTypeError CD0501 where the value is not an integer.
+    CdTypeError CD0501 where the value is not an integer. An end or a step may be a bool of Python,
+    which is one; what an array is indexed with may not: in NumPy that is a mask.
     """
-    if isinstance(value, Static) and isinstance(value.value, bool):
+    if not what.startswith("`"):
+        value = _as_int(value)
+    elif isinstance(value, Static) and isinstance(value.value, bool):
         raise error("CD0501", CdTypeError, f"{what} is indexed with a bool", span)
     helps = () if isinstance(value, Array) else _WAYS_TO_INDEX[what.startswith("`")]
     scalar = as_scalar(value, span, f"an index of {what}", *helps)
@@ -91,6 +94,17 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     if ctx.conditions or letters & used or ctx.uses is not None and used:
         return expr
     return var(ctx.let("at", expr, span))
+
+
+def _as_int(value: Value) -> Value:
+    """Return a bool of Python as the integer that it is, any other value as it is."""
+    match value:
+        case Static(bool(known)):
+            return Static(int(known))
+        case Scalar(expr, kind) if kind == WEAK_BOOL:
+            return Scalar(cast(expr, dtypes.int64), WEAK_INT)
+        case _:
+            return value
 
 
 def steady(ctx: Context, at: Affine | Expr, otherwise: int, span: Span) -> Affine | Expr:

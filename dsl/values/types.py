@@ -117,7 +117,14 @@ def cast(expr: Expr, dtype: DType) -> Expr:
         return folded
     if isinstance(expr, Position) and expr.index.constant is not None:
         return cast(Const(expr.index.constant, dtypes.int64), dtype)
+    if dtype.kind == "f" and isinstance(expr, Const) and not _is_held(expr):
+        expr = cast(expr, dtypes.float64)  # of 16 bits, rounded when it runs
     return Cast(expr, dtype)
+
+
+def _is_held(expr: Const) -> bool:
+    """Whether the type of a constant holds it: a Python int may be beyond int64."""
+    return not isinstance(expr.value, int) or fits(expr.value, expr.dtype)
 
 
 def computed(expr: Expr, kind: Kind, dtype: DType) -> Expr:

@@ -209,7 +209,7 @@ SHAPES = rows(
     np.take(v, [])
     np.take_along_axis(x, j, axis=1)
     np.take_along_axis(x, j, 1)
-    np.take_along_axis(x, np.argsort(x, axis=0), 0)
+    np.take_along_axis(x, np.argsort(x, axis=0, kind='stable'), 0)
     np.take_along_axis(v, i, axis=0)
     np.take_along_axis(x, j, axis=-1)
     np.copyto(x, y); x

@@ -99,6 +99,10 @@ FOUND = {
     "np.nan_to_num(x, copy=False); x": "f4 i2 c8", "x ** 0.5": "u1 ?", "np.vdot(v, u)": "?",
     "np.average(v, weights=h)": "u1", "np.take(v, k)": "i8", "np.digitize(v, d)": "f8",
     "np.interp(v, e, u[:len(e)] * 1j)": "f8", "np.cov(v, u)": "f2",
+    "np.histogram(v)": "f2", "np.bincount(n, v)": "c8", "np.isin(x, v, kind='table')": "i1 u8",
+    "np.histogram(v, 3, range=(0, 4), weights=u, density=True)": "f4 u1", "x[k]": "f8",
+    "np.quantile(np.nan_to_num(v), np.float32(0.3))": "f2 i2",
+    "np.concatenate((v, u), dtype=np.float64)": "c8",
 }  # fmt: skip
 """Rows that once differed from NumPy, and the types of the arrays."""
 

@@ -51,10 +51,10 @@ def rising(edges, out):
 """Edges in rising order, and whether they fall; what does neither raises."""
 
 QUANTILES = """
-def quantiles(rows, shares, out):
+def quantiles(rows, places, out):
     n = rows.shape[1]
-    for q in range(len(shares)):
-        place = shares[q] * (n - 1)
+    for q in range(len(places)):
+        place = min(places[q], n - 1)
         below = int(place)
         part = place - below
         for r in range(len(rows)):
@@ -64,7 +64,17 @@ def quantiles(rows, shares, out):
             between = high - gap * (1.0 - part) if part >= 0.5 else low + gap * part
             out[q, r] = between if last == last else last
 """
-"""Points between two values of rows that are in order, NaN last; shares are from 0 to 1."""
+"""Points between two values of rows that are in order, NaN last; places are from 0 to the last."""
+
+ELEMENTS = """
+def elements(rows, places, out):
+    n = rows.shape[1]
+    for q in range(len(places)):
+        for r in range(len(rows)):
+            last = rows[r, n - 1]
+            out[q, r] = rows[r, clamp(places[q])] if last == last else last
+"""
+"""The values at places of rows that are in order, NaN last."""
 
 HISTOGRAM_EQUAL = """
 def histogram_equal(a, weights, edges, counts):

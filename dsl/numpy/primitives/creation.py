@@ -315,7 +315,8 @@ def _float_range(
 def _element(axis: Symbol, first: Expr, second: Expr, dtype: DType) -> Expr:
     """Return a number of a range, worked out in its own type from the first two as NumPy does.
 
-    The second is itself, which the first and their difference need not give again.
+    These two are themselves, which the difference need not give again: nor the first, where it is
+    infinite.
     """
     compute = dtype.compute
     low, high = (cast(cast(end, dtype), compute) for end in (first, second))
@@ -324,14 +325,16 @@ def _element(axis: Symbol, first: Expr, second: Expr, dtype: DType) -> Expr:
     element = Apply(OPS["add"], (low, Apply(OPS["mul"], (place, step), compute)), compute)
     if isinstance(low, Const) and isinstance(high, Const) and _is_exact(low, high):
         return element
-    return Select(compare("eq", var(axis), const(1)), high, element)
+    given = Select(compare("eq", var(axis), const(0)), low, high)
+    return Select(compare("lt", var(axis), const(2)), given, element)
 
 
 def _is_exact(low: Const, high: Const) -> bool:
-    """Whether the first number and the difference give the second one again."""
+    """Whether the first number and the difference give both again, their signs too."""
     with np.errstate(all="ignore"):
-        first, second = np.array([low.value, high.value], low.dtype.numpy)
-        return bool(first + (second - first) == second)
+        given = np.array([low.value, high.value], low.dtype.numpy)
+        made = given[0] + np.arange(2) * (given[1] - given[0])
+        return bool(made.astype(given.dtype).tobytes() == given.tobytes())
 
 
 def linspace(
@@ -343,7 +346,7 @@ def linspace(
     retstep: Value = NO,
     dtype: Value = NONE,
 ) -> Value:
-    """Return `num` evenly spaced numbers between two ends."""
+    """Return `num` evenly spaced numbers between two ends, each step rounded to their type."""
     size = extent_of(site, num, "the number of points")
     closed = static_bool(site, endpoint, "endpoint")
     gaps = size - 1 if closed else size
@@ -357,12 +360,14 @@ def linspace(
         first, last = stored_once(site, first, "start"), stored_once(site, last, "stop")
     single = gaps.constant is not None and gaps.constant <= 0
     number = Scalar(Position(site.ctx.known.maximum(gaps, const(1))), Kind(dtypes.int64, True))
-    step = arithmetic(site, "/", arithmetic(site, "-", last, first), number)
+    gap = converted(site, arithmetic(site, "-", last, first), kind)
+    step = arithmetic(site, "/", gap, number)
     step = Static(float("nan")) if single else step
     step = stored_once(site, step, "step") if isinstance(step, Scalar) else step
     axis = site.ctx.symbol("i")
     at = Array((axis,), (size,), cast(Position(var(axis)), kind), Kind(kind), copied=True)
-    line = arithmetic(site, "+", arithmetic(site, "*", at, step), first)
+    way = converted(site, arithmetic(site, "*", at, step), kind)
+    line = arithmetic(site, "+", way, first)
     if single:
         line = arithmetic(site, "+", arithmetic(site, "*", at, ZERO), first)
     elif closed:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
@@ -41,7 +43,7 @@ from ...values.call_site import (
     static_shape,
     text_of,
 )
-from ...values.stores import assign
+from ...values.stores import assign, require_storable
 from ...values.types import Kind, any_of, cast
 from ...values.values import Array, Group, Scalar, Section, Static, Value
 from .elementwise import arithmetic
@@ -92,6 +94,8 @@ def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value =
         )
     place = axis_of(site, axis, parts[0].rank)
     element = dtype_of(site, dtype) or _joined([part.kind for part in parts]).dtype
+    for part in parts:
+        _require_joined(site, part, element)
     ends = [const(0)]
     for part in parts:
         for n in range(part.rank):
@@ -105,6 +109,17 @@ def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value =
         target = Array(part.axes, part.shape, Read(node, tuple(index), site.span), Kind(element))
         site.ctx.store(target, cast(part.body, element), site.span)
     return site.ctx.whole(node, site.span)
+
+
+def _require_joined(site: Site, part: Array, dtype: DType) -> None:
+    """Refuse (CdTypeError CD0405) to join what NumPy does not cast to a type by itself."""
+    own = part.kind.dtype
+    if dtypes.bfloat16 in (own, dtype):
+        require_storable(part.kind, dtype, part, site.span)
+    elif not np.can_cast(own.numpy, dtype.numpy, "same_kind"):
+        text = f"{own} values are not joined as {dtype}"
+        helps = (f"convert them: `x.astype(np.{dtype})`",)
+        raise error("CD0405", CdTypeError, text, site.span, helps=helps)
 
 
 def _joined(kinds: Sequence[Kind]) -> Kind:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce as fold_left
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ....base.diagnostic import CdTypeError, CdValueError
+from ....base.lazy_import import Later
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
-from ....lowering.ir.expressions import Apply, Const, Domain
+from ....lowering.ir.dtypes import DType, promote
+from ....lowering.ir.expressions import Apply, Const, Domain, Position
 from ....lowering.ir.indexing import Affine, const, floordiv, var
 from ....lowering.ir.ops import OPS
 from ...values.arrays import describe, elementwise
@@ -27,6 +32,7 @@ from ...values.call_site import (
     static_number,
 )
 from ...values.fix_hints import WAYS_OUT
+from ...values.types import WEAK_INT, Kind, cast
 from ...values.values import Array, Group, Scalar, Static, Value
 from ..library import definitions
 from .elementwise import arithmetic, converted, converted_float, where
@@ -38,7 +44,12 @@ from .reshaping import reshaped
 from .shaping import remap
 from .sort_strategy import as_rows, fresh, in_order, inlined, parted
 from .sorting import along, along_all
-from .ufuncs import combine_of
+from .ufuncs import combine_of, strong_of
+
+if TYPE_CHECKING:
+    from . import powers
+else:  # what few programs need
+    powers = Later(".powers", __package__)
 
 
 def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
@@ -65,20 +76,65 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     """Return the quantiles for one `q` or several, which counts in parts of `unit`."""
     several = items_of(q)
     items = (q,) if several is None else several
-    line = isinstance(q, Array) and q.rank == 1
-    if line or not all(map(_is_known, items)):
-        return _open_quantiles(site, a, q, axis, keepdims, unit)
-    own = array_of(site, a).kind.dtype
-    whole = unit == 1 and all(isinstance(constant(item), int) for item in items)
+    given = _share_type(site, q)
+    whole = unit == 1 and given.dtype.kind in "biu"
     if not whole:
         require_subtracted(site, array_of(site, a), "quantile" if unit == 1 else "percentile")
-    shares = [static_number(site, item, "a share") / unit for item in items]
-    fractions = unit != 1 or any(isinstance(constant(item), float) for item in items)
-    wide = fractions and (several is not None or isinstance(constant(q), np.float64))
-    found = [_quantile(site, a, s, axis, keepdims, "quantile", wide) for s in shares]
-    if whole and own.kind in "biu":  # these are elements
-        found = [converted(site, one, own) for one in found]
+    line = isinstance(q, Array) and q.rank == 1
+    if line or not all(map(_is_known, items)):
+        return _open_quantiles(site, a, q, axis, keepdims, unit, whole)
+    shares = [_known_share(site, item, given, unit) for item in items]
+    if whole:  # these are elements
+        found = [_end(site, a, share, axis, keepdims) for share in shares]
+    elif given.weak:
+        found = [_quantile(site, a, share, axis, keepdims, "quantile") for share in shares]
+    else:
+        dtype = _result_type(array_of(site, a).kind.dtype, given, unit)
+        found = [
+            converted(site, _quantile(site, a, share, axis, keepdims, "quantile", dtype), dtype)
+            for share in shares
+        ]
     return found[0] if several is None else stacked(site, Group(tuple(found)))
+
+
+def _share_type(site: Site, q: Value) -> Kind:
+    """Return the type that NumPy makes an array of `q` with; weak for a number of Python, which
+    adapts to the values."""
+    items = items_of(q)
+    if items is None:
+        kind = powers.kind_of(site, q)
+        return kind if kind.weak and kind.dtype.kind in "if" else Kind(strong_of(kind))
+    kinds = [strong_of(powers.kind_of(site, item)) for item in items]
+    return Kind(fold_left(promote, kinds) if kinds else dtypes.float64)
+
+
+def _in_parts(given: DType, unit: int) -> DType:
+    """Return the type of shares in parts of `unit`."""
+    whole = given.kind in "biu"
+    return dtypes.float64 if whole and unit != 1 else given
+
+
+def _result_type(own: DType, given: Kind, unit: int) -> DType:
+    """Return the type of points between values, at shares that do not adapt to them."""
+    return promote(own, _in_parts(given.dtype, unit))
+
+
+def _known_share(site: Site, item: Value, given: Kind, unit: int) -> Any:
+    """Return a share, in parts of all, as a number of its own type."""
+    share: Any = static_number(site, item, "a share")
+    if not given.weak:
+        share = given.dtype.numpy.type(share)
+    if unit != 1:
+        share = share / unit
+    if not 0 <= share <= 1:
+        text = f"`quantile` takes shares between nothing and all, and is given {share:g} of all"
+        raise error("CD0442", CdValueError, text, site.span, helps=WAYS_OUT["CD0442"])
+    return share
+
+
+def _end(site: Site, a: Value, share: int, axis: Value, keepdims: bool) -> Value:
+    """Return the least element, or the largest one."""
+    return reducer("max" if share else "min")(site, a, axis, keepdims=Static(keepdims))
 
 
 def _is_known(item: Value) -> bool:
@@ -86,23 +142,29 @@ def _is_known(item: Value) -> bool:
 
 
 def _open_quantiles(
-    site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int
+    site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int, whole: bool
 ) -> Value:
-    """Return the quantiles for shares that the run knows."""
-    require_subtracted(site, array_of(site, a), "quantile" if unit == 1 else "percentile")
+    """Return the quantiles for shares that the run knows; where they are `whole`, elements."""
     several = isinstance(q, Array) or items_of(q) is not None
-    lines, shape = _lines(site, a, axis, keepdims)
-    wide = several or isinstance(q, Scalar) and not q.kind.weak
-    dtype = dtypes.float64 if wide else lines.kind.dtype
-    shares = _shares(site, q, unit)
+    given, own = _share_type(site, q), array_of(site, a).kind.dtype
+    lines, shape = _lines(site, a if whole else converted_float(site, a), axis, keepdims)
+    weak = whole or given.weak
+    dtype = lines.kind.dtype if weak else _result_type(own, given, unit)
+    places = _places(site, _shares(site, q, given.dtype, unit), lines.shape[-1])
     rows = as_rows(site, in_order(site, lines))
-    out = fresh(site, (shares.shape[0], rows.shape[0]), dtype, "quantiles")
-    inlined(site, definitions.QUANTILES, rows, shares, out)
-    found = reshaped(site, out, (*(shares.shape if several else ()), *shape))
+    out = fresh(site, (places.shape[0], rows.shape[0]), dtype, "quantiles")
+    inlined(site, definitions.ELEMENTS if whole else definitions.QUANTILES, rows, places, out)
+    found = reshaped(site, out, (*(places.shape if several else ()), *shape))
     return found if found.rank else Scalar(found.body, found.kind)
 
 
-def _shares(site: Site, q: Value, unit: int) -> Array:
+def _places(site: Site, shares: Array, size: Affine) -> Array:
+    """Return how far along so many values each share is, rounded to the type of the shares."""
+    ends = arithmetic(site, "*", shares, Scalar(Position(size - 1), WEAK_INT))
+    return site.ctx.materialize(array_of(site, ends), "places", site.span)
+
+
+def _shares(site: Site, q: Value, dtype: DType, unit: int) -> Array:
     """Return shares of the run as an array along one axis, in parts of all: they are checked."""
     items = items_of(q)
     if items is None and not (isinstance(q, Array) and q.rank):
@@ -114,30 +176,29 @@ def _shares(site: Site, q: Value, unit: int) -> Array:
             f"`q` has to be a number, or numbers along one axis, and is {describe(q)}", site.span,
             helps=("give a list of numbers: `[0.25, 0.75]`",),
         )  # fmt: skip
-    wide = converted(site, given, dtypes.float64)
-    parts = array_of(site, arithmetic(site, "/", wide, Static(float(unit))))
-    made = site.ctx.materialize(parts, "shares", site.span)
+    parts = converted(site, given, dtypes.int64 if dtype.kind == "b" else dtype)
+    if unit != 1:
+        parts = arithmetic(site, "/", parts, Static(unit))
+    made = site.ctx.materialize(array_of(site, parts), "shares", site.span)
+    share = cast(made.body, dtypes.float64)
     low, high = (Const(end, dtypes.float64) for end in (0.0, 1.0))
-    inside = [
-        Apply(OPS[op], (made.body, end), dtypes.bool_) for op, end in (("ge", low), ("le", high))
-    ]
+    inside = [Apply(OPS[op], (share, end), dtypes.bool_) for op, end in (("ge", low), ("le", high))]
     text = "a quantile takes shares between nothing and all, and is given {0} of all"
     fault = Fault("CD0442", "CdValueError", text, WAYS_OUT["CD0442"])
     test = Apply(OPS["and"], tuple(inside), dtypes.bool_)
-    site.ctx.check(test, fault, (made.body,), site.span, Domain(made.ranges))
+    site.ctx.check(test, fault, (share,), site.span, Domain(made.ranges))
     return made
 
 
 def _lines(site: Site, a: Value, axis: Value, keepdims: bool) -> tuple[Array, tuple[Affine, ...]]:
-    """Return floats with the elements of each result as a line, and the shape of the results."""
+    """Return the elements of each result as a line, and the shape of the results."""
     source = array_of(site, a)
-    floats = array_of(site, converted_float(site, source))
     places: tuple[int, ...] = axes_of(site, axis, source.rank)
     if items_of(axis) is None:
-        lines, _ = along(site, floats, axis, "quantile")
+        lines, _ = along(site, source, axis, "quantile")
     else:
-        require_ordered(site, floats, "quantile")
-        lines = along_all(site, floats, places)
+        require_ordered(site, source, "quantile")
+        lines = along_all(site, source, places)
     require_elements(site, lines, (lines.rank - 1,), "quantile")
     if not keepdims:
         return lines, lines.shape[:-1]
@@ -146,11 +207,16 @@ def _lines(site: Site, a: Value, axis: Value, keepdims: bool) -> tuple[Array, tu
 
 
 def _quantile(
-    site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str, wide: bool = False
+    site: Site,
+    a: Value,
+    share: Any,
+    axis: Value,
+    keepdims: bool,
+    name: str,
+    wide: DType | None = None,
 ) -> Value:
-    if not 0 <= share <= 1:
-        text = f"`{name}` takes shares between nothing and all, and is given {share:g} of all"
-        raise error("CD0442", CdValueError, text, site.span)
+    """Return the point at a share of the values in order; `wide` is the type that it is found in,
+    None for that of the values."""
     source = array_of(site, a)
     floats = array_of(site, converted_float(site, source))
     places: tuple[int, ...] = axes_of(site, axis, source.rank)
@@ -163,7 +229,7 @@ def _quantile(
     size = lines.shape[-1]
     part: float | None = None
     wanted = floordiv(size - 1, const(2)), floordiv(size, const(2))
-    if share != 0.5 or wide:
+    if share != 0.5 or wide is not None:
         wanted, part = _neighbours(site, size, share)
     turns = turns_of(lines, wanted, rising=True)
     made = in_order(site, lines) if turns is None else parted(site, lines, turns)
@@ -190,22 +256,23 @@ def _quantile(
     return Scalar(result.body, result.kind) if not result.rank else result
 
 
-def _neighbours(site: Site, size: Affine, share: float) -> tuple[tuple[Affine, Affine], float]:
+def _neighbours(site: Site, size: Affine, share: Any) -> tuple[tuple[Affine, Affine], float]:
     """Return the places beside a share of the way, and what part of the way between them it is."""
     number = static_int(site, as_number(size), "the number of values")
-    position = share * (number - 1)
-    below = min(int(np.floor(position)), number - 1)
-    return (const(below), const(min(below + 1, number - 1))), position - below
+    with np.errstate(over="ignore"):
+        position = min(share * (number - 1), number - 1)  # in the type of the share
+    below = int(np.floor(position))
+    return (const(below), const(min(below + 1, number - 1))), float(position - below)
 
 
-def _between(site: Site, low: Array, high: Array, part: float, wide: bool) -> Value:
+def _between(site: Site, low: Array, high: Array, part: float, wide: DType | None) -> Value:
     """Return the point at a part of the way between two values, as NumPy rounds it.
 
-    `wide` is that way taken in float64, rounded to their type before.
+    `wide` is the type that the way is taken in, rounded to theirs before.
     """
     gap = arithmetic(site, "-", high, low)
-    if wide:
-        gap = converted(site, converted(site, gap, high.kind.dtype), dtypes.float64)
+    if wide is not None:
+        gap = converted(site, converted(site, gap, high.kind.dtype), wide)
     if part >= 0.5:
         return arithmetic(site, "-", high, arithmetic(site, "*", gap, Static(1.0 - part)))
     return arithmetic(site, "+", low, arithmetic(site, "*", gap, Static(part)))

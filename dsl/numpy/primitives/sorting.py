@@ -214,16 +214,22 @@ def histogram(
     counts = fresh(site, (number,), sums, "counts")
     text = definitions.HISTOGRAM_EQUAL if equal else definitions.HISTOGRAM_EDGES
     inlined(site, text, values, factor, edges, counts)
-    made: Value = counts if sums is result else converted(site, counts, result)
+    made: Value = counts if sums is result else _of_weights(site, counts, result)
     if not is_none(density) and static_bool(site, density, "density"):
         line = array_of(site, edges)
         ahead, behind = (
             remap(line, line.axes, (number,), (var(line.axes[0]) + step,)) for step in (1, 0)
         )
-        width = arithmetic(site, "-", ahead, behind)
+        width = converted(site, arithmetic(site, "-", ahead, behind), dtypes.float64)
         total = stored_once(site, reducer("sum")(site, made), "total")
         made = arithmetic(site, "/", arithmetic(site, "/", made, width), total)
     return Group((made, edges))
+
+
+def _of_weights(site: Site, counts: Array, dtype: DType) -> Value:
+    """Return sums of weights in their type; sums of whole numbers wrap as those do."""
+    whole = dtype.kind in "iu" and dtype.bits < 64
+    return converted(site, converted(site, counts, dtypes.int64) if whole else counts, dtype)
 
 
 def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: DType) -> Array:
@@ -284,11 +290,7 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
     CdValueError CD0458 for negative values, or values beyond a given `minlength`.
     """
     values = array_of(site, x)
-    if values.rank != 1 or values.kind.dtype.kind not in "biu":
-        raise error(
-            "CD0458", CdTypeError, "`bincount` takes integers along one axis", site.span,
-            label=f"this is {describe(values)}",
-        )  # fmt: skip
+    _require_counted(site, values, weights)
     values = settled(site.ctx, values, "values", site.span)
     element = cast(values.body, dtypes.int64)
     least = index_in(site, minlength, "minlength")
@@ -298,13 +300,19 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
         else extent_of(site, minlength, "minlength")
     )
     low = Apply(OPS["le"], (Position(const(0)), element), dtypes.bool_)
-    high = Apply(OPS["lt"], (element, Position(size)), dtypes.bool_)
-    test = Apply(OPS["and"], (low, high), dtypes.bool_)
     fault = Fault(
-        "CD0458", "CdValueError", "`bincount` is given {0}, outside 0 to {1}",
-        ("values are not negative, and below `minlength`: leave it out for as many as needed",),
+        "CD0458", "CdValueError", "`bincount` is given {0}, and counts no negative numbers",
+        ("to count these as zeros: `np.bincount(np.maximum(x, 0))`",),
     )  # fmt: skip
-    site.ctx.check(test, fault, (element, Position(size - 1)), site.span, Domain(values.ranges))
+    site.ctx.check(low, fault, (element,), site.span, Domain(values.ranges))
+    high = Apply(OPS["lt"], (element, Position(size)), dtypes.bool_)
+    fault = Fault(
+        "CD0458", "CdValueError", "`bincount` is given {0}, and counts 0 to {1} here",
+        ("`minlength` is the length here: give one above the largest value",
+         "or leave it out: the result is as long as the largest value needs"),
+    )  # fmt: skip
+    if least.constant != 0:
+        site.ctx.check(high, fault, (element, Position(size - 1)), site.span, Domain(values.ranges))
     if is_none(weights):
         dtype, amount = dtypes.int64, cast(Const(1, dtypes.int64), dtypes.int64)
     else:
@@ -318,6 +326,21 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
     access = Access(view.node, (Dynamic(element),))
     site.ctx.emit(Assign(access, OPS["add"], False, amount, Domain(values.ranges), span=site.span))
     return counts
+
+
+def _require_counted(site: Site, values: Array, weights: Value) -> None:
+    """Refuse (CdTypeError CD0458) what is not counted, or not added up, by what it is."""
+    if values.rank != 1 or values.kind.dtype.kind not in "biu":
+        raise error(
+            "CD0458", CdTypeError, "`bincount` takes integers along one axis", site.span,
+            label=f"this is {describe(values)}",
+        )  # fmt: skip
+    if not is_none(weights) and (added := array_of(site, weights)).kind.dtype.kind == "c":
+        raise error(
+            "CD0458", CdTypeError, "`bincount` adds up real weights", site.span,
+            label=f"this is {describe(added)}",
+            helps=("take the parts one by one: `np.bincount(x, w.real)`",),
+        )  # fmt: skip
 
 
 def _bins_needed(site: Site, values: Array, least: Affine) -> Affine:

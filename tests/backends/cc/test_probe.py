@@ -8,9 +8,12 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.backends.cache.cache import Entry
+from plusequals.backends.cc import probe
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.cc.probe import Inspection, inspect
 from plusequals.backends.cc.toolchain import MEANING, find
@@ -44,6 +47,23 @@ def test_flags_that_it_lacks_are_left_out_or_refused(tmp_path: Path, real_compil
     assert "-march=native" not in found.flags
     with pytest.raises(CdBackendError, match="does not know -fwrapv, which results depend on"):
         inspect((lacking("-fwrapv"),), tmp_path)
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_floats_of_16_bits_are_converted_and_not_computed_with(
+    has: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "has_halves", lambda: has)
+    assert ("-mno-avx512fp16" in probe.asked(("gcc",))) is has
+
+
+def test_a_test_may_be_stored_in_16_bits() -> None:
+    text = "def f(x, y, o):\n    np.less(x, y, out=o)\n    return o\n"
+    x = np.arange(35).reshape(5, 7).astype("f2")
+    y = x[:, ::-1].copy()
+    with pe.override(optimize=3):  # gcc 12 made an instruction of it that there is not
+        got = pe.cd_from_source(text, {"np": np}, backend="cc")(x, y, np.zeros_like(x))
+    np.testing.assert_array_equal(got, x < y)
 
 
 def test_questions_that_nobody_waits_for_leave_nothing(tmp_path: Path) -> None:

@@ -109,3 +109,26 @@ def test_whole_numbers_are_marked_where_their_range_is_small(dtypes: tuple[str, 
             for some, dtype in zip((near, line), dtypes, strict=True)
         )
         np.testing.assert_array_equal(made(x, y), np.isin(x, y))
+
+
+def test_whole_numbers_of_any_two_types_are_looked_for_by_value() -> None:
+    text = "def f(x, y):\n    return np.isin(x, y)\n"
+    near = [2**62 + n for n in range(20)]
+    for types in (("u8", "i8"), ("i8", "u8"), ("u8", "i1"), ("i1", "u8"), ("?", "u8"), ("u8", "?")):
+        made = pe.cd_from_source(text, {"np": np}, backend="numpy")
+        x, y = (
+            np.array([n % 2**64 for n in (*near[::step], 1, 300, 2**63, -1)], "u8").astype(dtype)
+            for step, dtype in zip((1, 2), types, strict=True)
+        )
+        assert made(x, y).tolist() == [any(int(n) == int(m) for m in y) for n in x]
+
+
+def test_a_table_has_to_fit_its_type() -> None:
+    text = "def f(x, y):\n    return np.isin(x, y, kind='table')\n"
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    for dtype, ends in (("i1", (-1, 127)), ("i4", (-1, 2**31 - 1)), ("u8", (1, 2**63))):
+        x, y = np.array([0, ends[1]], dtype), np.array(ends, dtype)
+        with pytest.raises(ValueError, match="CD0442.*looks among numbers that are [0-9]* apart"):
+            f(x, y)
+        assert f(x, y[1:]).tolist() == [False, True] and not f(x, y[:0]).any()
+    assert f(np.arange(3, dtype="u1"), np.array([0, 255], "u1")).tolist() == [True, False, False]

@@ -486,6 +486,19 @@ def test_a_returned_view_whose_ends_the_run_decides_is_one(backend: str) -> None
     assert x[1, 0] == -1.0
 
 
+def test_a_returned_row_at_a_position_of_the_run_is_a_view(backend: str) -> None:
+    rows = "x[k], x[:, k][::-1], x[k, k:], x[x[0].argmax() % 5], x.T[k + 1]"
+    text = f"def f(x, k):\n    return {rows}\n"
+    f = pe.cd_from_source(text, {}, backend=backend)
+    whole = np.arange(60.0).reshape(5, 12) % 7
+    for x in (whole[:, :5], np.asfortranarray(whole[:, :5]), whole[::-1, 1::2], whole):
+        for k in (1, 0, 3, 2):
+            wanted = x[k], x[:, k][::-1], x[k, k:], x[x[0].argmax() % 5], x.T[k + 1]
+            for one, other in zip(f(x, k), wanted, strict=True):
+                np.testing.assert_array_equal(one, other)
+                assert np.shares_memory(one, other) and one.strides == other.strides
+
+
 def test_a_line_of_so_many_points_as_the_run_decides() -> None:
     f, _ = made("def f(n):\n    return np.linspace(2.0, 5.0, int(n), retstep=True)")
     for count in (0, 1, 2, 3):

@@ -66,8 +66,18 @@ def test_only_integers_index() -> None:
     bench = Bench()
     for value in (Static(True), Static(1.0), bench.number("s", np.float32(1))):
         with pytest.raises(CdTypeError) as caught:
-            index_of(bench.ctx, value, NOWHERE, "x")
+            index_of(bench.ctx, value, NOWHERE, "`x`")
         assert caught.value.code == "CD0501"
+
+
+def test_a_bool_of_python_is_an_end_and_a_step_and_no_position() -> None:
+    body = "return x[:True], x[n > 2:], x[False:5:True], x[:x.ndim == 2], sum(range(True, n, True))"
+    x = np.arange(5.0)
+    for n in (1, 3):
+        assert_same(run("numpy", "x, n", body, x, n), plain("x, n", body, x, n))
+    for body in ("x[:np.True_]", "x[:x[1] > 0]", "x[True]", "x[n > 2]"):
+        with pytest.raises(CdTypeError, match="CD0501"):
+            run("numpy", "x, n", f"return {body}", x, 3)
 
 
 def test_a_number_of_the_run_is_read_once_unless_letters_are_in_it() -> None:

@@ -64,6 +64,7 @@ EXPRESSIONS = (
     "np.concatenate((v, [1.0, 2.0]))",
     "np.concatenate([i, x])",
     "np.concatenate([u, u])",
+    "np.concatenate((i, u[:, None].repeat(4, 1)[:3]), dtype=np.int32)",
     "np.hstack([v, 1.0])",
     "np.vstack([x, y, x])",
     "np.roll(x, n, axis=1)",
@@ -82,6 +83,12 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(("first", "dtype"), [("zf", "float64"), ("v", "int64"), ("i[0]", "uint8")])
+def test_what_numpy_casts_only_when_told_is_not_joined(first: str, dtype: str) -> None:
+    with pytest.raises(pe.CdError, match=f"CD0405.*are not joined as {dtype}"):
+        compiled(f"np.concatenate(({first}, v[:0]), dtype=np.{dtype})")
 
 
 @pytest.mark.parametrize("body", ["np.concatenate([x, v])", "np.stack([x, v])"])

@@ -67,6 +67,38 @@ def test_shares_of_the_run_are_from_nothing_to_all() -> None:
         function(np.ones(3), np.ones((1, 3)))
 
 
+SHARES = (
+    "np.float32(0.3)", "np.float16(0.3)", "np.float64(0.3)", "np.int64(1)", "True", "[0, 1]",
+    "[1, 0.5]", "[np.float32(0.3)]", "[np.float32(0.3), 0.5]", "[np.float16(0.25), s4]", "k",
+    "s4", "s2", "q4", "q2", "q8",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", "i1 i2 i4 i8 u2 u8 f2 f4 f8".split())
+def test_the_type_of_a_share_goes_into_that_of_the_result(dtype: str) -> None:
+    x = np.random.default_rng(5).integers(0, 60, (2, 90)).astype(dtype)
+    x[0, 0] = 100
+    bodies = [f"np.{name}(x, {q}, axis={axis})" for q in SHARES for name, axis in
+              (("quantile", None), ("quantile", 1), ("percentile", 0))]  # fmt: skip
+    bodies += ["np.quantile(x, q1)", "np.quantile(x, q1, axis=0)"]
+    text = f"lambda x, k, s4, s2, q4, q2, q8, q1: ({', '.join(bodies)})"
+    line = np.array([0.1, 0.3, 1.0])
+    given = (x, 1, np.float32(0.3), np.float16(0.3), line.astype("f4"), line.astype("f2"), line,
+             np.array([0, 1], np.int16))  # fmt: skip
+    found = pe.cd_from_source(text, {"np": np}, backend="numpy")(*given)
+    for body, mine, wanted in zip(bodies, found, eval(text)(*given), strict=True):
+        assert type(mine) is type(wanted) and mine.dtype == wanted.dtype, body
+        near = 2e-3 if wanted.dtype == "f2" else 1e-6
+        np.testing.assert_allclose(mine, wanted, rtol=near, err_msg=body)
+
+
+def test_elements_of_64_bits_are_found_as_they_are() -> None:
+    x, q = np.array([2**62 + 1, 5, 2**62]), np.array([1, 0])
+    text = "lambda x, q: (np.quantile(x, 1), np.quantile(x, q))"
+    first, both = pe.cd_from_source(text, {"np": np}, backend="numpy")(x, q)
+    assert first == 2**62 + 1 and both.tolist() == [2**62 + 1, 5]
+
+
 def test_a_list_outside_the_function_is_known() -> None:
     with pe.override(backend="numpy"):
         found = pe.cd_from_source(

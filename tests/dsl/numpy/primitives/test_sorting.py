@@ -40,6 +40,10 @@ EXPRESSIONS = (
     "np.histogram(x, bins=np.array([-2.0, -1.0, 0.5, 3.0]))",
     "np.histogram(x, 4, density=True)",
     "np.histogram(x, n)[0]",
+    "np.histogram(np.tile(k, 30), 3, weights=np.tile(k, 30), density=True)",
+    "np.histogram(np.tile(u, 9), 2, weights=np.tile(u, 9))",
+    "np.histogram(y, 3, weights=y, density=True), np.histogram(y, 3, weights=h, density=True)",
+    "np.histogram(np.arange(-12, 13).astype(np.float16) / 4)",
     "np.bincount(idx, minlength=6)",
     "np.bincount(idx, minlength=4, weights=v)",
     "np.sum(np.bincount(idx))",
@@ -64,10 +68,11 @@ def test_it_is_what_numpy_says(body: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("np.bincount(i[0] - 9, minlength=3)", "outside 0 to 2"),
-        ("np.bincount(idx, minlength=2)", "outside 0 to 1"),
+        ("np.bincount(i[0] - 9, minlength=3)", "counts no negative numbers"),
+        ("np.bincount(idx, minlength=2)", "counts 0 to 1 here(.|\n)*`minlength` is the length"),
         ("np.histogram(nn)", "finite"),
         ("np.bincount(x)", "integers along one axis"),
+        ("np.bincount(idx, v * 1j)", "adds up real weights"),
         ("np.sort(z)", "complex"),
     ],
 )

@@ -21,6 +21,14 @@ EXPRESSIONS = (
 )
 
 
+BIG = "h + N, N * h, h / N, N - h, h == N, N < h, np.maximum(h, N), np.where(b, h, N), N ** (h * 0)"
+
+
+@pytest.mark.parametrize("number", ["2**63", "2**64 - 1", "-2**63 - 1", "10**30", "2**1000"])
+def test_floats_of_16_bits_meet_integers_beyond_64(number: str) -> None:
+    assert_same_as_numpy(BIG.replace("N", f"({number})"))
+
+
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)

@@ -44,6 +44,7 @@ dsl/elaborate: selection sorting ordering creation joining python_reductions ave
 dsl/elaborate: elementwise views
 dsl/elaborate: devices library sorting_texts powers ufuncs shaping positions reshaping site stores
 dsl/elaborate: arrays broadcasting adapting masks order short_circuit
+dsl/elaborate: memory_order
 dsl/elaborate: standing
 dsl/elaborate: folding constant_tables
 dsl/elaborate: context outside proof values types ways_out

@@ -18,11 +18,11 @@ from ..values.range_analysis import Known
 from ..values.types import join, negate
 from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from . import object_attributes
-from .aliasing import binds
 from .bindings import copy_into, is_number
 from .expressions import tested
 from .index.notation import index_statement
 from .loop_carried import same_binding
+from .memory_order import alike, binds
 from .names import is_letter
 from .recovery import Problems
 from .scope import RESULT, Frame, Guard, Run, names_in, parts, sources
@@ -186,7 +186,7 @@ def _joined(
         if name != RESULT and len(_inputs(frame, a) | _inputs(frame, b)) > 1:
             return _one_of_two(name, span)
         kind = join(a.kind, b.kind)
-        array = ctx.whole(ctx.node(label, a.shape, kind.dtype), span)
+        array = alike(ctx, label, (a, b), a.shape, kind, span)
         for value, block in (left, right):
             assert isinstance(value, Array)
             with _into(frame, block):

@@ -12,8 +12,8 @@ from ..values.arrays import as_scalar, describe, elementwise
 from ..values.builder import Context, error
 from ..values.types import cast, join
 from ..values.values import Array, Group, Scalar, Value
-from .aliasing import bases_of, held
 from .bindings import is_number
+from .memory_order import bases_of, held
 from .truth import select
 
 

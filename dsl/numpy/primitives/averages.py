@@ -14,6 +14,7 @@ from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Select
 from ....lowering.ir.indexing import const, var
 from ....lowering.ir.ops import OPS
+from ...elaborate.memory_order import in_memory
 from ...values.arrays import as_array, count, describe, elementwise, settled
 from ...values.builder import error
 from ...values.call_site import (  # fmt: skip
@@ -198,7 +199,7 @@ def stored_once(site: Site, value: Value, label: str) -> Value:
     """Return a computed value from storage, so that each use of it is a read."""
     match value:
         case Array():
-            return site.ctx.materialize(value, label, site.span)
+            return in_memory(site.ctx, value, label, site.span)
         case Scalar():
             node = site.ctx.variable(label, value, site.span)
             whole = site.ctx.whole(node, site.span, Kind(node.dtype, value.kind.weak))

@@ -14,6 +14,7 @@ from ....lowering.ir.expressions import Read
 from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
+from ...elaborate.memory_order import as_kept
 from ...values.arrays import as_scalar, describe, elementwise, operate, settled, with_sums_stored
 from ...values.broadcasting import broadcast_to
 from ...values.builder import error
@@ -145,7 +146,7 @@ def _running(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType
     with ctx.block() as out:
         ctx.store(target, cast(both.expr, dtype), site.span)
     ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=True))
-    return ctx.whole(node, site.span)
+    return as_kept(ctx, ctx.whole(node, site.span), values)
 
 
 def cov(
@@ -244,7 +245,7 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
         part = array_of(site, arithmetic(site, "/", rise, gap))
         target = shifted(whole, axis, at, length)
         site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
-    return whole
+    return as_kept(site.ctx, whole, values)
 
 
 def polyval(site: Site, p: Value, x: Value) -> Value:

@@ -15,6 +15,7 @@ from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Position, Reduce
 from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.ops import OPS
+from ...elaborate.memory_order import as_kept
 from ...values.arrays import as_scalar, count, describe, elementwise, operate, permuted, settled
 from ...values.builder import error
 from ...values.call_site import (
@@ -85,7 +86,7 @@ def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> 
     _, place = along(site, array, axis, "sort")
     made = site.ctx.materialize(array, "sorted", site.span)
     sort_axis(site, made, place, _is_stable(kind))
-    return made
+    return as_kept(site.ctx, made, array)
 
 
 def _is_stable(kind: Value) -> bool:

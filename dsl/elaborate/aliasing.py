@@ -26,10 +26,9 @@ from ...lowering.ir.assignments import (
     Statement,
     While,
 )
-from ...lowering.ir.dtypes import DType
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import own_reads, own_writes, statements
-from ..values.builder import Context, error
+from ..values.builder import error
 from ..values.values import Array, Group, Lazy, Masked, Value
 from .scope import Frame, loads_in
 
@@ -188,38 +187,6 @@ def _refusal(written: Node, at: Span, read: Node, where: Label, gets: bool) -> C
         notes=tuple(notes),
         helps=tuple(helps),
     )
-
-
-def held(
-    ctx: Context,
-    value: Array,
-    label: str,
-    span: Span,
-    dtype: DType | None = None,
-    bases: frozenset[Node] = frozenset(),
-) -> Array:
-    """Return a new array that holds a value where Python has no new one, but the value's own.
-
-    `bases` are the nodes of which it is one, where it is no view of a single one.
-    """
-    made = ctx.materialize(value, label, span, dtype)
-    binds(ctx, made, value, span, bases)
-    return replace(made, listed=value.listed)
-
-
-def binds(
-    ctx: Context, array: Array, value: Array, span: Span, bases: frozenset[Node] = frozenset()
-) -> None:
-    """Note that a whole array, written by the statement at `span`, is bound to a value anew."""
-    assert array.place is not None
-    key = array.place.node, span
-    ctx.bindings[key] = ctx.bindings.get(key, frozenset()) | bases | bases_of(value)
-
-
-def bases_of(value: Value) -> frozenset[Node]:
-    """Return the node that an array is a view of in NumPy's sense; none for other values."""
-    aliased = value.aliased if isinstance(value, Array) else None
-    return frozenset() if aliased is None else frozenset({aliased.node})
 
 
 def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:

@@ -15,9 +15,10 @@ from ...lowering.ir.indexing import Affine, var
 from ...lowering.ir.node import Node
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, NeedKind, error
+from ..values.memory_order import binds, held, order_of
 from ..values.types import Kind, cast, join, kind_of_number
 from ..values.values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
-from .aliasing import binds, held, seeing
+from .aliasing import seeing
 from .scope import Frame
 
 
@@ -121,6 +122,9 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     kind = join(slot.kind, value.kind)
     if kind != slot.kind:
         raise NeedKind(name, kind)
+    if name not in frame.ctx.mixed and order_of(frame.ctx, value) != order_of(frame.ctx, slot):
+        frame.ctx.mixed.add(name)
+        raise NeedKind(name, kind)
     _detach(frame, name, slot, span)
     copy_into(frame.ctx, slot, value, span)
     binds(frame.ctx, slot, value, span)
@@ -219,6 +223,8 @@ def open_slot(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
     if isinstance(value, Array):
         wide = value.kind if kind is None else join(value.kind, kind)
         slot: Value = held(frame.ctx, value, name, span, wide.dtype)
+        if name in frame.ctx.mixed and isinstance(slot, Array) and slot.base is not None:
+            frame.ctx.unordered.add(slot.base.node)
     else:
         scalar = as_scalar(value, span)
         wide = scalar.kind if kind is None else join(scalar.kind, kind)

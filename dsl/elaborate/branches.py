@@ -14,11 +14,11 @@ from ...lowering.ir.node import Node
 from ..source import surface as s
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, error
+from ..values.memory_order import alike, binds
 from ..values.range_analysis import Known
 from ..values.types import join, negate
 from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from . import object_attributes
-from .aliasing import binds
 from .bindings import copy_into, is_number
 from .expressions import tested
 from .index.notation import index_statement
@@ -186,7 +186,7 @@ def _joined(
         if name != RESULT and len(_inputs(frame, a) | _inputs(frame, b)) > 1:
             return _one_of_two(name, span)
         kind = join(a.kind, b.kind)
-        array = ctx.whole(ctx.node(label, a.shape, kind.dtype), span)
+        array = alike(ctx, label, (a, b), a.shape, kind, span)
         for value, block in (left, right):
             assert isinstance(value, Array)
             with _into(frame, block):

@@ -13,6 +13,7 @@ from ...lowering.ir.expressions import Read
 from ..source import surface as s
 from ..source.desugar import Body, blocks, breaks
 from ..values.builder import Context, error
+from ..values.memory_order import alike
 from ..values.values import Array, Group, Scalar, Value
 from .bindings import copy_into, uses_symbols
 from .scope import EXIT
@@ -119,9 +120,8 @@ def _kept(ctx: Context, value: Array, span: Span) -> Array:
         )  # fmt: skip
     outer, ctx.out = ctx.out, ctx.prologue
     try:
-        node = ctx.node("result", value.shape, value.kind.dtype)
+        target = alike(ctx, "result", (value,), value.shape, value.kind, span)
     finally:
         ctx.out = outer
-    target = ctx.whole(node, span)
     copy_into(ctx, target, value, span)
     return target

@@ -40,7 +40,7 @@ from ..source import surface as s
 from ..source.function_source import MISSING
 from ..values.arrays import describe
 from ..values.attribution import standing_in
-from ..values.builder import Context, NeedState, NeedStatic, NeedUnroll, error
+from ..values.builder import Context, NeedOrder, NeedState, NeedStatic, NeedUnroll, error
 from ..values.types import WEAK_INT, Kind
 from ..values.values import (  # fmt: skip
     OF_FUNCTIONS,
@@ -57,7 +57,7 @@ from ..values.values import (  # fmt: skip
 from . import object_attributes
 from .aliasing import check_sharing
 from .calls import apply, call, library_call, run_function
-from .captures.inputs import Inputs, Spec
+from .captures.inputs import Inputs, Spec, is_static
 from .comprehensions import comprehend
 from .debug_names import called
 from .merging import check_merges
@@ -112,16 +112,19 @@ def elaborate(
     the function does wrong.
     """
     needed: dict[str, Span] = {}
-    given, fixed, properties = frozenset[Path](), frozenset[Path](), False
+    given, fixed = frozenset[Path](), frozenset[Path]()
+    properties = orders = False
     while True:
         try:
             with np.errstate(all="ignore"):  # as compiled code, constants never warn
                 inputs = Inputs(describe_input, alias, numbers, given, properties)
-                made = _elaborate(function, arguments, lookup, statics, inputs, fixed)
+                made = _elaborate(function, arguments, lookup, statics, inputs, fixed, orders)
                 return replace(made, needed=needed)
         except NeedState as state:
             given |= state.paths
             properties |= state.properties
+        except NeedOrder:
+            orders = True
         except NeedStatic as need:
             if known := {path for path in numbers | given if str(path) in need.names}:
                 numbers, given, fixed = numbers - known, given - known, fixed | known
@@ -136,13 +139,9 @@ def elaborate(
             statics |= roots
             needed |= dict.fromkeys(roots, need.span or function.span)
         except NeedUnroll:
-            raise error(
-                "CD0432",
-                CdTypeError,
-                "a size here depends on a loop variable in a way that needs the "
-                "loop unrolled, and its length is not known when compiling",
-                function.span,
-            ) from None
+            text = ("a size here depends on a loop variable in a way that needs the loop unrolled, "
+                    "and its length is not known when compiling")  # fmt: skip
+            raise error("CD0432", CdTypeError, text, function.span) from None
         except (CdError, MemoryError):
             raise
         except OverflowError as problem:
@@ -174,9 +173,10 @@ def _elaborate(
     statics: frozenset[str],
     inputs: Inputs,
     fixed: frozenset[Path],
+    orders: bool,
 ) -> Typed:
     given = frozenset(map(str, inputs.numbers | inputs.given))
-    ctx = Context(function.name, active=(function,), given=given)
+    ctx = Context(function.name, active=(function,), given=given, orders=orders)
     frame = Frame(
         ctx, inputs, function, {}, frozenset(assigned_names(function.body)),
         inputs.noting("", lookup), _HOOKS,
@@ -186,7 +186,8 @@ def _elaborate(
     for param in function.params:
         path = Path(param.name)
         value = arguments[param.name]
-        frame.names[param.name] = inputs.wrap(ctx, path, value, param.name in statics, param.span)
+        static = is_static(param.name, value, statics)
+        frame.names[param.name] = inputs.wrap(ctx, path, value, static, param.span)
     _refuse_captured_targets(frame, function)
     _check_annotations(frame, function)
     result = run_function(frame)

@@ -13,7 +13,7 @@ from ...base.diagnostic import CdError, CdNameError, Diagnostic, Span
 from ..numpy.table import WORDS
 from ..source import surface as s
 from ..source.function_source import MISSING
-from ..values.builder import NeedKind, NeedStatic
+from ..values.builder import NeedKind, NeedOrder, NeedStatic
 from ..values.values import Group, Unset
 from .names import Consequence, is_letter, unknown
 from .scope import LIBRARY, Frame, assigned_names, names_in, parts, rebound_names
@@ -50,7 +50,7 @@ class Problems:
                 self._spoiled = problem
             else:
                 self._found.append(problem)
-        except (NeedKind, NeedStatic, MemoryError):
+        except (NeedKind, NeedOrder, NeedStatic, MemoryError):
             raise
         except Exception:
             self.tell()

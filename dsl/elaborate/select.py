@@ -10,9 +10,9 @@ from ...lowering.ir.expressions import Expr
 from ...lowering.ir.walk import free_symbols
 from ..values.arrays import as_scalar, describe, elementwise
 from ..values.builder import Context, error
+from ..values.memory_order import bases_of, held
 from ..values.types import cast, join
 from ..values.values import Array, Group, Scalar, Value
-from .aliasing import bases_of, held
 from .bindings import is_number
 from .truth import select
 

@@ -294,9 +294,22 @@ def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array 
     raise error(
         "CD0451", CdTypeError, f"`{target.value.span.text}` cannot be assigned to", target.span,
         label=f"this is {describe(base)}",
-        helps=("lists and tuples do not change; make an array: `np.zeros(n)`",)
-        if isinstance(base, Group) else (),
+        helps=_instead_of_items(target, base) if isinstance(base, Group) else (),
     )  # fmt: skip
+
+
+def _instead_of_items(target: s.Subscript, group: Group) -> tuple[str, ...]:
+    """Return what to type where an item of a list or tuple is assigned."""
+    name: s.Expr = target.value
+    axes = 1
+    while isinstance(name, s.Subscript):
+        axes += len(name.items)
+        name = name.value
+    axes += any(isinstance(item, Group) for item in group.items)
+    shape = "n" if axes == 1 else f"({', '.join('nmk'[:axes])})"
+    why = "a tuple does not change" if group.kind == "tuple" else "here a list keeps its items"
+    return (f"{why}; make an array, whose elements can be assigned: "
+            f"`{name.span.text} = np.zeros({shape})`",)  # fmt: skip
 
 
 def _field_place(frame: Frame, base: Value, target: s.Attribute) -> Array:
@@ -526,10 +539,13 @@ def _return(frame: Frame, statement: s.Return) -> None:
         Static(None) if statement.value is None else effects.evaluate_any(frame, statement.value)
     )
     match value:
-        case Masked():
-            as_array(frame.ctx, value, statement.span)
+        case Masked() | Group():
+            _refuse_selections(frame, value, statement.span)
         case Unset():
             raise error("CD0202", CdNameError, f"this {value.reason}", statement.span)
+        case _:
+            pass
+    match value:
         case Lazy() if frame.caller is not None and frame.exits is None:
             pass  # a closure, which the caller calls
         case Lazy() | Bound():
@@ -544,6 +560,14 @@ def _return(frame: Frame, statement: s.Return) -> None:
         return
     frame.exits.append(early_exit.lasting(frame.ctx, value, statement.span))
     bindings.bind(frame, EXIT, Static(len(frame.exits)), statement.span)
+
+
+def _refuse_selections(frame: Frame, value: Value, span: Span) -> None:
+    """Refuse (CdTypeError CD0403) to return what a mask selects, in a tuple or list too."""
+    if isinstance(value, Masked):
+        as_array(frame.ctx, value, span)
+    for item in value.items if isinstance(value, Group) else ():
+        _refuse_selections(frame, item, span)
 
 
 def _left(frame: Frame, statement: s.For | s.While) -> tuple[s.Statement, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from ...lowering.ir import dtypes
 from ..values.arrays import elementwise
 from ..values.call_site import ONE, ZERO, Body, Handler, Site, folds, takes, with_out
+from ..values.memory_order import as_new
 from ..values.types import WEAK_COMPLEX
 from ..values.values import Array, Scalar, Static, Value
 from . import composed as o
@@ -72,7 +73,20 @@ def handlers() -> Iterator[tuple[object, Handler]]:
         handler = takes(function.__name__, body)
         if function in _FOLDED:
             handler = folds(function, handler)
+        if function not in _VIEWS:
+            handler = _new(handler)
         yield function, handler if out is None else with_out(handler, None if out < 0 else out)
+
+
+def _new(handler: Handler) -> Handler:
+    """Return the handler of a function that makes new arrays: what it gives is in memory as
+    NumPy's is, however it was computed."""
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        made = handler(site, args, keywords)
+        return as_new(site.ctx, made, (*args, *keywords.values())) if site.ctx.orders else made
+
+    return handle
 
 
 Row = tuple[Callable[..., object], Body, int | None]
@@ -195,10 +209,27 @@ _FOLDED: frozenset[Callable[..., object]] = frozenset(
 )  # fmt: skip
 
 
+_VIEWS: frozenset[Callable[..., object]] = frozenset(
+    (np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis, np.reshape, np.ravel,
+     np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to,
+     np.lib.stride_tricks.sliding_window_view, np.flip, np.fliplr, np.flipud, np.rot90, np.diagonal,
+     np.linalg.diagonal, np.diag, np.split, np.array_split, np.hsplit, np.vsplit, np.einsum,
+     np.real, np.imag, np.nan_to_num, np.array, np.asarray, np.ascontiguousarray)
+)  # fmt: skip
+"""Functions that may give views of what they are given."""
+
+_VIEW_METHODS = frozenset(
+    ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "conj", "conjugate",
+     "astype")
+)  # fmt: skip
+
+
 def methods() -> Iterator[tuple[str, Handler]]:
     """Yield each method of arrays, with its meaning; the array is the first argument."""
     for name, body, out in _METHODS:
         handler = takes(name, body)
+        if name not in _VIEW_METHODS:
+            handler = _new(handler)
         yield name, handler if out is None else with_out(handler, None if out < 0 else out)
 
 
@@ -223,7 +254,7 @@ _METHODS: tuple[tuple[str, Body, int | None], ...] = (
     ("all", r.truth_reducer("all"), 2), ("argmin", r.position_reducer("argmin"), 2),
     ("argmax", r.position_reducer("argmax"), 2), ("cumsum", run.cumulative("sum"), 3),
     ("cumprod", run.cumulative("prod"), 3),
-    ("copy", c.copy, None), ("astype", c.astype, None), ("reshape", s.reshape_method, None),
+    ("copy", c.copy_method, None), ("astype", c.astype, None), ("reshape", s.reshape_method, None),
     ("ravel", s.ravel, None), ("flatten", s.flatten, None),
     ("transpose", s.transpose_method, None), ("swapaxes", s.swapaxes, None),
     ("squeeze", s.squeeze, None), ("dot", l.dot, 2), ("fill", c.fill, None),

@@ -6,7 +6,7 @@ import types
 
 import numpy as np
 
-from ..values.fix_hints import FILL
+from ..values.fix_hints import FILL, PICK
 
 _LENGTH = "gives an array whose length is known only at run time"
 _FACTOR = "is not part of the language"
@@ -17,8 +17,8 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (np.flatnonzero, f"`np.flatnonzero` {_LENGTH}", FILL),
     (np.argwhere, f"`np.argwhere` {_LENGTH}", FILL),
     (np.unique, f"`np.unique` {_LENGTH}", _OUTSIDE),
-    (np.extract, f"`np.extract` {_LENGTH}", "use a mask: `x[condition]` inside a reduction"),
-    (np.compress, f"`np.compress` {_LENGTH}", "use a mask: `x[condition]` inside a reduction"),
+    (np.extract, f"`np.extract` {_LENGTH}", PICK),
+    (np.compress, f"`np.compress` {_LENGTH}", PICK),
     (np.intersect1d, f"`np.intersect1d` {_LENGTH}", _OUTSIDE),
     (np.union1d, f"`np.union1d` {_LENGTH}", _OUTSIDE),
     (np.delete, "`np.delete` is not part of the language", "join the parts: `np.concatenate`"),

@@ -27,7 +27,7 @@ from ...base.locks import Locked
 from ...base.settings import Settings
 from ...lowering.device_branches import for_few
 from ...lowering.ir.assignments import Procedure
-from ..elaborate.captures.inputs import ArraySpec, Spec
+from ..elaborate.captures.inputs import ArraySpec, Spec, is_static
 from ..elaborate.elaborate import elaborate
 from ..elaborate.normalize import build
 from ..elaborate.typed import Typed
@@ -279,7 +279,8 @@ class Specialisations(Locked):
         try:
             if not statics:
                 return tuple([quick_key(value, False) for value in arguments.values()])
-            return tuple([quick_key(value, name in statics) for name, value in arguments.items()])
+            pairs = arguments.items()
+            return tuple([quick_key(one, is_static(name, one, statics)) for name, one in pairs])
         except CdTypeError:
             self._specs(arguments)  # raises it again, with the parameter's name and place
             raise
@@ -291,7 +292,7 @@ class Specialisations(Locked):
         found, statics = {}, self._compared(self._table()) | constant
         for name, value in arguments.items():
             try:
-                found[name] = describe_input(value, name in statics, name)
+                found[name] = describe_input(value, is_static(name, value, statics), name)
             except CdTypeError as problem:
                 raise placed(problem, self.function, name) from None
         return found
@@ -362,7 +363,7 @@ class Specialisations(Locked):
         arguments: Arguments,
     ) -> Situation:
         specs = {
-            name: describe_input(value, name in typed.statics, name)
+            name: describe_input(value, is_static(name, value, typed.statics), name)
             for name, value in arguments.items()
         }
         captured = {watch.path: watch.spec for watch in watched}

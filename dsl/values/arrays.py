@@ -17,7 +17,9 @@ from .adapting import require_fits
 from .broadcasting import broadcast_shape, broadcast_to, shape_text
 from .builder import Context, error
 from .constant_tables import array_table
+from .fix_hints import PICK
 from .masks import of_same_elements
+from .memory_order import in_memory, of_operands, of_rest
 from .types import Kind, apply, cast, join, kind_of_number, number
 from .values import (
     Array,
@@ -128,7 +130,9 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
             raise error(
                 "CD0403", CdTypeError,
                 "the length of a masked selection is known only at run time", span,
-                helps=("use `np.where(mask, x, other)`, or reduce it at once: `x[mask].sum()`",),
+                helps=(
+                    "use `np.where(mask, x, other)`, or reduce it at once: `x[mask].sum()`", PICK
+                ),
             )  # fmt: skip
         case _:
             raise error("CD0402", CdTypeError, f"{describe(value)} is not an array", span)
@@ -169,7 +173,8 @@ def elementwise(
         way = _ways_out([array.kind.dtype.kind for array in arrays], numbers, str(problem))
         text = f"{problem} (here: {kinds})" if len(kinds) < 200 else f"{problem} (here: {shown})"
         raise error("CD0404", CdTypeError, text, span, helps=(way,)) from None
-    made = Array(axes, shape, expr, strong(kind), copied=True)
+    order = of_operands(ctx, arrays, shape)
+    made = Array(axes, shape, expr, strong(kind), copied=True, order=order)
     return made if shape else Scalar(expr, made.kind)
 
 
@@ -204,14 +209,14 @@ def is_cheap(value: Array) -> bool:
 
 def settled(ctx: Context, value: Array, label: str, span: Span) -> Array:
     """Return the array itself where elements are cheap to read, else materialized."""
-    return value if is_cheap(value) else ctx.materialize(value, label, span)
+    return value if is_cheap(value) else in_memory(ctx, value, label, span)
 
 
 def with_sums_stored(ctx: Context, value: Array, label: str, span: Span) -> Array:
     """Return the array itself, materialized where elements have sums: for what repeats elements, or
     takes them one by one, while a product of matrices is computed as a whole."""
     has_sums = any(isinstance(e, Reduce) for e in walk(value.body))
-    return ctx.materialize(value, label, span) if has_sums else value
+    return in_memory(ctx, value, label, span) if has_sums else value
 
 
 def reduce(
@@ -239,13 +244,14 @@ def reduce(
         shape = tuple(
             const(1) if axis in fresh else value.shape[axis] for axis in range(value.rank)
         )
-        return Array(out, shape, expr, strong(result), copied=True)
+        order = of_operands(ctx, [value], value.shape)
+        return Array(out, shape, expr, strong(result), copied=True, order=order)
     if not kept:
         return Scalar(expr, strong(result))
     return Array(
         tuple(names[axis] for axis in kept),
         tuple(value.shape[axis] for axis in kept),
-        expr, strong(result), copied=True,
+        expr, strong(result), copied=True, order=of_rest(ctx, value, kept),
     )  # fmt: skip
 
 

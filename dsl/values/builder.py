@@ -85,6 +85,10 @@ class NeedKind(Exception):
         self.inner = inner
 
 
+class NeedOrder(Exception):
+    """It matters how a local array is in memory: elaboration starts again with that known."""
+
+
 class NeedUnroll(Exception):
     """A loop variable turned out to be needed as a number; its loop is done again, unrolled."""
 
@@ -135,6 +139,12 @@ class Context:
     """What arrays are called where a statement is elaborated."""
     asks_layout: bool = False
     """Whether it was decided by how an argument lies in memory what something gives."""
+    orders: bool = False
+    """Whether it is known of new arrays in which order NumPy has their elements."""
+    unordered: set[Node] = field(default_factory=set)
+    """Nodes of arrays that NumPy has in another order, or with gaps, depending on the run."""
+    mixed: set[str] = field(default_factory=set)
+    """Names that iterations of a loop give arrays in different orders."""
     said: set[Symbol | str] = field(default_factory=set)
     """The letters and loop variables of the source, and the names that it gives a value."""
     bindings: dict[tuple[Node, Span], frozenset[Node]] = field(default_factory=dict)

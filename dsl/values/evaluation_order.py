@@ -14,6 +14,7 @@ from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import writes
 from .builder import Context
+from .memory_order import in_memory
 from .types import Kind
 from .values import Array, Group, Masked, Scalar, Section, Value
 
@@ -80,9 +81,9 @@ def _kept(ctx: Context, value: Value, written: frozenset[Node], span: Span) -> V
         case Scalar(expr, kind) if _reads(expr, written):
             return Scalar(Read(ctx.variable("before", value, span), ()), kind)
         case Array() if value.aliased is None and _reads(value.body, written):
-            return ctx.materialize(value, "before", span)
+            return in_memory(ctx, value, "before", span)
         case Array() if _reads(value.body, written & ctx.rebound):
-            return ctx.materialize(replace(value, copied=True), "before", span)
+            return in_memory(ctx, value, "before", span)
         case Group(items):
             return value.of(_kept(ctx, item, written, span) for item in items)
         case Section(lower, upper, step):

@@ -11,6 +11,11 @@ FILL = (
     "`for k in range(x.size):`, `if x[k] > 0:`, `found[n] = k`, `n += 1`; `found[:n]` are they"
 )
 """What to write instead of a list whose length is known only at run time."""
+PICK = (
+    "to have them as an array, fill one in a loop, and count: `out, n = np.zeros(x.size), 0`, then "
+    "`for v in x:`, `if v > 0:`, `out[n] = v`, `n += 1`; `out[:n]` are they"
+)
+"""What to write instead of a selection that is returned, or is computed with as an array."""
 
 WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

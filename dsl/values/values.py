@@ -139,6 +139,11 @@ class Listed(IntEnum):
     """A list of Python's own numbers: each of them adapts to the types of arrays beside it."""
 
 
+Order = tuple[int, ...] | None
+"""The axes of an array from the outermost in memory on, `()` for C order, None where the run
+decides."""
+
+
 @dataclass(frozen=True, slots=True)
 class Array:
     """`body` for each value of `axes` within `shape` (each axis from 0)."""
@@ -158,6 +163,8 @@ class Array:
     given: tuple[int, Path] | None = field(default=None, compare=False)
     """Which object of the caller's it is, and the way to it; None for what is made of one, `x[:]`.
     By its `id`: what elaboration leaves behind must not keep the caller's memory."""
+    order: Order = field(default=(), compare=False)
+    """Where it is no view: the order in memory that NumPy gives it."""
 
     @property
     def rank(self) -> int:

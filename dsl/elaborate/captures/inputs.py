@@ -49,6 +49,12 @@ DEEPEST = 64
 """How deep lists and tuples of an input nest at most: as arrays have axes at most."""
 
 
+def is_static(name: str, value: object, statics: frozenset[str]) -> bool:
+    """Whether an argument is a constant of the code: integers make their parameters static, and
+    floats that come to the same parameter are values of the run all the same."""
+    return name in statics and not isinstance(value, float | complex | np.inexact)
+
+
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
     """An array: element type, shape, strides in elements (None: C order).

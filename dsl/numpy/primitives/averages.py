@@ -30,6 +30,7 @@ from ...values.call_site import (  # fmt: skip
     static_bool,
     static_number,
 )
+from ...values.memory_order import in_memory
 from ...values.types import BOOL, FALSE, TRUE, Kind, cast
 from ...values.values import Array, Scalar, Static, Value
 from .elementwise import arithmetic, converted
@@ -198,7 +199,7 @@ def stored_once(site: Site, value: Value, label: str) -> Value:
     """Return a computed value from storage, so that each use of it is a read."""
     match value:
         case Array():
-            return site.ctx.materialize(value, label, site.span)
+            return in_memory(site.ctx, value, label, site.span)
         case Scalar():
             node = site.ctx.variable(label, value, site.span)
             whole = site.ctx.whole(node, site.span, Kind(node.dtype, value.kind.weak))

@@ -30,8 +30,9 @@ from ...values.call_site import (
     needs,
     static_int,
 )
+from ...values.memory_order import kept, normal, strides_of
 from ...values.types import Kind, cast
-from ...values.values import Array, Group, Scalar, Static, Value
+from ...values.values import Array, Group, Order, Scalar, Static, Value
 from .elementwise import arithmetic
 from .joining import stacked
 from .powers import power
@@ -274,7 +275,29 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
         raise _specification(site, text, f"its output `{output}`")
     if len(arrays) == 1 and set(output) == set(full[0]):
         return _view(site, arrays[0], full[0], output)
-    return product_sum(site, [Operand(a, t) for a, t in zip(arrays, full, strict=True)], output)
+    factors = [Operand(a, t) for a, t in zip(arrays, full, strict=True)]
+    made = product_sum(site, factors, output)
+    order = _order_of_sum(site, factors, output)
+    return replace(made, order=order) if isinstance(made, Array) else made
+
+
+def _order_of_sum(site: Site, operands: Sequence[Operand], output: str) -> Order:
+    """Return the order of what `einsum` gives: it goes over all letters as a ufunc over axes."""
+    used = "".join(operand.letters for operand in operands)
+    letters = output + "".join(x for x in dict.fromkeys(used) if x not in output)
+    if not site.ctx.orders or any(len(set(one.letters)) < len(one.letters) for one in operands):
+        return None if site.ctx.orders and len(output) > 1 else ()
+    extents = _extents(site, operands)
+    rows = []
+    for operand in operands:
+        found = strides_of(site.ctx, operand.array)
+        if found is None:
+            return None
+        own = dict(zip(operand.letters, found, strict=True))
+        rows.append(tuple(own.get(letter, const(0)) for letter in letters))
+    order = kept(site.ctx, rows, tuple(extents[letter] for letter in letters))
+    sizes = tuple(extents[letter] for letter in output)
+    return order and normal(tuple(n for n in order if n < len(output)), sizes)
 
 
 def _view(site: Site, array: Array, letters: str, output: str) -> Value:

@@ -44,6 +44,7 @@ from ...values.call_site import (
     text_of,
 )
 from ...values.constant_tables import array_table
+from ...values.memory_order import based, binds, if_fortran, of_operands
 from ...values.stores import assign
 from ...values.types import (
     BOOL,
@@ -69,9 +70,20 @@ _PYTHON = {"b": WEAK_BOOL, "i": WEAK_INT, "u": WEAK_INT, "f": WEAK_FLOAT, "c": W
 
 
 def require_c_order(site: Site, order: Value) -> None:
-    """Refuse (CdValueError CD0448) an order in which no new array lies: they lie row by row."""
+    """Refuse (CdValueError CD0448) an order that new arrays cannot be asked to have in memory."""
     if not is_none(order):
         text_of(site, order, "the order of a new array", ("C", "K", "A"))
+
+
+def _as_model(site: Site, made: Array, model: Array, order: Value) -> Array:
+    """Return a new array with the order in memory that NumPy gives what is made like another."""
+    require_c_order(site, order)
+    if constant(order) == "C" or not site.ctx.orders:
+        return made
+    kept = of_operands(site.ctx, [model], model.shape)
+    if constant(order) == "A":
+        kept = if_fortran(site.ctx, model)
+    return replace(made, order=kept) if made.rank == model.rank else made
 
 
 def filled(site: Site, shape: tuple[Affine, ...], number: float, dtype: DType) -> Array:
@@ -102,10 +114,10 @@ def filler_like(number: int) -> Callable[..., Value]:
         subok: Value = NONE,  # without a meaning where there are no subclasses of arrays
         shape: Value = NONE,
     ) -> Value:
-        require_c_order(site, order)
         model = own_type(array_of(site, a))
         sizes = model.shape if is_none(shape) else static_shape(site, shape)
-        return filled(site, sizes, number, dtype_of(site, dtype) or model.kind.dtype)
+        made = filled(site, sizes, number, dtype_of(site, dtype) or model.kind.dtype)
+        return _as_model(site, made, model, order)
 
     return body
 
@@ -134,11 +146,18 @@ def full_like(
     model = own_type(array_of(site, a))
     sizes = model.shape if is_none(shape) else static_shape(site, shape)
     element = dtype_of(site, dtype) or model.kind.dtype
-    return _spread(site, array_of(site, fitting(site, fill_value, element)), sizes)
+    made = _spread(site, array_of(site, fitting(site, fill_value, element)), sizes)
+    return _as_model(site, made, model, NONE)
 
 
 def array(
-    site: Site, object: Value, dtype: Value = NONE, *, copy: Value = YES, ndmin: Value = ZERO
+    site: Site,
+    object: Value,
+    dtype: Value = NONE,
+    *,
+    copy: Value = YES,
+    order: Value = NONE,
+    ndmin: Value = ZERO,
 ) -> Value:
     """Return a new array of what is given: an array, numbers, or sequences of them."""
     if isinstance(object, Masked):
@@ -154,10 +173,11 @@ def array(
             "CD0453", CdValueError, f"{describe(object)} cannot be had without a copy", site.span,
             helps=("leave `copy=False` out", "or take what there is: `np.asarray(...)`"),
         )  # fmt: skip
-    made = _leading(site, made, static_int(site, ndmin, "ndmin"))
+    model = made = _leading(site, made, static_int(site, ndmin, "ndmin"))
     if not copied:
-        return made
-    return Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
+        return made if is_none(order) else asarray(site, made, order=order)
+    made = Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
+    return _as_model(site, made, model, order)
 
 
 def _leading(site: Site, array: Array, rank: int) -> Array:
@@ -205,15 +225,25 @@ def in_c_order(site: Site, a: Value, dtype: Value = NONE) -> Value:
     found = asarray(site, a, dtype)
     if isinstance(found, Array) and not found.rank:
         return array(site, found, ndmin=ONE)
-    if isinstance(found, Array) and not is_in_order(site, found, range(found.rank)):
-        return array(site, found)
-    return found
+    if not isinstance(found, Array):
+        return found
+    found = based(site.ctx, found, site.span)
+    lies = is_in_order(site, found, range(found.rank))
+    if lies is None:
+        made = site.ctx.materialize(found, "copy", site.span)
+        binds(site.ctx, made, found, site.span)  # refused where somebody could tell
+        return made
+    return found if lies else array(site, found, order=Static("C"))
 
 
-def copy(site: Site, a: Value, order: Value = NONE) -> Value:
+def copy(site: Site, a: Value, order: Value = Static("K")) -> Value:
     """Return a new array with the same elements."""
-    require_c_order(site, order)
-    return array(site, a)
+    return array(site, a, order=order)
+
+
+def copy_method(site: Site, a: Value, order: Value = Static("C")) -> Value:
+    """Return `x.copy()`, whose elements are in C order."""
+    return array(site, a, order=order)
 
 
 def new_array(
@@ -476,7 +506,6 @@ def astype(
     copy: Value = YES,
 ) -> Value:
     """Return the values in another element type."""
-    require_c_order(site, order)
     element = dtype_of(site, dtype)
     if element is None:
         element = dtypes.float64
@@ -486,7 +515,8 @@ def astype(
         return a
     result = converted(site, a, element)
     if isinstance(result, Array):
-        return Array(result.axes, result.shape, result.body, result.kind, copied=True)
+        made = Array(result.axes, result.shape, result.body, result.kind, copied=True)
+        return _as_model(site, made, array_of(site, a), order)
     if isinstance(a, Array) and isinstance(result, Scalar):
         return Array((), (), result.expr, result.kind, copied=True)
     return result

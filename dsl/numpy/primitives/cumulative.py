@@ -35,6 +35,7 @@ from ...values.call_site import (
     static_int,
     static_number,
 )
+from ...values.memory_order import as_kept
 from ...values.types import Kind, cast
 from ...values.values import Array, Group, Scalar, Static, Value
 from .averages import mean, stored_once
@@ -145,7 +146,7 @@ def _running(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType
     with ctx.block() as out:
         ctx.store(target, cast(both.expr, dtype), site.span)
     ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=True))
-    return ctx.whole(node, site.span)
+    return as_kept(ctx, ctx.whole(node, site.span), values)
 
 
 def cov(
@@ -244,7 +245,7 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
         part = array_of(site, arithmetic(site, "/", rise, gap))
         target = shifted(whole, axis, at, length)
         site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
-    return whole
+    return as_kept(site.ctx, whole, values)
 
 
 def polyval(site: Site, p: Value, x: Value) -> Value:

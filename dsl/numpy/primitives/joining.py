@@ -43,8 +43,9 @@ from ...values.call_site import (
     static_shape,
     text_of,
 )
+from ...values.memory_order import as_kept, if_fortran
 from ...values.stores import assign, require_storable
-from ...values.types import Kind, any_of, cast
+from ...values.types import BOOL, Kind, any_of, cast
 from ...values.values import Array, Group, Scalar, Section, Static, Value
 from .elementwise import arithmetic
 from .python_reductions import as_number
@@ -108,7 +109,7 @@ def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value =
         index = [var(a) + (start if n == place else const(0)) for n, a in enumerate(part.axes)]
         target = Array(part.axes, part.shape, Read(node, tuple(index), site.span), Kind(element))
         site.ctx.store(target, cast(part.body, element), site.span)
-    return site.ctx.whole(node, site.span)
+    return as_kept(site.ctx, site.ctx.whole(node, site.span), *parts, joined=True)
 
 
 def _require_joined(site: Site, part: Array, dtype: DType) -> None:
@@ -137,7 +138,10 @@ def stacked(site: Site, arrays: Value, axis: Value = ZERO) -> Value:
             raise error("CD0313", CdShapeError, "stacked arrays need one shape", site.span)
         for mine, other in zip(parts[0].shape, part.shape, strict=True):
             site.ctx.equal_extents(mine, other, "stacked arrays", site.span)
-    return stack(site.ctx, parts, axis_of(site, axis, parts[0].rank + 1), site.span)
+    place = axis_of(site, axis, parts[0].rank + 1)
+    made = stack(site.ctx, parts, place, site.span)
+    wide = (expand_dims(site, part, Static(place)) for part in parts)
+    return as_kept(site.ctx, made, *(array_of(site, one) for one in wide), joined=True)
 
 
 def hstack(site: Site, tup: Value) -> Value:
@@ -218,7 +222,9 @@ def tile(site: Site, A: Value, reps: Value) -> Value:
     ]
     if len(index) < len(axes):
         index = [var(a) for a in axes]
-    return _new(remap(array, axes, shape, index[extra:]))
+    made = _new(remap(array, axes, shape, index[extra:]))
+    once = all(count.constant == 1 for count in times)
+    return as_kept(site.ctx, made, array) if once else made
 
 
 def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
@@ -238,7 +244,7 @@ def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
         by = index_in(site, step, "the shift")
         if array.shape[n].constant != 0:
             index[n] = mod(index[n] - _less(site, by, array.shape[n]), array.shape[n])
-    return _new(remap(array, array.axes, array.shape, index))
+    return as_kept(site.ctx, _new(remap(array, array.axes, array.shape, index)), array)
 
 
 def _less(site: Site, shift: Affine, extent: Affine) -> Affine:
@@ -265,7 +271,8 @@ def triangle(lower: bool) -> Callable[..., Value]:
         test = compare("le" if lower else "ge", gap, shift)
         dtype = array.kind.dtype.compute
         chosen = Select(test, cast(array.body, dtype), cast(Const(0, dtypes.int64), dtype))
-        return Array(array.axes, array.shape, chosen, strong(array.kind), copied=True)
+        made = Array(array.axes, array.shape, chosen, strong(array.kind), copied=True)
+        return as_kept(site.ctx, made, array, Array(site.ctx.axes(2), array.shape[-2:], test, BOOL))
 
     return body
 
@@ -307,6 +314,7 @@ def pad(
     widths = _widths(site, pad_width, base.rank)
     how = text_of(site, mode, "mode", ("constant", "edge", "wrap", "reflect"))
     axes = site.ctx.axes(base.rank)
+    order = if_fortran(site.ctx, base)
     shape, index, tests = [], [], []
     for n, (axis, size, (before, after)) in enumerate(zip(axes, base.shape, widths, strict=True)):
         shape.append(size + before + after)
@@ -319,9 +327,11 @@ def pad(
     element = base.at(tuple(index))
     if tests:
         values = _border_values(site, constant_values, base.rank)
-        return _bordered(site, Array(axes, tuple(shape), element, base.kind), tests, values)
+        inside = Array(axes, tuple(shape), element, base.kind)
+        return replace(_bordered(site, inside, tests, values), order=order)
     dtype = base.kind.dtype.compute
-    return Array(axes, tuple(shape), cast(element, dtype), strong(base.kind), copied=True)
+    body, kind = cast(element, dtype), strong(base.kind)
+    return Array(axes, tuple(shape), body, kind, copied=True, order=order)
 
 
 def _bordered(
@@ -447,7 +457,7 @@ def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
     taken = subscript(site.ctx, array, items, site.span, "the array")
     if isinstance(taken, Array) and not taken.rank:
         return Scalar(taken.body, Kind(taken.kind.dtype))
-    return replace(taken, copied=True) if isinstance(taken, Array) else taken
+    return replace(taken, copied=True, order=()) if isinstance(taken, Array) else taken
 
 
 def take_along_axis(site: Site, arr: Value, indices: Value, axis: Value) -> Value:

@@ -8,6 +8,7 @@ from ....lowering.ir.indexing import Affine
 from ....lowering.ir.ops import OPS
 from ...values.bounds_messages import index_fault
 from ...values.call_site import NONE, Site, array_of, axis_of, index_in, is_none, items_of
+from ...values.memory_order import as_kept
 from ...values.stores import assign
 from ...values.values import Array, Group, Static, Value
 from ..library.device_sorting import either
@@ -28,7 +29,8 @@ def partition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Val
     lines, place = sorting.along(site, a, axis, "partition")
     turns = turns_of(lines, places)
     made = in_order(site, lines) if turns is None else parted(site, lines, turns)
-    return moveaxis(site, made, Static(-1), Static(place))
+    made = array_of(site, moveaxis(site, made, Static(-1), Static(place)))
+    return made if is_none(axis) else as_kept(site.ctx, made, array_of(site, a))
 
 
 def argpartition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce as fold_left
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from ...values.call_site import (
     static_number,
 )
 from ...values.fix_hints import WAYS_OUT
+from ...values.memory_order import of_rest
 from ...values.types import WEAK_INT, Kind, cast
 from ...values.values import Array, Group, Scalar, Static, Value
 from ..library import definitions
@@ -54,7 +56,15 @@ else:  # what few programs need
 
 def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
     """Return the middle of the sorted values, the mean of two where their number is even."""
-    return _quantile(site, a, 0.5, axis, static_bool(site, keepdims, "keepdims"), "median")
+    kept = static_bool(site, keepdims, "keepdims")
+    made = _quantile(site, a, 0.5, axis, kept, "median")
+    if not isinstance(made, Array):
+        return made
+    values = array_of(site, a)
+    axes = axes_of(site, axis, values.rank)
+    rest = [n for n in range(values.rank) if kept or n not in axes]
+    order = of_rest(site.ctx, values, rest) if len(axes) == 1 else None
+    return replace(made, order=order) if site.ctx.orders else made
 
 
 def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
@@ -62,14 +72,19 @@ def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Va
 
     Shares in a list give float64, as in NumPy, where it is a float64 array.
     """
-    return _quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 1)
+    return _in_c_order(_quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 1))
+
+
+def _in_c_order(made: Value) -> Value:
+    """Return a new array, which NumPy has in C order however it was computed."""
+    return replace(made, order=()) if isinstance(made, Array) else made
 
 
 def percentile(
     site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO
 ) -> Value:
     """Return `quantile` of shares in percent."""
-    return _quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 100)
+    return _in_c_order(_quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 100))
 
 
 def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int) -> Value:

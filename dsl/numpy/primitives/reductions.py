@@ -30,6 +30,7 @@ from ...values.call_site import (  # fmt: skip
     static_bool,
 )
 from ...values.fix_hints import WAYS_OUT
+from ...values.memory_order import of_operands, of_rest
 from ...values.types import BOOL, WEAK_BOOL, WEAK_INT, Kind, cast, truth
 from ...values.values import Array, Masked, Scalar, Static, Value, replace_symbols
 from .elementwise import converted, isclose
@@ -78,11 +79,14 @@ def accumulate(
         shape = tuple(
             const(1) if axis in reduced else value.shape[axis] for axis in range(value.rank)
         )
-        return Array(names, shape, expr, strong(kind), copied=True)
+        order = of_operands(site.ctx, [value], value.shape) if position is None else ()
+        return Array(names, shape, expr, strong(kind), copied=True, order=order)
     if not kept:
         return Scalar(expr, strong(kind))
     names = tuple(value.axes[axis] for axis in kept)
-    return Array(names, tuple(value.shape[axis] for axis in kept), expr, strong(kind), copied=True)
+    sizes = tuple(value.shape[axis] for axis in kept)
+    order = of_rest(site.ctx, value, kept) if position is None else ()
+    return Array(names, sizes, expr, strong(kind), copied=True, order=order)
 
 
 def _start(site: Site, initial: Value, kind: Kind) -> Value:

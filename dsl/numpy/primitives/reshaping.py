@@ -14,21 +14,12 @@ from dataclasses import replace
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdShapeError
 from ....lowering.ir.expressions import Read
-from ....lowering.ir.indexing import (
-    Affine,
-    Quasi,
-    Symbol,
-    const,
-    floordiv,
-    mod,
-    multiply,
-    substitute,
-    var,
-)
+from ....lowering.ir.indexing import Affine, Symbol, const, floordiv, mod, multiply, var
 from ...values.arrays import count
 from ...values.broadcasting import shape_text
 from ...values.builder import Context, error
 from ...values.call_site import Site
+from ...values.memory_order import binds, is_dense, is_mergeable
 from ...values.types import cast
 from ...values.values import Array
 
@@ -61,31 +52,28 @@ def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
     matches = _matches(site, value.shape, shape)
     axes = site.ctx.axes(len(shape))
     splits = all(len(match.old) <= 1 for match in matches)
-    if splits or (value.view is not None and _mergeable(site.ctx, value, matches)):
+    shared = value.aliased is not None
+    groups = [match.old for match in matches]
+    fits = splits or (is_mergeable(site.ctx, value, groups) if shared else False)
+    if fits:
         index = _indices(matches, value.shape, shape, axes)
         return Array(axes, shape, value.at(index), value.kind, value.copied)
-    return _copy(site, value, shape, matches)
+    made = _copy(site, value, shape, matches)
+    if fits is None:  # refused where somebody could tell
+        binds(site.ctx, made, value, site.span)
+        return made
+    why = "is a copy, because this reshape cannot be a view"
+    return replace(made, sealed=why) if shared and value.rank else made
 
 
-def is_in_order(site: Site, value: Array, axes: Sequence[int]) -> bool:
-    """Whether elements follow each other in memory without gaps, along the last of some axes first.
+def is_in_order(site: Site, value: Array, axes: Sequence[int]) -> bool | None:
+    """Whether elements follow each other in memory without gaps, along the last of some axes first;
+    None where only the run knows.
 
     From then on code knows how its arguments lie: it does for none that lie otherwise.
     """
     site.ctx.asks_layout = True
-    return value.view is None or _is_dense(site.ctx, value, axes)
-
-
-def _is_dense(ctx: Context, value: Array, axes: Sequence[int]) -> bool:
-    """Whether the elements of a view follow each other so."""
-    strides, step = _strides(value), const(1)
-    if strides is None:
-        return False
-    for axis in reversed(axes):
-        if value.shape[axis].constant != 1 and not ctx.known.equal(strides[axis], step):
-            return False
-        step = multiply(step, value.shape[axis])
-    return True
+    return value.aliased is None or is_dense(site.ctx, value, axes)
 
 
 def _whole_again(site: Site, value: Array) -> Array:
@@ -94,7 +82,7 @@ def _whole_again(site: Site, value: Array) -> Array:
     if read is None or read.node.strides is not None or read.node.rank == value.rank:
         return value
     sizes = count(value.shape, range(value.rank)), count(read.node.shape, range(read.node.rank))
-    if sizes[0] != sizes[1] or not _is_dense(site.ctx, value, range(value.rank)):
+    if sizes[0] != sizes[1] or not is_dense(site.ctx, value, range(value.rank)):
         return value
     return site.ctx.whole(read.node, site.span, value.kind)
 
@@ -196,68 +184,4 @@ def _copy(site: Site, value: Array, shape: tuple[Affine, ...], matches: Sequence
         index = _indices(turned, shape, value.shape, value.axes)
         target = Array(value.axes, value.shape, Read(node, index, site.span), value.kind)
         site.ctx.store(target, cast(value.body, node.dtype), site.span)
-    made = site.ctx.whole(node, site.span)
-    if value.view is None or value.rank == 0:
-        return made
-    return replace(made, sealed="is a copy, because this reshape cannot be a view")
-
-
-def _mergeable(ctx: Context, value: Array, matches: Sequence[Match]) -> bool:
-    """Whether the old axes of each group follow each other in memory without gaps."""
-    strides = _strides(value)
-    if strides is None:
-        return False
-    for match in matches:
-        for outer, inner in zip(match.old, match.old[1:], strict=False):
-            if not ctx.known.equal(strides[outer], multiply(strides[inner], value.shape[inner])):
-                return False
-    return True
-
-
-def _strides(value: Array) -> list[Affine] | None:
-    """Return the elements between neighbours along each axis of a view, None where they vary."""
-    read = value.view
-    assert read is not None
-    address = const(0)
-    plain = True
-    for index, stride in zip(read.index, read.node.element_strides, strict=True):
-        assert isinstance(index, Affine)
-        plain = plain and stride.constant is not None
-        address = address + multiply(index, stride)
-    if plain:
-        address = _recombined(address)
-        inner = {s for atom, _ in address.terms if isinstance(atom, Quasi)
-                 for s in Affine(((atom, 1),)).symbols()}  # fmt: skip
-        if inner & set(value.axes):
-            return None
-        return [const(address.coefficient(axis)) for axis in value.axes]
-    return [_slope(value, read, axis) for axis in value.axes]
-
-
-def _slope(value: Array, read: Read, axis: Symbol) -> Affine:
-    """Return the distance from position 0 to 1 along an axis (run-time strides)."""
-    total = const(0)
-    for index, stride in zip(read.index, read.node.element_strides, strict=True):
-        assert isinstance(index, Affine)
-        step = substitute(index, {axis: const(1)}) - substitute(index, {axis: const(0)})
-        total = total + multiply(step, stride)
-    return total
-
-
-def _recombined(address: Affine) -> Affine:
-    """Return an address with `(e // n) * n + e % n` written as `e`.
-
-    >>> i = var(Symbol("i", 0))
-    >>> _recombined(floordiv(i, const(4)) * 4 + mod(i, const(4))) == i
-    True
-    """
-    for atom, factor in address.terms:
-        if not (isinstance(atom, Quasi) and atom.op == "mod"):
-            continue
-        size = atom.right.constant
-        quotient = Quasi("floordiv", atom.left, atom.right)
-        for other, scale in address.terms:
-            if other == quotient and size is not None and scale == factor * size:
-                parts = Affine(((atom, 1),)) * factor + Affine(((other, 1),)) * scale
-                return _recombined(address - parts + atom.left * factor)
-    return address
+    return site.ctx.whole(node, site.span)

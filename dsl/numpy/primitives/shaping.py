@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....base.diagnostic import CdShapeError, CdTypeError
+from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.expressions import Domain
 from ....lowering.ir.indexing import Affine, Symbol, const, multiply, var
 from ...values.arrays import permuted
 from ...values.broadcasting import broadcast_to
-from ...values.builder import compare, error
+from ...values.builder import NeedOrder, compare, error
 from ...values.call_site import (
     NONE,
     ONE,
@@ -31,6 +31,7 @@ from ...values.call_site import (
     static_shape,
     text_of,
 )
+from ...values.memory_order import based, bases_of, held, of_operands
 from ...values.positions import clipped
 from ...values.values import Array, Group, Static, Value
 from .reshaping import is_in_order, reshaped
@@ -43,9 +44,14 @@ def remap(
     return Array(tuple(axes), tuple(shape), value.at(tuple(index)), value.kind, value.copied)
 
 
+def _based(site: Site, value: Value) -> Array:
+    """Return a value as an array that views are made of."""
+    return based(site.ctx, array_of(site, value), site.span)
+
+
 def transpose(site: Site, a: Value, axes: Value = NONE) -> Value:
     """Return the axes reversed, or in the order given."""
-    array = array_of(site, a)
+    array = _based(site, a)
     if is_none(axes):
         turned = permuted(array, range(array.rank)[::-1])
         fresh = site.ctx.axes(array.rank)  # a view of its own, of a line too
@@ -71,7 +77,7 @@ def matrix_transpose(site: Site, x: Value) -> Value:
 
 def swapaxes(site: Site, a: Value, axis1: Value, axis2: Value) -> Value:
     """Return two axes exchanged."""
-    array = array_of(site, a)
+    array = _based(site, a)
     first, second = axis_of(site, axis1, array.rank), axis_of(site, axis2, array.rank)
     order = list(range(array.rank))
     order[first], order[second] = order[second], order[first]
@@ -80,7 +86,7 @@ def swapaxes(site: Site, a: Value, axis1: Value, axis2: Value) -> Value:
 
 def moveaxis(site: Site, a: Value, source: Value, destination: Value) -> Value:
     """Return axes moved to other places, the rest in order."""
-    array = array_of(site, a)
+    array = _based(site, a)
     pairs = [
         [axis_of(site, item, array.rank) for item in (items_of(value) or (value,))]
         for value in (source, destination)
@@ -96,17 +102,49 @@ def moveaxis(site: Site, a: Value, source: Value, destination: Value) -> Value:
 
 def reshape(site: Site, a: Value, shape: Value, order: Value = Static("C")) -> Value:
     """Return the elements under another shape, row by row, or as `order` says; -1 is worked out."""
-    array = array_of(site, a)
+    array = _based(site, a)
     items = items_of(shape)
     sizes = [_size(site, item) for item in (items if items is not None else (shape,))]
-    how, axes = text_of(site, order, "order", ("C", "A", "F")), range(array.rank)
-    if how == "A" and not is_in_order(site, array, axes):
-        how = "F" if is_in_order(site, array, axes[::-1]) else "C"
+    return _in_order(site, array, sizes, _rising(site, array, order, ("C", "A", "F")))
+
+
+def _in_order(
+    site: Site, array: Array, sizes: Sequence[Affine | None], axes: Sequence[int]
+) -> Array:
+    """Return the elements under another shape, both counted with the last of some axes first."""
+    rising = range(array.rank)
+    if list(axes) == list(rising):
+        return reshaped(site, array, sizes)
+    turned = reshaped(site, permuted(array, axes), sizes[::-1])
+    return permuted(turned, range(turned.rank)[::-1])
+
+
+def _rising(site: Site, array: Array, order: Value, allowed: Sequence[str]) -> Sequence[int]:
+    """Return the axes in an order of NumPy: C, F, A as the array is in memory, K just so.
+
+    CdValueError CD0448 where only the run knows.
+    """
+    how, rising = text_of(site, order, "order", allowed), range(array.rank)
+    if how == "C" or array.rank < 2:
+        return rising
     if how == "F":
-        turned = permuted(array, range(array.rank)[::-1])
-        back = reshaped(site, turned, sizes[::-1])
-        return permuted(back, range(back.rank)[::-1])
-    return reshaped(site, array, sizes)
+        return rising[::-1]
+    if not site.ctx.orders:
+        raise NeedOrder
+    array, found = _based(site, array), None
+    ways = {"C": is_in_order(site, array, rising), "F": is_in_order(site, array, rising[::-1])}
+    if how == "A" and (ways["C"] or ways["F"] is False):
+        return rising
+    if how == "A" and ways["C"] is False and ways["F"]:
+        return rising[::-1]
+    if how == "K":
+        found = of_operands(site.ctx, [array], array.shape)
+    if found is None:
+        text = f"which elements order={how!r} puts first depends on how the array is in memory, "
+        way = "name the order: `order='C'`"
+        raise error("CD0448", CdValueError, f"{text}which only the run knows", site.span,
+                    helps=(way,))  # fmt: skip
+    return found or rising
 
 
 def _size(site: Site, item: Value) -> Affine | None:
@@ -123,19 +161,28 @@ def reshape_method(site: Site, a: Value, *shape: Value, order: Value = Static("C
 
 def ravel(site: Site, a: Value, order: Value = Static("C")) -> Value:
     """Return all elements along one axis: a view where they follow each other in memory."""
-    array, flat = array_of(site, a), elements(site, a, order)
-    rising = range(array.rank)
-    ways = {"C": [rising], "F": [rising[::-1]], "A": [rising, rising[::-1]]}
-    how = text_of(site, order, "order", ("C", "A", "F"))
-    if any(is_in_order(site, array, way) for way in ways[how]):
+    array = _based(site, a)
+    axes = _rising(site, array, order, _LINES)
+    flat = _in_order(site, array, (None,), axes) if array.rank != 1 else array
+    dense = is_in_order(site, array, axes)
+    if dense:
         return flat
-    return Array(flat.axes, flat.shape, flat.body, flat.kind, copied=True)
+    if dense is not None:
+        return Array(flat.axes, flat.shape, flat.body, flat.kind, copied=True)
+    if bases_of(flat) == bases_of(array):
+        return held(site.ctx, flat, "flat", site.span)  # refused where somebody could tell
+    return flat
+
+
+_LINES = ("C", "A", "F", "K")
 
 
 def elements(site: Site, a: Value, order: Value = Static("C")) -> Array:
     """Return all elements along one axis, where it does not matter which memory they share."""
     array = array_of(site, a)
-    return array if array.rank == 1 else array_of(site, reshape(site, array, Static(-1), order))
+    if array.rank == 1:
+        return array
+    return _in_order(site, array, (None,), _rising(site, array, order, _LINES))
 
 
 def flatten(site: Site, a: Value, order: Value = Static("C")) -> Value:
@@ -146,7 +193,7 @@ def flatten(site: Site, a: Value, order: Value = Static("C")) -> Value:
 
 def expand_dims(site: Site, a: Value, axis: Value) -> Value:
     """Return the array with new axes of size 1 at the places given."""
-    array = array_of(site, a)
+    array = _based(site, a)
     items = items_of(axis)
     rank = array.rank + (len(items) if items is not None else 1)
     places = axes_of(site, axis, rank)
@@ -159,7 +206,7 @@ def expand_dims(site: Site, a: Value, axis: Value) -> Value:
 
 def squeeze(site: Site, a: Value, axis: Value = NONE) -> Value:
     """Return the array without its axes of size 1, or without those given."""
-    array = array_of(site, a)
+    array = _based(site, a)
     if is_none(axis):
         dropped = tuple(n for n, size in enumerate(array.shape) if size.constant == 1)
     else:
@@ -178,7 +225,7 @@ def without_axes(array: Array, fixed: dict[int, Affine]) -> Array:
 
 def at_least(rank: int, site: Site, a: Value) -> Array:
     """Return the array with at least so many axes, placed as NumPy places them."""
-    array = array_of(site, a)
+    array = _based(site, a)
     if array.rank >= rank:
         return array
     axes, shape = list(array.axes), list(array.shape)
@@ -197,7 +244,7 @@ def atleast(site: Site, rank: int, arrays: Sequence[Value]) -> Value:
 
 def broadcast(site: Site, array: Value, shape: Value) -> Value:
     """Return the array repeated up to a shape, a view of it to be read only."""
-    own = array_of(site, array)
+    own = _based(site, array)
     wide = broadcast_to(site.ctx, own, static_shape(site, shape), site.span)
     return replace(wide, copied=own.copied, sealed="repeats elements, because it is broadcast")
 
@@ -207,7 +254,7 @@ def windows(site: Site, x: Value, window_shape: Value, axis: Value = NONE) -> Va
 
     CdTypeError CD0452 where there is not one size for each axis.
     """
-    own = array_of(site, x)
+    own = _based(site, x)
     sizes = static_shape(site, window_shape)
     items = items_of(axis)
     given = (axis,) if items is None else items
@@ -243,7 +290,7 @@ _SHORTER = ("take a smaller window, or pass more elements",)
 
 def flip(site: Site, m: Value, axis: Value = NONE) -> Value:
     """Return the elements in opposite order along some axes (default: all)."""
-    array = array_of(site, m)
+    array = _based(site, m)
     turned = axes_of(site, axis, array.rank)
     index = [
         array.shape[n] - 1 - var(a) if n in turned else var(a) for n, a in enumerate(array.axes)
@@ -253,7 +300,7 @@ def flip(site: Site, m: Value, axis: Value = NONE) -> Value:
 
 def rot90(site: Site, m: Value, k: Value = ONE, axes: Value = NONE) -> Value:
     """Return the array turned by quarter turns in the plane of two axes."""
-    array = array_of(site, m)
+    array = _based(site, m)
     items = (ZERO, ONE) if is_none(axes) else items_of(axes) or ()
     first, second = (axis_of(site, item, array.rank) for item in items)
     turns = static_int(site, k, "the number of turns") % 4
@@ -285,7 +332,7 @@ def diagonal_place(
     site: Site, a: Value, offset: Value = ZERO, axis1: Value = ZERO, axis2: Value = ONE
 ) -> Array:
     """Return the diagonal of two axes as the last axis, to be written, too."""
-    array = array_of(site, a)
+    array = _based(site, a)
     if array.rank < 2:
         raise error("CD0452", CdTypeError, "a diagonal needs at least two axes", site.span)
     rows, columns = axis_of(site, axis1, array.rank), axis_of(site, axis2, array.rank)
@@ -315,7 +362,7 @@ def split(
     site: Site, ary: Value, indices_or_sections: Value, axis: Value = ZERO, uneven: bool = False
 ) -> Value:
     """Return views of consecutive parts along an axis."""
-    array = array_of(site, ary)
+    array = _based(site, ary)
     place = axis_of(site, axis, array.rank)
     items = items_of(indices_or_sections)
     size = array.shape[place]

@@ -34,6 +34,7 @@ from ...values.call_site import (
     text_of,
 )
 from ...values.fix_hints import WAYS_OUT
+from ...values.memory_order import as_kept
 from ...values.stores import assign
 from ...values.types import Kind, apply, cast, truth
 from ...values.values import Array, Group, Scalar, Static, Value
@@ -85,7 +86,7 @@ def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> 
     _, place = along(site, array, axis, "sort")
     made = site.ctx.materialize(array, "sorted", site.span)
     sort_axis(site, made, place, _is_stable(kind))
-    return made
+    return as_kept(site.ctx, made, array)
 
 
 def _is_stable(kind: Value) -> bool:

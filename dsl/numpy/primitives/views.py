@@ -6,7 +6,7 @@ a selection. Every position is proven to be in range or checked in the run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ....base.diagnostic import CdIndexError, CdTypeError, Span
@@ -18,9 +18,21 @@ from ...values.arrays import as_array, as_scalar, describe
 from ...values.bounds_messages import index_fault
 from ...values.broadcasting import broadcast_shape, broadcast_to
 from ...values.builder import Context, error
+from ...values.memory_order import based, of_operands, of_rest
 from ...values.positions import cut_of, edge_of, element_at, position_on
 from ...values.types import WEAK_TYPES, Kind, both, cast, number
-from ...values.values import Array, Edge, Group, Listed, Masked, Scalar, Section, Static, Value
+from ...values.values import (
+    Array,
+    Edge,
+    Group,
+    Listed,
+    Masked,
+    Order,
+    Scalar,
+    Section,
+    Static,
+    Value,
+)
 
 
 def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Value:
@@ -28,6 +40,7 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
 
     `name` is how the array is called in messages. CdIndexError CD0502 for too many subscripts.
     """
+    base = based(ctx, base, span)
     copied = base.copied or bool(base.listed) and any(isinstance(item, Section) for item in items)
     items = _complete(ctx, base, [_prepared(ctx, item, span) for item in items], span, name)
     if any(isinstance(item, Array) and item.kind.dtype.kind == "b" for item in items):
@@ -194,7 +207,40 @@ def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name:
                 span,
             )
     body = element_at(ctx, base, index, span)
-    return Array(tuple(axes), tuple(extents), body, base.kind, chosen=True)
+    order = _order_of_chosen(ctx, base, items, arrays, (tuple(axes), names), shape)
+    return Array(tuple(axes), tuple(extents), body, base.kind, chosen=True, order=order)
+
+
+def _order_of_chosen(
+    ctx: Context,
+    base: Array,
+    items: Sequence[Value],
+    arrays: Mapping[int, Array],
+    axes: tuple[tuple[Symbol, ...], tuple[Symbol, ...]],
+    extents: tuple[Affine, ...],
+) -> Order:
+    """Return the order of what positions choose: their axes are outermost, the others as in the
+    base, and without others as in the positions. None where new axes are among them."""
+    if not ctx.orders:
+        return ()
+    result, chosen = axes
+    inside = [n for n in range(base.rank) if n not in _axes_of_items(items, arrays)]
+    rest = of_rest(ctx, base, inside)
+    others = [axis for axis in result if axis not in chosen]
+    added = len(others) - len(inside)
+    picked = () if inside else of_operands(ctx, tuple(arrays.values()), extents)
+    if picked is None or rest is None or rest and added:
+        return None
+    outer = [chosen[n] for n in picked] if picked else chosen
+    inner = [others[n] for n in rest] if rest else others
+    order = tuple(result.index(axis) for axis in (*outer, *inner))
+    return () if order == tuple(range(len(order))) else order
+
+
+def _axes_of_items(items: Sequence[Value], arrays: Mapping[int, Array]) -> set[int]:
+    """Return the axes of an array that positions choose from."""
+    kept = [n for n, item in enumerate(items) if item != Static(None)]
+    return {axis for axis, n in enumerate(kept) if n in arrays}
 
 
 def as_read(found: Value) -> Value:

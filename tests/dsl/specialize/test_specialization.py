@@ -566,3 +566,14 @@ def test_a_run_time_size_of_1_broadcasts_where_nothing_was_done_before(
             continue
         np.testing.assert_array_equal(given, x)
     assert bool(refused) == is_refused
+
+
+def test_a_float_is_no_constant_where_an_integer_was_one() -> None:
+    text = "def f(a, by):\n    if by == 0:\n        return 0.0\n    return a + by"
+    f, _ = made(text)
+    fresh, _ = made(text)
+    f(1, np.int8(3)), f(1, 3)
+    for call in ((np.float64(2.5), -0.0), (np.float64(2.5), 1.0), (1, 0), (1, 0.0), (2.5, 0j)):
+        assert type(f(*call)) is type(fresh(*call))
+        fresh, _ = made(text)
+    assert forms(f, (1.5, 2.5), (1.5, 3.5), (1.5, 0.0)) == 1

@@ -64,6 +64,7 @@ from .passes.simplify import simplify
 from .passes.sink import sink, sunk
 from .passes.unroll import unroll
 from .placement import Placement, place
+from .schedule.transposed import in_square_tiles, transposed
 from .target import Target
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("put off", put_off, sums_put_off, _reorders),
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
+    Pass("transposed", transposed, in_square_tiles, _schedules),
     Pass("defer", defer, deferred, _schedules),
     Pass("pieces", pieces, in_pieces, _schedules),
     Pass("answered", answered, until_answered, _schedules),  # what threads share has its parts
@@ -241,15 +243,13 @@ def _nodes(program: Program) -> tuple[Node, ...]:
 def _stages(stop_after: str) -> tuple[Pass, ...]:
     """Return the stages up to the one that is named, all of them where none is."""
     stages = (Pass("lower", lambda lowered, _: lowered), *PASSES)
-    names = [stage.name for stage in stages]
-    if stop_after and stop_after not in names:
+    if stop_after and stop_after not in (names := [stage.name for stage in stages]):
         near = nearest(stop_after, names)
         raise CdValueError(
             Diagnostic(
-                "CD0823",
-                f"the setting `stop_after` names `{stop_after}`, which is no pass",
+                "CD0823", f"the setting `stop_after` names `{stop_after}`, which is no pass",
                 notes=("the passes are " + ", ".join(names),),
                 helps=(f"did you mean `{near}`?",) if near else (),
             )
-        )
+        )  # fmt: skip
     return stages[: names.index(stop_after) + 1] if stop_after else stages

@@ -23,7 +23,8 @@ dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: pickled remember plan results specialise tables
-dsl/tracing: log records points recording quick room printing nans instrument rows buffers columns
+dsl/tracing: log records points recording quick room printing kept nans sinking
+dsl/tracing: instrument rows buffers columns
 dsl/tracing: boxes where library sites
 dsl: copies forms sizes reasons keys words build checked wrapping fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements
@@ -77,8 +78,8 @@ lowering/schedule: ahead rooms beforehand hosts induction fission lasts marks gr
 lowering/schedule: hits searches together truth flags wraps symmetric
 lowering/schedule: pivots sided firsts conjunct sections own places
 lowering/schedule: team registers dealing scan updates tree points early skewed meet elsewhere
-lowering/schedule: sweeps streams checks undo beside best terms nests abreast jam outer edges
-lowering/schedule: periods
+lowering/schedule: sweeps transposed streams checks undo beside best terms nests abreast jam
+lowering/schedule: outer edges periods
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes extremes partials lane_parts narrow complex_parts
 lowering/schedule: outermost order sums numbered legal partners integers

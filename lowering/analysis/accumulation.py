@@ -18,7 +18,7 @@ it before, and stored into it at the end. This changes nothing: it takes nests a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
@@ -102,6 +102,8 @@ def accumulation(
     known = {stmt.access.node.id: stmt.value for stmt in named}
     begun = [stmt for stmt in body.before if stmt.access.node == node]
     if len(known) != len(named) or node.id in known or len(begun) != (not node.rank):
+        return None
+    if not _are_before(named):
         return None
     value = _inlined(body.update.value, known)
     acc, start, rest = node, body.before, body.after
@@ -201,6 +203,16 @@ def _terms(loop: For) -> tuple[tuple[For, ...], tuple[Store, ...], Update] | Non
 
 def _code(body: Body) -> list[Stmt]:
     return [stmt for stmt in body if not isinstance(stmt, Comment)]
+
+
+def _are_before(named: Sequence[Store]) -> bool:
+    """Whether no name has a value of an earlier iteration: each is made of names before it."""
+    left = {stmt.access.node.id for stmt in named}
+    for stmt in named:
+        if not left.isdisjoint(read.node.id for read in reads(stmt.value)):
+            return False
+        left.discard(stmt.access.node.id)
+    return True
 
 
 def _inlined(value: Expr, names: Mapping[int, Expr]) -> Expr:

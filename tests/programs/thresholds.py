@@ -113,6 +113,7 @@ HOST: Choices = {
     },
     "schedule.streams": {"MOST": (2, 3, 4), "LARGEST": (4, 60)},
     "schedule.strips": {"ROWS": (1, 2, 4), "FEW": (1, 2, 12), "UNKNOWN": (1, 2, 8)},
+    "schedule.transposed": {"TILE": (16, 32, 128), "NEAR": (1, 6, 256), "LINE": (8, 16, 64)},
     "schedule.wraps": {"LEAST": (1, 2, 16), "MOST": (0, 1, 2, 3)},
     "schedule.sums": {"MANY": (0, 3, 32)},
     "schedule.sweeps": {"ROOM": (16, 256, 64 << 10), "MOST_PERIOD": (1, 2, 4)},

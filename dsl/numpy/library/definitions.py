@@ -51,20 +51,27 @@ def rising(edges, out):
 """Edges in rising order, and whether they fall; what does neither raises."""
 
 QUANTILES = """
-def quantiles(rows, shares, out):
-    n = rows.shape[1]
+def quantiles(rows, n, shares, out):
     for q in range(len(shares)):
         place = shares[q] * (n - 1)
         below = int(place)
         part = place - below
         for r in range(len(rows)):
-            last = rows[r, n - 1]
-            low, high = rows[r, clamp(below)], rows[r, clamp(below + 1)]
+            last = rows[r, clamp(n - 1)]
+            low, high = rows[r, clamp(below)], rows[r, clamp(min(below + 1, n - 1))]
             gap = high - low
             between = high - gap * (1.0 - part) if part >= 0.5 else low + gap * part
             out[q, r] = between if last == last else last
 """
-"""Points between two values of rows that are in order, NaN last; shares are from 0 to 1."""
+"""Points between two of the first `n` values of rows that are in order, NaN last; shares are from
+0 to 1."""
+
+MIDDLE = """
+def middle(rows, below, half, last, out):
+    low, high = rows[0, clamp(below)] * 1.0, rows[0, clamp(half)] * 1.0
+    out[0] = (low + high) / 2.0 if last == last else last
+"""
+"""The middle of two places of a row, NaN where the largest value is."""
 
 HISTOGRAM_EQUAL = """
 def histogram_equal(a, weights, edges, counts):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ....base.diagnostic import CdTypeError, CdValueError
@@ -27,15 +29,23 @@ from ...values.call_site import (
     static_number,
 )
 from ...values.fix_hints import WAYS_OUT
-from ...values.values import Array, Group, Scalar, Static, Value
+from ...values.types import WEAK_INT
+from ...values.values import Array, Group, Masked, Scalar, Static, Value
 from ..library import definitions
 from .elementwise import arithmetic, converted, converted_float, where
 from .joining import stacked
 from .partition import turns_of
 from .python_reductions import as_number
-from .reductions import reducer, require_elements, require_ordered, require_subtracted
+from .reductions import (
+    accumulate,
+    operand,
+    reducer,
+    require_elements,
+    require_ordered,
+    require_subtracted,
+)
 from .reshaping import reshaped
-from .shaping import remap
+from .shaping import ravel, remap
 from .sort_strategy import as_rows, fresh, in_order, inlined, parted
 from .sorting import along, along_all
 from .ufuncs import combine_of
@@ -43,7 +53,12 @@ from .ufuncs import combine_of
 
 def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
     """Return the middle of the sorted values, the mean of two where their number is even."""
-    return _quantile(site, a, 0.5, axis, static_bool(site, keepdims, "keepdims"), "median")
+    kept = static_bool(site, keepdims, "keepdims")
+    if isinstance(a, Masked):
+        out = _middle_of_selection(site, a, axis)
+        return _shaped(site, out, (const(1),) if kept else ())
+    (middle,) = _each_quantile(site, a, (0.5,), axis, kept, "median")
+    return middle
 
 
 def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
@@ -63,6 +78,8 @@ def percentile(
 
 def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int) -> Value:
     """Return the quantiles for one `q` or several, which counts in parts of `unit`."""
+    if isinstance(a, Masked):
+        return _open_quantiles(site, a, q, axis, keepdims, unit)
     several = items_of(q)
     items = (q,) if several is None else several
     line = isinstance(q, Array) and q.rank == 1
@@ -75,7 +92,7 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     shares = [static_number(site, item, "a share") / unit for item in items]
     fractions = unit != 1 or any(isinstance(constant(item), float) for item in items)
     wide = fractions and (several is not None or isinstance(constant(q), np.float64))
-    found = [_quantile(site, a, s, axis, keepdims, "quantile", wide) for s in shares]
+    found = _each_quantile(site, a, shares, axis, keepdims, "quantile", wide)
     if whole and own.kind in "biu":  # these are elements
         found = [converted(site, one, own) for one in found]
     return found[0] if several is None else stacked(site, Group(tuple(found)))
@@ -89,17 +106,62 @@ def _open_quantiles(
     site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int
 ) -> Value:
     """Return the quantiles for shares that the run knows."""
-    require_subtracted(site, array_of(site, a), "quantile" if unit == 1 else "percentile")
+    name = "quantile" if unit == 1 else "percentile"
     several = isinstance(q, Array) or items_of(q) is not None
-    lines, shape = _lines(site, a, axis, keepdims)
     wide = several or isinstance(q, Scalar) and not q.kind.weak
-    dtype = dtypes.float64 if wide else lines.kind.dtype
-    shares = _shares(site, q, unit)
-    rows = as_rows(site, in_order(site, lines))
+    shape: tuple[Affine, ...] = (const(1),) if keepdims else ()
+    if isinstance(a, Masked):
+        require_subtracted(site, a.array, name)
+        shares = _shares(site, q, unit)
+        floats = Masked(array_of(site, converted_float(site, a.array)), a.mask, a.held)
+        row, size = _selected(site, floats, axis, name)
+        rows = as_rows(site, in_order(site, row))
+    else:
+        require_subtracted(site, array_of(site, a), name)
+        lines, shape = _lines(site, a, axis, keepdims)
+        shares = _shares(site, q, unit)
+        rows = as_rows(site, in_order(site, lines))
+        size = as_number(rows.shape[1])
+    dtype = dtypes.float64 if wide else rows.kind.dtype
     out = fresh(site, (shares.shape[0], rows.shape[0]), dtype, "quantiles")
-    inlined(site, definitions.QUANTILES, rows, shares, out)
-    found = reshaped(site, out, (*(shares.shape if several else ()), *shape))
+    inlined(site, definitions.QUANTILES, rows, size, shares, out)
+    return _shaped(site, out, (*(shares.shape if several else ()), *shape))
+
+
+def _shaped(site: Site, out: Array, shape: tuple[Affine, ...]) -> Value:
+    """Return results in their shape; as a number where they have none."""
+    found = reshaped(site, out, shape)
     return found if found.rank else Scalar(found.body, found.kind)
+
+
+def _middle_of_selection(site: Site, a: Masked, axis: Value) -> Array:
+    """Return the median of what a mask selects, which is parted in its own type."""
+    dtype = a.array.kind.dtype
+    row, size = _selected(site, a, axis, "median")
+    half = arithmetic(site, "//", size, Static(2))
+    below = arithmetic(site, "//", arithmetic(site, "-", size, Static(1)), Static(2))
+    made = in_order(site, row) if dtype.bits <= 8 else parted(site, row, Group((below, half)))
+    last = reducer("max")(site, a)
+    out = fresh(
+        site, (const(1),), array_of(site, converted_float(site, a.array)).kind.dtype, "median"
+    )
+    inlined(site, definitions.MIDDLE, as_rows(site, made), below, half, last, out)
+    return out
+
+
+def _selected(site: Site, a: Masked, axis: Value, name: str) -> tuple[Array, Value]:
+    """Return a row of which what a mask selects comes first in order, and how many that are: all
+    others are what comes last, NaN or the largest number."""
+    axes_of(site, axis, 1)
+    array, test = operand(site, a)
+    axes = tuple(range(array.rank))
+    require_ordered(site, array, name)
+    require_elements(site, array, axes, name, test)
+    ones = Array(array.axes, array.shape, Const(1, dtypes.int64), WEAK_INT)
+    size = accumulate(site, OPS["add"], ones, axes, WEAK_INT, where=test)
+    own = array.kind.dtype
+    top = {"f": np.nan, "b": True}.get(own.kind) or 2 ** (own.bits - (own.kind == "i")) - 1
+    return array_of(site, ravel(site, where(site, a.mask, array, Static(top)))), size
 
 
 def _shares(site: Site, q: Value, unit: int) -> Array:
@@ -145,12 +207,15 @@ def _lines(site: Site, a: Value, axis: Value, keepdims: bool) -> tuple[Array, tu
     return lines, tuple(const(1) if n in places else source.shape[n] for n in rank)
 
 
-def _quantile(
-    site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str, wide: bool = False
-) -> Value:
-    if not 0 <= share <= 1:
-        text = f"`{name}` takes shares between nothing and all, and is given {share:g} of all"
-        raise error("CD0442", CdValueError, text, site.span)
+def _each_quantile(
+    site: Site, a: Value, shares: Sequence[float], axis: Value, keepdims: bool, name: str,
+    wide: bool = False,
+) -> list[Value]:  # fmt: skip
+    """Return the quantiles for some shares: all are found by one partition, or one sort."""
+    for share in shares:
+        if not 0 <= share <= 1:
+            text = f"`{name}` takes shares between nothing and all, and is given {share:g} of all"
+            raise error("CD0442", CdValueError, text, site.span)
     source = array_of(site, a)
     floats = array_of(site, converted_float(site, source))
     places: tuple[int, ...] = axes_of(site, axis, source.rank)
@@ -161,33 +226,45 @@ def _quantile(
         lines = along_all(site, floats, places)
     require_elements(site, lines, (lines.rank - 1,), name)
     size = lines.shape[-1]
-    part: float | None = None
-    wanted = floordiv(size - 1, const(2)), floordiv(size, const(2))
-    if share != 0.5 or wide:
-        wanted, part = _neighbours(site, size, share)
-    turns = turns_of(lines, wanted, rising=True)
+    beside = [_beside(site, size, share, wide) for share in shares]
+    turns = turns_of(lines, tuple(at for pair, _ in beside for at in pair), rising=True)
     made = in_order(site, lines) if turns is None else parted(site, lines, turns)
-
-    def element(at: Affine) -> Array:
-        return remap(made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at))
-
-    low, high = element(wanted[0]), element(wanted[1])
-    if part is None:
-        middle = arithmetic(site, "/", arithmetic(site, "+", low, high), Static(2.0))
-    else:
-        middle = _between(site, low, high, part, wide)
-    last = element(size - 1)
+    last = _element(made, size - 1)
     if turns is not None:
         last = array_of(site, reducer("max")(site, made, Static(-1)))
     missing = elementwise(site.ctx, combine_of(np.isnan), [last], site.span)
-    result = array_of(site, where(site, missing, last, middle))
+    found = [_point(site, made, pair, part, wide) for pair, part in beside]
+    results = [array_of(site, where(site, missing, last, one)) for one in found]
     if keepdims:
-        rank = source.rank
-        axes = site.ctx.axes(rank)
-        kept = [n for n in range(rank) if n not in places]
-        shape = [source.shape[n] if n in kept else const(1) for n in range(rank)]
-        return remap(result, axes, shape, [var(axes[n]) for n in kept])
-    return Scalar(result.body, result.kind) if not result.rank else result
+        axes = site.ctx.axes(source.rank)
+        kept = [n for n in range(source.rank) if n not in places]
+        shape = [source.shape[n] if n in kept else const(1) for n in range(source.rank)]
+        return [remap(one, axes, shape, [var(axes[n]) for n in kept]) for one in results]
+    return [one if one.rank else Scalar(one.body, one.kind) for one in results]
+
+
+def _element(made: Array, at: Affine) -> Array:
+    """Return one element of each line."""
+    return remap(made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at))
+
+
+Pair = tuple[Affine, Affine]
+
+
+def _beside(site: Site, size: Affine, share: float, wide: bool) -> tuple[Pair, float | None]:
+    """Return the places beside a share, and what part of the way between them it is; None for the
+    middle of both."""
+    if share == 0.5 and not wide:
+        return (floordiv(size - 1, const(2)), floordiv(size, const(2))), None
+    return _neighbours(site, size, share)
+
+
+def _point(site: Site, made: Array, pair: Pair, part: float | None, wide: bool) -> Value:
+    """Return the values at a part of the way between two elements of each line."""
+    low, high = (_element(made, at) for at in pair)
+    if part is None:
+        return arithmetic(site, "/", arithmetic(site, "+", low, high), Static(2.0))
+    return _between(site, low, high, part, wide)
 
 
 def _neighbours(site: Site, size: Affine, share: float) -> tuple[tuple[Affine, Affine], float]:

@@ -34,9 +34,10 @@ from ...values.call_site import (
     text_of,
 )
 from ...values.fix_hints import WAYS_OUT
+from ...values.masks import of_same_elements
 from ...values.stores import assign
 from ...values.types import Kind, apply, cast, truth
-from ...values.values import Array, Group, Scalar, Static, Value
+from ...values.values import Array, Group, Masked, Scalar, Static, Value
 from ..library import definitions, device_sorting
 from ..library.device_sorting import either, rounds_for
 from .averages import stored_once
@@ -283,6 +284,8 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
 
     CdValueError CD0458 for negative values, or values beyond a given `minlength`.
     """
+    if isinstance(x, Masked) and index_in(site, minlength, "minlength").constant != 0:
+        return _bincount_of_selection(site, x, weights, minlength)
     values = array_of(site, x)
     if values.rank != 1 or values.kind.dtype.kind not in "biu":
         raise error(
@@ -318,6 +321,18 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
     access = Access(view.node, (Dynamic(element),))
     site.ctx.emit(Assign(access, OPS["add"], False, amount, Domain(values.ranges), span=site.span))
     return counts
+
+
+def _bincount_of_selection(site: Site, x: Masked, weights: Value, minlength: Value) -> Value:
+    """Return how often each integer occurs among those that a mask selects: the others weigh 0."""
+    amount: Value = Static(1)
+    if isinstance(weights, Masked) and of_same_elements(site.ctx, x, weights, site.span):
+        amount = weights.array
+    elif not is_none(weights):
+        array_of(site, x)  # how many there are is not known
+    values = ravel(site, where(site, x.mask, x.array, ZERO))
+    counts = bincount(site, values, ravel(site, where(site, x.mask, amount, ZERO)), minlength)
+    return converted(site, counts, dtypes.int64) if is_none(weights) else counts
 
 
 def _bins_needed(site: Site, values: Array, least: Affine) -> Affine:

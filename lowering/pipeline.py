@@ -42,6 +42,7 @@ from .cpu.reductions.narrow_accumulators import in_narrow, narrow
 from .cpu.reductions.row_jam import in_streams, streams
 from .cpu.split_wrapped import wraps
 from .cpu.time_tiling import in_time, stencil
+from .cpu.transposed_tiles import in_square_tiles, transposed
 from .ir.decision import Decided, Decision, Pass
 from .ir.loops import If, Program
 from .ir.node import Node
@@ -162,6 +163,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("put off", put_off, sums_put_off, _reorders),
     Pass("lanes", lambda program, _: lanes(program), _ignore_target(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
+    Pass("transposed", transposed, in_square_tiles, _schedules),
     Pass("defer", defer, deferred, _schedules),
     Pass("pieces", pieces, in_pieces, _schedules),
     Pass("answered", answered, until_answered, _schedules),  # after parallel sums have chunks
@@ -267,10 +269,9 @@ def _stages(stop_after: str) -> tuple[Pass, ...]:
         near = nearest(stop_after, names)
         raise CdValueError(
             Diagnostic(
-                "CD0823",
-                f"the setting `stop_after` names `{stop_after}`, which is no pass",
+                "CD0823", f"the setting `stop_after` names `{stop_after}`, which is no pass",
                 notes=("the passes are " + ", ".join(names),),
                 helps=(f"did you mean `{near}`?",) if near else (),
             )
-        )
+        )  # fmt: skip
     return stages[: names.index(stop_after) + 1] if stop_after else stages

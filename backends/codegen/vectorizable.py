@@ -130,6 +130,12 @@ class Shape:
                     and not is_zero_product(expr)
                     and all(arg.dtype is dtype and self.can(arg) for arg in args)
                 )
+            case Cast(Read(_, (_, *_)) as byte, _) if byte.dtype.bits < 32:
+                return False  # compilers widen bytes better in a loop
+            case Cast(test, dtype) if test.dtype is dtypes.bool_:
+                alone = isinstance(test, Apply) and test.op.name in COMPARED  # it guards nothing
+                about = alone or is_about_data(test, self.data)
+                return self.is_real(dtype) and about and self.is_mask(test)
             case Cast(value, dtype):
                 is_widening = value.dtype is dtypes.float32 and dtype is dtypes.float64
                 return is_widening and self.is_real(dtype) and self.can(value)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
+from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Index, Read, Select
 from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
@@ -225,6 +226,10 @@ class _VectorBlock:
                 return self.called(op.name, dtype, [self.vector(arg) for arg in args])
             case Apply(op, args, _):
                 return infix(INFIX[op.name], [self.either(arg) for arg in args])
+            case Cast(test, dtype) if test.dtype is dtypes.bool_:
+                mask = self.mask(test, dtype.bits)
+                sides = (self.vector(Const(number, dtype)) for number in (1.0, 0.0))
+                return self.called("pick", dtype, [mask, *sides])
             case Cast(value, dtype):
                 inner, to = self.vector(value).text, type_of(dtype, self.width)
                 converter = f"{to}_of_{type_of(value.dtype, self.width)}"

@@ -63,14 +63,12 @@ class Codes:
     @functools.cached_property
     def accesses(self) -> Accesses:
         """The reads and writes of the procedure, with their order."""
-        kernels = lower(self.procedure).kernels
-        return accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
+        return accesses_of(self.procedure)
 
     @functools.cached_property
     def read(self) -> frozenset[int]:
         """The positions of the parameters whose initial contents a call reads."""
-        nodes = enumerate(parameter.node for parameter in self.procedure.parameters)
-        return frozenset(at for at, node in nodes if self.accesses.is_input(node))
+        return inputs_of(self.procedure, self.accesses)
 
     @functools.cached_property
     def needed(self) -> frozenset[int]:
@@ -82,3 +80,15 @@ class Codes:
             for at, parameter in parameters
             if parameter.written and not access_facts.is_overwritten(parameter.node)
         )
+
+
+def accesses_of(procedure: Procedure) -> Accesses:
+    """Return what a procedure reads and writes, and in which order."""
+    kernels = lower(procedure).kernels
+    return accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
+
+
+def inputs_of(procedure: Procedure, found: Accesses) -> frozenset[int]:
+    """Return the positions of the parameters of which a call reads what they hold before it."""
+    nodes = enumerate(parameter.node for parameter in procedure.parameters)
+    return frozenset(at for at, node in nodes if found.is_input(node))

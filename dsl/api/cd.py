@@ -379,7 +379,12 @@ class CdFunction(_Called[P, T]):
     def _learn(
         self, match: Match, arguments: dict[str, Any], positional: int, named: tuple[str, ...]
     ) -> None:
-        """Have calls like this one go the short way from now on, where there is one."""
+        """Have calls like this one go the short way from now on, where there is one.
+
+        While something watches every call, none goes it: what is learned anew would be of no use.
+        """
+        if RUNTIME.watching and not match.fresh:
+            return
         self._learned += 1
         if self._learned > _PLANS and self._learned % (2 * _PLANS) and not match.fresh:
             return

@@ -35,7 +35,7 @@ from ..elaborate.typed import (
     Strided,
     Updating,
 )
-from ..specialize.signature import has_arrays, is_foreign, is_like_tuple, quick_key
+from ..specialize.signature import has_arrays, is_field, is_foreign, is_like_tuple, quick_key
 from ..specialize.variants import Getter, Match, Specialisation, exchanged
 from ..values.values import Path
 
@@ -122,7 +122,7 @@ def _is_direct(
             return False
         if array is value or type(value) is list:
             continue
-        if dtype is not None and not isinstance(value, np.ndarray):
+        if is_field(value) or (dtype is not None and not isinstance(value, np.ndarray)):
             continue
         if not is_foreign(value) or quick_key(as_array(value), False) != quick_key(array, False):
             return False
@@ -284,7 +284,7 @@ def returned(
             whole = returned(item, results, arguments, find)
             there = found(whole)
             return (
-                getattr(np.asarray(whole), name) if there is None else passed.ours(there).part(name)
+                getattr(as_array(whole), name) if there is None else passed.ours(there).part(name)
             )
 
 

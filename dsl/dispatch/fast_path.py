@@ -44,7 +44,7 @@ from ..elaborate import typed as t
 from ..elaborate.captures.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
 from ..source.function_source import MISSING, Scope
 from ..specialize.guards import Form, Recipe, Step, packed
-from ..specialize.signature import describe_input, is_like_tuple, quick_key
+from ..specialize.signature import describe_input, is_field, is_like_tuple, quick_key
 from ..specialize.variants import Arguments, Lookup, Match, Specialisation, Watch
 from ..values.types import WEAK_INT, Kind
 from ..values.values import KEYS, Path
@@ -191,6 +191,11 @@ def _is_like(layout: object, constant: bool, memory: str, tensor: Any) -> bool:
     return there
 
 
+def _newest(given: Any) -> Array | None:
+    array: Array | None = given.ready(False)
+    return array
+
+
 def _version(name: str, is_written: bool, tensor: Any) -> Array | None:
     array: Array | None = tensor.field(name).ready(is_written)
     return array
@@ -238,9 +243,7 @@ def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any]
             of_kind = list if kind == "list" else tuple
             return lambda given: of_kind([one(given) for one in each])
         case t.Argument(path, t.Sliced() as view):
-            at = of(t.Argument(path, None))
-            if steps.found[steps.place(path)].check[0] != Check.ARRAY:
-                raise _Unfit
+            at = of(_numpys(steps, path))
             numbers = {one.number: of(t.New(one.number, None, WEAK_INT)) for one in view.results}
             return lambda given: sliced(
                 given[at], view, {number: given[place] for number, place in numbers.items()}
@@ -249,10 +252,19 @@ def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any]
             inner = _assembled(steps, item, parts)
             return partial(_updated, inner, [_update(steps, one, parts) for one in updates])
         case t.Part(item, name):
+            if isinstance(item, t.Argument) and item.view is None:
+                item = _numpys(steps, item.path)
             inner = _assembled(steps, item, parts)
             return lambda given: getattr(inner(given), name)
         case _:
             return itemgetter(of(returns))
+
+
+def _numpys(steps: _Steps, path: Path) -> t.Argument:
+    """Return an argument as it is, which is an array of NumPy's: what else one has is not known."""
+    if steps.found[steps.place(path)].check[0] != Check.ARRAY:
+        raise _Unfit
+    return t.Argument(path, None)
 
 
 _Made = Callable[[Any], Any]
@@ -384,12 +396,13 @@ class _Steps:
 
         The head of a subclass of NumPy's is an array's; of others the code gets what NumPy makes
         of them in each call. Where that is written, it has to be their own memory, not a copy.
+        The code reads the host's array of a field, as `field` says, and not a snapshot of it.
         """
         kind, *layout = key
         if issubclass(kind, np.ndarray):
             self.note_elements(at, layout[1])
             return Check.ARRAY, *layout, kind
-        make = conversion(value)
+        make = _newest if is_field(value) else conversion(value)
         if make is None or quick_key(make(value), False) != tuple(layout):
             raise _Unfit
         self.made[at] = self.converted(at, make, make(value))
@@ -513,9 +526,13 @@ class _Steps:
         return _view(number, code.results[number].dtype.numpy.itemsize, view, True)
 
     def view_of_value(self, at: int, view: t.Strided) -> tuple[int, ...]:
-        """Return the words of a view of an array that a step finds."""
+        """Return the words of a view of an array that a step finds.
+
+        The host's array of a field has none: what is returned is a view of a snapshot.
+        """
+        is_live = self.found[at].source[-1] is _newest
         match self.found[at].check:
-            case (Check.ARRAY, dtype, _, strides, flags, *_) if flags & ALIGNED:
+            case (Check.ARRAY, dtype, _, strides, flags, *_) if flags & ALIGNED and not is_live:
                 if any(step % dtype.itemsize for step in strides):
                     raise _Unfit
                 return _view(-1 - at, dtype.itemsize, view, bool(flags & WRITABLE))

@@ -4,8 +4,9 @@
     b = sqrt(a)                      b = sqrt(a)
                                      count[0] += sum(isnan(a) | isnan(b))
 
-A statement is counted at the end of its list of statements, or before something overwrites what it
-wrote: then counting joins the loops that are there anyway. What only moves numbers of arrays that
+A statement is counted at the end of its list of statements, behind that where it can be (see
+`sinking`), or before something overwrites what it wrote: then counting joins the loops that are
+there anyway. What only moves numbers of arrays that
 the function makes itself, of which earlier statements were counted, is left out.
 
 Invariant: where the count is 0, no statement has left a NaN in an element that it wrote.
@@ -15,10 +16,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import (
@@ -55,6 +55,7 @@ from ...lowering.ir.rewrite import substitute_expr
 from ...lowering.ir.walk import binds, own_writes, statements
 from .checked import is_nan
 from .library_calls import Nodes, grouped, nodes_of, written
+from .sinking import Left, out_of_branch, out_of_loop, passes_on, permuted
 
 _HARMLESS = frozenset(
     ["neg", "abs", "sign", "floor", "ceil", "trunc", "rint", "recip", "exp", "exp2", "expm1",
@@ -100,14 +101,6 @@ def _plain(node: Node) -> Node:
     return node if node.request is None else replace(node, request=None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """Elements that a statement wrote, which are to be counted."""
-
-    read: Read
-    points: Domain
-
-
 class _Work:
     """What is to be counted while a procedure is walked through."""
 
@@ -125,22 +118,47 @@ class _Work:
 
     def body(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """Return a list of statements with counting added."""
+        out, left, totals = self.until_end(body)
+        return self.ended(out, left, totals)
+
+    def ended(
+        self, out: Sequence[Statement], left: Sequence[Left], totals: list[Node]
+    ) -> tuple[Statement, ...]:
+        """Return a list of statements with counting added at its end."""
+        return (*out, *self.counted(left, totals), *self.added(totals))
+
+    def until_end(
+        self, body: tuple[Statement, ...]
+    ) -> tuple[list[Statement], list[Left], list[Node]]:
+        """Return a list of statements with counting added but at its end, what is left to be
+        counted there, and the counts to be added there."""
         out: list[Statement] = []
-        left: list[_Left] = []
+        left: list[Left] = []
         totals: list[Node] = []
         for call, some in grouped(body):
             one = some[0]
+            if call is None and isinstance(one, Permute):
+                left = [permuted(x, one) for x in left]
+                out.append(one)
+                continue
             nests = call is None and isinstance(
                 one, For | While | Branch | Block | Break | Continue
             )
+            if isinstance(one, Assign) and call is None and self.counts(one):
+                left = [x for x in left if not passes_on(one, x)]
             stays = [x for x in left if not nests and self.stays(x, some)]
             out += self.counted([x for x in left if x not in stays], totals)
             out += self.added(totals) if nests else ()
-            out += some if call is not None else (self.inside(one),)
-            left = [*stays, *(self.called(call, some) if call is not None else self.of(one))]
-        return (*out, *self.counted(left, totals), *self.added(totals))
+            if call is not None:
+                out += some
+                left = [*stays, *self.called(call, some)]
+            else:
+                inner, behind = self.inside(one)
+                out.append(inner)
+                left = [*stays, *behind, *self.of(one)]
+        return out, left, totals
 
-    def stays(self, left: _Left, some: tuple[Statement, ...]) -> bool:
+    def stays(self, left: Left, some: tuple[Statement, ...]) -> bool:
         """Whether what a statement left can be counted behind the next ones, in one loop with what
         they leave: they write none of it, and read it where they write."""
         changed = {node for one in statements(some) for node in own_writes(one)}
@@ -153,30 +171,43 @@ class _Work:
         (one,) = some
         if not isinstance(one, Assign) or one.reduced.ranges:
             return isinstance(one, Alloc)
-        mine, other = self.renamed(left), self.renamed(_Left(left.read, one.free))
+        mine, other = self.renamed(left), self.renamed(Left(left.read, one.free))
         if _sizes(mine) != _sizes(other):
             return False
         names = {x: var(y) for x, y in zip(one.free.symbols, mine.points.symbols, strict=True)}
         read = [part for part in walk(substitute_expr(one.value, names)) if isinstance(part, Read)]
         return all(part.node != mine.read.node or part == mine.read for part in read)
 
-    def inside(self, one: Statement) -> Statement:
-        """Return a statement with counting added to those in it."""
+    def inside(self, one: Statement) -> tuple[Statement, list[Left]]:
+        """Return a statement with counting added to those in it, and what is counted behind it."""
         match one:
-            case For(body=inner) | Block(body=inner):
-                return replace(one, body=self.body(inner))
+            case Block(body=inner):
+                out, left, totals = self.until_end(inner)
+                return replace(one, body=(*out, *self.added(totals))), left
+            case For(body=inner):
+                body, left = self.sunk(inner, lambda left: out_of_loop(one, left, self.counts))
+                return replace(one, body=body), left
             case While(prelude, _, inner):
-                return replace(one, prelude=self.body(prelude), body=self.body(inner))
+                return replace(one, prelude=self.body(prelude), body=self.body(inner)), []
             case Branch(_, then, other):
-                return replace(one, then=self.body(then), other=self.body(other))
+                then, yes = self.sunk(then, lambda left: out_of_branch(one, True, left))
+                other, no = self.sunk(other, lambda left: out_of_branch(one, False, left))
+                return replace(one, then=then, other=other), [*yes, *no]
             case _:
-                return one
+                return one, []
 
-    def of(self, one: Statement) -> Iterator[_Left]:
+    def sunk(
+        self, body: tuple[Statement, ...], sink: Callable[[list[Left]], Iterator[Left | None]]
+    ) -> tuple[tuple[Statement, ...], list[Left]]:
+        """Return a list of statements with counting added, and what is counted behind it."""
+        out, left, totals = self.until_end(body)
+        behind = list(sink(left))
+        stays = [one for one, there in zip(left, behind, strict=True) if there is None]
+        return self.ended(out, stays, totals), [there for there in behind if there is not None]
+
+    def of(self, one: Statement) -> Iterator[Left]:
         """Yield what a statement leaves that may be NaN."""
-        if not isinstance(one, Assign) or one.target.node.dtype.kind not in "fc":
-            return
-        if self.nodes.is_scratch(one.target.node) or not self.may_make(one):
+        if not isinstance(one, Assign) or not self.counts(one):
             return
         read, points = Read(one.target.node, one.target.index, one.span), one.free
         parts = [x.value for x in read.index if isinstance(x, Dynamic)]
@@ -184,14 +215,19 @@ class _Work:
         self.is_lost |= any(
             isinstance(part, Read) and part.node == read.node for x in parts for part in walk(x)
         )
-        yield _Left(read, points)
+        yield Left(read, points, one)
 
-    def called(self, call: Span, some: tuple[Statement, ...]) -> Iterator[_Left]:
+    def counts(self, one: Assign) -> bool:
+        """Whether what a statement leaves is counted."""
+        node = one.target.node
+        return node.dtype.kind in "fc" and not self.nodes.is_scratch(node) and self.may_make(one)
+
+    def called(self, call: Span, some: tuple[Statement, ...]) -> Iterator[Left]:
         """Yield what a call of the library leaves."""
         for one in written(call, some, self.nodes, self.symbol):
             target = one.statement.target
             if target.node.dtype.kind in "fc":
-                yield _Left(Read(target.node, target.index, call), one.statement.free)
+                yield Left(Read(target.node, target.index, call), one.statement.free)
 
     def may_make(self, one: Assign) -> bool:
         """Whether a statement may leave a NaN where it reads none of arrays that are counted."""
@@ -212,7 +248,7 @@ class _Work:
             case _:
                 return False
 
-    def counted(self, left: Sequence[_Left], totals: list[Node]) -> Iterator[Assign]:
+    def counted(self, left: Sequence[Left], totals: list[Node]) -> Iterator[Assign]:
         """Yield what counts, and add the counts to some: one for all that has the same ranges."""
         groups: dict[object, tuple[Domain, list[Expr]]] = {}
         for one in map(self.renamed, left):
@@ -239,7 +275,7 @@ class _Work:
             yield Assign(place, OPS["add"], False, Read(total, ()), Domain())
         totals.clear()
 
-    def renamed(self, one: _Left) -> _Left:
+    def renamed(self, one: Left) -> Left:
         """Return the same elements, with indices that nothing else has."""
         names: dict[Symbol, Affine] = {}
         ranges: list[Range] = []
@@ -251,10 +287,10 @@ class _Work:
         test = None if where is None else substitute_expr(where, names)
         read = substitute_expr(one.read, names)
         assert isinstance(read, Read), "names change nothing else"
-        return _Left(read, Domain(tuple(ranges), test))
+        return Left(read, Domain(tuple(ranges), test))
 
 
-def _sizes(left: _Left) -> tuple[tuple[Affine, Affine], ...]:
+def _sizes(left: Left) -> tuple[tuple[Affine, Affine], ...]:
     """Return ranges without their names: equal for those that are the same."""
     plain = {symbol: var(Symbol("n", -n)) for n, symbol in enumerate(left.points.symbols, 1)}
     return tuple((substitute(r.lo, plain), substitute(r.hi, plain)) for r in left.points.ranges)

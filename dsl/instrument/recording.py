@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
@@ -17,6 +17,7 @@ from ...backends.gpu.device_array import Placed
 from ...backends.interface import Array, CanPrint, Code, HasMemory
 from ...backends.runtime import link
 from ...backends.runtime.call_arguments import copied
+from ...backends.runtime.code_variants import accesses_of, inputs_of
 from ...backends.runtime.printed_output import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...base import settings
@@ -27,6 +28,7 @@ from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol
 from . import sites as s
 from .instrument import instrument
+from .kept_values import Kept, keeping, kept_of, may_stop
 from .nan_counts import counting
 from .printing import buffers_of
 from .record_bounds import Room, memory_left, room_of
@@ -61,6 +63,10 @@ class Recording:
     """Whether it may be given less room than what it records takes."""
     counts: bool = False
     """Whether it records nothing, but counts the NaNs that it writes, see `nans`."""
+    kept: tuple[Kept, ...] = ()
+    """What such a run overwrites that it would read again."""
+    keeps: bool = False
+    """Whether it keeps that itself."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -170,7 +176,7 @@ class Recorder(Locked):
         def run() -> tuple[Array, ...]:
             made = first
             if made.counts:
-                results = self._counted(made, codes.read, arrays, title, place)
+                results = self._counted(made, arrays, title, place)
                 if results is not None:
                     return results
                 made = chosen.run(codes.recording, self.wanted, title[1])
@@ -221,32 +227,34 @@ class Recorder(Locked):
         return found
 
     def _counted(
-        self,
-        made: Recording,
-        read: Collection[int],
-        arrays: Sequence[Array],
-        title: tuple[str, str, str],
-        place: int,
+        self, made: Recording, arrays: Sequence[Array], title: tuple[str, str, str], place: int
     ) -> tuple[Array, ...] | None:
         """Return the results of a run that makes no NaN; None where it makes one, or fails, with
-        the arrays that it `read` as they were before: all others it writes again as it did."""
-        parameters, results = made.callee.parameters[:-1], None
-        count = np.zeros(1, np.int64)
-        with suppress(Exception):  # what it raises is raised again when it is recorded
-            before = [
-                (array, _saved(array, made.callee.code))
-                for at, (one, array) in enumerate(zip(parameters, arrays, strict=True))
-                if one.written and at in read
-            ]
-            try:
-                results = made.callee((*arrays, count))
-            finally:
-                if results is None or count[0]:
-                    for array, values in before:
-                        array[...] = values
+        the arrays that it reads as they were before: all others it writes again as it did.
+
+        Where it keeps them itself it fails for want of memory only, as a run that is not traced.
+        """
+        parameters, results = made.callee.parameters[: len(arrays)], None
+        count, code = np.zeros(1, np.int64), made.callee.code
+        sizes = dict(_sizes(parameters, arrays))
+        parts = [arrays[one.at][one.part(sizes)] for one in made.kept]
+        if made.keeps:
+            rooms = [_empty(arrays[one.at], code) for one in made.kept]
+            results = made.callee((*arrays, count, *rooms))
+            if count[0]:
+                for one, part, room in zip(made.kept, parts, rooms, strict=True):
+                    part[...] = room[one.part(sizes)]
+        else:
+            with suppress(Exception):  # what it raises is raised again when it is recorded
+                before = [_saved(part, code) for part in parts]
+                try:
+                    results = made.callee((*arrays, count))
+                finally:
+                    if results is None or count[0]:
+                        for part, values in zip(parts, before, strict=True):
+                            part[...] = values
         if results is None or count[0]:
             return None
-        sizes = dict(_sizes(parameters, arrays))
         table = np.zeros((0, made.layout.width), np.int64)
         none = np.zeros(0), np.zeros(0, np.int64)
         counts = 0, 0, 0, 0
@@ -365,7 +373,7 @@ def recording_of(
     if wanted.counts == "often" or (wanted.counts == "much" and not is_quick(procedure)):
         counts = counting(procedure)
         if counts is not None:
-            return Recording(link.link(build(counts), backend), made.layout, False, True)
+            return _counting(build(counts), procedure, backend, made.layout)
     sizes = [x for p in procedure.parameters for extent in p.node.shape for x in extent.symbols()]
     if not wanted.scarce and room_of(made.layout, dict.fromkeys(sizes, 1)) is None:
         wanted = replace(wanted, scarce=True)  # the data decides how much it is
@@ -378,6 +386,14 @@ def recording_of(
     passes = "short" if quick else now.pipeline
     with settings.override(profile=profile, optimize=effort, pipeline=passes):
         return Recording(link.link(build(made.procedure), backend), made.layout, wanted.scarce)
+
+
+def _counting(counts: Procedure, procedure: Procedure, backend: str, layout: Layout) -> Recording:
+    """Return code that counts the NaNs that a procedure writes, and what it has to keep of that."""
+    kept, keeps = kept_of(procedure, inputs_of(procedure, accesses_of(procedure))), False
+    if not may_stop(counts):
+        counts, keeps = keeping(counts, kept), True
+    return Recording(link.link(counts, backend), layout, False, True, kept, keeps)
 
 
 def _sizes(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[tuple[Symbol, int]]:
@@ -403,10 +419,15 @@ def _given(parameters: Sequence[Parameter], arrays: Sequence[Any], left: int) ->
 
 def _saved(array: Array, code: Code) -> Array:
     """Return a copy, where there is some in memory that results of C had."""
-    empty = code.empty if isinstance(code, CompiledCode) else np.empty
-    copy = empty(array.shape, array.dtype)
+    copy = _empty(array, code)
     copy[...] = array
     return copy
+
+
+def _empty(array: Array, code: Code) -> Array:
+    empty = code.empty if isinstance(code, CompiledCode) else np.empty
+    made: Array = empty(array.shape, array.dtype)
+    return made
 
 
 def _room(backend: str, asked: Room | None = None) -> int:

@@ -20,8 +20,10 @@ from ..source.function_source import MISSING
 from ..values.array_types import ArrayType
 
 if TYPE_CHECKING:
+    from ...backends.runtime import field as fields
     from ...backends.runtime import tensor as tensors
 else:  # what few programs need
+    fields = Later("...backends.runtime.field", __package__)
     tensors = Later("...backends.runtime.tensor", __package__)
 
 _NUMBERS = frozenset(
@@ -78,6 +80,9 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
         return Placed, value.dtype, value.shape, lies
     if issubclass(kind, Refusing) and kind is tensors.Tensor:
         return tensors.Tensor, value.layout, value.constant, value.memory
+    if is_field(value):
+        host = value.host.array  # whose layout every version has
+        return kind, host.dtype, host.shape, host.strides, host.flags.num & FLAGS
     if kind is tuple or is_like_tuple(kind):
         return (kind, *[quick_key(item, True, depth - 1) for item in value])
     if kind is list:
@@ -96,6 +101,11 @@ def is_foreign(value: object) -> bool:
     """Whether an array is of another class than NumPy's own, and memory of the host's."""
     ours = list, Refusing, np.generic, DeviceArray, Placed
     return type(value) is not np.ndarray and not isinstance(value, ours) and found(value) is None
+
+
+def is_field(value: object) -> TypeGuard[fields.Field]:
+    """Whether a value is the field of a tensor, of which a function is given a snapshot."""
+    return isinstance(value, Refusing) and isinstance(value, fields.Field)
 
 
 def _layout_of(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | None:

@@ -18,7 +18,7 @@ is loaded before and stored at the end. Analysis only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
@@ -106,6 +106,8 @@ def accumulation(
     values = {stmt.access.node.id: stmt.value for stmt in definitions}
     initial = [stmt for stmt in body.before if stmt.access.node == node]
     if len(values) != len(definitions) or node.id in values or len(initial) != (not node.rank):
+        return None
+    if not _are_before(definitions):
         return None
     term = _inline_scalars(body.update.value, values)
     acc, start, rest = node, body.before, body.after
@@ -206,6 +208,16 @@ def _match_terms(loop: For) -> tuple[tuple[For, ...], tuple[Store, ...], Update]
 
 def _without_comments(body: Body) -> list[Stmt]:
     return [stmt for stmt in body if not isinstance(stmt, Comment)]
+
+
+def _are_before(named: Sequence[Store]) -> bool:
+    """Whether no name has a value of an earlier iteration: each is made of names before it."""
+    left = {stmt.access.node.id for stmt in named}
+    for stmt in named:
+        if not left.isdisjoint(read.node.id for read in reads(stmt.value)):
+            return False
+        left.discard(stmt.access.node.id)
+    return True
 
 
 def _inline_scalars(value: Expr, names: Mapping[int, Expr]) -> Expr:

@@ -171,6 +171,7 @@ HOST: Choices = {
         "FAR": (0, 256, 4 << 20),
         "PIECES": (1, 2, 4),
     },
+    "cpu.transposed_tiles": {"TILE": (16, 32, 128), "NEAR": (1, 6, 256), "LINE": (8, 16, 64)},
     "cpu.reductions.row_jam": {"MOST": (2, 3, 4), "LARGEST": (4, 60)},
     "cpu.reductions.column_strips": {"ROWS": (1, 2, 4), "FEW": (1, 2, 12), "UNKNOWN": (1, 2, 8)},
     "cpu.split_wrapped": {"LEAST": (1, 2, 16), "MOST": (0, 1, 2, 3)},

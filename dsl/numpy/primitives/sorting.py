@@ -34,10 +34,11 @@ from ...values.call_site import (
     text_of,
 )
 from ...values.fix_hints import WAYS_OUT
+from ...values.masks import of_same_elements
 from ...values.memory_order import as_kept
 from ...values.stores import assign
 from ...values.types import Kind, apply, cast, truth
-from ...values.values import Array, Group, Scalar, Static, Value
+from ...values.values import Array, Group, Masked, Scalar, Static, Value
 from ..library import definitions, device_sorting
 from ..library.device_sorting import either, rounds_for
 from .averages import stored_once
@@ -290,6 +291,8 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
 
     CdValueError CD0458 for negative values, or values beyond a given `minlength`.
     """
+    if isinstance(x, Masked) and index_in(site, minlength, "minlength").constant != 0:
+        return _bincount_of_selection(site, x, weights, minlength)
     values = array_of(site, x)
     _require_counted(site, values, weights)
     values = settled(site.ctx, values, "values", site.span)
@@ -342,6 +345,18 @@ def _require_counted(site: Site, values: Array, weights: Value) -> None:
             label=f"this is {describe(added)}",
             helps=("take the parts one by one: `np.bincount(x, w.real)`",),
         )  # fmt: skip
+
+
+def _bincount_of_selection(site: Site, x: Masked, weights: Value, minlength: Value) -> Value:
+    """Return how often each integer occurs among those that a mask selects: the others weigh 0."""
+    amount: Value = Static(1)
+    if isinstance(weights, Masked) and of_same_elements(site.ctx, x, weights, site.span):
+        amount = weights.array
+    elif not is_none(weights):
+        array_of(site, x)  # how many there are is not known
+    values = ravel(site, where(site, x.mask, x.array, ZERO))
+    counts = bincount(site, values, ravel(site, where(site, x.mask, amount, ZERO)), minlength)
+    return converted(site, counts, dtypes.int64) if is_none(weights) else counts
 
 
 def _bins_needed(site: Site, values: Array, least: Affine) -> Affine:

@@ -34,6 +34,7 @@ FITS: dict[str, Stmt] = {
     "of truth values": Store(at(X, lane), Select(here(B), here(X), NOTHING)),
     "either": Store(at(X, lane), Select(ap("bitor", POSITIVE, THREE), here(X), NOTHING)),
     "neither": Store(at(X, lane), Select(ap("logical_not", POSITIVE), here(X), NOTHING)),
+    "a truth as a number": Store(at(X, lane), Cast(POSITIVE, dtypes.float32)),
     "a count": Update(at(COUNTS, lane), OPS["add"], Cast(POSITIVE, i64)),
     "counts": Update(at(COUNTS, lane), OPS["add"], here(COUNTS)),
     "zeros": Store(at(COUNTS, lane), Const(0, i64)),
@@ -44,6 +45,11 @@ STAYS: dict[str, Stmt] = {
     ),
     "bytes": Store(
         at(X, lane), Select(ap("eq", here(U), Const(3, dtypes.uint8)), here(X), NOTHING)
+    ),
+    "a byte as a number": Store(at(X, lane), Cast(here(B), dtypes.float32)),
+    "a guarded truth": Store(
+        at(X, lane),
+        Cast(ap("and", ap("gt", pos(var(lane)), Const(3, i64)), POSITIVE), dtypes.float32),
     ),
     "whole numbers": Store(at(P, lane), Select(POSITIVE, here(P), Const(0, i64))),
     "a count that is no lane": Update(at(P, lane), OPS["add"], Cast(POSITIVE, i64)),

@@ -117,6 +117,12 @@ BODIES: dict[str, tuple[Stmt, ...]] = {
         over(Update(at(W, lane), OPS["add"],
                     Select(ap("ne", there(X), there(Z)), there(W, 3), num(-0.0, f64)))),
     ),
+    "truths as numbers": (
+        over(Update(at(Y, lane), OPS["add"], Cast(ap("lt", there(X), there(Z, 1)), f32))),
+        over(Update(at(W, lane), OPS["mul"], Cast(ap("ge", there(X), read(S)), f64))),
+        over(Store(at(Y, var(lane) + 16),
+                   ap("mul", there(X), Cast(ap("ne", there(Z), there(X)), f32)))),
+    ),
     "wider": (over(Update(at(W, lane), OPS["add"], Cast(there(X), f64))),),
     "a truth for all": (
         For(k, const(0), const(4), 1, (Store(at(B, k), ap("gt", read(X, k), num(0.0))),)),

@@ -129,13 +129,13 @@ def test_what_is_only_written_is_not_kept_for_a_run_that_is_done_again(
     recorded: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved: list[np.ndarray] = []
-    save = recording._saved
+    empty = recording._empty
 
     def noted(array: np.ndarray, code: Any) -> np.ndarray:
         saved.append(array)
-        return save(array, code)
+        return empty(array, code)
 
-    monkeypatch.setattr(recording, "_saved", noted)
+    monkeypatch.setattr(recording, "_empty", noted)
     text = "def f(x, y, z):\n    y[1:-1] = np.sqrt(x[2:] - x[:-2])\n    z += x"
     f = pe.cd_from_source(text, {"np": np})
     x, y, z = np.arange(6.0), np.ones(6), np.ones(6)
@@ -186,9 +186,13 @@ def counted(text: str, *args: Any) -> list[str]:
 
 def test_what_joins_loops_is_counted_together_and_what_only_moves_numbers_is_not() -> None:
     x = np.ones(5)
-    together = "def f(x):\n    a = x + 1\n    b = np.where(a > 1, a, 0)\n    return np.exp(a / b)"
+    together = (
+        "def f(x):\n    a = x + 1\n    b = np.where(a > 1, a, 0)\n    return np.fmax(a, 1) / b"
+    )
     assert counted(together, x) == [
         "nans_2 = sum[i in [0, 5)](i64(isnan(a[i]) | isnan(result[i])))"
     ]
-    apart = "def f(x):\n    a = x + 1\n    b = a[1:] - a[:-1]\n    a[:] = 0\n    return -b"
+    apart = "def f(x):\n    a = x + 1\n    b = a[1:] - a[1:]\n    a[:] = 0\n    return -b"
     assert len(counted(apart, x)) == 2
+    passed = "def f(x):\n    a = x + 1\n    a *= x\n    b = a - 2\n    return np.sqrt(b) / x"
+    assert counted(passed, x) == ["nans_2 = sum[i in [0, 5)](i64(isnan(result[i])))"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.analysis.accumulation import Accumulation, accumulation
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For, Program
@@ -56,3 +58,18 @@ NONE = {
 @pytest.mark.parametrize("name", NONE)
 def test_what_is_none(name: str) -> None:
     assert parts(made(NONE[name])) is None
+
+
+def test_what_a_name_holds_of_an_earlier_iteration_is_no_part_of_a_term() -> None:
+    text = """def f(x, n):
+    s = 0.0
+    for r in range(40):
+        for c in range(50):
+            s += x[r, c]
+            k = np.int64(np.isnan(s))
+            n[0] += k
+    return s
+"""
+    x, n = np.arange(2000.0).reshape(40, 50), np.zeros(1, np.int64)
+    x[39, 46] = np.nan
+    assert np.isnan(pe.cd_from_source(text, {"np": np})(x, n)) and n[0] == 4

@@ -31,6 +31,7 @@ EXPRESSIONS = (
     "np.median(t[:, ::-1, ::2], axis=(-1, 0)), np.median(t, axis=(1,))",
     "np.percentile(t, 30, axis=(0, 1)), np.quantile(t, [0.1, 0.5], axis=(1, 2), keepdims=True)",
     "np.median(nn.reshape(1, 5), axis=(0, 1))",
+    "np.quantile(x, [0.9, 0.1, 0.5, 0.0, 1.0, 0.3])",
 )
 
 
@@ -121,3 +122,40 @@ def test_long_rows_are_parted(size: int) -> None:
             results = f(x)
         for found, wanted in zip(results, expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (9, 30)])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_of_what_a_mask_selects(dtype: str, shape: tuple[int, ...], backend: str) -> None:
+    bodies = (
+        "np.median(x[m])", "np.percentile(x[m], 90)", "np.quantile(2 * x[m] + 1, [0.05, q])",
+        "np.quantile(x[m], q, keepdims=True)", "np.median(x[x != 90], axis=0)",
+    )  # fmt: skip
+    text = f"lambda x, m, q: ({', '.join(bodies)})"
+    f = pe.cd_from_source(f"def f(x, m, q):\n    return ({', '.join(bodies)})", {"np": np}, backend)
+    rng = np.random.default_rng(1)
+    for share in (0.3, 1.0):
+        x, m = rng.integers(0, 90, shape).astype(dtype), rng.random(shape) < share
+        m.flat[0] = True
+        for missing in (False, dtype != "i4"):
+            x.flat[0] = np.nan if missing else 3
+            with np.errstate(all="ignore"):
+                found, expected = f(x, m, 0.7), eval(text)(x, m, 0.7)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-6)
+                assert np.asarray(one).dtype == np.asarray(other).dtype
+                assert np.shape(one) == np.shape(other)
+    with pytest.raises(pe.CdError, match="of nothing has no value"):
+        f(x, np.zeros(shape, bool), 0.7)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "u4", "u8", "f2"])
+def test_the_middle_of_what_a_mask_selects_in_its_own_type(dtype: str) -> None:
+    f = pe.cd_from_source("def f(x, m):\n    return np.median(x[m])", {"np": np})
+    rng = np.random.default_rng(2)
+    x, m = (90 * rng.random(200)).astype(dtype), rng.random(200) < 0.6
+    if dtype[0] in "iu":
+        x[::3] = np.iinfo(dtype).max
+    found, expected = f(x, m), np.median(x[m])
+    np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == "f2" else 1e-12)
+    assert type(found) is type(expected)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..base import settings
 from ..base.diagnostic import CdBackendError, Diagnostic
-from ..base.lazy_import import Later
+from ..base.lazy_import import LazyModule
 from ..lowering.ir.loops import Program
 from ..lowering.ir.printer import print_program
 from ..lowering.ir.walk import statements
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     import pathlib
     from pathlib import Path
 else:
-    difflib, pathlib = Later("difflib", None), Later("pathlib", None)
+    difflib, pathlib = LazyModule("difflib", None), LazyModule("pathlib", None)
 
 
-def tell(level: int, text: str) -> None:
+def debug_print(level: int, text: str) -> None:
     """Print text to the error stream where the setting `debug` is at least `level`."""
     if settings.current().debug >= level:
         print(text, file=sys.stderr, flush=True)
 
 
-def observer(name: str) -> Observer | None:
+def stage_observer(name: str) -> Observer | None:
     """Return an observer that dumps the stages of a function, None where no setting asks for it."""
     options = settings.current()
     if not options.dump_dir and options.debug < 2:
@@ -67,10 +67,10 @@ class _StageObserver:
         text = print_program(program)
         save(self.name, f"{self.number:02d}-{_sanitize(stage)}.txt", text)
         change = f"{self.size} -> " if self.number else ""
-        tell(
+        debug_print(
             2, f"plusequals: {self.name}: {stage}: {milliseconds:.1f} ms, {change}{size} statements"
         )
-        tell(5, self._difference(stage, text))
+        debug_print(5, self._difference(stage, text))
         self.number, self.text, self.size = self.number + 1, text, size
         self.since = time.perf_counter()
 
@@ -84,15 +84,19 @@ class _StageObserver:
         return "\n".join(lines) or f"{stage} changed nothing"
 
 
-def show_end(name: str, program: Program, placement: Placement, source: str, saved: str) -> None:
+def report_final(
+    name: str, program: Program, placement: Placement, source: str, saved: str
+) -> None:
     """Report the final placement of arrays, the loops, and the source."""
     nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
     for node in nodes:
         node_placement = placement[node]
-        tell(3, f"plusequals: {name}: {node.label} is a {node_placement.where}: {node_placement}")
-    tell(4, print_program(program) + source)
+        debug_print(
+            3, f"plusequals: {name}: {node.label} is a {node_placement.where}: {node_placement}"
+        )
+    debug_print(4, print_program(program) + source)
     if saved:
-        tell(4, f"plusequals: {name}: the source is in {saved}")
+        debug_print(4, f"plusequals: {name}: the source is in {saved}")
 
 
 def save(name: str, ending: str, text: str) -> str:
@@ -112,7 +116,7 @@ def write_text(folder: Path, name: str, text: str, appended: bool = False) -> st
 
     Raises CdBackendError CD0814 where it cannot be written.
     """
-    path = made_folder(folder) / name
+    path = make_folder(folder) / name
     try:
         with path.open("a" if appended else "w", encoding="utf-8") as file:
             file.write(text)
@@ -121,7 +125,7 @@ def write_text(folder: Path, name: str, text: str, appended: bool = False) -> st
     return str(path)
 
 
-def made_folder(folder: Path) -> Path:
+def make_folder(folder: Path) -> Path:
     """Create a folder if needed; return it.
 
     Raises CdBackendError CD0814 where it cannot be created.

@@ -19,7 +19,7 @@ from .interface import API_VERSION, Array, Origin
 
 
 @dataclass(frozen=True, slots=True)
-class Interpreted:
+class InterpretedCode:
     """An interpreted procedure."""
 
     procedure: Procedure
@@ -55,7 +55,7 @@ class Interpreter:
         """Return None: it runs wherever Python does."""
         return None
 
-    def compile(self, procedure: Procedure) -> Interpreted:
+    def compile(self, procedure: Procedure) -> InterpretedCode:
         """Return the procedure as code; memory requests are checked as by the other backends.
 
         Raises CdTypeError CD0572 where a request could not be met by compiled code.
@@ -63,7 +63,7 @@ class Interpreter:
         nodes = (*(p.node for p in procedure.parameters), *procedure.results, *procedure.locals)
         if any(node.request is not None for node in nodes):
             optimize(lower(procedure), HOST)
-        return Interpreted(procedure)
+        return InterpretedCode(procedure)
 
     def after_fork(self) -> None:
         """Do nothing: it has no locks."""

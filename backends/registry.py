@@ -10,18 +10,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..base.diagnostic import CdBackendError, CdError, Diagnostic, nearest
-from ..base.lazy_import import Later, imported
+from ..base.lazy_import import LazyModule, load_module
 
 if TYPE_CHECKING:
     from importlib import metadata
 
     from . import interface
 else:
-    interface, metadata = Later(".interface", __package__), Later("importlib.metadata", None)
+    interface, metadata = (
+        LazyModule(".interface", __package__),
+        LazyModule("importlib.metadata", None),
+    )
 
 GROUP = "plusequals.backends"
 _PACKAGE = __package__ or "plusequals.backends"
-OURS = {
+BUILT_IN = {
     "cc": f"{_PACKAGE}.cc.backend:CompiledC",
     "cuda": f"{_PACKAGE}.cuda.backend:CompiledCuda",
     "numpy": f"{_PACKAGE}.interpreter:Interpreter",
@@ -39,9 +42,9 @@ def get(name: str) -> interface.Backend:
 
     Raises CdBackendError CD0801 where it is unknown, or cannot be loaded.
     """
-    if name in OURS:
-        module, _, maker = OURS[name].partition(":")
-        instance: interface.Backend = getattr(imported(module), maker)()
+    if name in BUILT_IN:
+        module, _, maker = BUILT_IN[name].partition(":")
+        instance: interface.Backend = getattr(load_module(module), maker)()
         return instance
     require(name)
     entries = _entries()
@@ -66,7 +69,7 @@ def get(name: str) -> interface.Backend:
 
 def require(name: str) -> None:
     """Raise CdBackendError CD0801 for an unknown backend, without loading any."""
-    if name in OURS or name in (entries := _entries()):
+    if name in BUILT_IN or name in (entries := _entries()):
         return
     suggestion = nearest(name, entries)
     raise _unknown(
@@ -78,7 +81,7 @@ def require(name: str) -> None:
 def _entries() -> dict[str, metadata.EntryPoint]:
     """Return the entry points of all backends."""
     plugins = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
-    return plugins | {n: metadata.EntryPoint(n, value, GROUP) for n, value in OURS.items()}
+    return plugins | {n: metadata.EntryPoint(n, value, GROUP) for n, value in BUILT_IN.items()}
 
 
 def _state(name: str) -> str:

@@ -86,7 +86,7 @@ def _falling(bandwidth: dict[int, float]) -> dict[int, float]:
 
 
 def _compile(program: Path) -> None:
-    command = toolchain.find()
+    command = toolchain.find_compiler()
     for native in (*NATIVE, None):
         flags = [*FLAGS, *([native] if native else [])]
         done = subprocess.run(

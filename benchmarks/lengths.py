@@ -153,7 +153,7 @@ def _measured(kind: str, n: int) -> Point:
     specialise.elaborate = timed("front end", specialise.elaborate)
     specialise.build = timed("build", specialise.build)
     lower.lower = timed("lower", lower.lower)
-    c_printer.emit = timed("emit", c_printer.emit)
+    c_printer.print_program = timed("emit", c_printer.print_program)
     pipeline.PASSES = tuple(
         one._replace(
             run=timed(f"pass {one.name}", one.run),

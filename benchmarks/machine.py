@@ -21,7 +21,7 @@ def facts() -> dict[str, str]:
         "caches": ", ".join(_caches()) or "not known",
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "compiler": Path(toolchain.find()[0]).name,
+        "compiler": Path(toolchain.find_compiler()[0]).name,
         "load": f"{os.getloadavg()[0]:.1f} before the run" if hasattr(os, "getloadavg") else "",
     }
 

@@ -16,12 +16,12 @@ from .ir.rewrite import map_statements
 from .ir.walk import own_reads, own_writes, statements
 
 
-def for_many(procedure: Procedure) -> Procedure:
+def select_gpu_branches(procedure: Procedure) -> Procedure:
     """Return a procedure specialized for a device of many threads (GPU)."""
     return _select_arms(procedure, many=True)
 
 
-def for_few(procedure: Procedure) -> Procedure:
+def select_cpu_branches(procedure: Procedure) -> Procedure:
     """Return a procedure specialized for a CPU, or for an interpreter."""
     return _select_arms(procedure, many=False)
 

@@ -18,9 +18,9 @@ from typing import assert_never
 
 from ..base.dataclass import dataclass
 from ..base.diagnostic import Span
-from ..base.garbage_collector import paused
+from ..base.garbage_collector import gc_paused
 from .analysis import self_dependence
-from .device_branches import for_few
+from .device_branches import select_cpu_branches
 from .ir import assignments as ir1
 from .ir import dtypes, loops
 from .ir.assignments import Access, Assign, Pair, Procedure
@@ -38,20 +38,20 @@ from .ir.indexing import Affine, Range, Symbol, const, substitute, var
 from .ir.loops import Program, Stmt
 from .ir.node import Node
 from .ir.ops import neutral_of
-from .passes.equal_sizes import unified
+from .passes.equal_sizes import unify_extents
 
 
-@paused()
+@gc_paused()
 def lower(procedure: Procedure) -> Program:
     """Return the procedure as loops, in one kernel; temporaries are added to its locals.
 
     Code for devices of many threads only is dropped.
     """
-    procedure = for_few(procedure)
+    procedure = select_cpu_branches(procedure)
     fresh = _Fresh(*_highest_ids(procedure))
     body = _statements(procedure.body, fresh)
     temporaries = procedure.locals + tuple(fresh.nodes)
-    body = unified(body, procedure.parameters, temporaries)
+    body = unify_extents(body, procedure.parameters, temporaries)
     return Program(
         procedure.name,
         procedure.parameters,
@@ -111,7 +111,7 @@ def _statement(stmt: ir1.Statement, fresh: _Fresh) -> tuple[Stmt, ...]:
             end = _comment(f"end {text}" if text else "")
             return (*_comment(text), *_statements(body, fresh), *end)
         case ir1.Check(test, fault, values, over, span):
-            return nest(over, (loops.Check(test, fault, values, span),), span)
+            return loop_nest(over, (loops.Check(test, fault, values, span),), span)
         case ir1.Let() | ir1.Alloc() | ir1.Permute() | ir1.Print() | ir1.Break() | ir1.Continue():
             return (stmt,)
         case _:
@@ -122,7 +122,7 @@ def _comment(text: str) -> tuple[Stmt, ...]:
     return (loops.Comment(text),) if text else ()
 
 
-def nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt, ...]:
+def loop_nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt, ...]:
     """Return the loops of a domain around a body.
 
     Each conjunct of the predicate is tested in the outermost loop that its symbols and earlier
@@ -161,7 +161,8 @@ def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     """Return the nest of an assignment, by the first strategy that keeps its meaning."""
     written = (stmt.target,) if stmt.pair is None else (stmt.target, stmt.pair.access)
     clashes = [
-        self_dependence.of(stmt, access, fresh.positive, fresh.enclosing) for access in written
+        self_dependence.find_clashes(stmt, access, fresh.positive, fresh.enclosing)
+        for access in written
     ]
     if not any(clashes):
         return _nest_of(stmt)
@@ -170,7 +171,7 @@ def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     free = set(stmt.free.symbols)
     rectangular = not any(free & (r.hi - r.lo).symbols() for r in stmt.free.ranges)
     only_values = all(kind.startswith("value") for kinds in clashes for kind in kinds)
-    has_one_target = not self_dependence.uses(stmt.target, stmt.reduced)
+    has_one_target = not self_dependence.depends_on(stmt.target, stmt.reduced)
     replaces = stmt.op is None or stmt.initialize
     is_cell_private = replaces or self_dependence.is_injective(stmt.target.index, stmt.free.ranges)
     if is_cell_private and has_one_target and len(written) == 1 and only_values and rectangular:
@@ -187,14 +188,14 @@ def _nest_of(stmt: Assign) -> tuple[Stmt, ...]:
         step = loops.Store(access, stmt.value, span)
     else:
         step = loops.Update(access, op, stmt.value, stmt.pair, span, _term_positions(stmt))
-    inner = nest(stmt.reduced, (step,), span)
-    return nest(stmt.free, (*_initialization(stmt), *inner), span)
+    inner = loop_nest(stmt.reduced, (step,), span)
+    return loop_nest(stmt.free, (*_initialization(stmt), *inner), span)
 
 
 def _term_positions(stmt: Assign) -> tuple[Affine, ...]:
     """Return the position of a term in each reduced range; nothing where terms go to several
     cells."""
-    if self_dependence.uses(stmt.target, stmt.reduced):
+    if self_dependence.depends_on(stmt.target, stmt.reduced):
         return ()
     return tuple(var(r.symbol) - r.lo for r in stmt.reduced.ranges)
 
@@ -215,7 +216,7 @@ def _through_scalar(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     node, span = stmt.target.node, stmt.span
     cell = Access(fresh.array(f"{node.label}_new", (), node.dtype), ())
     last = loops.Store(stmt.target, Read(cell.node, ()), span)
-    return nest(stmt.free, (*_retargeted_nest(stmt, cell), last), span)
+    return loop_nest(stmt.free, (*_retargeted_nest(stmt, cell), last), span)
 
 
 def _retargeted_nest(stmt: Assign, cell: Access) -> tuple[Stmt, ...]:
@@ -234,8 +235,8 @@ def _through_array(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     shape = tuple(const(0) if (n.constant or 0) < 0 else n for n in sizes)  # a range may be empty
     new = fresh.array(f"{stmt.target.node.label}_new", shape, stmt.target.node.dtype)
     cell = Access(new, tuple(var(r.symbol) - r.lo for r in ranges))
-    first = nest(stmt.free, _retargeted_nest(stmt, cell), span)
-    copy = renamed(replace(_copy(stmt.target, cell), free=stmt.free, span=span), fresh)
+    first = loop_nest(stmt.free, _retargeted_nest(stmt, cell), span)
+    copy = with_fresh_symbols(replace(_copy(stmt.target, cell), free=stmt.free, span=span), fresh)
     return (*_allocation(new), *first, *_nest_of(copy))
 
 
@@ -271,7 +272,7 @@ def _redirect_reads(stmt: Assign, node: Node, old: Node) -> Assign:
     return _map_parts(stmt, expr, lambda index: index)
 
 
-def renamed(stmt: Assign, fresh: _Fresh) -> Assign:
+def with_fresh_symbols(stmt: Assign, fresh: _Fresh) -> Assign:
     """Return the statement with fresh symbols for its domains: no symbol is bound in two nests."""
     ranges = stmt.free.ranges + stmt.reduced.ranges
     names = {r.symbol: fresh.symbol(r.symbol.name) for r in ranges}

@@ -27,14 +27,14 @@ from .ir.memory_mode import (
     Request,
     admits_virtual,
     join,
-    joined,
+    join_modes,
 )
 from .ir.node import Node
 from .ir.walk import reads, statements, writes
-from .passes.inline import Stored
+from .passes.inline import StoredReason
 
 
-def settle(
+def resolve_requests(
     before: Program, after: Program, decisions: Iterable[made.Decision]
 ) -> dict[int, Decision]:
     """Return the memory mode, by node id, of each node with a request.
@@ -99,7 +99,7 @@ def _state_of_temporary(
     if cause is not None:
         return (Request(VIRTUAL, str(cause)),)
     asked = None if node.request is None else node.request.mode
-    if asked is None or admits_virtual(asked) or joined(asked, LOCAL) in (LOCAL, "stays"):
+    if asked is None or admits_virtual(asked) or join_modes(asked, LOCAL) in (LOCAL, "stays"):
         return ()
     return (Request(LOCAL, _OWN),)
 
@@ -108,9 +108,9 @@ def _reason_not_inlined(program: Program, node: Node) -> str:
     """Return why no pass tried to inline a node."""
     roles = [role for _, role in _access_roles(program, node) if role in ("update", "write")]
     if "update" in roles:
-        return str(Stored.REDUCED)
+        return str(StoredReason.REDUCED)
     if len(roles) > 1:
-        return str(Stored.SEVERAL)
+        return str(StoredReason.SEVERAL)
     return "no statement of its own computes each element once"
 
 

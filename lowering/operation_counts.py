@@ -25,9 +25,16 @@ from numpy.typing import NDArray
 from ..base.dataclass import dataclass
 from ..base.diagnostic import NOWHERE, Span
 from .analysis import upward_exposed
-from .analysis.accesses import Accesses, Site, accesses
-from .analysis.guarded_reads import negated
-from .analysis.iteration_domains import Assumption, Known, Points, known_after, number_at, points
+from .analysis.accesses import Accesses, Site, collect_accesses
+from .analysis.guarded_reads import negate
+from .analysis.iteration_domains import (
+    Assumption,
+    CallValues,
+    Points,
+    add_let_values,
+    domain_points,
+    evaluate_index,
+)
 from .ir.assignments import Alloc, Permute
 from .ir.expressions import Apply, Cast, Dynamic, Expr, Index, Read, Select, children
 from .ir.indexing import Affine, Symbol
@@ -35,9 +42,9 @@ from .ir.loops import Check, Fill, If, Program, Stmt, Store, Update
 from .ir.node import Node
 from .ir.ops import Op
 from .ir.walk import bodies, expressions_of, statements
-from .passes.buffer_sharing import Memory, memory
+from .passes.buffer_sharing import MemoryPlan, plan_memory
 
-CELLS = 1 << 24
+MAX_TRACKED_ELEMENTS = 1 << 24
 """Larger arrays are not tracked element by element."""
 Event = tuple[str, str | int]
 """An operation by name (do), or by node id an element loaded, stored, or all of them filled."""
@@ -61,7 +68,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class OperationCounts:
     """The work of one call."""
 
     operations: Mapping[str, int]
@@ -96,14 +103,18 @@ class Counts:
         return sum(one.loads + one.stores for one in self.arrays)
 
 
-def counts(program: Program, known: Known | None = None, plan: Memory | None = None) -> Counts:
+def count_operations(
+    program: Program, known: CallValues | None = None, plan: MemoryPlan | None = None
+) -> OperationCounts:
     """Return the operations and bytes of a call with known sizes, exact where nothing is assumed.
 
     A program without run-time sizes needs none; `plan` is the memory plan of its temporaries.
     """
-    plan = plan or memory(program)
+    plan = plan or plan_memory(program)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
-    counting = _Counting(program, body, accesses(body), known_after(program, known or Known()))
+    counting = _Counting(
+        program, body, collect_accesses(body), add_let_values(program, known or CallValues())
+    )
     totals = counting.totals()
     executed = {name: round(n) for (what, name), n in totals.items() if what == "do" and round(n)}
     operations = {
@@ -111,7 +122,7 @@ def counts(program: Program, known: Known | None = None, plan: Memory | None = N
     }
     arrays = tuple(counting.traffic(node, totals) for node in counting.arrays())
     allocated, stack = counting.peak(plan), sum(node.bytes for node in plan.stack)
-    return Counts(
+    return OperationCounts(
         operations, arrays, allocated, stack, tuple(counting.assumed), counting.is_sampled
     )
 
@@ -124,7 +135,7 @@ class _Counting:
     body: tuple[Stmt, ...]
     """The statements of all kernels, in order."""
     found: Accesses
-    known: Known
+    known: CallValues
     assumed: dict[Assumption, None] = field(default_factory=dict)
     is_sampled: bool = False
     _times: dict[tuple[int, ...], tuple[Context, float]] = field(default_factory=dict)
@@ -141,7 +152,7 @@ class _Counting:
         """Return how often a program point is reached."""
         key = (*map(id, inside), -1, *map(id, tests))
         if key not in self._times:
-            domain = self.noted(points(inside, tests, frozenset(), self.known))
+            domain = self.noted(domain_points(inside, tests, frozenset(), self.known))
             self._times[key] = (inside, tests), domain.times
         return self._times[key][1]
 
@@ -178,21 +189,23 @@ class _Counting:
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Return the extents of an array, 0 for an unknown one."""
-        extents = (number_at(extent, {}, self.known) for extent in node.shape)
+        extents = (evaluate_index(extent, {}, self.known) for extent in node.shape)
         return tuple(0 if extent is None else max(0, int(extent)) for extent in extents)
 
     def once(self, node: Node) -> tuple[int, int]:
         """Return how many elements are upward exposed, and how many are written; upper bounds."""
         size, sites = self.size(node), self.found.of(node)
-        if size > CELLS:
-            read = [site for site in sites if upward_exposed.is_from_before(self.found, site)]
+        if size > MAX_TRACKED_ELEMENTS:
+            read = [site for site in sites if upward_exposed.may_read_entry_value(self.found, site)]
             written = [site for site in sites if site.writes]
             self.is_sampled |= any(s and not any(map(self.is_whole, s)) for s in (read, written))
             return size * bool(read), size * bool(written)
         needed, new, surely_written = (np.zeros(self.shape(node), bool) for _ in range(3))
         for _, of_statement in groupby(sites, lambda site: site.route[0]):
             group = tuple(of_statement)
-            readers = [site for site in group if upward_exposed.is_from_before(self.found, site)]
+            readers = [
+                site for site in group if upward_exposed.may_read_entry_value(self.found, site)
+            ]
             writers = [site for site in group if site.writes]
             needed |= self.before(readers, writers, self.marked_by(readers, node) & ~surely_written)
             new |= self.marked_by(writers, node)
@@ -207,13 +220,15 @@ class _Counting:
     ) -> NDArray[np.bool_]:
         """Return which of the elements that some sites access they read before others write
         them."""
-        if upward_exposed.is_plain(readers, writers) or not touched.any():
+        if upward_exposed.are_in_place_updates(readers, writers) or not touched.any():
             return touched
         node = readers[0].node
         if not (touched & self.marked_by(writers, node)).any():
             return touched
         certain = filter(self.is_sure, writers)
-        needed = upward_exposed.needed(readers, certain, touched.shape, self.known, self.noted)
+        needed = upward_exposed.upward_exposed(
+            readers, certain, touched.shape, self.known, self.noted
+        )
         if needed is not None:
             return touched & needed
         text = f"this may read what it wrote to `{node.label}` itself: all of that is counted"
@@ -233,7 +248,7 @@ class _Counting:
             kind = isinstance(_statement_at(self.body, site), Fill)
         else:
             kind = not any(isinstance(index, Dynamic) for index in site.index)
-        at = points(site.inside, site.tests, frozenset(), self.known)
+        at = domain_points(site.inside, site.tests, frozenset(), self.known)
         return kind and not at.assumed and not at.is_sampled
 
     def marked(self, site: Site) -> NDArray[np.bool_]:
@@ -289,17 +304,17 @@ class _Counting:
         """Return the points of a site, with columns for the symbols of some of its subscripts."""
         wanted = (one.symbols() for one in index if isinstance(one, Affine))
         return self.noted(
-            points(site.inside, site.tests, frozenset[Symbol]().union(*wanted), self.known)
+            domain_points(site.inside, site.tests, frozenset[Symbol]().union(*wanted), self.known)
         )
 
     def axis(self, index: Index, at: Points) -> NDArray[np.int64] | slice | None:
         """Return the values of a subscript at points; all of its axis where it depends on data."""
         if isinstance(index, Dynamic):
             return slice(None)
-        number = number_at(index, at.columns, self.known)
+        number = evaluate_index(index, at.columns, self.known)
         return None if number is None else np.broadcast_to(number, at.weight.shape)[at.weight > 0]
 
-    def peak(self, plan: Memory) -> int:
+    def peak(self, plan: MemoryPlan) -> int:
         """Return the bytes that a call allocates: the arena, and arrays that grow while it runs."""
         sizes = {one.symbol for one in plan.sizes}
         if plan.arena and not sizes <= self.known.symbols.keys():
@@ -313,10 +328,12 @@ class _Counting:
         most = 0
         for inside, stmt in _find_allocations(self.body, node, ()):
             wanted = (extent.symbols() for extent in node.shape)
-            at = self.noted(points(inside, (), frozenset[Symbol]().union(*wanted), self.known))
+            at = self.noted(
+                domain_points(inside, (), frozenset[Symbol]().union(*wanted), self.known)
+            )
             size = np.ones(at.weight.shape)
             for extent in node.shape:
-                number = number_at(extent, at.columns, self.known)
+                number = evaluate_index(extent, at.columns, self.known)
                 if number is None:
                     text = f"the size of `{node.label}` is not known before: it is left out"
                     self.assumed[Assumption(text, stmt.span)] = None
@@ -341,7 +358,7 @@ def _events(
         for number, inner in enumerate(bodies(stmt)):
             holding = tests
             if isinstance(stmt, If):
-                holding = (*tests, negated(stmt.test) if number else stmt.test)
+                holding = (*tests, negate(stmt.test) if number else stmt.test)
             yield from _events(inner, (*inside, stmt), holding)
 
 
@@ -369,14 +386,14 @@ def _expression_events(
         case Select(test, yes, no):
             yield from _expression_events(test, tests)
             yield from _expression_events(yes, (*tests, test))
-            yield from _expression_events(no, (*tests, negated(test)))
+            yield from _expression_events(no, (*tests, negate(test)))
             return
         case Apply(
             Op(name="and" | "or" as word), (first, second), _
         ):  # short-circuit: branches, like a select
             yield from _expression_events(first, tests)
             yield from _expression_events(
-                second, (*tests, first if word == "and" else negated(first))
+                second, (*tests, first if word == "and" else negate(first))
             )
             return
         case Apply(op, _, _):

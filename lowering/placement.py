@@ -7,14 +7,14 @@ from dataclasses import field
 from typing import Literal
 
 from ..base.dataclass import dataclass
-from .cpu.parallelize import privates
+from .cpu.parallelize import thread_privates
 from .ir import memory_mode
 from .ir.assignments import Alloc
 from .ir.decision import Decision
 from .ir.loops import Program
 from .ir.node import Node, Purpose
-from .ir.walk import bodies, exchanged, statements, writes
-from .passes.buffer_sharing import Layout, Memory, memory
+from .ir.walk import bodies, permuted_nodes, statements, writes
+from .passes.buffer_sharing import Layout, MemoryPlan, plan_memory
 from .target import HOST
 
 Where = Literal[
@@ -43,7 +43,7 @@ class Placement:
     places: Mapping[int, Place]
     decisions: tuple[Decision, ...] = ()
     """What the passes decided, in order."""
-    memory: Memory = field(default_factory=lambda: Memory((), (), (), ()))
+    memory: MemoryPlan = field(default_factory=lambda: MemoryPlan((), (), (), ()))
     """The memory plan of the temporaries: offsets in bytes."""
     modes: Mapping[int, memory_mode.Decision] = field(default_factory=dict)
     """The memory mode of each node with a request, by id."""
@@ -58,12 +58,12 @@ class Placement:
         return self.places[node.id]
 
 
-def place(
+def place_nodes(
     program: Program, decisions: tuple[Decision, ...] = (), stack_bytes: int = HOST.stack_bytes
 ) -> Placement:
     """Return the storage of each node of a finished program, with reasons; nodes without array
     included."""
-    moving = exchanged(program)
+    moving = permuted_nodes(program)
     places = {p.node.id: Place("parameter", "the caller provides it") for p in program.parameters}
     places |= {n.id: Place("result", "it is handed to the caller") for n in program.results}
     why: dict[int, list[str]] = {}
@@ -77,8 +77,8 @@ def place(
             why.setdefault(decision.node.id, []).append(str(decision))
         if decision.node is not None and decision.outcome in ("virtual", "removed", "reused"):
             places[decision.node.id] = Place(decision.outcome, str(decision))
-    privatized = privates(program)
-    plan = memory(program, stack_bytes, privatized)
+    privatized = thread_privates(program)
+    plan = plan_memory(program, stack_bytes, privatized)
     layout = plan.layout() if plan.is_static else Layout({}, 0)
     sharers = plan.overlapping(layout) if plan.is_static else {}
     filled = {node.id for node in _written_nodes(program)}
@@ -100,7 +100,7 @@ def _written_nodes(program: Program) -> tuple[Node, ...]:
     return writes(stmt for stmt in body if not isinstance(stmt, Alloc) and not bodies(stmt))
 
 
-def _local_place(node: Node, moving: bool, why: str, plan: Memory, storage_text: str) -> Place:
+def _local_place(node: Node, moving: bool, why: str, plan: MemoryPlan, storage_text: str) -> Place:
     if node.static_shape is None and node not in (buffer.node for buffer in plan.arena):
         return Place("runtime", "its size is known only during the run")
     if node.rank == 0 and not moving:

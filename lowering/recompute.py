@@ -6,7 +6,7 @@
     both:    t[i] = a[i] * 2
              z[i] = t[i] + 1
 
-`deciding` computes a slice (Weiser, Program slicing, 1981): the statements of a procedure
+`backward_slice` computes a slice (Weiser, Program slicing, 1981): the statements of a procedure
 that some of its nodes depend on, by reads and writes and by enclosing tests and loops; it is
 flow-insensitive, so it takes too many rather than too few. Prints are dropped; checks are
 repeated where they need no other statement.
@@ -39,7 +39,7 @@ from .ir.walk import binds, bodies, own_reads, own_writes, statements, uses, wri
 
 
 @dataclass(frozen=True, slots=True)
-class Deciding:
+class Slice:
     """A slice: the statements that some nodes depend on, and every node that these use."""
 
     body: tuple[Statement, ...]
@@ -48,7 +48,7 @@ class Deciding:
     """All other nodes, results among them: they start as zeros."""
 
 
-def deciding(procedure: Procedure, wanted: Iterable[Node]) -> Deciding:
+def backward_slice(procedure: Procedure, wanted: Iterable[Node]) -> Slice:
     """Return the slice of a procedure that the final values of some nodes depend on."""
     marks = _Marks({node.id for node in wanted})
     body = _up_to_last_write(procedure.body, marks.nodes)
@@ -59,15 +59,15 @@ def deciding(procedure: Procedure, wanted: Iterable[Node]) -> Deciding:
         if more.nodes & parameter_ids <= marks.nodes:
             marks = more.keeping(check)
     nodes = (*procedure.locals, *procedure.results)
-    return Deciding(
+    return Slice(
         _prune(body, marks),
         tuple(one for one in procedure.parameters if one.node.id in marks.nodes),
         tuple(node for node in nodes if node.id in marks.nodes),
     )
 
 
-def in_front(
-    what: Deciding, why: str, procedure: Procedure, same: Mapping[int, Node]
+def prepend_slice(
+    what: Slice, why: str, procedure: Procedure, same: Mapping[int, Node]
 ) -> tuple[Procedure, tuple[Parameter, ...]]:
     """Return a procedure that runs a slice first, and the nodes of the slice that became new last
     parameters.
@@ -182,7 +182,7 @@ def _prune(body: Iterable[Statement], marks: _Marks) -> tuple[Statement, ...]:
 
 
 def _fresh_names(
-    what: Deciding, procedure: Procedure, same: Mapping[int, Node]
+    what: Slice, procedure: Procedure, same: Mapping[int, Node]
 ) -> tuple[dict[int, Node], dict[Symbol, Symbol]]:
     """Return new nodes, by old ids, and new symbols that a procedure does not have."""
     parameters = [one.node for one in procedure.parameters]

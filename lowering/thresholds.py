@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-EXPANDED_BYTES = 1 << 30
+MAX_EXPANDED_BYTES = 1 << 30
 """Temporaries that are expanded by a copy for each point may take so much of a device in all."""
 
 
-WORTH = 8
+MIN_DISTRIBUTED_ITERATIONS = 8
 """A loop with at least so many iterations is worth distributing over threads."""

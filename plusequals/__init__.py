@@ -13,7 +13,7 @@ Names are imported when they are first used.
 from typing import TYPE_CHECKING, Any
 
 from .backends.registry import backends as backends  # before the folder takes the name
-from .base.lazy_import import imported
+from .base.lazy_import import load_module
 
 if TYPE_CHECKING:
     from . import idx
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
     """Return a public name from its home module, imported on first access."""
     for home, names in _HOMES.items():
         if name in names:
-            module = imported(home, __name__)
+            module = load_module(home, __name__)
             globals()[name] = value = getattr(module, name, module)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

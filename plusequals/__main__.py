@@ -76,7 +76,7 @@ def _share(folder: str) -> int:
     """Copy the user's own cache into a folder for others."""
     try:
         count, size = cache.export(folder)
-    except (folders.Refused, OSError, CdError) as why:
+    except (folders.Untrusted, OSError, CdError) as why:
         print(f"nothing was shared: {why}", file=sys.stderr)
         return 1
     print(f"{count} entries, {size / 2**20:.1f} MB, are in {folder}; others use them by")
@@ -131,14 +131,14 @@ def _backends() -> Facts:
 
 
 def _compiler() -> Facts:
-    command = toolchain.find()
+    command = toolchain.find_compiler()
     with tempfile.TemporaryDirectory() as scratch:
-        probed = probe.inspect(command, scratch)
+        probed = probe.probe_compiler(command, scratch)
     environment = " ".join(probed.environment)
     return [
         ("command", " ".join(probed.command)),
         ("version", probed.name),
-        ("flags", " ".join(compiler.flags(probed))),
+        ("flags", " ".join(compiler.compile_flags(probed))),
         ("processor", probed.target[:16]),
         ("environment", environment or "nothing that changes what it makes"),
     ]
@@ -161,7 +161,7 @@ def _own_cache() -> Facts:
     status = root.stat()
     entries = [path for path in root.iterdir() if path.is_file() and path.stat().st_size]
     size = sum(path.stat().st_size for path in entries)
-    why = folders.distrust(str(root))
+    why = folders.trust_problem(str(root))
     return [
         ("path", str(root)),
         ("owner", _owner(root)),

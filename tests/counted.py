@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plusequals.backends.cuda.nvrtc import Compiler, Made
+from plusequals.backends.cuda.nvrtc import CompiledModule, Compiler
 
 OUTPUT = "kernels"
 """The key of what a worker sends."""
@@ -27,7 +27,7 @@ class Counted:
     ran: set[str] = field(default_factory=set)
     compilers: set[str] = field(default_factory=set)
 
-    def compile(self, compiler: str, made: Made, text: str, target: str) -> None:
+    def compile(self, compiler: str, made: CompiledModule, text: str, target: str) -> None:
         """Count the kernels of a text that a compiler took."""
         self.compilers.add(compiler)
         self.compiled |= {(target, key_of(text.encode(), name)) for name in made.figures}
@@ -91,7 +91,7 @@ class Counting:
         """Return every flag of a compilation."""
         return self.of.flags(target)
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         """Return the code that it makes of a text; raises Failed."""
         made = self.of.build(text, target, folder)
         self.into.compile(self.name, made, text, target)

@@ -33,11 +33,11 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.backends.cc.loader import ffi
-from plusequals.backends.codegen.source import Source, above
+from plusequals.backends.codegen.source import Source, preamble
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdError
-from plusequals.lowering.passes.buffer_sharing import Memory
+from plusequals.lowering.passes.buffer_sharing import MemoryPlan
 
 from .backends import procedures
 from .backends.cc.forks import begun, status_of
@@ -250,8 +250,10 @@ int pe_wrong(void **args)
 def run_wrong(which: str) -> None:
     """Do what is wrong."""
     backend, y = RUNTIME.backend("cc"), np.zeros(1)
-    text = above(WRONG[which]) + WRONG[which]
-    library, _ = backend.load(Source(text, "pe_wrong", {}, (), (), Memory((), (), (), ()), 0), "x")
+    text = preamble(WRONG[which]) + WRONG[which]
+    library, _ = backend.load(
+        Source(text, "pe_wrong", {}, (), (), MemoryPlan((), (), (), ()), 0), "x"
+    )
     table = backend.threads().table(2, 0)
     for _ in range(20):
         library.function("pe_wrong")(ffi.new(ffi.typeof("void *[]"), [ffi.from_buffer(y), table]))

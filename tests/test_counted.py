@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plusequals.backends.cuda.nvrtc import Made
+from plusequals.backends.cuda.nvrtc import CompiledModule
 
 from .counted import Counted, Counting, key_of
 
@@ -29,8 +29,8 @@ class Said:
     def flags(self, target: str) -> tuple[str, ...]:
         return (target,)
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
-        return Made(b"", LOG)
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
+        return CompiledModule(b"", LOG)
 
 
 def test_a_kernel_is_counted_once_for_each_text_and_architecture(tmp_path: Path) -> None:

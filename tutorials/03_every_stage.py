@@ -14,7 +14,7 @@ from pprint import pformat
 import numpy as np
 
 from plusequals import cd
-from plusequals.backends.codegen.c_printer import emit
+from plusequals.backends.codegen.c_printer import print_program as emit
 from plusequals.dsl.source.function_source import read_source
 from plusequals.dsl.source.parse import parse
 from plusequals.lowering.ir.interpret import run_procedure, run_program

@@ -24,14 +24,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base import settings
-from ...base.lazy_import import Later
-from .file_lock import held, hold, locked
-from .folders import Refused, first_made, open_folder, open_shared, remove, shrink, sweep, temporary
+from ...base.lazy_import import LazyModule
+from .file_lock import FileLockContext, hold_path, try_hold
+from .folders import Untrusted, make_first, open_folder, open_shared, remove, shrink, sweep
+from .folders import temporary_folders as temporary
 
 if TYPE_CHECKING:
     import pwd
 else:
-    pwd = Later("pwd", None)
+    pwd = LazyModule("pwd", None)
 
 _FOLDERS = ("backends", "dsl", "lowering")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -50,7 +51,7 @@ _SCRATCH = "plusequals-build-"
 """The name prefix of scratch folders."""
 
 
-_told: set[tuple[str, str]] = set()
+_warned: set[tuple[str, str]] = set()
 """The warnings issued so far, by folder and text."""
 
 
@@ -66,7 +67,7 @@ class Entry(NamedTuple):
     object: bytes
 
 
-def content_key(**parts: object) -> str:
+def cache_key(**parts: object) -> str:
     """Return the key of all inputs of a compilation, as 64 hexadecimal digits.
 
     The sources of this folder are inputs, as they determine the calling convention of compiled
@@ -161,15 +162,15 @@ def unpack(key: str, data: bytes) -> Entry:
     True
     """
     if len(data) < _HEADER.size + _PARTS.size:
-        raise Refused("it is cut short")
+        raise Untrusted("it is cut short")
     magic, schema, name, length, digest = _HEADER.unpack_from(data)
     payload = memoryview(data)[_HEADER.size :]
     if (magic, schema, name) != (MAGIC, SCHEMA, bytes.fromhex(key)):
-        raise Refused("its header is not that of this entry")
+        raise Untrusted("its header is not that of this entry")
     if length != len(payload):
-        raise Refused("its length is not what its header says")
+        raise Untrusted("its length is not what its header says")
     if hashlib.sha256(name + payload).digest() != digest:
-        raise Refused("its content does not match its digest")
+        raise Untrusted("its content does not match its digest")
     metadata, source = _PARTS.unpack_from(payload)
     rest = bytes(payload[_PARTS.size :])
     text = rest[metadata : metadata + source].decode()
@@ -197,7 +198,7 @@ class Cache:
                 return unpack(key, _read(folder, _name(key), (os.geteuid(),)))
             except FileNotFoundError:
                 return None
-            except (Refused, OSError, ValueError) as why:
+            except (Untrusted, OSError, ValueError) as why:
                 self._warn(f"the cached entry {key[:12]} is not used, and made again: {why}")
                 return None
 
@@ -209,14 +210,14 @@ class Cache:
         path = shared_root()
         try:
             folder, writers = _open_shared()
-        except (Refused, OSError) as why:
+        except (Untrusted, OSError) as why:
             self._warn(f"the shared cache {path} is not used: {why}")
             return None
         try:
             return unpack(key, _read(folder, _name(key), writers))
         except FileNotFoundError:
             return None
-        except (Refused, OSError, ValueError) as why:
+        except (Untrusted, OSError, ValueError) as why:
             self._warn(f"the entry {key[:12]} of the shared cache {path} is not used: {why}")
             return None
         finally:
@@ -245,15 +246,17 @@ class Cache:
             usable = folder is not None
         if not usable:
             return contextlib.nullcontext()
-        return locked(os.path.join(root(), f"lock-{key[:2]}"), settings.current().cache_timeout)
+        return FileLockContext(
+            os.path.join(root(), f"lock-{key[:2]}"), settings.current().cache_timeout
+        )
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[str]:
         """Yield a new private folder, in the cache where that is writable, and remove it after."""
         with self._folder(create=True) as folder:
             usable = folder is not None
-        scratch_folder = first_made(_homes(usable), _SCRATCH)
-        lock = held(scratch_folder)  # protects it from sweeping until this process ends
+        scratch_folder = make_first(_homes(usable), _SCRATCH)
+        lock = hold_path(scratch_folder)  # protects it from sweeping until this process ends
         if not usable:
             self._sweep(os.path.dirname(scratch_folder))
         try:
@@ -272,7 +275,7 @@ class Cache:
                 opened = open_folder(root(), create)
             except FileNotFoundError:
                 pass
-            except (Refused, OSError) as why:
+            except (Untrusted, OSError) as why:
                 self._warn(f"the cache {root()} is not used: {why}; set `cache_dir` for another")
         try:
             yield opened
@@ -282,8 +285,8 @@ class Cache:
 
     def _warn(self, text: str) -> None:
         warning = root(), text
-        if warning not in _told:
-            _told.add(warning)
+        if warning not in _warned:
+            _warned.add(warning)
             warnings.warn(CacheWarning(text), stacklevel=_package_frame_count())
 
     def _sweep(self, folder: str) -> None:
@@ -311,7 +314,7 @@ def export(folder: str) -> tuple[int, int]:
         try:
             for name in [] if own_folder is None else sorted(os.listdir(own_folder)):
                 key, ending = os.path.splitext(name)
-                with contextlib.suppress(Refused, ValueError, FileNotFoundError):
+                with contextlib.suppress(Untrusted, ValueError, FileNotFoundError):
                     if ending == ".entry" and own_folder is not None:
                         data = _read(own_folder, name, (os.geteuid(),))
                         unpack(key, data)
@@ -331,7 +334,7 @@ def shared_problem() -> str | None:
     """Return why the shared folder is not used, None where it is."""
     try:
         os.close(_open_shared()[0])
-    except (Refused, OSError) as why:
+    except (Untrusted, OSError) as why:
         return str(why)
     return None
 
@@ -352,7 +355,7 @@ def _writers(owner: str) -> tuple[int, ...]:
     try:
         user = int(owner) if owner.isdigit() else pwd.getpwnam(owner).pw_uid
     except KeyError:
-        raise Refused(f"there is no user `{owner}` (the setting `shared_cache_owner`)") from None
+        raise Untrusted(f"there is no user `{owner}` (the setting `shared_cache_owner`)") from None
     return os.geteuid(), 0, user
 
 
@@ -417,9 +420,9 @@ def _read(folder: int, name: str, owners: Sequence[int]) -> bytes:
     with open(opened, "rb") as file:
         state = os.fstat(opened)
         if not stat.S_ISREG(state.st_mode):
-            raise Refused("it is not a file")
+            raise Untrusted("it is not a file")
         if state.st_uid not in owners or state.st_mode & 0o022:
-            raise Refused("others than its owner can write it")
+            raise Untrusted("others than its owner can write it")
         return file.read()
 
 
@@ -429,7 +432,7 @@ def _write(folder: int, name: str, data: bytes, mode: int = 0o600) -> None:
     opened = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
         with open(opened, "wb") as file:
-            hold(opened)  # protects it from sweeping until it is renamed
+            try_hold(opened)  # protects it from sweeping until it is renamed
             file.write(data)
             if mode != 0o600:
                 os.fchmod(opened, mode)

@@ -13,18 +13,18 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 
 if TYPE_CHECKING:
     import fcntl
 else:
-    fcntl = Later("fcntl", None)
+    fcntl = LazyModule("fcntl", None)
 
 _PAUSE = 0.01
 """The polling interval of a wait in seconds."""
 
 
-class locked:
+class FileLockContext:
     """A context manager that holds the lock of a file, and yields whether it does: not where others
     hold it for longer than `timeout` seconds, nor where the file cannot be created.
 
@@ -79,7 +79,7 @@ def _release(flock: Any, unlock: int, opened: int) -> None:
         os.close(opened)  # in any case
 
 
-def hold(opened: int) -> bool:
+def try_hold(opened: int) -> bool:
     """Lock an open file or folder until it is closed or its process ends; return whether it is: not
     where others hold it, or the system has no locks."""
     with contextlib.suppress(OSError, ImportError):
@@ -87,11 +87,11 @@ def hold(opened: int) -> bool:
     return False
 
 
-def held(path: str) -> int | None:
+def hold_path(path: str) -> int | None:
     """Return a descriptor that holds a file or folder while it is open, None where it cannot."""
     with contextlib.suppress(OSError):
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        if hold(opened):
+        if try_hold(opened):
             return opened
         os.close(opened)
     return None

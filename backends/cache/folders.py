@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 from ...base import settings
 from ...base.diagnostic import CdBackendError, Diagnostic
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from .file_lock import is_held
 
 if TYPE_CHECKING:
     import tempfile
 else:
-    tempfile = Later("tempfile", None)
+    tempfile = LazyModule("tempfile", None)
 
 _DESCRIPTOR_ERRORS = (errno.EMFILE, errno.ENFILE)
 
 
-class Refused(Exception):
+class Untrusted(Exception):
     """An existing folder or file that is not trusted, with the reason."""
 
 
-def distrust(path: str) -> str | None:
+def trust_problem(path: str) -> str | None:
     """Return why files under a folder cannot be trusted, None where they can.
 
     The folder has to be ours and writable by nobody else; so do the folders above it up to the
@@ -41,7 +41,7 @@ def distrust(path: str) -> str | None:
     return _distrust(path, (me,), (me, 0), os.path.expanduser("~"))
 
 
-def distrust_shared(path: str, writers: Sequence[int]) -> str | None:
+def shared_trust_problem(path: str, writers: Sequence[int]) -> str | None:
     """Return why files of these users under a folder cannot be trusted, None where they can.
 
     The folder, and those above it up to the root, have to belong to one of them and be writable by
@@ -78,26 +78,26 @@ def open_folder(path: str, create: bool) -> int:
     and OSError."""
     if create:
         _make_private(path)
-    return _open_trusted(path, distrust)
+    return _open_trusted(path, trust_problem)
 
 
 def open_shared(path: str, writers: Sequence[int]) -> int:
     """Return a descriptor of a shared folder; raises Refused where anyone but the writers could
     have written to it, and OSError."""
-    return _open_trusted(path, lambda folder: distrust_shared(folder, writers))
+    return _open_trusted(path, lambda folder: shared_trust_problem(folder, writers))
 
 
 def _open_trusted(path: str, find_problem: Callable[[str], str | None]) -> int:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if why := find_problem(path):
-            raise Refused(why)
+            raise Untrusted(why)
         path_state, descriptor_state = os.lstat(path), os.fstat(descriptor)
         if (path_state.st_dev, path_state.st_ino) != (
             descriptor_state.st_dev,
             descriptor_state.st_ino,
         ):
-            raise Refused(f"{path} was exchanged while it was looked at")
+            raise Untrusted(f"{path} was exchanged while it was looked at")
     except BaseException:
         os.close(descriptor)
         raise
@@ -113,7 +113,7 @@ def _make_private(path: str) -> None:
         os.mkdir(path, mode=0o700)
 
 
-def temporary() -> list[str]:
+def temporary_folders() -> list[str]:
     """Return the folders for temporary files in the order in which `tempfile` tries them.
 
     `tempfile` itself tries to write to each, holding a lock on which a forked child could deadlock.
@@ -129,7 +129,7 @@ def temporary() -> list[str]:
     ]
 
 
-def first_made(homes: Iterable[str], prefix: str) -> str:
+def make_first(homes: Iterable[str], prefix: str) -> str:
     """Create a private folder in the first of several folders that allows it; raises the last
     OSError."""
     problem = OSError("there is no place for folders")
@@ -212,7 +212,7 @@ def _list_entries(path: str) -> list[os.DirEntry[str]]:
         return list(entries)
 
 
-def own_text(path: str) -> str:
+def read_package_text(path: str) -> str:
     """Return the text of a file of the package, which may have been imported from an archive."""
     loader: Any = globals().get("__loader__")
     archive = getattr(loader, "archive", None)
@@ -223,7 +223,7 @@ def own_text(path: str) -> str:
         return file.read()
 
 
-def shortage(problem: OSError) -> CdBackendError | None:
+def descriptor_shortage(problem: OSError) -> CdBackendError | None:
     """Return the error CD0814 of a process out of file descriptors, None for another error."""
     if problem.errno not in _DESCRIPTOR_ERRORS:
         return None

@@ -12,14 +12,14 @@ from weakref import WeakValueDictionary
 
 from ...base import garbage_collector, settings
 from ...base.diagnostic import CdBackendError, Diagnostic
-from ...base.lazy_import import Later
-from ...base.locks import Locked
-from ..cache.cache import Cache, Entry, content_key
+from ...base.lazy_import import LazyModule
+from ...base.locks import ReentrantLock
+from ..cache.cache import Cache, Entry, cache_key
 from . import toolchain
-from .compiler import Ahead, Trial, built, flags
+from .compiler import AdvanceCompilation, Trial, compile_flags, finish_compilation
 from .cpu_info import processors, target
-from .fast_call import ShortWay
-from .loader import Broken, Library
+from .fast_call import FastPath
+from .loader import Library, LoadError
 from .toolchain import Toolchain
 
 if TYPE_CHECKING:
@@ -34,20 +34,23 @@ if TYPE_CHECKING:
     from . import code, probe, thread_pool
 else:  # what only compiling needs
     lower, pipeline = (
-        Later("...lowering.lower", __package__),
-        Later("...lowering.pipeline", __package__),
+        LazyModule("...lowering.lower", __package__),
+        LazyModule("...lowering.pipeline", __package__),
     )
-    verify, dump = Later("...lowering.ir.verify", __package__), Later("..dump", __package__)
+    verify, dump = (
+        LazyModule("...lowering.ir.verify", __package__),
+        LazyModule("..dump", __package__),
+    )
     c_printer, names = (
-        Later("..codegen.c_printer", __package__),
-        Later("..codegen.names", __package__),
+        LazyModule("..codegen.c_printer", __package__),
+        LazyModule("..codegen.names", __package__),
     )
     texts, translation_units = (
-        Later("..codegen.source", __package__),
-        Later("..codegen.translation_units", __package__),
+        LazyModule("..codegen.source", __package__),
+        LazyModule("..codegen.translation_units", __package__),
     )
-    code, thread_pool = Later(".code", __package__), Later(".thread_pool", __package__)
-    probe = Later(".probe", __package__)
+    code, thread_pool = LazyModule(".code", __package__), LazyModule(".thread_pool", __package__)
+    probe = LazyModule(".probe", __package__)
 
 _LOCKS = 16
 _FILE = "kernel.c"
@@ -62,17 +65,17 @@ class CompiledC:
 
     def __init__(self) -> None:
         self.cache = Cache()
-        self.short_way = ShortWay(self.cache)
+        self.short_way = FastPath(self.cache)
         self._toolchains: dict[tuple[str, ...], Toolchain] = {}
-        self._inspections: dict[tuple[str, ...], probe.Inspection] = {}
+        self._inspections: dict[tuple[str, ...], probe.CompilerProbe] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
-        self._threads: dict[Library, thread_pool.Threads] = {}
+        self._threads: dict[Library, thread_pool.ThreadPool] = {}
         """The run-time libraries, one per compiler."""
-        self._ahead: dict[str, Ahead] = {}
+        self._ahead: dict[str, AdvanceCompilation] = {}
         """Compilations started in advance, by key."""
-        self._guess: Ahead | None = None
+        self._guess: AdvanceCompilation | None = None
         """A speculative compilation of the run-time library, before the compiler is probed."""
-        self._locks = tuple(Locked() for _ in range(_LOCKS))
+        self._locks = tuple(ReentrantLock() for _ in range(_LOCKS))
 
     def unavailable(self) -> CdBackendError | None:
         """Return the error that says why no C can be compiled here, None where it can."""
@@ -84,7 +87,7 @@ class CompiledC:
 
     def toolchain(self) -> Toolchain:
         """Return the toolchain of the settings; raises CdBackendError."""
-        command = toolchain.find()
+        command = toolchain.find_compiler()
         with self._locks[0].turn():
             compiler = self._known_toolchain(command)
             if compiler is None:
@@ -94,19 +97,21 @@ class CompiledC:
     def begin(self) -> None:
         """Start probing the compiler asynchronously, unless it is known."""
         with contextlib.suppress(CdBackendError):  # it is raised on first use
-            command = toolchain.find()
+            command = toolchain.find_compiler()
             with self._locks[0].turn():
                 if self._known_toolchain(command) is None and command not in self._inspections:
-                    self._inspections[command] = probe.Inspection(command, self.cache.scratch())
+                    self._inspections[command] = probe.CompilerProbe(command, self.cache.scratch())
                     self._begin_guess(command)
 
     def _begin_guess(self, command: tuple[str, ...]) -> None:
         """Start compiling the run-time library with the flags of a compiler that accepts them all:
         the first call is ready sooner."""
         if self.shares()[0] > 1 and processors() > 1:
-            compiler = Toolchain(command, "", "", probe.asked(command), ())
-            all_flags = flags(compiler, thread_pool.LOADED[1])
-            self._guess = Ahead(thread_pool.text(), "threads.c", compiler, all_flags, self.cache)
+            compiler = Toolchain(command, "", "", probe.probe_flags(command), ())
+            all_flags = compile_flags(compiler, thread_pool.LIBRARY_OPTIONS[1])
+            self._guess = AdvanceCompilation(
+                thread_pool.library_text(), "threads.c", compiler, all_flags, self.cache
+            )
 
     def prepare(self) -> None:
         """Start compiling the libraries that calls may need, concurrently with lowering, as far as
@@ -127,7 +132,7 @@ class CompiledC:
             time.perf_counter(),
             ", ".join(procedure.name for procedure in procedures),
         )
-        sources = texts.joined(
+        sources = texts.merge_sources(
             [translate(procedure) for procedure in _with_distinct_names(procedures)]
         )
         needs_runtime = any(source.asks for source in sources)
@@ -136,7 +141,7 @@ class CompiledC:
         library, origin = self.load(sources[0], joined_names)
         runtime = self.threads() if needs_runtime else None
         milliseconds = 1000 * (time.perf_counter() - started)
-        dump.tell(1, f"plusequals: {joined_names}: cc, {origin}, {milliseconds:.1f} ms")
+        dump.debug_print(1, f"plusequals: {joined_names}: cc, {origin}, {milliseconds:.1f} ms")
         return tuple(
             code.CompiledCode(
                 procedure.name,
@@ -153,18 +158,18 @@ class CompiledC:
             for procedure, source in zip(procedures, sources, strict=True)
         )
 
-    def threads(self, key: str = "") -> thread_pool.Threads:
+    def threads(self, key: str = "") -> thread_pool.ThreadPool:
         """Return the run-time library, compiled if needed; raises CdBackendError.
 
         With the key of an earlier process it is loaded from the cache without its text.
         """
         library = self.kept(key, thread_pool.ENTRY) if key else None
         if library is None:
-            library, _ = self.load(thread_pool.source(), *thread_pool.LOADED)
+            library, _ = self.load(thread_pool.library_source(), *thread_pool.LIBRARY_OPTIONS)
         with self._locks[0].turn():
             existing = self._threads.get(library)
             if existing is None:
-                pool = thread_pool.Threads(library)
+                pool = thread_pool.ThreadPool(library)
                 existing = self._threads.setdefault(library, pool)
                 if existing is pool:
                     pool.start()
@@ -180,7 +185,7 @@ class CompiledC:
     ) -> tuple[Library, Origin]:
         """Return the library of generated text and its origin; raises CdBackendError."""
         compiler = self.toolchain()
-        all_flags = flags(compiler, optimize)
+        all_flags = compile_flags(compiler, optimize)
         key = _key(source, compiler, all_flags)
         with self._lock_of(key).turn() as is_held:
             library = self._libraries.get(key)
@@ -198,8 +203,8 @@ class CompiledC:
     def _known_toolchain(self, command: tuple[str, ...]) -> Toolchain | None:
         """Return a known toolchain, from memory or, if the compiler is unchanged, from disk."""
         compiler = self._toolchains.get(command)
-        stamp = None if compiler is not None else toolchain.stamp(command)
-        entry = self.cache.get(content_key(toolchain=stamp)) if stamp else None
+        stamp = None if compiler is not None else toolchain.fingerprint(command)
+        entry = self.cache.get(cache_key(toolchain=stamp)) if stamp else None
         if entry is not None:
             compiler = self._toolchains[command] = Toolchain.of(entry.metadata)
             if (inspection := self._inspections.pop(command, None)) is not None:
@@ -209,11 +214,11 @@ class CompiledC:
     def _probe_toolchain(self, command: tuple[str, ...]) -> Toolchain:
         """Probe a compiler and cache the result."""
         compiler, stamp = (
-            toolchain.twice(lambda: self._finish_probe(command)),
-            toolchain.stamp(command),
+            toolchain.retry_once(lambda: self._finish_probe(command)),
+            toolchain.fingerprint(command),
         )
         if stamp:
-            self.cache.put(content_key(toolchain=stamp), Entry(compiler.written(), "", b""))
+            self.cache.put(cache_key(toolchain=stamp), Entry(compiler.written(), "", b""))
         return compiler
 
     def _finish_probe(self, command: tuple[str, ...]) -> Toolchain:
@@ -222,7 +227,7 @@ class CompiledC:
             is_of_this_process = inspection.process == os.getpid()
             inspection = self._inspections.pop(command, None) if is_of_this_process else None
         if inspection is None:
-            inspection = probe.Inspection(command, self.cache.scratch())
+            inspection = probe.CompilerProbe(command, self.cache.scratch())
         return inspection.ended()
 
     def kept(self, key: str, entry: str) -> Library | None:
@@ -239,8 +244,8 @@ class CompiledC:
             return None
         try:
             return _load_library(entry.object, name, key)
-        except Broken as why:
-            dump.tell(
+        except LoadError as why:
+            dump.debug_print(
                 1, f"plusequals: a cached library could not be loaded, and is made again: {why}"
             )
             return None
@@ -248,15 +253,15 @@ class CompiledC:
     def _begin_threads(self) -> None:
         """Start compiling the run-time library asynchronously, where it is not cached and there is
         a processor for it."""
-        compiler, source = self.toolchain(), thread_pool.source()
-        name, optimize = thread_pool.LOADED
-        all_flags = flags(compiler, optimize)
+        compiler, source = self.toolchain(), thread_pool.library_source()
+        name, optimize = thread_pool.LIBRARY_OPTIONS
+        all_flags = compile_flags(compiler, optimize)
         key = _key(source, compiler, all_flags)
         with self._lock_of(key).turn():
             ahead, self._guess = self._guess, None
             is_known = key in self._libraries or key in self._ahead
             unwanted = is_known or processors() < 2 or self.cache.get(key) is not None
-            if ahead is not None and (unwanted or not ahead.is_as(compiler)):
+            if ahead is not None and (unwanted or not ahead.has_toolchain(compiler)):
                 ahead.drop()
                 ahead = None
             if unwanted:
@@ -267,7 +272,9 @@ class CompiledC:
                     self.cache.put(key, _cache_entry(source, name, compiler, code))
 
             if ahead is None:
-                ahead = Ahead(source.text, "threads.c", compiler, all_flags, self.cache)
+                ahead = AdvanceCompilation(
+                    source.text, "threads.c", compiler, all_flags, self.cache
+                )
             ahead.keep = keep
             self._ahead[key] = ahead
 
@@ -293,16 +300,16 @@ class CompiledC:
             library_code = self._take_ahead(key)
             is_cached = library_code is not None
             if library_code is None:
-                units = translation_units.divided(source, processors(), _FILE)
+                units = translation_units.split_source(source, processors(), _FILE)
 
                 def compile_units() -> bytes:
                     trial = Trial(units, _FILE, compiler, all_flags, self.cache)
-                    return built(trial, source.text, name, source.line_map.get)
+                    return finish_compilation(trial, source.text, name, source.line_map.get)
 
-                library_code = toolchain.twice(compile_units)
+                library_code = toolchain.retry_once(compile_units)
             try:
                 library = _load_library(library_code, source.entry, key)
-            except Broken as why:
+            except LoadError as why:
                 message = f"what {compiler.name} made of `{name}` cannot be loaded: {why}"
                 raise CdBackendError(
                     Diagnostic(
@@ -317,13 +324,13 @@ class CompiledC:
         """Return the code compiled in advance; None where there is none, or where that failed, for
         example because its folder was removed."""
         ahead = self._ahead.get(key)
-        if ahead is None or not ahead.is_ours() or self._ahead.pop(key, None) is None:
+        if ahead is None or not ahead.is_of_this_process() or self._ahead.pop(key, None) is None:
             return None
         with contextlib.suppress(CdBackendError):
             return ahead.ended()[0] or None
         return None
 
-    def _lock_of(self, key: str) -> Locked:
+    def _lock_of(self, key: str) -> ReentrantLock:
         return self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]
 
     def after_fork(self) -> None:
@@ -343,7 +350,7 @@ def _with_distinct_names(procedures: Sequence[Procedure]) -> Iterator[Procedure]
         yield replace(procedure, name=name)
 
 
-@garbage_collector.paused()
+@garbage_collector.gc_paused()
 def translate(procedure: Procedure) -> Source:
     """Return the C text of a procedure for this machine, dumped and verified as settings ask."""
     options = settings.current()
@@ -352,19 +359,19 @@ def translate(procedure: Procedure) -> Source:
     program, placement = pipeline.optimize(
         lower.lower(procedure),
         target(),
-        dump.observer(procedure.name),
+        dump.stage_observer(procedure.name),
         verify.Verifier() if options.verify else None,
         options.stop_after,
     )
-    source = c_printer.emit(program, placement)
+    source = c_printer.print_program(program, placement)
     path = dump.save(procedure.name, "source.c", source.text)
     if options.debug >= 3:
-        dump.show_end(procedure.name, program, placement, source.text, path)
+        dump.report_final(procedure.name, program, placement, source.text, path)
     return source
 
 
 def _key(source: Source, compiler: Toolchain, chosen: Sequence[str]) -> str:
-    return content_key(text=source.text, flags=chosen, compiler=compiler.written())
+    return cache_key(text=source.text, flags=chosen, compiler=compiler.written())
 
 
 def _cache_entry(source: Source, name: str, compiler: Toolchain, made: bytes) -> Entry:

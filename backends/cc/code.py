@@ -17,10 +17,12 @@ from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import evaluate
 from ...lowering.ir.node import Node
 from ..codegen import records
-from ..codegen.frame import MOST
+from ..codegen.frame import MAX_BYTES
 from ..codegen.source import Source
-from .loader import NUMBERS, Library, address, ffi, free, numbers
-from .thread_pool import Threads
+from .loader import NUMBERS, Library, c_free, ffi
+from .loader import address_of as address
+from .loader import int64_array as numbers
+from .thread_pool import ThreadPool
 
 if TYPE_CHECKING:
     from ..interface import Array, Origin
@@ -48,7 +50,7 @@ class CompiledCode:
     library: Library
     """Referenced here, since closing it unloads the function."""
     function: Any
-    threads: Threads | None = None
+    threads: ThreadPool | None = None
     """The run-time library, for code that needs it."""
     shares: tuple[int, int] = (1, 0)
     """The number of threads of parallel loops, and their least work."""
@@ -73,16 +75,16 @@ class CompiledCode:
         """
         return Call(self, arrays)()
 
-    def short(self, arrays: Sequence[Array]) -> Short | None:
+    def short(self, arrays: Sequence[Array]) -> DirectCall | None:
         """Return the addresses for running this function on such arrays without Python; None where
         Python is needed, for prints."""
         if self.source.prints:
             return None
-        values = sizes_of(self, arrays) if self.source.memory.sizes else []
+        values = dynamic_sizes(self, arrays) if self.source.memory.sizes else []
         sizes, table = numbers(values), self.table
         table_address = 0 if table is None else address(table)
         addresses = (address(self.function), address(sizes), table_address)
-        return Short(addresses, self, (sizes, table), tuple(values))
+        return DirectCall(addresses, self, (sizes, table), tuple(values))
 
     @property
     def table(self) -> Any:
@@ -100,7 +102,7 @@ class CompiledCode:
         arguments = arrays[: len(self.parameters)]
         results = [
             self._allocate_result(number, arguments)
-            if array is None and number not in self.source.makes else array
+            if array is None and number not in self.source.allocated_results else array
             for number, array in enumerate(arrays[len(arguments) :])
         ]  # fmt: skip
         return (*arguments, *results)
@@ -127,7 +129,7 @@ class CompiledCode:
 
     def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
         """Return a function that runs on these arrays."""
-        return Call(self, arrays).shortest()
+        return Call(self, arrays).fastest()
 
 
 class Call:
@@ -155,7 +157,7 @@ class Call:
             self._printing = _Printing(source.prints)
             pointers[len(arrays) + 1] = ffi.callback(_SHOW, self._printing)
         if source.memory.sizes:
-            pointers[len(arrays) + 2] = ffi.new(NUMBERS, sizes_of(code, arrays))
+            pointers[len(arrays) + 2] = ffi.new(NUMBERS, dynamic_sizes(code, arrays))
         self._held = pointers
         self._block = ffi.new(_POINTERS, pointers)
 
@@ -177,7 +179,7 @@ class Call:
             for k, array in enumerate(self._arrays) if k >= parameter_count
         )  # fmt: skip
 
-    def shortest(self) -> Callable[[], tuple[Array, ...]]:
+    def fastest(self) -> Callable[[], tuple[Array, ...]]:
         """Return an equivalent function, faster where nothing is printed or returned."""
         function, block = self._code.function, self._block
         if self._printing is not None or len(self._arrays) > len(self._code.parameters):
@@ -192,7 +194,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Short:
+class DirectCall:
     """The addresses for calling code without Python."""
 
     places: tuple[int, int, int]
@@ -205,12 +207,12 @@ class Short:
     """The values of the sizes."""
 
 
-def sizes_of(code: CompiledCode, arrays: Sequence[Array | None]) -> list[int]:
+def dynamic_sizes(code: CompiledCode, arrays: Sequence[Array | None]) -> list[int]:
     """Return the run-time sizes and, where it depends on them, the layout of the arena."""
     memory = code.source.memory
     extents = [_extent(arrays[k], axis) for _, k, axis in memory.sizes]
     numbers = memory.numbers(extents)
-    if max(numbers, default=0) >= MOST:
+    if max(numbers, default=0) >= MAX_BYTES:
         raise _too_large(code.name, max(numbers))
     return numbers
 
@@ -235,7 +237,7 @@ class _Printing:
 
 
 def _print_text(statement: Print, values: Any) -> str:
-    widths = (records.width(p.dtype) for p in statement.pieces if not isinstance(p, str))
+    widths = (records.slot_count(p.dtype) for p in statement.pieces if not isinstance(p, str))
     known_values = records.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
     return statement.text(known_values)
 
@@ -253,7 +255,7 @@ def raise_status(
 
 
 def _too_large(name: str, asked: int) -> CdMemoryError:
-    size = f"{asked} bytes" if asked < MOST else "more bytes than can be counted"
+    size = f"{asked} bytes" if asked < MAX_BYTES else "more bytes than can be counted"
     message = f"there is not enough memory for the temporaries of `{name}`: {size}"
     helps = ("work on smaller pieces, or use a smaller element type: `np.float32`",)
     return CdMemoryError(Diagnostic("CD0705", message, helps=helps))
@@ -279,7 +281,7 @@ def _adopt_result(block: Any, node: Node) -> Array:
     size = math.prod(shape) * dtype.itemsize
     if not address:
         return np.zeros(shape, dtype)
-    owner = ffi.gc(ffi.cast(_ADDRESS, address), free())
+    owner = ffi.gc(ffi.cast(_ADDRESS, address), c_free())
     if size == 0:
         return np.zeros(shape, dtype)
     return np.frombuffer(ffi.buffer(owner, size), dtype).reshape(shape)

@@ -17,17 +17,26 @@ from typing import TYPE_CHECKING
 
 from ...base import settings
 from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from ..cache.cache import Cache
-from ..cache.folders import keep_latest, temporary
+from ..cache.folders import keep_latest, temporary_folders
 from . import loader
 from .cpu_info import fuses
-from .toolchain import Ran, Running, Toolchain, first_line, gone, no_place, run, start
+from .toolchain import (
+    CommandResult,
+    RunningCommand,
+    Toolchain,
+    first_error_line,
+    removed_error,
+    run_command,
+    start_command,
+    unwritable_error,
+)
 
 if TYPE_CHECKING:
     import tempfile
 else:
-    tempfile = Later("tempfile", None)
+    tempfile = LazyModule("tempfile", None)
 
 _SHARED = "-shared"
 _LIBRARIES = ("-lm",)
@@ -41,15 +50,15 @@ _CALLS = (
     *(f"{n}{f}(" for n in _MATH_FUNCTIONS for f in ("", "f")),
 )
 """Calls, as text, of library functions that a process may not have loaded."""
-_FUSED = ("fma(", "fmaf(")
+_FMA_CALLS = ("fma(", "fmaf(")
 """Calls that are an instruction on processors with FMA."""
 _REPORT, _REPORTS = ("plusequals-report-", ".txt"), 10
 """The prefix and suffix of report names, and their maximum number in the temporary folder."""
-Places = Callable[[int], Span | None]
+LineLocations = Callable[[int], Span | None]
 """Maps a line of generated text, counted from 1, to its source location."""
 
 
-def flags(toolchain: Toolchain, optimize: settings.Effort | None = None) -> tuple[str, ...]:
+def compile_flags(toolchain: Toolchain, optimize: settings.Effort | None = None) -> tuple[str, ...]:
     """Return all flags of a compilation, at the optimization level of the settings or a given one.
 
     All are part of the cache key.
@@ -58,7 +67,7 @@ def flags(toolchain: Toolchain, optimize: settings.Effort | None = None) -> tupl
     return (*toolchain.flags, f"-O{level}", _SHARED)
 
 
-def built(trial: Trial, text: str, name: str, places: Places) -> bytes:
+def finish_compilation(trial: Trial, text: str, name: str, places: LineLocations) -> bytes:
     """Wait for a compilation; return the shared object.
 
     Raises CdBackendError: CD0802 where the compiler rejects the text, CD0812 where it fails.
@@ -82,21 +91,21 @@ class Trial:
     ) -> None:
         """Start it, with each text in a file of that name; several are compiled in parallel.
 
-        Raises CdBackendError as `start` does, and CD0814 where no file can be written.
+        Raises CdBackendError as `start_command` does, and CD0814 where no file can be written.
         """
-        linked = _linked(toolchain, chosen, texts)
+        linked = _link_flags(toolchain, chosen, texts)
         self.toolchain, self.command = toolchain, _command(toolchain, chosen, name, *linked)
         self._objects = [f"{at}.o" for at in range(len(texts))] if len(texts) > 1 else []
         self._link = _command(toolchain, chosen, *self._objects, *linked)
         with contextlib.ExitStack() as stack:
-            self._running: list[Running] = []
+            self._running: list[RunningCommand] = []
             try:
                 self._folder = stack.enter_context(cache.scratch())
                 stack.callback(self._stop)
                 for at, text in enumerate(texts):
                     self._start(at, text, name, chosen)
             except OSError as why:
-                raise no_place(why) from None
+                raise unwritable_error(why) from None
             self._stack = stack.pop_all()
 
     def _start(self, at: int, text: str, name: str, chosen: Sequence[str]) -> None:
@@ -107,7 +116,7 @@ class Trial:
         if self._objects:
             all_flags = [flag for flag in chosen if flag != _SHARED]
             command = (*self.toolchain.command, *all_flags, "-c", "-o", self._objects[at], name)
-        self._running.append(start(command, self._folder, output_name))
+        self._running.append(start_command(command, self._folder, output_name))
 
     def _stop(self) -> None:
         """Kill running compilers."""
@@ -118,14 +127,14 @@ class Trial:
         """Whether all compilers have ended."""
         return all(compiler.process.poll() is not None for compiler in self._running)
 
-    def _run_to_end(self) -> Ran:
+    def _run_to_end(self) -> CommandResult:
         """Wait for the compilers and link; return the first failure, or else the last result."""
         for compiler in self._running:
             if (result := compiler.ended()).status:
                 return result
-        return run(self._link, self._folder) if self._objects else result
+        return run_command(self._link, self._folder) if self._objects else result
 
-    def ended(self) -> tuple[bytes, Ran]:
+    def ended(self) -> tuple[bytes, CommandResult]:
         """Wait for the end; return the shared object, empty on failure, and the result."""
         with self._stack:
             result, code = self._run_to_end(), b""
@@ -136,13 +145,13 @@ class Trial:
             except FileNotFoundError:
                 pass
             except OSError as why:
-                raise no_place(why) from None
+                raise unwritable_error(why) from None
             if not code and not os.path.isdir(self._folder):
-                raise gone(self._folder)
-        return (code if loader.unsound(code) is None else b""), result
+                raise removed_error(self._folder)
+        return (code if loader.truncation_problem(code) is None else b""), result
 
 
-class Ahead(Trial):
+class AdvanceCompilation(Trial):
     """A compilation in advance of its use, whose code is cached, at exit if it was not used.
 
     Without `keep` it is speculative.
@@ -161,20 +170,20 @@ class Ahead(Trial):
         self.keep, self._process = keep, os.getpid()
         atexit.register(self._at_exit)
 
-    def is_as(self, toolchain: Toolchain) -> bool:
+    def has_toolchain(self, toolchain: Toolchain) -> bool:
         """Whether this process started it, with the compiler and flags of a toolchain."""
         expected = self.toolchain
         is_equal = (expected.command, expected.flags) == (
             toolchain.command,
             toolchain.flags,
         )
-        return is_equal and self.is_ours()
+        return is_equal and self.is_of_this_process()
 
-    def is_ours(self) -> bool:
+    def is_of_this_process(self) -> bool:
         """Whether this process started it, not a parent."""
         return self._process == os.getpid()
 
-    def ended(self) -> tuple[bytes, Ran]:
+    def ended(self) -> tuple[bytes, CommandResult]:
         """Return as `Trial.ended`, and cache the code."""
         atexit.unregister(self._at_exit)
         code, result = super().ended()
@@ -185,13 +194,13 @@ class Ahead(Trial):
     def drop(self) -> None:
         """Cancel it."""
         atexit.unregister(self._at_exit)
-        if self.is_ours():
+        if self.is_of_this_process():
             self._stack.close()
 
     def _at_exit(self) -> None:
         if self.keep is None:
             self.drop()
-        elif self.is_ours():
+        elif self.is_of_this_process():
             with contextlib.suppress(CdBackendError):
                 self.ended()
 
@@ -201,17 +210,24 @@ def _command(toolchain: Toolchain, chosen: Sequence[str], *names: str) -> tuple[
     return (*toolchain.command, *chosen, "-o", "kernel.so", *names)
 
 
-def _linked(toolchain: Toolchain, chosen: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+def _link_flags(
+    toolchain: Toolchain, chosen: Sequence[str], texts: Sequence[str]
+) -> tuple[str, ...]:
     """Return the linker flags for the libraries of texts."""
     is_gcc = "Free Software Foundation" in toolchain.version and len(toolchain.command) == 1
-    calls = _CALLS if fuses() and "-O0" not in chosen else (*_CALLS, *_FUSED)
+    calls = _CALLS if fuses() and "-O0" not in chosen else (*_CALLS, *_FMA_CALLS)
     if is_gcc and sys.platform == "linux" and not any(c in t for t in texts for c in calls):
         return _MINIMAL_LINK
     return _LIBRARIES
 
 
 def _compile_error(
-    ran: Ran, text: str, name: str, toolchain: Toolchain, command: tuple[str, ...], places: Places
+    ran: CommandResult,
+    text: str,
+    name: str,
+    toolchain: Toolchain,
+    command: tuple[str, ...],
+    places: LineLocations,
 ) -> CdBackendError:
     """Return the error of a failed compilation."""
     report = _write_report(name, text, ran, toolchain, command)
@@ -225,14 +241,14 @@ def _compile_error(
             'until then backend="numpy" runs it, slowly',
         )
         return CdBackendError(Diagnostic("CD0802", message, (Label(span),), (note,), helps))
-    why = first_line(ran) if ran.status else "wrote an incomplete library"
+    why = first_error_line(ran) if ran.status else "wrote an incomplete library"
     message = f"{toolchain.name} failed on `{name}`: {why}"
     helps = ("the setting `compiler` names another one", 'backend="numpy" needs none')
     return CdBackendError(Diagnostic("CD0812", message, (), (note,), helps))
 
 
 def _write_report(
-    name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple[str, ...]
+    name: str, text: str, ran: CommandResult, toolchain: Toolchain, command: tuple[str, ...]
 ) -> str:
     """Write a report of a failure to a file; return its path."""
     lines = [
@@ -244,7 +260,7 @@ def _write_report(
         "", "What it said:", "", ran.said, "", "What it was given:", "", text,
     ]  # fmt: skip
     dump_folder = settings.current().dump_dir
-    for folder in (*([dump_folder] if dump_folder else ()), *temporary()):
+    for folder in (*([dump_folder] if dump_folder else ()), *temporary_folders()):
         with contextlib.suppress(OSError):
             if folder != dump_folder:
                 keep_latest(folder, *_REPORT, _REPORTS - 1)

@@ -11,13 +11,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ...base import settings
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 
 if TYPE_CHECKING:
     from ...lowering import target as targets
     from ...lowering.target import Target
 else:
-    targets = Later("...lowering.target", __package__)
+    targets = LazyModule("...lowering.target", __package__)
 
 _CPUINFO = "/proc/cpuinfo"
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
@@ -31,17 +31,17 @@ _VARYING = re.compile(
 """Lines of the system's description that differ between equal processors, or over time. All others
 count, whatever their names: `flags`, `Features`, `isa`, `uarch`, `cpu`, `revision`, ..."""
 _MACHINE = re.compile(r"machine = \w+")
-"""The part of a `processor` line that names the model on System z."""
+"""The part of a `processor_digest` line that names the model on System z."""
 
 _LEVELS = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
 
 _ZEN3_MODELS = frozenset((*range(0x10), *range(0x20, 0x60)))
 """The models of AMD's family 25 that are Zen 3."""
-MOST_THREADS = 256
+MAX_THREADS = 256
 """The maximum number of threads of a call, whatever the settings."""
 
 
-def processor() -> str:
+def processor_digest() -> str:
     """Return a digest of the system's description of this processor, "" where there is none."""
     lines = _described()
     if not lines:
@@ -49,7 +49,7 @@ def processor() -> str:
     return hashlib.sha256("\n".join((platform.machine(), *lines)).encode()).hexdigest()
 
 
-def facts() -> list[object]:
+def target_inputs() -> list[object]:
     """Return all inputs of `target` other than the settings."""
     sizes = map(_cache_bytes, _LEVELS.values())
     return [platform.machine(), *_described(), *sizes, processors()]
@@ -62,7 +62,7 @@ def target() -> Target:
     bits = 512 if has_avx512 else 256 if "avx2" in words else 128
     cache_sizes = {name: size for name, level in _LEVELS.items() if (size := _cache_bytes(level))}
     options = settings.current()
-    threads = min(options.threads or processors(), MOST_THREADS)
+    threads = min(options.threads or processors(), MAX_THREADS)
     registers = 32 if has_avx512 or platform.machine() in ("aarch64", "arm64") else 16
     return targets.Target(
         "cc", bits, registers, threads, options.parallel_from,

@@ -1,6 +1,6 @@
 """Fast path of calls: cache entries whose guards a compiled library checks (an inline cache).
 
-`csrc/warm.c` interprets an entry word by word; `pack` encodes it. The library uses no headers of
+`csrc/warm.c` interprets an entry word by word; `pack_entry` encodes it. The library uses no headers of
 Python or NumPy; where it cannot be compiled or loaded, or where this Python's object layouts are
 not the expected ones, every call takes the slow path, as do all calls without a matching entry.
 """
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...base import settings
-from ..cache.cache import Cache, Entry, content_key
-from .compiler import Ahead, flags
-from .loader import Broken, csrc, module
+from ..cache.cache import Cache, Entry, cache_key
+from .compiler import AdvanceCompilation
+from .compiler import compile_flags as flags
+from .loader import LoadError, load_module, read_csrc
 from .toolchain import Toolchain
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ _ARRAY = struct.Struct("2P P i4x P P P P i")
 _NAMES = ("settings", "base", "cell_contents", "_plans", "_call")
 """The attributes of settings, cells and functions that the library reads."""
 
-Words = tuple[int, ...]
-Packed = tuple[
+EntryWords = tuple[int, ...]
+CacheEntry = tuple[
     bytes, tuple[object, ...], Callable[..., BaseException | None], Callable[..., object] | None,
     Callable[..., None] | None,
 ]  # fmt: skip
@@ -46,65 +47,65 @@ return value, where there are several or a container; a callback with all values
 any."""
 
 
-class Source:
+class ValueSource:
     """The source of a value: an argument, a name, or another value of the entry."""
 
     ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT, MADE = range(8)
 
 
-class Check:
+class Guard:
     """The guard of a value."""
 
     ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED, SHARED = range(12)
 
 
-class New:
+class ResultKind:
     """The kind of a result: a zeroed array, a number, an uninitialized array, or an array of
     run-time size that the code allocates."""
 
     ARRAY, FLOAT, INTEGER, BOOL, COMPLEX, NUMBER, EMPTY, MADE = range(8)
 
 
-class Part:
+class PartKind:
     """The kind of a part of the return value: an object, a value of the entry, a result, or a view
     of one of these."""
 
     OBJECT, VALUE, RESULT, VIEW = range(4)
 
 
-class Whole:
+class ReturnKind:
     """The container of the return value."""
 
     ONE, TUPLE, LIST = range(3)
 
 
-def value(source: Words, check: Words) -> Words:
+def pack_value(source: EntryWords, check: EntryWords) -> EntryWords:
     """Return the words of a value: its source and its guard.
 
-    `source` is a `Source`, two numbers, and the address of a name, a key or an object.
+    `source` is a `ValueSource`, two numbers, and the address of a name, a key or an object.
     """
     kind, *rest = check
     return (*source, kind, 6 + len(rest), *rest)
 
 
-def pack(
+def pack_entry(
     settings: object,
     form: tuple[int, int],
-    values: Sequence[Words],
+    values: Sequence[EntryWords],
     pairs: Sequence[tuple[int, int]],
     equals: Sequence[tuple[int, int]],
     inputs: Sequence[tuple[int, bool]],
-    results: Sequence[Words],
-    returned: Words,
+    results: Sequence[EntryWords],
+    returned: EntryWords,
     code: tuple[int, int, int],
 ) -> bytes | None:
     """Return an encoded cache entry, None where it exceeds the limits.
 
     `form` are the numbers of positional and keyword arguments. Of the values, no `pairs` may
     overlap, and `equals` have to be identical; `inputs` are passed to the code, as arrays where
-    flagged. Each result is a `New`, the address of its type, its size in bytes (of an element where
+    flagged. Each result is a `ResultKind`, the address of its type, its size in bytes (of an element where
     the code allocates it), its rank and its shape.
-    `returned` is a `Whole`, the number of parts, and for each a `Part` with its operand, for a view
+    `returned` is a `ReturnKind`, the number of parts, and for each a `PartKind` with its operand, for a view
     the offset of its words after them; `code` are the addresses of the function, of its sizes and
     of the run-time library's table.
     """
@@ -127,7 +128,7 @@ def pack(
     return struct.pack(f"{len(words)}q", *words)
 
 
-class ShortWay:
+class FastPath:
     """The library of the fast path: loaded from disk or compiled, once per process."""
 
     def __init__(self, cache: Cache) -> None:
@@ -135,7 +136,7 @@ class ShortWay:
         self.after_fork()
         self._asked = False
         self._code = b""
-        self._coming: Ahead | None = None
+        self._coming: AdvanceCompilation | None = None
         """Its compilation in progress."""
         self.caller: type | None = None
         """The class of callables with the fast path, None until it is loaded."""
@@ -158,7 +159,7 @@ class ShortWay:
             self._lock.release()
 
     @property
-    def is_coming(self) -> bool:
+    def is_compiling(self) -> bool:
         """Whether the library is being compiled."""
         return self._coming is not None
 
@@ -198,11 +199,11 @@ class ShortWay:
         if self._asked:
             return
         compiler, self._asked = toolchain(), True
-        if not is_possible():
+        if not is_supported():
             return
-        text = csrc("pool", "results", "warm")
+        text = read_csrc("pool", "results", "warm")
         all_flags = flags(compiler, _OPTIMIZE)
-        key = content_key(warm=text, flags=all_flags, compiler=compiler.written())
+        key = cache_key(warm=text, flags=all_flags, compiler=compiler.written())
         entry = self._cache.get(key)
         if entry is not None:
             self._code = entry.object
@@ -211,17 +212,17 @@ class ShortWay:
         def keep(code: bytes) -> None:  # also a failure, as empty code
             self._cache.put(key, Entry({"name": "warm"}, text, code))
 
-        self._coming = Ahead(text, "warm.c", compiler, all_flags, self._cache, keep)
+        self._coming = AdvanceCompilation(text, "warm.c", compiler, all_flags, self._cache, keep)
 
     def _end(self, wait: bool) -> None:
         """Take the compiled library, if it is ready or `wait` is true."""
         ahead = self._coming
-        if ahead is not None and ahead.is_ours() and (wait or ahead.is_over()):
+        if ahead is not None and ahead.is_of_this_process() and (wait or ahead.is_over()):
             self._coming = None
             self._code, _ = ahead.ended()
 
 
-def is_possible() -> bool:
+def is_supported() -> bool:
     """Whether objects, arrays and numbers of this Python have the expected layouts."""
     return (
         sys.implementation.name == "cpython"
@@ -258,8 +259,8 @@ def _has_value_after_head(number: Any) -> bool:
 def _load_module(code: bytes, watching: list[object]) -> Any:
     """Load the library as a module; None where it cannot be loaded or used."""
     try:
-        warm_module: Any = module(code, "warm")
-    except Broken:
+        warm_module: Any = load_module(code, "warm")
+    except LoadError:
         return None
     table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     state = (settings._process, settings._overrides, watching, np.ndarray, table, _NAMES)

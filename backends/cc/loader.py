@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import _cffi_backend
 
-from ...base.lazy_import import Later
-from ..cache.folders import own_text
+from ...base.lazy_import import LazyModule
+from ..cache.folders import read_package_text
 
 if TYPE_CHECKING:
     import tempfile
 else:
-    tempfile = Later("tempfile", None)
+    tempfile = LazyModule("tempfile", None)
 
 ffi: Any = _cffi_backend.FFI()
 ENTRY: Any = ffi.typeof("int(*)(void **)")
@@ -37,7 +37,7 @@ NUMBERS: Any = ffi.typeof("int64_t[]")
 _serial = itertools.count()
 
 
-class Broken(Exception):
+class LoadError(Exception):
     """The bytes are no loadable library, with the reason."""
 
 
@@ -53,8 +53,8 @@ class Library:
     def __init__(self, code: bytes, name: str, key: str = "") -> None:
         """Load the bytes; the name is for debuggers, the key that of the cache. Raises Broken."""
         self.key = key
-        if why := unsound(code):
-            raise Broken(why)
+        if why := truncation_problem(code):
+            raise LoadError(why)
         self._handle = _load(code, name, _open)
 
     def function(self, entry: str) -> Any:
@@ -62,31 +62,31 @@ class Library:
         try:
             return self._handle.load_function(ENTRY, entry)
         except AttributeError:
-            raise Broken(f"it has no function `{entry}`") from None
+            raise LoadError(f"it has no function `{entry}`") from None
 
 
-def csrc(*names: str) -> str:
-    """Return the concatenated C text of files of the folder `csrc`."""
+def read_csrc(*names: str) -> str:
+    """Return the concatenated C text of files of the folder `read_csrc`."""
     folder = os.path.join(os.path.dirname(__file__), "csrc")
-    return "\n".join(own_text(os.path.join(folder, f"{name}.c")) for name in names)
+    return "\n".join(read_package_text(os.path.join(folder, f"{name}.c")) for name in names)
 
 
-def address(pointer: Any) -> int:
+def address_of(pointer: Any) -> int:
     """Return the address of a pointer or an array as an integer."""
     return int(ffi.cast("intptr_t", pointer))
 
 
-def numbers(values: Sequence[int]) -> Any:
+def int64_array(values: Sequence[int]) -> Any:
     """Return integers as a C array of int64_t, the null pointer for none."""
     return ffi.new(NUMBERS, values) if values else ffi.NULL
 
 
-def free() -> Any:
-    """Return the C library's `free`, for memory that compiled code allocates for its caller."""
+def c_free() -> Any:
+    """Return the C library's `c_free`, for memory that compiled code allocates for its caller."""
     return _cffi_backend.load_library(None).load_function(ffi.typeof("void(*)(void *)"), "free")
 
 
-def unsound(code: bytes) -> str | None:
+def truncation_problem(code: bytes) -> str | None:
     """Return why bytes cannot be a complete library, None where they may be.
 
     The loader maps files without checking their length, and dies of SIGBUS where one is truncated;
@@ -104,10 +104,10 @@ def unsound(code: bytes) -> str | None:
     return "it is cut short" if table == 0 or table + size * count > len(code) else None
 
 
-def module(code: bytes, name: str) -> ModuleType:
+def load_module(code: bytes, name: str) -> ModuleType:
     """Load the bytes as an extension module of a name; it stays loaded. Raises Broken."""
-    if why := unsound(code):
-        raise Broken(why)
+    if why := truncation_problem(code):
+        raise LoadError(why)
 
     def open_module(path: str) -> ModuleType:
         spec = spec_from_loader(name, ExtensionFileLoader(name, path))
@@ -127,7 +127,7 @@ def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
         kind = {"a": "address", "hwa": "hwaddress", "t": "thread", "m": "memory"}[
             sanitizer[1].decode()
         ]
-        raise Broken(
+        raise LoadError(
             f"it was made by -fsanitize={kind}, which has to be in the process from the start "
             "(LD_PRELOAD)"
         )
@@ -141,7 +141,7 @@ def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
                 file.write(code)
             return opened(path)
     except (OSError, ImportError) as why:
-        raise Broken(str(why)) from None
+        raise LoadError(str(why)) from None
 
 
 def _has_function(function: str) -> bool:
@@ -158,12 +158,12 @@ def _load_from_memory(code: bytes, name: str, opened: Callable[[str], T]) -> T:
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(code)
-        return opened(_path(descriptor, next(_serial)))
+        return opened(_unique_path(descriptor, next(_serial)))
     finally:
         os.close(descriptor)
 
 
-def _path(descriptor: int, serial: int) -> str:
+def _unique_path(descriptor: int, serial: int) -> str:
     """Return a path of an open file that has not been used before.
 
     The loader identifies libraries by path, even where a reused descriptor refers to another file;

@@ -16,27 +16,27 @@ import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from .cpu_info import has_halves, processor
+from .cpu_info import has_halves, processor_digest
 from .toolchain import (
     HALVES,
-    MEANING,
-    NATIVE,
-    SOUND,
-    SPEED,
-    THREADS,
-    Ran,
-    Running,
+    NATIVE_FLAGS,
+    SEMANTIC_FLAGS,
+    SPEED_FLAGS,
+    THREAD_FLAGS,
+    WORKAROUND_FLAGS,
+    CommandResult,
+    RunningCommand,
     Toolchain,
-    environment,
-    failed,
-    first_line,
-    no_place,
-    run,
-    start,
+    compiler_environment,
+    failure_error,
+    first_error_line,
+    run_command,
+    start_command,
+    unwritable_error,
 )
 
 
-class Inspection:
+class CompilerProbe:
     """Queries of a compiler in progress; `ended` waits for the answers, once."""
 
     __slots__ = ("_folder", "_questions", "_stack", "command", "process")
@@ -48,13 +48,13 @@ class Inspection:
             try:
                 folder = self._folder = stack.enter_context(empty)
             except OSError as why:
-                raise no_place(why) from None
-            self._questions: list[Running] = []
+                raise unwritable_error(why) from None
+            self._questions: list[RunningCommand] = []
             for output_name, flags in (
                 ("version", ("--version",)),
-                ("target", (*asked(command), *_TARGET)),
+                ("target", (*probe_flags(command), *_TARGET)),
             ):
-                self._questions.append(start((*command, *flags), folder, output_name))
+                self._questions.append(start_command((*command, *flags), folder, output_name))
                 stack.callback(self._questions[-1].stop)
             self._stack = stack.pop_all()
         atexit.register(self.drop)
@@ -67,16 +67,18 @@ class Inspection:
             answers = (question.ended() for question in self._questions)
             version = next(answers)
             if version.status != 0:
-                raise failed(self.command, f"does not answer --version: {first_line(version)}")
+                raise failure_error(
+                    self.command, f"does not answer --version: {first_error_line(version)}"
+                )
             (target,) = answers
             if _has_target_options(target):
-                digest, flags = _digest(target.said), asked(self.command)
+                digest, flags = _digest(target.said), probe_flags(self.command)
             else:
                 _write_probe(self._folder)
                 native, digest = _target(self.command, self._folder)
                 desired = (*native, *_optional_flags(self.command))
-                flags = (*MEANING, *_supported_flags(self.command, desired, self._folder))
-        return Toolchain(self.command, version.said.strip(), digest, flags, environment())
+                flags = (*SEMANTIC_FLAGS, *_supported_flags(self.command, desired, self._folder))
+        return Toolchain(self.command, version.said.strip(), digest, flags, compiler_environment())
 
     def drop(self) -> None:
         """Cancel it: the answers are not needed any more."""
@@ -85,14 +87,14 @@ class Inspection:
             self._stack.close()
 
 
-def inspect(command: tuple[str, ...], folder: str) -> Toolchain:
+def probe_compiler(command: tuple[str, ...], folder: str) -> Toolchain:
     """Return the toolchain of a compiler, probed in an empty folder; raises CdBackendError."""
-    return Inspection(command, contextlib.nullcontext(folder)).ended()
+    return CompilerProbe(command, contextlib.nullcontext(folder)).ended()
 
 
-def asked(command: Sequence[str]) -> tuple[str, ...]:
+def probe_flags(command: Sequence[str]) -> tuple[str, ...]:
     """Return the flags that a compiler is queried with at once, all supported by gcc."""
-    return (*MEANING, NATIVE[0], *_optional_flags(command))
+    return (*SEMANTIC_FLAGS, NATIVE_FLAGS[0], *_optional_flags(command))
 
 
 def _write_probe(folder: str) -> None:
@@ -100,7 +102,7 @@ def _write_probe(folder: str) -> None:
         with open(os.path.join(folder, "probe.c"), "w", encoding="utf-8") as file:
             file.write("int probe(void) { return 0; }\n")
     except OSError as why:
-        raise no_place(why, folder) from None
+        raise unwritable_error(why, folder) from None
 
 
 _TARGET = ("-Q", "--help=target")
@@ -110,29 +112,29 @@ _PROBE = ("-c", "-o", "probe.o", "probe.c")
 def _optional_flags(command: Sequence[str]) -> tuple[str, ...]:
     """Return the optional flags, other than that of the native target."""
     zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
-    return (*SPEED, *SOUND, *(HALVES if has_halves() else ()), *THREADS, *zig)
+    return (*SPEED_FLAGS, *WORKAROUND_FLAGS, *(HALVES if has_halves() else ()), *THREAD_FLAGS, *zig)
 
 
-def _has_target_options(answer: Ran) -> bool:
+def _has_target_options(answer: CommandResult) -> bool:
     """Whether a compiler has listed its target options, as gcc does."""
     return answer.status == 0 and "-m" in answer.said
 
 
 def _target(command: tuple[str, ...], scratch: str) -> tuple[tuple[str, ...], str]:
     """Return the flag of the native target, and a digest of its resolution."""
-    for native in NATIVE:
-        gcc = run((*command, native, *_TARGET), scratch)
+    for native in NATIVE_FLAGS:
+        gcc = run_command((*command, native, *_TARGET), scratch)
         if _has_target_options(gcc):
             return (native,), _digest(gcc.said)
-        clang = run((*command, native, "-###", "-x", "c", "-c", os.devnull), scratch)
+        clang = run_command((*command, native, "-###", "-x", "c", "-c", os.devnull), scratch)
         features = re.findall(r'"-target-(?:cpu|feature|abi)" "[^"]*"', clang.said)
         if clang.status == 0 and features:
             return (native,), _digest("\n".join(sorted(features)))
-    return (), processor()
+    return (), processor_digest()
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(f"{platform.machine()} {processor()} {text}".encode()).hexdigest()
+    return hashlib.sha256(f"{platform.machine()} {processor_digest()} {text}".encode()).hexdigest()
 
 
 def _supported_flags(
@@ -140,15 +142,17 @@ def _supported_flags(
 ) -> tuple[str, ...]:
     """Return the flags that the compiler supports, tried together, then one by one."""
 
-    def try_flags(*flags: str) -> Ran:
-        return run((*command, *flags, *_PROBE), scratch)
+    def try_flags(*flags: str) -> CommandResult:
+        return run_command((*command, *flags, *_PROBE), scratch)
 
-    if try_flags(*MEANING, *desired).status == 0:
+    if try_flags(*SEMANTIC_FLAGS, *desired).status == 0:
         return desired
     result = try_flags()
     if result.status != 0:
-        raise failed(command, f"cannot compile an empty function: {first_line(result)}")
-    for flag in MEANING:
+        raise failure_error(
+            command, f"cannot compile an empty function: {first_error_line(result)}"
+        )
+    for flag in SEMANTIC_FLAGS:
         if try_flags(flag).status != 0:
-            raise failed(command, f"does not know {flag}, which results depend on")
+            raise failure_error(command, f"does not know {flag}, which results depend on")
     return tuple(flag for flag in desired if try_flags(flag).status == 0)

@@ -13,19 +13,22 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 from ...base import settings
-from ...base.lazy_import import Later
-from .loader import Library, csrc, ffi
+from ...base.lazy_import import LazyModule
+from .loader import Library, ffi, read_csrc
 
 if TYPE_CHECKING:
     from ...lowering.passes import buffer_sharing
     from ..codegen import prelude
     from ..codegen import source as texts
 else:  # what only compiling needs
-    buffer_sharing = Later("...lowering.passes.buffer_sharing", __package__)
-    prelude, texts = Later("..codegen.prelude", __package__), Later("..codegen.source", __package__)
+    buffer_sharing = LazyModule("...lowering.passes.buffer_sharing", __package__)
+    prelude, texts = (
+        LazyModule("..codegen.prelude", __package__),
+        LazyModule("..codegen.source", __package__),
+    )
 
 ENTRY = "pe_threads"
-LOADED: tuple[str, settings.Effort] = ("the run-time library", 1)
+LIBRARY_OPTIONS: tuple[str, settings.Effort] = ("the run-time library", 1)
 """Its name and its optimization level: it does no computation."""
 _ASK: Any = ffi.typeof("int(*)(void)")
 _NUMBERS: Any = ffi.typeof("int64_t[]")
@@ -34,20 +37,22 @@ _START, _FILL, _END = range(3)
 
 
 @cache
-def text() -> str:
+def library_text() -> str:
     """Return the C text of the library."""
-    body = csrc("pool", "threads")
+    body = read_csrc("pool", "threads")
     head = "#define _GNU_SOURCE\n#include <stddef.h>\n#include <stdint.h>\n"
-    return "\n".join((head, *prelude.needed(body), body))
+    return "\n".join((head, *prelude.required_pieces(body), body))
 
 
 @cache
-def source() -> texts.Source:
+def library_source() -> texts.Source:
     """Return the C text of the library with empty tables."""
-    return texts.Source(text(), ENTRY, {}, (), (), buffer_sharing.Memory((), (), (), ()), 0)
+    return texts.Source(
+        library_text(), ENTRY, {}, (), (), buffer_sharing.MemoryPlan((), (), (), ()), 0
+    )
 
 
-class Threads:
+class ThreadPool:
     """The loaded library; thread-safe."""
 
     __slots__ = ("__weakref__", "_answers", "_callback", "_function", "_library", "_tables")

@@ -18,9 +18,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdBackendError, Diagnostic
-from ...base.lazy_import import Later
-from ..cache.folders import shortage
-from .cpu_info import processor
+from ...base.lazy_import import LazyModule
+from ..cache.folders import descriptor_shortage
+from .cpu_info import processor_digest
 
 if TYPE_CHECKING:
     import importlib.util as importing
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     import signal
     import subprocess
 else:
-    importing, shlex = Later("importlib.util", None), Later("shlex", None)
-    select, signal = Later("select", None), Later("signal", None)
-    shutil, subprocess = Later("shutil", None), Later("subprocess", None)
+    importing, shlex = LazyModule("importlib.util", None), LazyModule("shlex", None)
+    select, signal = LazyModule("select", None), LazyModule("signal", None)
+    shutil, subprocess = LazyModule("shutil", None), LazyModule("subprocess", None)
 
 T = TypeVar("T")
-NAMES = ("cc", "gcc", "clang")
-MEANING = (
+COMPILER_NAMES = ("cc", "gcc", "clang")
+SEMANTIC_FLAGS = (
     "-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off",
     "-Werror=implicit-function-declaration",
 )  # fmt: skip
 """Flags that affect results: a compiler that lacks one of them is rejected. An undeclared function
 would be assumed to return `int`. `-ffast-math` is never used: linked with it, a library switches
 its whole process to flush-to-zero."""
-SPEED = (
+SPEED_FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-mprefer-vector-width=512",
     "-fno-loop-unroll-and-jam",
 )  # fmt: skip
 """Without the fourth, compilers use vectors of half the width of the processor's. Without the last,
 gcc 12 applies unroll-and-jam to a loop around a vectorizable one, and then does not vectorize it: a
 filter of 81 `exp` per point takes ten times as long."""
-SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-convert")
+WORKAROUND_FLAGS = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-convert")
 """Workarounds of compiler bugs, where supported. Where gcc 12 reassociates the integer product
 b*b*b*b and vectorizes it for 512 bits, it computes b*b. Where it vectorizes straight-line code,
 `(double)(float)x` is x: two to four lanes lose their rounding. Where it unrolls a loop and
@@ -58,9 +58,9 @@ vectorizes conditional loads of its iterations, all use the mask of the first.""
 HALVES = ("-mno-avx512fp16",)
 """What keeps gcc 12 from code that its assembler refuses, `vmovsh` under a mask, where a processor
 computes with floats of 16 bits. Here that is done in 32; without those it converts as fast."""
-THREADS = ("-pthread",)
+THREAD_FLAGS = ("-pthread",)
 """A flag that some systems need for the run-time library."""
-NATIVE = ("-march=native", "-mcpu=native")
+NATIVE_FLAGS = ("-march=native", "-mcpu=native")
 """Flags of the native target; compilers support one or the other."""
 _ENVIRONMENT = (
     "PATH",
@@ -75,7 +75,7 @@ _MAX_OUTPUT = 1 << 20
 """The maximum of a compiler's output that is read, in bytes."""
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     """The result of a command: its exit status (negative: the signal), and its output."""
 
     status: int
@@ -110,7 +110,7 @@ class Toolchain:
         return self.version.splitlines()[0] if self.version else self.command[0]
 
 
-def find() -> tuple[str, ...]:
+def find_compiler() -> tuple[str, ...]:
     """Return the command of the compiler to use, its path resolved.
 
     Raises CdBackendError where there is none, or not the requested one.
@@ -119,14 +119,14 @@ def find() -> tuple[str, ...]:
     for origin, text in (("the setting `compiler`", requested), ("`CC`", settings.variable("CC"))):
         if text.strip():
             return _requested_command(text.strip(), origin)
-    for name in NAMES:
+    for name in COMPILER_NAMES:
         if path := _which(name):
             resolved = os.path.realpath(path)
             return (resolved,) if _is_compiler(resolved) else (path,)
     if zig := _zig_command():
         return zig
     raise _missing_error(
-        "no C compiler was found: not " + ", ".join(NAMES) + " nor the package ziglang"
+        "no C compiler was found: not " + ", ".join(COMPILER_NAMES) + " nor the package ziglang"
     )
 
 
@@ -142,21 +142,28 @@ def _which(name: str) -> str | None:
     return None
 
 
-def stamp(command: tuple[str, ...]) -> list[object] | None:
+def fingerprint(command: tuple[str, ...]) -> list[object] | None:
     """Return a cheap fingerprint that changes whenever a compiler does.
 
     None where there is none: for a wrapper, which may run another compiler later, and where the
     system does not identify the processor, so that the compiler has to be probed.
     """
-    machine = processor()
+    machine = processor_digest()
     zig = command[1:] == ("cc",) and os.path.basename(command[0]) == "zig"
     if not machine or (not zig and (len(command) > 1 or not _is_resolvable(command[0]))):
         return None
     state = os.stat(command[0])
-    return [*command, state.st_size, state.st_mtime_ns, state.st_ino, machine, *environment()]
+    return [
+        *command,
+        state.st_size,
+        state.st_mtime_ns,
+        state.st_ino,
+        machine,
+        *compiler_environment(),
+    ]
 
 
-class Running:
+class RunningCommand:
     """A running command; `ended` waits for it, once."""
 
     __slots__ = ("command", "limit", "process", "said")
@@ -167,7 +174,7 @@ class Running:
         self.command, self.process, self.said = command, process, said
         self.limit = settings.current().compiler_timeout
 
-    def ended(self) -> Ran:
+    def ended(self) -> CommandResult:
         """Wait for its end; return its result. Raises CdBackendError after the time limit."""
         with self.said:
             try:
@@ -176,11 +183,11 @@ class Running:
                 description = (
                     f"did not finish in {self.limit:g} seconds (`compiler_timeout` allows more)"
                 )
-                raise failed(self.command, description) from None
+                raise failure_error(self.command, description) from None
             finally:
                 _kill_group(self.process)
             self.said.seek(0)
-            return Ran(status, self.said.read(_MAX_OUTPUT).decode(errors="replace"))
+            return CommandResult(status, self.said.read(_MAX_OUTPUT).decode(errors="replace"))
 
     def stop(self) -> None:
         """Kill it, if it is running; its output is discarded."""
@@ -188,7 +195,7 @@ class Running:
         self.said.close()
 
 
-def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
+def start_command(command: Sequence[str], folder: str, said: str = "said") -> RunningCommand:
     """Start a command in a folder with a closed input and a minimal environment; return it.
 
     It has its own process group; its output goes to a file named `said`. Raises CdBackendError
@@ -199,7 +206,7 @@ def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
     try:
         file = open(os.path.join(folder, f"{said}.txt"), "wb+")
     except OSError as why:
-        raise no_place(why, folder) from None
+        raise unwritable_error(why, folder) from None
     try:
         process = subprocess.Popen(
             command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=file,
@@ -208,16 +215,16 @@ def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
     except OSError as why:
         file.close()
         if not os.path.isdir(folder):
-            raise gone(folder) from None
-        if (problem := shortage(why)) is not None:
+            raise removed_error(folder) from None
+        if (problem := descriptor_shortage(why)) is not None:
             raise problem from None
-        raise failed(command, f"cannot be started: {why.strerror or why}") from None
-    return Running(command, process, file)
+        raise failure_error(command, f"cannot be started: {why.strerror or why}") from None
+    return RunningCommand(command, process, file)
 
 
-def run(command: Sequence[str], folder: str) -> Ran:
-    """Run a command, started as by `start`, to its end; return its result."""
-    return start(command, folder).ended()
+def run_command(command: Sequence[str], folder: str) -> CommandResult:
+    """Run a command, started as by `start_command`, to its end; return its result."""
+    return start_command(command, folder).ended()
 
 
 def _wait_for_exit(process: subprocess.Popen[bytes], limit: float) -> int:
@@ -238,7 +245,7 @@ def _wait_for_exit(process: subprocess.Popen[bytes], limit: float) -> int:
     return process.wait(0)
 
 
-def environment() -> tuple[str, ...]:
+def compiler_environment() -> tuple[str, ...]:
     """Return the environment variables of a compiler that may affect its output."""
     variables = settings.variables(_ENVIRONMENT, _ENVIRONMENT_PREFIXES)
     return tuple(f"{name}={variables[name]}" for name in variables if name not in ("PATH", "HOME"))
@@ -253,7 +260,7 @@ def _requested_command(text: str, origin: str) -> tuple[str, ...]:
     for words in ([text], split):
         if path := shutil.which(os.path.expanduser(words[0])):
             if any(re.search(r"\+\+(-[\d.]+)?$", word) for word in words[:2]):
-                raise failed((text,), f"of {origin} compiles C++, and C is needed")
+                raise failure_error((text,), f"of {origin} compiles C++, and C is needed")
             return (os.path.abspath(path), *words[1:])  # it is run in another folder
     exists = os.path.exists(os.path.expanduser(text))
     why = "is not executable" if exists else "was not found"
@@ -290,7 +297,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def first_line(ran: Ran) -> str:
+def first_error_line(ran: CommandResult) -> str:
     """Return the first line of an error in a command's output, or else how it ended."""
     lines = [line.strip() for line in ran.said.splitlines() if line.strip()]
     error_lines = [line for line in lines if "error" in line.lower()] or lines
@@ -299,9 +306,9 @@ def first_line(ran: Ran) -> str:
     return f"killed by signal {-ran.status}" if ran.status < 0 else f"exit status {ran.status}"
 
 
-def no_place(why: OSError, folder: str = "") -> CdBackendError:
+def unwritable_error(why: OSError, folder: str = "") -> CdBackendError:
     """Return the error CD0814 of a folder that cannot be written."""
-    if (problem := shortage(why)) is not None:
+    if (problem := descriptor_shortage(why)) is not None:
         return problem
     is_full = why.errno in (errno.ENOSPC, errno.EDQUOT)
     folder = folder or os.path.dirname(str(why.filename or "")) or "any folder"
@@ -315,13 +322,13 @@ def no_place(why: OSError, folder: str = "") -> CdBackendError:
     return CdBackendError(Diagnostic("CD0814", message, helps=helps))
 
 
-def gone(folder: str) -> CdBackendError:
+def removed_error(folder: str) -> CdBackendError:
     """Return the error CD0814 of a folder that was removed during a compilation in it."""
     message = f"nothing was compiled in {folder}: somebody has removed it meanwhile"
     return CdBackendError(Diagnostic("CD0814", message, helps=("call the function again",)))
 
 
-def twice(work: Callable[[], T]) -> T:
+def retry_once(work: Callable[[], T]) -> T:
     """Return the result of `work`, retried once where its folder could not be written, for example
     because the cache was emptied meanwhile."""
     try:
@@ -347,7 +354,7 @@ def _missing_error(message: str) -> CdBackendError:
     )
 
 
-def failed(command: Sequence[str], why: str) -> CdBackendError:
+def failure_error(command: Sequence[str], why: str) -> CdBackendError:
     """Return the error CD0812 of a compiler that does not work."""
     return CdBackendError(
         Diagnostic(

@@ -14,7 +14,7 @@ from typing import assert_never
 from ...base.dataclass import dataclass
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access
-from ...lowering.ir.bounds import COMPARED, Bounds
+from ...lowering.ir.bounds import COMPARISONS, Bounds
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import (
     Apply,
@@ -28,18 +28,31 @@ from ...lowering.ir.expressions import (
     Reduce,
     Select,
 )
-from ...lowering.ir.indexing import Affine, Quasi, Symbol, const, recombined
+from ...lowering.ir.indexing import Affine, Quasi, Symbol, const, recombine_quotients
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from . import c_index, index_width, prelude
 from .c_index import ONE
-from .c_text import ADD, CHOOSE, EQUAL, MUL, OR, POSTFIX, RELATE, UNARY, Text, infix
+from .c_text import ADD, EQUAL, MUL, OR, POSTFIX, RELATE, SELECT, UNARY, CText, infix
 from .dialect import Dialect
-from .operator_forms import behind_zero, detour, is_int, is_power_of_two, is_zero_product, widened
+from .operator_forms import (
+    intermediate_type,
+    is_int,
+    is_power_of_two,
+    is_zero_product,
+    subtracted_from_zero,
+    widen_operation,
+)
 from .quirks.contraction import is_product
 from .quirks.counter_overflow import LEAST, MOST
-from .speculation import Storage, has_pick, may_be_vectors, waits, without_branch
+from .speculation import (
+    Storage,
+    has_select,
+    has_short_dependence,
+    is_speculatable,
+    may_be_vectorized,
+)
 
 _STRAIGHT = {"&&": "&", "||": "|"}
 """The branch-free operator for each logical one, both of whose operands are evaluated."""
@@ -57,11 +70,11 @@ class Scope:
     symbols: dict[Symbol, str] = field(default_factory=dict)
     storage: Storage | None = None
     """Where given: selects are printed without branches where that is safe and pays."""
-    straight: bool = False
+    branch_free: bool = False
     """Whether the text is inside a loop that the C compiler may vectorize."""
-    waits: bool = False
+    has_dependence: bool = False
     """Whether the loop carries a short dependence through an array."""
-    alternates: bool = False
+    rounds_products: bool = False
     """Whether products are rounded by a call before their use, see `quirks.contraction`."""
     narrow: dict[Symbol, int] = field(default_factory=dict)
     """The symbols that are 32-bit variables, with bounds of their magnitude, see `index_width`."""
@@ -70,50 +83,53 @@ class Scope:
     known: Bounds = field(default_factory=Bounds)
     """The value ranges of symbols, where these decide the width of index arithmetic."""
 
-    def entered(self, loop: For) -> tuple[bool, bool]:
+    def enter_loop(self, loop: For) -> tuple[bool, bool]:
         """Enter the scope of a loop's body; return the state that `left` restores."""
-        saved = self.straight, self.waits
+        saved = self.branch_free, self.has_dependence
         if self.storage is not None:
-            self.straight = self.straight or may_be_vectors(loop, self.storage)
-            self.waits = waits(loop)
+            self.branch_free = self.branch_free or may_be_vectorized(loop, self.storage)
+            self.has_dependence = has_short_dependence(loop)
         return saved
 
     def left(self, saved: tuple[bool, bool]) -> None:
         """Leave the scope of a loop's body."""
-        self.straight, self.waits = saved
+        self.branch_free, self.has_dependence = saved
 
-    def narrowed(self, loop: For) -> str:
+    def loop_variable_type(self, loop: For) -> str:
         """Return the C type of a loop's variable, and record its range."""
-        if not self.dialect.narrows:
+        if not self.dialect.has_narrow_indices:
             return "int64_t"
-        magnitude, self.known = index_width.of_loop(loop, self.known), self.known.inside(loop)
+        magnitude, self.known = (
+            index_width.loop_magnitude(loop, self.known),
+            self.known.inside(loop),
+        )
         if magnitude is None:
             return "int64_t"
         self.narrow[loop.symbol] = magnitude
         return "int32_t"
 
-    def held(self, symbol: Symbol, value: Expr) -> Text:
+    def held(self, symbol: Symbol, value: Expr) -> CText:
         """Return the text of a symbol's value, and record its range."""
-        if self.dialect.narrows:
+        if self.dialect.has_narrow_indices:
             low, high = self.known.value(value)
             if low is None or high is None or low < LEAST or high > MOST:
                 low, high = LEAST, MOST
-            self.known = self.known.holding(symbol, (low, high))
+            self.known = self.known.with_interval(symbol, (low, high))
         return self.expression(value)
 
-    def expression(self, expr: Expr) -> Text:
+    def expression(self, expr: Expr) -> CText:
         """Return the C text of an expression."""
         match expr:
             case Const(value, dtype):
                 text = self.dialect.literal(value, dtype)
-                return Text(text, UNARY if text[0] in "-(" else POSTFIX)
+                return CText(text, UNARY if text[0] in "-(" else POSTFIX)
             case Read(node, index):
-                return Text(self.element(node, index), POSTFIX)
+                return CText(self.element(node, index), POSTFIX)
             case Position(index):
                 number_text = self.number(index)
-                if not index.terms or index_width.size(index, self.narrow) is None:
+                if not index.terms or index_width.magnitude(index, self.narrow) is None:
                     return number_text
-                return Text(f"(int64_t){number_text.within(UNARY)}", UNARY)
+                return CText(f"(int64_t){number_text.within(UNARY)}", UNARY)
             case Apply():
                 return self._apply(expr)
             case Cast(value, dtype):
@@ -133,11 +149,11 @@ class Scope:
         offset = self.offset(node, index)
         return f"{name}[swizzled({offset})]" if node.id in self.swizzled else f"{name}[{offset}]"
 
-    def affine(self, index: Affine) -> Text:
+    def affine(self, index: Affine) -> CText:
         """Return an index expression that cannot overflow."""
         return c_index.affine(index, self)
 
-    def number(self, index: Affine) -> Text:
+    def number(self, index: Affine) -> CText:
         """Return an index expression that may overflow, and then wraps around."""
         return c_index.number(index, self)
 
@@ -148,17 +164,19 @@ class Scope:
         total = 0
         for subscript, stride in zip(index, node.element_strides, strict=True):
             bound = (
-                index_width.size(subscript, self.narrow) if isinstance(subscript, Affine) else None
+                index_width.magnitude(subscript, self.narrow)
+                if isinstance(subscript, Affine)
+                else None
             )
             if bound is None or stride.constant is None:
                 return True
             total += bound * abs(stride.constant)
-        return total >= index_width.LIMIT
+        return total >= index_width.NARROW_LIMIT
 
     def offset(self, node: Node, index: tuple[Index, ...]) -> str:
         """Return the linear offset of an element in its array."""
         out, constant, is_wide = "", 0, self._has_wide_offset(node, index)
-        for subscript, stride in joined(index, node.element_strides):
+        for subscript, stride in linear_terms(index, node.element_strides):
             match subscript:
                 case Affine():
                     if stride.constant is not None:
@@ -171,7 +189,7 @@ class Scope:
                     text = self.expression(value)
                     if stride != ONE:
                         step = self.affine(stride)
-                        text = Text(f"{text.within(MUL)}*{step.within(UNARY)}", MUL)
+                        text = CText(f"{text.within(MUL)}*{step.within(UNARY)}", MUL)
                 case _:
                     assert_never(subscript)
             term = text.within(ADD)
@@ -183,44 +201,44 @@ class Scope:
             return str(constant)
         return out if not constant else f"{out} {'-' if constant < 0 else '+'} {abs(constant)}"
 
-    def _apply(self, expr: Apply) -> Text:
+    def _apply(self, expr: Apply) -> CText:
         operand = expr.args[0].dtype
         if operand.compute is not operand:
-            return self.expression(widened(expr))
+            return self.expression(widen_operation(expr))
         op = expr.op
         if is_power_of_two(expr):
             return self._shift_or_mask(expr)
-        negated = behind_zero(expr)
+        negated = subtracted_from_zero(expr)
         if negated is not None:
-            return Text(f"from_zero_{operand.short}({self.expression(negated).text})", POSTFIX)
+            return CText(f"from_zero_{operand.short}({self.expression(negated).text})", POSTFIX)
         if is_zero_product(expr):
             factors = ", ".join(self.expression(arg).text for arg in expr.args)
-            return Text(f"zero_product_{operand.short}({factors})", POSTFIX)
+            return CText(f"zero_product_{operand.short}({factors})", POSTFIX)
         if not self.dialect.is_infix(op, operand):
             assert op.call, f"{op.name} has no spelling for {operand}"
             args = ", ".join(self.expression(arg).text for arg in expr.args)
-            return Text(f"{self._function_variant(f'{op.call}_{operand.short}')}({args})", POSTFIX)
+            return CText(f"{self._function_variant(f'{op.call}_{operand.short}')}({args})", POSTFIX)
         texts = self._narrow_comparison(expr) or [self.expression(arg) for arg in expr.args]
-        if self.alternates and op.name in ("add", "sub", "neg"):
+        if self.rounds_products and op.name in ("add", "sub", "neg"):
             texts = [_round_product(arg, text) for arg, text in zip(expr.args, texts, strict=True)]
         if operand is dtypes.int64 and all(is_int(arg) for arg in expr.args):
-            texts[0] = Text(f"(int64_t){texts[0].within(UNARY)}", UNARY)
+            texts[0] = CText(f"(int64_t){texts[0].within(UNARY)}", UNARY)
         out = infix(self._operator(op.infix), texts)
         narrow = operand.kind in "iu" and operand.bits < 32
         if narrow and op.infix in _WIDENED:
-            return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
+            return CText(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
         return out
 
-    def _narrow_comparison(self, expr: Apply) -> list[Text]:
+    def _narrow_comparison(self, expr: Apply) -> list[CText]:
         """Return both sides of a comparison of 32-bit index expressions, [] for any other."""
         sides = [arg.index for arg in expr.args if isinstance(arg, Position)]
-        if not self.narrow or expr.op.name not in COMPARED or len(sides) != len(expr.args):
+        if not self.narrow or expr.op.name not in COMPARISONS or len(sides) != len(expr.args):
             return []
-        if any(index_width.size(side, self.narrow) is None for side in sides):
+        if any(index_width.magnitude(side, self.narrow) is None for side in sides):
             return []
         return [self.affine(side) for side in sides]
 
-    def _shift_or_mask(self, expr: Apply) -> Text:
+    def _shift_or_mask(self, expr: Apply) -> CText:
         """Return a floor division or remainder by a power of two as a shift or mask.
 
         Both round down, as arithmetic shifts of negative numbers do.
@@ -229,19 +247,19 @@ class Scope:
         assert isinstance(by, Const) and isinstance(by.value, int), "the caller has looked"
         value = self.expression(expr.args[0])
         if expr.op.name == "mod":
-            out = infix("&", [value, Text(self.dialect.literal(by.value - 1, dtype), POSTFIX)])
+            out = infix("&", [value, CText(self.dialect.literal(by.value - 1, dtype), POSTFIX)])
         else:
-            out = infix(">>", [value, Text(str(by.value.bit_length() - 1), POSTFIX)])
+            out = infix(">>", [value, CText(str(by.value.bit_length() - 1), POSTFIX)])
         if dtype.bits < 32:
-            return Text(f"({self.dialect.types[dtype]}){out.within(UNARY)}", UNARY)
+            return CText(f"({self.dialect.types[dtype]}){out.within(UNARY)}", UNARY)
         return out
 
-    def stored(self, value: Expr) -> Text:
+    def stored(self, value: Expr) -> CText:
         """Return a value to be stored, which a compiler may contract with a later addition."""
         text = self.expression(value)
-        return _round_product(value, text) if self.alternates else text
+        return _round_product(value, text) if self.rounds_products else text
 
-    def accumulated(self, access: Access, op: Op, value: Expr) -> Text:
+    def accumulated(self, access: Access, op: Op, value: Expr) -> CText:
         """Return the new value of an element into which a value is accumulated."""
         node = access.node
         dtype = value.dtype
@@ -249,26 +267,26 @@ class Scope:
         if node.id in self.by_value and op.name in ("max", "min") and dtype.compute is dtype:
             # a loop-carried dependence: a branch would let the processor predict it
             args = f"{self.expression(previous).text}, {self.expression(value).text}"
-            new = Text(f"{op.call}_{dtype.short}({args})", POSTFIX)
+            new = CText(f"{op.call}_{dtype.short}({args})", POSTFIX)
             return self._cast(new, dtype, node.dtype)
         return self.expression(_convert(Apply(op, (previous, value), dtype), node.dtype))
 
     def _function_variant(self, name: str) -> str:
         """Return the variant of a prelude function that suits the loop."""
-        prefix = "straight_" if self.straight else "quick_" if self.waits else ""
+        prefix = "straight_" if self.branch_free else "quick_" if self.has_dependence else ""
         return prefix + name if prelude.is_piece(prefix + name) else name
 
     def _operator(self, infix: str) -> str:
-        return _STRAIGHT.get(infix, infix) if self.straight else infix
+        return _STRAIGHT.get(infix, infix) if self.branch_free else infix
 
-    def _select(self, test: Expr, yes: Expr, no: Expr) -> Text:
+    def _select(self, test: Expr, yes: Expr, no: Expr) -> CText:
         first = self.expression(test)
         dtype = yes.dtype
         branch_free = (
-            (self.straight or self.waits)
+            (self.branch_free or self.has_dependence)
             and self.storage is not None
-            and has_pick(dtype)
-            and without_branch(test, yes, no, self.storage)
+            and has_select(dtype)
+            and is_speculatable(test, yes, no, self.storage)
         )
         if dtype is dtypes.bool_:
             if no == Const(False, dtypes.bool_):
@@ -277,30 +295,34 @@ class Scope:
                 return infix("|" if branch_free else "||", [first, self.expression(no)])
         if branch_free:
             args = f"{first.text}, {self.expression(yes).text}, {self.expression(no).text}"
-            return Text(f"{'' if self.straight else 'quick_'}pick_{dtype.short}({args})", POSTFIX)
-        sides = self.expression(yes).within(OR), self.expression(no).within(CHOOSE)
-        return Text(f"{first.within(OR)} ? {sides[0]} : {sides[1]}", CHOOSE)
+            return CText(
+                f"{'' if self.branch_free else 'quick_'}pick_{dtype.short}({args})", POSTFIX
+            )
+        sides = self.expression(yes).within(OR), self.expression(no).within(SELECT)
+        return CText(f"{first.within(OR)} ? {sides[0]} : {sides[1]}", SELECT)
 
-    def _cast(self, value: Text, source: DType, to: DType) -> Text:
+    def _cast(self, value: CText, source: DType, to: DType) -> CText:
         """Return a conversion: a function of the prelude, a comparison with zero, or a C cast."""
         if source is to:
             return value
         function = self.dialect.casts.get((source, to))
         if function is not None:
-            return Text(f"{self._function_variant(function)}({value.text})", POSTFIX)
-        intermediate = detour(source, to, self.dialect.halves)
+            return CText(f"{self._function_variant(function)}({value.text})", POSTFIX)
+        intermediate = intermediate_type(source, to, self.dialect.halves)
         if intermediate is not None:
             return self._cast(self._cast(value, source, intermediate), intermediate, to)
         if to.kind == "c":
             re = self._cast(value, source, to.real).text
             zero = self.dialect.literal(0.0, to.real)
-            return Text(f"complex_{to.real.short}({re}, {zero})", POSTFIX)
+            return CText(f"complex_{to.real.short}({re}, {zero})", POSTFIX)
         if to.kind == "b":
-            return Text(f"{value.within(RELATE)} != 0", EQUAL)
-        return Text(f"({self.dialect.types[to]}){value.within(UNARY)}", UNARY)
+            return CText(f"{value.within(RELATE)} != 0", EQUAL)
+        return CText(f"({self.dialect.types[to]}){value.within(UNARY)}", UNARY)
 
 
-def joined(index: tuple[Index, ...], strides: tuple[Affine, ...]) -> list[tuple[Index, Affine]]:
+def linear_terms(
+    index: tuple[Index, ...], strides: tuple[Affine, ...]
+) -> list[tuple[Index, Affine]]:
     """Return the subscripts of an element with their strides: one of both where quotients and
     remainders of an index variable simplify in the linear offset."""
     terms = list(zip(index, strides, strict=True))
@@ -314,13 +336,13 @@ def joined(index: tuple[Index, ...], strides: tuple[Affine, ...]) -> list[tuple[
         linear += subscript * stride.constant
     if not is_divided:
         return terms
-    simplified = recombined(linear)
+    simplified = recombine_quotients(linear)
     return [(simplified, ONE)] if len(simplified.terms) < len(linear.terms) else terms
 
 
-def _round_product(expr: Expr, text: Text) -> Text:
+def _round_product(expr: Expr, text: CText) -> CText:
     """Return an expression that no compiler contracts with the operation that uses it."""
-    return Text(f"rounded({text.text})", POSTFIX) if is_product(expr) else text
+    return CText(f"rounded({text.text})", POSTFIX) if is_product(expr) else text
 
 
 def _convert(expr: Expr, dtype: DType) -> Expr:

@@ -13,15 +13,15 @@ from typing import Protocol
 
 from ...lowering.ir import dtypes
 from ...lowering.ir.bounds import Bounds
-from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const, in_64_bits
+from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const, wrap_64_bits
 from . import index_width
-from .c_text import ADD, MUL, POSTFIX, UNARY, Text
+from .c_text import ADD, MUL, POSTFIX, UNARY, CText
 from .dialect import Dialect
 
 ONE = const(1)
 
 
-class Around(Protocol):
+class IndexScope(Protocol):
     """The scope at a point of the text."""
 
     @property
@@ -41,15 +41,15 @@ class Around(Protocol):
         """The value ranges of symbols."""
 
 
-def number(index: Affine, scope: Around) -> Text:
+def number(index: Affine, scope: IndexScope) -> CText:
     """Return an index expression that wraps around where it overflows 64 bits."""
-    narrow = index_width.size(index, scope.narrow) is not None
+    narrow = index_width.magnitude(index, scope.narrow) is not None
     if narrow or "add" not in scope.dialect.wrapping or index_width.fits(index, scope.known):
         return affine(index, scope)
-    index, out = in_64_bits(index), ""
+    index, out = wrap_64_bits(index), ""
     if not index.terms:
         return affine(index, scope)
-    for atom, k in index_width.in_order(index):
+    for atom, k in index_width.text_order(index):
         text = _wrapped_atom(atom, scope)
         if abs(k) != 1:
             factor = scope.dialect.literal(abs(k) if k > -(2**63) else k, dtypes.int64)
@@ -61,10 +61,10 @@ def number(index: Affine, scope: Around) -> Text:
     if index.offset:
         sign, offset = _signed(index.offset, scope.dialect)
         out = f"{'add' if sign == '+' else 'sub'}_i64({out}, {offset})"
-    return Text(out, POSTFIX)
+    return CText(out, POSTFIX)
 
 
-def _wrapped_atom(atom: Atom, scope: Around) -> str:
+def _wrapped_atom(atom: Atom, scope: IndexScope) -> str:
     match atom:
         case Symbol():
             return scope.symbols[atom]
@@ -72,7 +72,9 @@ def _wrapped_atom(atom: Atom, scope: Around) -> str:
             return f"{op}_i64({number(left, scope).text}, {number(right, scope).text})"
 
 
-def affine(index: Affine, scope: Around, factor: Affine = ONE, wide: bool | None = None) -> Text:
+def affine(
+    index: Affine, scope: IndexScope, factor: Affine = ONE, wide: bool | None = None
+) -> CText:
     """Return the product of an index expression and a factor, folded into a single term.
 
     It is `wide`, evaluated in 64 bits, where it may not fit into 32.
@@ -80,17 +82,17 @@ def affine(index: Affine, scope: Around, factor: Affine = ONE, wide: bool | None
     if factor.constant is not None and len(index.terms) <= 1:
         index, factor = index * factor.constant, ONE
     if wide is None:
-        wide = factor != ONE or index_width.size(index, scope.narrow) is None
+        wide = factor != ONE or index_width.magnitude(index, scope.narrow) is None
     sum_ = _sum(index, wide, scope)
     if factor == ONE:
         return sum_
     product = f"{sum_.within(MUL)}*{_sum(factor, wide, scope).within(MUL)}"
-    return Text(product, MUL)
+    return CText(product, MUL)
 
 
-def _sum(index: Affine, is_wide: bool, scope: Around) -> Text:
-    out, index = "", in_64_bits(index)
-    for atom, k in index_width.in_order(index):
+def _sum(index: Affine, is_wide: bool, scope: IndexScope) -> CText:
+    out, index = "", wrap_64_bits(index)
+    for atom, k in index_width.text_order(index):
         text = _atom(atom, k == 1 or k == -1, is_wide, scope)
         sign, factor = _signed(k, scope.dialect)
         body = text if abs(k) == 1 else f"{text}*{factor}"
@@ -99,12 +101,12 @@ def _sum(index: Affine, is_wide: bool, scope: Around) -> Text:
         out += " {} {}".format(*_signed(index.offset, scope.dialect))
     if not out:
         text = scope.dialect.literal(index.offset, dtypes.int64)
-        return Text(text, UNARY if index.offset < 0 else POSTFIX)
+        return CText(text, UNARY if index.offset < 0 else POSTFIX)
     if len(index.terms) > 1 or index.offset:
-        return Text(out, ADD)
+        return CText(out, ADD)
     atom, k = index.terms[0]
     level = UNARY if is_wide and _is_narrow_atom(atom, scope) else _precedence(atom)
-    return Text(out, UNARY if k == -1 else MUL if k != 1 else level)
+    return CText(out, UNARY if k == -1 else MUL if k != 1 else level)
 
 
 def _signed(number: int, dialect: Dialect) -> tuple[str, str]:
@@ -114,7 +116,7 @@ def _signed(number: int, dialect: Dialect) -> tuple[str, str]:
     return "-" if number < 0 else "+", str(abs(number))
 
 
-def _atom(atom: Atom, alone: bool, wide: bool, scope: Around) -> str:
+def _atom(atom: Atom, alone: bool, wide: bool, scope: IndexScope) -> str:
     if wide and _is_narrow_atom(atom, scope):
         text = _atom(atom, False, False, scope)
         return f"(int64_t){text}"
@@ -130,8 +132,8 @@ def _atom(atom: Atom, alone: bool, wide: bool, scope: Around) -> str:
             return f"{op}_{kind}({number(left, scope).text}, {number(right, scope).text})"
 
 
-def _is_narrow_atom(atom: Atom, scope: Around) -> bool:
-    return bool(scope.narrow) and index_width.of_atom(atom, scope.narrow) is not None
+def _is_narrow_atom(atom: Atom, scope: IndexScope) -> bool:
+    return bool(scope.narrow) and index_width.atom_magnitude(atom, scope.narrow) is not None
 
 
 def _precedence(atom: Atom) -> int:

@@ -25,8 +25,8 @@ from typing import assert_never
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
-from ...lowering.analysis.cost import rounds_of, surely_fails, work_of
-from ...lowering.analysis.effects import without_unused
+from ...lowering.analysis.cost import iteration_count, surely_fails, work_per_iteration
+from ...lowering.analysis.effects import remove_unused_scalars
 from ...lowering.ir.algebra import TRUE
 from ...lowering.ir.assignments import (
     Access,
@@ -59,41 +59,45 @@ from ...lowering.ir.ops import OPS
 from ...lowering.placement import Placement
 from . import intrinsic_loops, loop_headers, records, vector_variables, vectors
 from .c_expression import Scope
-from .c_text import ADD, MUL, SHIFT, Text, infix
-from .cancellation import Counted, Cut, Poll, poll_of
+from .c_text import ADD, MUL, SHIFT, CText, infix
+from .cancellation import Poll, StripMining, WorkCounter, choose_poll
 from .dialect import C, Dialect
-from .entry import entry_of
-from .frame import LIBRARY, WORK, Around, Frame, frame_of
+from .entry import entry_point
+from .frame import LIBRARY, WORK, Frame, FunctionContext, build_frame
 from .names import identifier
-from .parallel_regions import Part, Written, part_of, stacked
-from .quirks.counter_overflow import Binding, may_wrap
-from .source import Body, Source, above
-from .text_layout import STEP, broken, comment, laid_out, words
+from .parallel_regions import ParallelRegion, RegionText, concatenate, outline_loop
+from .quirks.counter_overflow import Binding, may_overflow
+from .source import BodyText, Source, preamble
+from .text_layout import INDENT, comment_line, identifiers_in, indent_lines, wrap_line
 
-Add = Callable[[], None]
+AddLines = Callable[[], None]
 """Adds lines to the text."""
 _COMPOUND = frozenset("+ - * / & | ^".split())
 
 
-def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
+def print_program(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
     """Return the text of a program in a dialect; it is deterministic."""
-    program = without_unused(program)
-    frame = frame_of(program, placement, dialect)
-    printer = _Printer(dialect, frame, vectors.Writer(frame.vectors, frame.scope, frame.names))
+    program = remove_unused_scalars(program)
+    frame = build_frame(program, placement, dialect)
+    printer = _Printer(
+        dialect, frame, vectors.VectorPrinter(frame.vectors, frame.scope, frame.names)
+    )
     for kernel in program.kernels:
         printer.statements(kernel.body)
     return printer.source(program, frame)
 
 
-def emit_body(frame: Around, body: tuple[Stmt, ...], before: Sequence[Body] = ()) -> Body:
+def print_body(
+    frame: FunctionContext, body: tuple[Stmt, ...], before: Sequence[BodyText] = ()
+) -> BodyText:
     """Return the text of a function's statements, its faults and prints numbered after those of
     the functions before it."""
     faults = [fault for earlier in before for fault in earlier.faults]
     prints = [print_ for earlier in before for print_ in earlier.prints]
-    scalars = vectors.Writer(vector_variables.Plan(0), frame.scope, frame.names)
+    scalars = vectors.VectorPrinter(vector_variables.VectorPlan(0), frame.scope, frame.names)
     printer = _Printer(frame.dialect, frame, scalars, faults=[*faults], prints=[*prints])
     printer.statements(body)
-    return Body(
+    return BodyText(
         printer.lines, printer.spans, printer.faults[len(faults) :], printer.prints[len(prints) :]
     )
 
@@ -103,8 +107,8 @@ class _Printer:
     """The traversal of a function: its text so far, and the names in scope at its end."""
 
     dialect: Dialect
-    frame: Around
-    vectors: vectors.Writer
+    frame: FunctionContext
+    vectors: vectors.VectorPrinter
     lines: list[str] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
     depth: int = 1
@@ -112,9 +116,9 @@ class _Printer:
     prints: list[Print] = field(default_factory=list)
     path: list[str] = field(default_factory=list)
     """The position in the program: statement numbers, and the progress of each loop."""
-    part: Part | None = None
+    part: ParallelRegion | None = None
     """The parallel region whose function is being printed."""
-    parts: list[tuple[Written, dict[int, Span]]] = field(default_factory=list)
+    parts: list[tuple[RegionText, dict[int, Span]]] = field(default_factory=list)
     """The functions of parallel regions, with the source statement of each line of the loop."""
     loops: int = 0
     """The loop depth within the function."""
@@ -127,7 +131,7 @@ class _Printer:
 
     def line(self, text: str, span: Span = NOWHERE) -> None:
         """Add a line of code, broken where it is too long."""
-        for part in broken(text, self.depth):
+        for part in wrap_line(text, self.depth):
             self.lines.append(part)
             if span is not NOWHERE:
                 self.spans[len(self.lines)] = span
@@ -156,7 +160,7 @@ class _Printer:
         self.vectors.forget(declared)
 
     def block(
-        self, head: str, body: tuple[Stmt, ...], span: Span, first: Add | None = None
+        self, head: str, body: tuple[Stmt, ...], span: Span, first: AddLines | None = None
     ) -> None:
         """Add `head { body }`, `first` adding its first lines; names bound inside go out of
         scope."""
@@ -203,7 +207,7 @@ class _Printer:
             case Update():
                 self.update(stmt)
             case Fill(node, value, span):
-                self.statement(loop_headers.filling(node, value, span))
+                self.statement(loop_headers.fill_loops(node, value, span))
             case Let(symbol, value, span):
                 text = self.scope.held(symbol, value).text
                 self.line(f"const int64_t {self.bind(stmt)} = {text};", span)
@@ -216,7 +220,7 @@ class _Printer:
             case Print():
                 self.print(stmt)
             case Comment(text):
-                self.lines.append(comment(text, self.depth))
+                self.lines.append(comment_line(text, self.depth))
             case Barrier(later):
                 self.texts(self.frame.meeting(later))
             case Break() | Continue():
@@ -232,7 +236,7 @@ class _Printer:
             return self.parallel(loop)
         if loop.kind == "last":
             return self.block(self.frame.coming_last(), loop.body, loop.span)
-        if (call := intrinsic_loops.call(loop, self.scope)) is not None:
+        if (call := intrinsic_loops.intrinsic_call(loop, self.scope)) is not None:
             self.line(call, loop.span)
             return
         vector_lines = self.vectors.written(loop)
@@ -244,47 +248,60 @@ class _Printer:
         if vector_lines is not None:
             return
         lo, hi = self.scope.number(loop.lo).text, self.scope.number(loop.hi).within(SHIFT)
-        name, outside, kind = self.bind(loop), self.scope.known, self.scope.narrowed(loop)
-        if hook := loop_headers.hook(loop, self.dialect) or self.vectors.hook(loop):
+        name, outside, kind = self.bind(loop), self.scope.known, self.scope.loop_variable_type(loop)
+        if hook := loop_headers.loop_pragma(loop, self.dialect) or self.vectors.unroll_pragma(loop):
             self.line(hook)
-        self.path.append(loop_headers.place(loop, name))
+        self.path.append(loop_headers.progress(loop, name))
         if loop.kind in self.dialect.spread:
             self.block(
-                loop_headers.spread(loop, name, lo, hi, self.dialect, kind), loop.body, loop.span
+                loop_headers.distributed_header(loop, name, lo, hi, self.dialect, kind),
+                loop.body,
+                loop.span,
             )
         else:
-            first = partial(self.line, "apart();") if self.vectors.is_apart(loop) else None
+            first = (
+                partial(self.line, "apart();")
+                if self.vectors.needs_compiler_barrier(loop)
+                else None
+            )
             self.iterations(loop, name, lo, hi, loop.step, first, kind)
         self.path.pop()
         self.forget({loop.symbol})
         self.scope.known = outside
 
     def iterations(
-        self, loop: For, name: str, lo: str, hi: str, step: int, first: Add | None = None,
+        self, loop: For, name: str, lo: str, hi: str, step: int, first: AddLines | None = None,
         kind: str = "int64_t",
     ) -> None:  # fmt: skip
         """Add a loop over `name` with its iterations, and the polls for cancellation."""
         poll, left = self.poll_of(loop), None
         self.loops += 1
-        outside = self.scope.entered(loop)
+        outside = self.scope.enter_loop(loop)
         outer = self.bound, self.scope.known, self.frame.sizes
-        if kind == "int64_t" and may_wrap(loop, step, *outer):
+        if kind == "int64_t" and may_overflow(loop, step, *outer):
             left = self.frame.names.fresh(f"{name}_left")
-        if isinstance(poll, Cut):
+        if isinstance(poll, StripMining):
             begin, end = (self.frame.names.fresh(f"{name}_{side}") for side in ("from", "to"))
-            head, later, ending = loop_headers.pieces(begin, end, lo, hi, poll.rounds * step)
+            head, later, ending = loop_headers.strip_mined_header(
+                begin, end, lo, hi, poll.rounds * step
+            )
             self.line(f"{head} {{", loop.span)
             self.depth += 1
             self.leave_if(f"{later} && {LIBRARY}->interrupted()")
             self.line(ending, loop.span)
             self.block(
-                loop_headers.head(name, begin, end, step, kind, left), loop.body, loop.span, first
+                loop_headers.loop_header(name, begin, end, step, kind, left),
+                loop.body,
+                loop.span,
+                first,
             )
             self.close()
             self.frame.names.release((begin, end))
         else:
             ask = self.poll_prologue(poll, first)
-            self.block(loop_headers.head(name, lo, hi, step, kind, left), loop.body, loop.span, ask)
+            self.block(
+                loop_headers.loop_header(name, lo, hi, step, kind, left), loop.body, loop.span, ask
+            )
         self.frame.names.release([left] if left else ())
         self.scope.left(outside)
         self.loops -= 1
@@ -294,9 +311,11 @@ class _Printer:
         frame = self.frame
         if not isinstance(frame, Frame) or not frame.polls:
             return None
-        return poll_of(loop, not self.loops, frame.sizes)
+        return choose_poll(loop, not self.loops, frame.sizes)
 
-    def poll_prologue(self, poll: Counted | None, then: Add | None = None) -> Add | None:
+    def poll_prologue(
+        self, poll: WorkCounter | None, then: AddLines | None = None
+    ) -> AddLines | None:
         """Return the callback that adds a poll at the start of an iteration, and then `then`."""
         if poll is None:
             return then
@@ -317,9 +336,9 @@ class _Printer:
         """Add the call that distributes a loop over threads, and the function that runs a chunk of
         its iterations."""
         assert isinstance(self.frame, Frame), "kernels have threads of their own"
-        region, scope = part_of(loop, self.frame), self.scope
-        trip_count = scope.affine(rounds_of(loop)).text
-        work = scope.affine(work_of(loop, self.frame.sizes)).text
+        region, scope = outline_loop(loop, self.frame), self.scope
+        trip_count = scope.affine(iteration_count(loop)).text
+        work = scope.affine(work_per_iteration(loop, self.frame.sizes)).text
         outside = self.lines, self.spans, self.depth, self.loops, self.part
         self.lines, self.spans, self.depth, self.loops, self.part = [], {}, 1, 0, region
         lo, name = scope.affine(loop.lo), self.bind(loop)
@@ -331,7 +350,7 @@ class _Printer:
             self.iterations(loop, name, first, last, 1)
         else:
             count = self.frame.names.fresh("round")
-            value = infix("+", [lo, Text(f"{count}*{loop.step}", MUL)]).text
+            value = infix("+", [lo, CText(f"{count}*{loop.step}", MUL)]).text
             self.iterations(
                 loop, count, region.first, region.last, 1,
                 lambda: self.line(f"const int64_t {name} = {value};", loop.span),
@@ -346,7 +365,7 @@ class _Printer:
         fault = "fault" if text.reports else "NULL"
         self.call(region, names, f"{trip_count}, {work}, {fault}", loop.span)
 
-    def call(self, part: Part, names: Sequence[str], numbers: str, span: Span) -> None:
+    def call(self, part: ParallelRegion, names: Sequence[str], numbers: str, span: Span) -> None:
         """Add the call of the run-time library for a parallel region."""
         self.line("{", span)
         self.depth += 1
@@ -366,7 +385,7 @@ class _Printer:
         exit_test = Apply(OPS["logical_not"], (loop.test,), loop.test.dtype)
         exit_branch = () if loop.test == TRUE else (If(exit_test, (Break(),), (), loop.span),)
         poll = self.poll_of(loop)
-        assert not isinstance(poll, Cut), "only loops that count are cut"
+        assert not isinstance(poll, StripMining), "only loops that count are cut"
         self.loops += 1
         body = (*loop.prelude, *exit_branch, *loop.body)
         self.block("for (;;)", body, loop.span, self.poll_prologue(poll))
@@ -396,7 +415,7 @@ class _Printer:
         self.line(
             f"const {self.dialect.types[dtype]} {value} = {self.text(stmt.value)};", stmt.span
         )
-        better = loop_headers.better(stmt.op.name, dtype.kind, value, best)
+        better = loop_headers.is_better_test(stmt.op.name, dtype.kind, value, best)
         self.line(f"if ({position} < 0 || {better}) {{", stmt.span)
         self.depth += 1
         self.line(f"{best} = {value};", stmt.span)
@@ -416,7 +435,7 @@ class _Printer:
 
     def print(self, stmt: Print) -> None:
         values = tuple(fragment for fragment in stmt.pieces if not isinstance(fragment, str))
-        slots = 2 + sum(records.width(value.dtype) for value in values)
+        slots = 2 + sum(records.slot_count(value.dtype) for value in values)
         number = len(self.prints)
         self.line("{", stmt.span)
         self.depth += 1
@@ -430,11 +449,11 @@ class _Printer:
         """Add the lines that store values into a record, as many as fit, and its terminator."""
         at = 1
         for value in values:
-            if at + records.width(value.dtype) > slots:
+            if at + records.slot_count(value.dtype) > slots:
                 break
-            for kind, text in records.parts(value, self.text):
+            for kind, text in records.value_parts(value, self.text):
                 self.line(
-                    f"record_{kind}({name} + {at}, {records.tag(value.dtype)}, {text});", span
+                    f"record_{kind}({name} + {at}, {records.type_tag(value.dtype)}, {text});", span
                 )
                 at += 2
         if at < slots:
@@ -474,7 +493,7 @@ class _Printer:
         self.frame.names.release([bytes_])
 
     def permute(self, stmt: Permute) -> None:
-        moves = loop_headers.exchange(stmt, self.scope, self.frame.names)
+        moves = loop_headers.exchange_pointers(stmt, self.scope, self.frame.names)
         self.block("", (), stmt.span, partial(self.texts, moves, stmt.span))
 
     def leave(self, status: int | str) -> None:
@@ -484,18 +503,18 @@ class _Printer:
     def source(self, program: Program, frame: Frame) -> Source:
         """Return the whole text: header, prelude, parallel regions, body function, entry point."""
         name = f"pe_{identifier(program.name)}"
-        opening, closing = laid_out(frame.opening()), laid_out(frame.closing())
-        identifiers = words([*opening, *closing, *self.lines])
+        opening, closing = indent_lines(frame.opening()), indent_lines(frame.closing())
+        identifiers = identifiers_in([*opening, *closing, *self.lines])
         if WORK in identifiers:
-            opening.append(f"{STEP}int64_t {WORK} = 0;")
+            opening.append(f"{INDENT}int64_t {WORK} = 0;")
         reports, asks = "fault" in identifiers, LIBRARY in identifiers
-        head, calling = entry_of(frame, name, reports, bool(self.prints), asks)
-        lines, spans, parts = stacked(self.parts)
-        lines += (*broken(frame.head(reports, bool(self.prints), asks), 0), "{", *opening)
+        head, calling = entry_point(frame, name, reports, bool(self.prints), asks)
+        lines, spans, parts = concatenate(self.parts)
+        lines += (*wrap_line(frame.head(reports, bool(self.prints), asks), 0), "{", *opening)
         spans |= {len(lines) + at: span for at, span in self.spans.items()}
-        epilogue = [*closing, "}", "", head, "{", *laid_out(calling), "}"]
+        epilogue = [*closing, "}", "", head, "{", *indent_lines(calling), "}"]
         code = "\n".join((*lines, *self.lines, *epilogue)) + "\n"
-        top = above(code, self.dialect)
+        top = preamble(code, self.dialect)
         return Source(
             top + code,
             name,

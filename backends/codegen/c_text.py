@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
+SELECT, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
 _INFIX = {
     "||": (OR, EQUAL), "&&": (AND, EQUAL), "|": (BITOR, UNARY), "^": (BITXOR, UNARY),
     "&": (BITAND, UNARY), ">>": (SHIFT, UNARY),
@@ -18,7 +18,7 @@ Stricter than C where it is easily misread: comparisons in comparisons, `&&` in 
 """
 
 
-class Text(NamedTuple):
+class CText(NamedTuple):
     """A fragment of C and the precedence of its outermost operator."""
 
     text: str
@@ -29,12 +29,12 @@ class Text(NamedTuple):
         return self.text if self.level >= level else f"({self.text})"
 
 
-def infix(operator: str, args: list[Text]) -> Text:
+def infix(operator: str, args: list[CText]) -> CText:
     """Return one or two operands joined by a C operator, parenthesized only where needed."""
     if len(args) == 1:
         body = args[0].within(UNARY)
-        return Text(operator + (f"({body})" if body[0] == operator else body), UNARY)
+        return CText(operator + (f"({body})" if body[0] == operator else body), UNARY)
     level, min_level = _INFIX[operator]
     chained = args[0].level == level and level not in (EQUAL, RELATE)
     left = args[0].text if chained else args[0].within(min_level)
-    return Text(f"{left} {operator} {args[1].within(min_level)}", level)
+    return CText(f"{left} {operator} {args[1].within(min_level)}", level)

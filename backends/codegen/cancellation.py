@@ -8,39 +8,39 @@ or, where its body is straight-line code, is strip-mined and polls between the s
 from __future__ import annotations
 
 from ...base.dataclass import dataclass
-from ...lowering.analysis.cost import going_on, total_of, work_of
-from ...lowering.analysis.dependence import is_left
+from ...lowering.analysis.cost import total_work, without_failures, work_per_iteration
+from ...lowering.analysis.dependence import has_break
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.loops import For, Stmt, While
 from ...lowering.ir.walk import statements
 
-LONG = 1 << 24
+LONG_LOOP_WORK = 1 << 24
 """A loop with less work need not poll: it takes some milliseconds, or 0.1 s where its accesses are
 random."""
-PIECE = 1 << 21
+WORK_PER_POLL = 1 << 21
 """The work between two polls; `is_over` of the prelude has the same number."""
-FAR = 1 << 62
+MAX_STRIP_LENGTH = 1 << 62
 """A loop with longer strips than this has few of them, and does not poll."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """Each iteration adds its work to a counter, and polls when that reaches `PIECE`."""
+class WorkCounter:
+    """Each iteration adds its work to a counter, and polls when that reaches `WORK_PER_POLL`."""
 
     work: Affine
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class StripMining:
     """The loop is strip-mined with strips of so many iterations, and polls before each."""
 
     rounds: int
 
 
-Poll = Counted | Cut | None
+Poll = WorkCounter | StripMining | None
 
 
-def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> Poll:
+def choose_poll(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> Poll:
     """Return how a loop polls; None where it is short, or where an enclosing loop's polls suffice.
 
     Within a loop that polls, a loop over axes, with `sizes` of arrays in memory as bounds, is
@@ -49,17 +49,17 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     if isinstance(loop, For) and loop.kind == "vector":
         return None  # a few lanes, and no exit from them
     if isinstance(loop, While):
-        return Counted(work_of(loop, sizes) + 1)  # an empty iteration counts, too
-    total = total_of(loop).constant
-    if total is not None and total < LONG:
+        return WorkCounter(work_per_iteration(loop, sizes) + 1)  # an empty iteration counts, too
+    total = total_work(loop).constant
+    if total is not None and total < LONG_LOOP_WORK:
         return None
-    work = work_of(loop, sizes)
-    nested = any(_is_loop(stmt) for stmt in statements(going_on(loop.body)))
-    if nested or is_left(loop.body) or work.constant is None:
-        return Counted(work + 1)
-    if is_outermost or not total_of(loop, sizes).symbols() <= sizes or total is not None:
-        strip = max(1, PIECE // max(1, work.constant))
-        return Cut(strip) if strip * abs(loop.step) < FAR else None
+    work = work_per_iteration(loop, sizes)
+    nested = any(_is_loop(stmt) for stmt in statements(without_failures(loop.body)))
+    if nested or has_break(loop.body) or work.constant is None:
+        return WorkCounter(work + 1)
+    if is_outermost or not total_work(loop, sizes).symbols() <= sizes or total is not None:
+        strip = max(1, WORK_PER_POLL // max(1, work.constant))
+        return StripMining(strip) if strip * abs(loop.step) < MAX_STRIP_LENGTH else None
     return None
 
 

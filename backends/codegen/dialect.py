@@ -20,7 +20,7 @@ from ...lowering.ir.loops import LoopKind
 from ...lowering.ir.ops import Op
 from . import prelude
 
-VECTOR = 32
+MIN_ALIGNED_BYTES = 32
 """The size in bytes from which an array on the stack may need more alignment than the stack has."""
 Number = bool | int | float | complex
 
@@ -59,9 +59,9 @@ class Dialect:
     """Operations on signed integers that are functions, since overflow is undefined behaviour."""
     spread: Mapping[LoopKind, tuple[str, str]] = field(default_factory=dict)
     """Loops distributed cyclically: the index and count of workers, with `{}` for the axis."""
-    rolled: str = ""
+    unroll_limit: str = ""
     """The line above a loop with an unroll limit, which fills its slot."""
-    narrows: bool = False
+    has_narrow_indices: bool = False
     """Whether index arithmetic has 32 bits where that suffices, see `index_width`."""
     spellings: tuple[tuple[str, str], ...] = ()
     """Textual replacements in the prelude pieces that are shared with C."""
@@ -71,7 +71,7 @@ class Dialect:
 
     def array(self, dtype: DType, name: str, count: int) -> str:
         """Return the declaration of an array on the stack, without initializer and semicolon."""
-        aligned = self.aligned if count * dtype.itemsize >= VECTOR else ""
+        aligned = self.aligned if count * dtype.itemsize >= MIN_ALIGNED_BYTES else ""
         return f"{aligned}{self.types[dtype]} {name}[{count}]"
 
     def literal(self, value: Number, dtype: DType) -> str:
@@ -168,7 +168,7 @@ C = Dialect(
     function="static",
     entry="int {}(void **args)",
     loop_hooks=MappingProxyType({"vector": "#pragma omp simd"}),
-    library=prelude.OF_C,
+    library=prelude.C_FILES,
     halves=frozenset((dtypes.bfloat16,)),
     aligned="_Alignas(64) ",
 )  # fmt: skip

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from .frame import LIBRARY, MOST, Frame
+from .frame import LIBRARY, MAX_BYTES, Frame
 
-LARGE = 4 << 20
+LARGE_ARENA = 4 << 20
 """The size in bytes from which an arena uses huge pages; `spacious` has the same number."""
 
 
-def entry_of(
+def entry_point(
     frame: Frame, name: str, faults: bool, shows: bool, asks: bool = False
 ) -> tuple[str, Iterator[str]]:
     """Return the head of the entry point and its statements."""
@@ -58,9 +58,9 @@ def _call_with_arena(
     nodes = [buffer.node for buffer in memory.arena]
     if memory.is_static:
         layout = memory.layout()
-        is_large = layout.total >= LARGE
-        total = str(min(layout.total, MOST))
-        offsets = [str(min(layout.offsets[node.id], MOST)) for node in nodes]
+        is_large = layout.total >= LARGE_ARENA
+        total = str(min(layout.total, MAX_BYTES))
+        offsets = [str(min(layout.offsets[node.id], MAX_BYTES)) for node in nodes]
     else:
         is_large = True
         yield f"const int64_t *const places = {sizes} + {len(memory.sizes)};"

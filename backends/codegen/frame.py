@@ -10,18 +10,18 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import exchanged
-from ...lowering.passes.buffer_sharing import Memory
+from ...lowering.ir.walk import permuted_nodes
+from ...lowering.passes.buffer_sharing import MemoryPlan
 from ...lowering.placement import Placement
 from . import prelude
 from .c_expression import Scope
 from .dialect import Dialect
 from .names import Names
-from .quirks.contraction import alternates
-from .speculation import storage_of
-from .vector_variables import Plan, plan_of
+from .quirks.contraction import may_alternate
+from .speculation import analyze_storage
+from .vector_variables import VectorPlan, plan_vectors
 
-MOST = 2**62
+MAX_BYTES = 2**62
 """More bytes than any machine has: larger sizes are written as this, and refused."""
 LIBRARY = "pe_lib"
 """The run-time library, in the functions that need it."""
@@ -29,7 +29,7 @@ WORK = "pe_work"
 """The counter of work since the last poll for cancellation."""
 
 
-class Held(NamedTuple):
+class NamedValue(NamedTuple):
     """A named value of a function: its declarations as a struct field and as a local variable."""
 
     name: str
@@ -37,7 +37,7 @@ class Held(NamedTuple):
     local: str
 
 
-class Around(Protocol):
+class FunctionContext(Protocol):
     """The context of a function's statements: names, and how it reports faults and returns."""
 
     @property
@@ -96,9 +96,9 @@ class Frame:
     registers: tuple[Node, ...]
     privates: tuple[Node, ...]
     """Temporaries that are private to a thread of a parallel loop."""
-    memory: Memory
+    memory: MemoryPlan
     """The storage of the other temporaries."""
-    vectors: Plan
+    vectors: VectorPlan
     """The temporaries that are variables of vector types."""
     polls: bool
     """Whether long loops poll for cancellation."""
@@ -111,10 +111,10 @@ class Frame:
     @property
     def frees(self) -> bool:
         """Whether the exit has to free memory."""
-        return bool(self.rooms or self.chains)
+        return bool(self.rooms or self.frees_chain)
 
     @property
-    def chains(self) -> bool:
+    def frees_chain(self) -> bool:
         """Whether storage of run-time size is exchanged: a chain then knows what to free."""
         return any(node.id in self.exchanged for node in self.growing)
 
@@ -160,7 +160,7 @@ class Frame:
         for node in self.arguments:
             if node.id in self.homes:
                 yield f"{self.ctype(node)} *const {self.homes[node.id]} = {self.name(node)};"
-        if self.chains:
+        if self.frees_chain:
             yield "void *chain = NULL;"
         if self.frees:
             yield "int status = 0;"
@@ -178,7 +178,7 @@ class Frame:
         for node in self.growing:
             if node.id in self.rooms:
                 yield f"free({self.name(node)});"
-        if self.chains:
+        if self.frees_chain:
             yield "unchained(chain);"
         yield "return status;"
 
@@ -188,7 +188,7 @@ class Frame:
 
     def leaving(self, status: int | str) -> Iterator[str]:
         """Yield the exit of the function, through the label if there is memory to free."""
-        yield from way_out(status, self.frees)
+        yield from exit_lines(status, self.frees)
 
     def printing(self, number: int, slots: int) -> Iterator[str]:
         """Yield the declaration of the record of a print."""
@@ -220,7 +220,7 @@ class Frame:
         ]
         return f"{self.dialect.function} int {self.function}({', '.join(parameters) or 'void'})"
 
-    def within(self) -> Iterator[Held]:
+    def within(self) -> Iterator[NamedValue]:
         """Yield every value in scope at this point of the text, except private temporaries."""
         excluded, sharing = {node.id for node in self.privates}, self.memory.sharing()
         excluded |= self.vectors.held.keys()
@@ -229,13 +229,17 @@ class Frame:
             if node.id not in excluded:
                 name, ctype = self.name(node), self.ctype(node)
                 if node.id in self.scope.by_value:
-                    yield Held(name, f"{ctype} {name}", f"const {ctype} {name}")
+                    yield NamedValue(name, f"{ctype} {name}", f"const {ctype} {name}")
                 else:
                     const, star = self._qualifiers(node, sharing, exchanges=False)
-                    yield Held(name, f"{const}{ctype} *{name}", f"{const}{ctype} {star}{name}")
+                    yield NamedValue(
+                        name, f"{const}{ctype} *{name}", f"{const}{ctype} {star}{name}"
+                    )
         for name in self.scope.symbols.values():
-            yield Held(name, f"int64_t {name}", f"const int64_t {name}")
-        yield Held(LIBRARY, f"const shared_run *{LIBRARY}", f"const shared_run *const {LIBRARY}")
+            yield NamedValue(name, f"int64_t {name}", f"const int64_t {name}")
+        yield NamedValue(
+            LIBRARY, f"const shared_run *{LIBRARY}", f"const shared_run *const {LIBRARY}"
+        )
 
     def _qualifiers(
         self, node: Node, sharing: frozenset[int], exchanges: bool = True
@@ -316,11 +320,11 @@ class Frame:
         yield f"{block}[0] = (int64_t)(intptr_t){copy};"
 
 
-def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
+def build_frame(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     """Return the frame of a program: names are chosen, and storage is assigned to every local."""
     names = Names(prelude.is_piece)
     function = names.fresh(f"{program.name}_body")
-    moving = exchanged(program)
+    moving = permuted_nodes(program)
     parameters = tuple(p.node for p in program.parameters)
     returned = tuple(p.node for p in program.parameters if p.returns)
     memory = placement.memory
@@ -336,8 +340,8 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     by_value = frozenset(n.id for n in (*registers, *values) if n.id not in moving)
     growing = [*memory.growing, *(n for n in program.results if _has_dynamic_shape(n, program))]
     late = frozenset(node.id for node in growing)
-    storage = storage_of(program, by_value, late) if placement.picks else None
-    scope = Scope(dialect, by_id, by_value, {}, storage, alternates=alternates(program))
+    storage = analyze_storage(program, by_value, late) if placement.picks else None
+    scope = Scope(dialect, by_id, by_value, {}, storage, rounds_products=may_alternate(program))
     for symbol, _, _ in memory.sizes:
         scope.symbols[symbol] = names.fresh(symbol.name)
     return Frame(
@@ -350,12 +354,12 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
         },
         registers=registers, privates=privates,
         memory=memory,
-        vectors=plan_of(program, placement.vector_bits, storage.data if storage else frozenset()),
+        vectors=plan_vectors(program, placement.vector_bits, storage.data if storage else frozenset()),
         polls=placement.polls,
     )  # fmt: skip
 
 
-def way_out(status: int | str, frees: bool) -> tuple[str, ...]:
+def exit_lines(status: int | str, frees: bool) -> tuple[str, ...]:
     """Return the exit of a function, through its label if there is memory to free."""
     return (f"status = {status};", "goto done;") if frees else (f"return {status};",)
 

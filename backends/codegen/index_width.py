@@ -5,9 +5,9 @@ is narrow where its values, including the one after the last iteration, fit; an 
 where the sum of its terms' greatest magnitudes does, so that no partial sum overflows.
 
 >>> i, j = Symbol("i", 0), Symbol("j", 1)
->>> size(var(i) * 1000 + var(j), {i: 2**20, j: 5}), size(var(i) * 4000 + 1, {i: 2**20})
+>>> magnitude(var(i) * 1000 + var(j), {i: 2**20, j: 5}), magnitude(var(i) * 4000 + 1, {i: 2**20})
 (1048576005, None)
->>> size(var(i) + var(j), {i: 7}) is None
+>>> magnitude(var(i) + var(j), {i: 7}) is None
 True
 """
 
@@ -20,9 +20,9 @@ from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, var
 from ...lowering.ir.loops import For
 from .quirks.counter_overflow import LEAST, MOST
 
-LIMIT = 2**31
+NARROW_LIMIT = 2**31
 """The magnitude of narrow values is less than this."""
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 """The maximum of threads in a block, and of blocks in a launch of estimated size."""
 Narrow = Mapping[Symbol, int]
 """Narrow symbols, with the greatest magnitude of each."""
@@ -37,7 +37,7 @@ def fits(index: Affine, known: Bounds) -> bool:
     (True, False, True, False)
     """
     low, high = 0, 0
-    for atom, k in in_order(index):
+    for atom, k in text_order(index):
         if isinstance(atom, Quasi) and not (fits(atom.left, known) and fits(atom.right, known)):
             return False
         atom_low, atom_high = known.interval(Affine(((atom, 1),)))
@@ -51,33 +51,33 @@ def fits(index: Affine, known: Bounds) -> bool:
     return LEAST <= low + index.offset and high + index.offset <= MOST
 
 
-def in_order(index: Affine) -> list[tuple[Atom, int]]:
+def text_order(index: Affine) -> list[tuple[Atom, int]]:
     """Return the terms in the order of their text: positive ones, then negative ones."""
     return sorted(index.terms, key=lambda term: term[1] < 0)
 
 
-def size(index: Affine, narrow: Narrow) -> int | None:
+def magnitude(index: Affine, narrow: Narrow) -> int | None:
     """Return a bound of the magnitude of all partial sums of an index expression, None where it may
     not fit into 32 bits."""
     bound = abs(index.offset)
     for atom, k in index.terms:
-        term = of_atom(atom, narrow)
+        term = atom_magnitude(atom, narrow)
         if term is None:
             return None
         bound += abs(k) * term
-    return bound if bound < LIMIT else None
+    return bound if bound < NARROW_LIMIT else None
 
 
-def of_atom(atom: Atom, narrow: Narrow) -> int | None:
+def atom_magnitude(atom: Atom, narrow: Narrow) -> int | None:
     """Return a bound of the magnitude of an atom and its operands, None where it is wide."""
     if isinstance(atom, Symbol):
         return narrow.get(atom)
-    left, right = size(atom.left, narrow), size(atom.right, narrow)
+    left, right = magnitude(atom.left, narrow), magnitude(atom.right, narrow)
     if left is None or right is None:
         return None
     match atom:
         case Quasi("mul"):
-            return left * right if left * right < LIMIT else None
+            return left * right if left * right < NARROW_LIMIT else None
         case Quasi("min" | "max"):
             return max(left, right)
         case Quasi("mod"):
@@ -88,7 +88,7 @@ def of_atom(atom: Atom, narrow: Narrow) -> int | None:
             return left
 
 
-def of_loop(loop: For, known: Bounds) -> int | None:
+def loop_magnitude(loop: For, known: Bounds) -> int | None:
     """Return a bound of the magnitude of a loop's variable, None where it is not narrow.
 
     `known` are the bounds outside the loop, which may have no iterations. A cyclically distributed
@@ -99,14 +99,14 @@ def of_loop(loop: For, known: Bounds) -> int | None:
     if len(numbers) < len(limits):
         return None
     greatest = max(map(abs, numbers))
-    overshoot = max(max(numbers) - min(numbers), MOST_THREADS * abs(loop.step))
-    return greatest if greatest + overshoot < LIMIT else None
+    overshoot = max(max(numbers) - min(numbers), MAX_THREADS * abs(loop.step))
+    return greatest if greatest + overshoot < NARROW_LIMIT else None
 
 
-def of_symbol(symbol: Symbol, known: Bounds) -> int | None:
+def symbol_magnitude(symbol: Symbol, known: Bounds) -> int | None:
     """Return a bound of the magnitude of a symbol of the host, None where it is wide."""
     low, high = known.interval(var(symbol))
     if low is None or high is None:
         return None
     greatest = max(abs(low), abs(high))
-    return greatest if greatest < LIMIT else None
+    return greatest if greatest < NARROW_LIMIT else None

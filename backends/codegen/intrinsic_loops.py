@@ -18,17 +18,17 @@ from ...lowering.ir.walk import reads
 from . import prelude
 from .c_expression import Scope
 
-UNITS = {
+WARP_UNITS = {
     dtypes.float16: "product_f16",
     dtypes.bfloat16: "product_bf16",
     dtypes.float32: "product_tf32",
 }
 """The multiply-accumulate unit of a warp for factors of a type."""
-WIDE = {dtypes.float16: "wide_f16", dtypes.bfloat16: "wide_bf16"}
+WARPGROUP_UNITS = {dtypes.float16: "wide_f16", dtypes.bfloat16: "wide_bf16"}
 """The same for a warpgroup of four warps."""
 
 
-def call(loop: For, scope: Scope) -> str | None:
+def intrinsic_call(loop: For, scope: Scope) -> str | None:
     """Return the call that replaces an intrinsic loop, None for all others."""
     match loop.kind:
         case "packed":
@@ -58,10 +58,10 @@ def _packed_copy(loop: For, scope: Scope) -> str:
     assert all(_step(access, loop.symbol) == 1 for access in accesses)
     assert (loop.hi - loop.lo) * value.dtype.itemsize == const(16)
     target, source = (_pointer(access, {loop.symbol: loop.lo}, scope) for access in accesses)
-    return f"{'at_once' if aligned(loop) else 'copied'}({target}, {source});"
+    return f"{'at_once' if aligned_array(loop) else 'copied'}({target}, {source});"
 
 
-def aligned(loop: For) -> Node | None:
+def aligned_array(loop: For) -> Node | None:
     """Return the array whose base a loop requires to be aligned, None if there is none: the loop
     accesses it in units at multiples of their size from its base."""
     match loop.kind:
@@ -100,7 +100,7 @@ def _tensor_core_product(loop: For, scope: Scope) -> str:
     steps = [_step(first, rows.symbol, 8), _step(first, loop.symbol),
              _step(second, columns.symbol, 8, 2), _step(second, loop.symbol)]  # fmt: skip
     numbers = ", ".join(str(number) for number in (*counts, *steps))
-    unit = UNITS[first.node.dtype]
+    unit = WARP_UNITS[first.node.dtype]
     return f"multiplied<{unit}, {numbers}>({scope.nodes[accumulator.id]}, {pointers});"
 
 
@@ -115,7 +115,7 @@ def _warpgroup_product(loop: For, scope: Scope) -> str:
         numbers += [str(leading_size), "true" if is_transposed else "false"]
         start = (factor.index[0], *(const(0) for _ in factor.index[1:]))
         tiles.append(f"&{scope.element(factor.node, start)}")
-    unit = WIDE[factors[0].node.dtype]
+    unit = WARPGROUP_UNITS[factors[0].node.dtype]
     accumulator = scope.nodes[total.id]
     return f"multiplied_wide<{unit}, {', '.join(numbers)}>({accumulator}, {', '.join(tiles)});"
 

@@ -15,18 +15,18 @@ from .c_expression import Scope
 from .dialect import Dialect
 from .names import Names
 
-ROLLED = 16
+UNROLL_LIMIT = 16
 """The unroll limit of a loop whose full unrolling would take registers from its surroundings."""
 
 
-def head(
+def loop_header(
     name: str, lo: str, hi: str, step: int, kind: str = "int64_t", left: str | None = None
 ) -> str:
     """Return the header of a loop; a variable `left`, where given, counts remaining iterations.
 
-    >>> head("i", "n", "0", -2)
+    >>> loop_header("i", "n", "0", -2)
     'for (int64_t i = n; i > 0; i -= 2)'
-    >>> head("i", "0", "n", 2, left="m")
+    >>> loop_header("i", "0", "n", 2, left="m")
     'for (int64_t i = 0, m = rounds_between(0, n, 2); m != 0; m--, i += 2)'
     """
     sign = "+" if step > 0 else "-"
@@ -38,11 +38,11 @@ def head(
     return _for_header(name, lo, hi, step, advance, kind)
 
 
-def pieces(begin: str, end: str, lo: str, hi: str, by: int) -> tuple[str, str, str]:
+def strip_mined_header(begin: str, end: str, lo: str, hi: str, by: int) -> tuple[str, str, str]:
     """Return the parts of a strip-mined loop with strips of `by`, the last one shorter: the header
     of the loop over strips, the test whether a strip is not the first, and the end of a strip.
 
-    >>> print(*pieces("a", "b", "0", "n", -6), sep="\\n")
+    >>> print(*strip_mined_header("a", "b", "0", "n", -6), sep="\\n")
     for (int64_t a = 0, b; a > n; a = b)
     a < 0
     b = a - (uint64_t)n <= 6 ? n : a - 6;
@@ -56,7 +56,7 @@ def pieces(begin: str, end: str, lo: str, hi: str, by: int) -> tuple[str, str, s
     return header, f"{begin} {more} {lo}", f"{end} = {distance} <= {abs(by)} ? {hi} : {later};"
 
 
-def hook(loop: For, dialect: Dialect) -> str:
+def loop_pragma(loop: For, dialect: Dialect) -> str:
     """Return the pragma above a loop: how far compilers are to unroll it.
 
     Iterations with a barrier share nothing, so that unrolling only takes registers; a loop around
@@ -64,15 +64,17 @@ def hook(loop: For, dialect: Dialect) -> str:
     """
     if loop.kind == "serial":
         if any(isinstance(stmt, Barrier) for stmt in loop.body):
-            return dialect.rolled.format(1)
+            return dialect.unroll_limit.format(1)
         if any(isinstance(stmt, For) and stmt.kind == "unrolled" for stmt in loop.body):
-            return dialect.rolled.format(2)
+            return dialect.unroll_limit.format(2)
     if loop.kind == "rolled":
-        return dialect.rolled.format(ROLLED)
+        return dialect.unroll_limit.format(UNROLL_LIMIT)
     return dialect.loop_hooks.get(loop.kind, "")
 
 
-def spread(loop: For, name: str, lo: str, hi: str, dialect: Dialect, kind: str = "int64_t") -> str:
+def distributed_header(
+    loop: For, name: str, lo: str, hi: str, dialect: Dialect, kind: str = "int64_t"
+) -> str:
     """Return the header of a loop distributed cyclically over threads; `kind` is the type of its
     variable."""
     sign = "+" if loop.step > 0 else "-"
@@ -84,7 +86,7 @@ def spread(loop: For, name: str, lo: str, hi: str, dialect: Dialect, kind: str =
     return _for_header(name, lo, hi, loop.step, f"{name} {sign}= {count}{factor}", kind)
 
 
-def place(loop: For, name: str) -> str:
+def progress(loop: For, name: str) -> str:
     """Return the progress of a loop: a number that grows in program order.
 
     A thread loop whose iterations an inner loop strides over has none of its own: 0.
@@ -97,17 +99,17 @@ def place(loop: For, name: str) -> str:
     return name if loop.step > 0 else f"-{name}"
 
 
-def better(op: str, kind: str, value: str, best: str) -> str:
+def is_better_test(op: str, kind: str, value: str, best: str) -> str:
     """Return the test whether a value is better than the best one of an argmin or argmax.
 
-    >>> better("argmin", "i", "a", "b")
+    >>> is_better_test("argmin", "i", "a", "b")
     'a < b'
     """
     test = f"{value} {'<' if op == 'argmin' else '>'} {best}"
     return f"{test} || ({value} != {value} && {best} == {best})" if kind == "f" else test
 
 
-def filling(node: Node, value: Expr, span: Span) -> Stmt:
+def fill_loops(node: Node, value: Expr, span: Span) -> Stmt:
     """Return the loop nest that stores a value into every element."""
     symbols = [Symbol("ijklmn"[axis % 6], -1 - axis) for axis in range(node.rank)]
     stmt: Stmt = Store(Access(node, tuple(var(symbol) for symbol in symbols)), value, span)
@@ -116,7 +118,7 @@ def filling(node: Node, value: Expr, span: Span) -> Stmt:
     return stmt
 
 
-def exchange(stmt: Permute, scope: Scope, names: Names) -> Iterator[str]:
+def exchange_pointers(stmt: Permute, scope: Scope, names: Names) -> Iterator[str]:
     """Yield the lines that permute the pointers of arrays."""
     moves = [(n, s) for n, s in zip(stmt.nodes, stmt.sources, strict=True) if n.id != s.id]
     old_pointers: dict[int, str] = {}

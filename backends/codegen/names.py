@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-LONGEST = 40
+MAX_LENGTH = 40
 """Longer names are truncated: no line of generated code may be one word."""
 
 _C_WORDS = """
@@ -64,7 +64,7 @@ def identifier(label: str) -> str:
     >>> [identifier(label) for label in ("p.grad", "größe", "int", "2x", "")]
     ['p_grad', 'gr_e', 'int_', 'x2x', 'x']
     """
-    text = re.sub(r"[^A-Za-z0-9]+", "_", label).strip("_")[:LONGEST]
+    text = re.sub(r"[^A-Za-z0-9]+", "_", label).strip("_")[:MAX_LENGTH]
     if not text or text[0].isdigit():
         text = "x" + text
     if text.lower().startswith("pe_"):

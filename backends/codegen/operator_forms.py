@@ -27,7 +27,7 @@ def is_power_of_two(expr: Apply) -> bool:
             return False
 
 
-def behind_zero(expr: Apply) -> Expr | None:
+def subtracted_from_zero(expr: Apply) -> Expr | None:
     """Return x of `0.0 - x`, None for other operations and where x is a plain element.
 
     gcc folds `0.0 - x` to `-x` where it derives that x is no -0.0, which is wrong for x = 0.0.
@@ -64,7 +64,7 @@ def _is_zero(expr: Expr) -> bool:
             return False
 
 
-def widened(expr: Apply) -> Expr:
+def widen_operation(expr: Apply) -> Expr:
     """Return an operation on 16-bit floats as one on float32, its result rounded back."""
     compute = expr.args[0].dtype.compute
     args = tuple(Cast(arg, compute) for arg in expr.args)
@@ -73,7 +73,7 @@ def widened(expr: Apply) -> Expr:
     return Cast(Apply(expr.op, args, compute), expr.dtype)
 
 
-def detour(source: DType, to: DType, halves: frozenset[DType]) -> DType | None:
+def intermediate_type(source: DType, to: DType, halves: frozenset[DType]) -> DType | None:
     """Return the intermediate type of a conversion, None where a direct one is right.
 
     Integers to float16 go through float32: an integer that float32 rounds overflows float16 either

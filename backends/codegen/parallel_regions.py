@@ -27,16 +27,16 @@ from ...base.diagnostic import Span
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import own_reads, own_writes, statements
-from .frame import WORK, Frame, Held, way_out
-from .source import Apart
-from .text_layout import STEP, broken, laid_out, words
+from .frame import WORK, Frame, NamedValue, exit_lines
+from .source import RegionLines
+from .text_layout import INDENT, identifiers_in, indent_lines, wrap_line
 
-ROOM = 32 * 1024
+MAX_STACK_BYTES = 32 * 1024
 """The bytes of private temporaries that a thread keeps on its stack, at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ParallelRegion:
     """A parallel region: the names of a parallel loop's function, and its private temporaries."""
 
     frame: Frame
@@ -58,7 +58,7 @@ class Part:
     @property
     def frees(self) -> bool:
         """Whether the exit has to free memory."""
-        return self.bytes > ROOM
+        return self.bytes > MAX_STACK_BYTES
 
     def opening(self) -> Iterator[str]:
         """Yield the declarations of the temporaries."""
@@ -83,7 +83,7 @@ class Part:
 
     def leaving(self, status: int | str) -> Iterator[str]:
         """Yield the exit of the function, through the label if there is memory to free."""
-        yield from way_out(status, self.frees)
+        yield from exit_lines(status, self.frees)
 
     def closing(self, leaves: bool) -> Iterator[str]:
         """Yield the epilogue; `leaves` says whether the loop jumps to its label."""
@@ -98,11 +98,11 @@ class Part:
         """The identifiers that are reserved while the loop is printed."""
         return self.first, self.last, self.given, self.room
 
-    def written(self, loop: Sequence[str]) -> Written:
+    def written(self, loop: Sequence[str]) -> RegionText:
         """Return the text of the function, given the lines of its loop."""
         leaves = any(line.lstrip() == "goto done;" for line in loop)
-        opening, closing = laid_out(self.opening()), laid_out(self.closing(leaves))
-        identifiers = words([*opening, *loop, *closing])
+        opening, closing = indent_lines(self.opening()), indent_lines(self.closing(leaves))
+        identifiers = identifiers_in([*opening, *loop, *closing])
         captured = [variable for variable in self.frame.within() if variable.name in identifiers]
         reports = "fault" in identifiers
         numbers = [f"int64_t {self.first}", f"int64_t {self.last}", *["int64_t *fault"] * reports]
@@ -111,65 +111,65 @@ class Part:
         ] * leaves
         struct = [
             f"struct {self.name} {{",
-            *(f"{STEP}{variable.field};" for variable in captured),
+            *(f"{INDENT}{variable.field};" for variable in captured),
             "};",
             "",
         ]
         prologue = [
             *(struct if captured else ()),
             *self.head(self.name, [*(variable.local for variable in captured), *numbers]),
-            *laid_out(declarations),
+            *indent_lines(declarations),
             *opening,
         ]
         epilogue = [
             *closing,
             "}",
             "",
-            *self.calling([variable.name for variable in captured], reports),
+            *self.trampoline_lines([variable.name for variable in captured], reports),
             "}",
             "",
         ]
         lines = [*prologue, *loop, *epilogue]
-        position = Apart(1, 1 + len(struct) * bool(captured), len(lines), self.caller)
-        return Written(lines, len(prologue), captured, reports, position)
+        position = RegionLines(1, 1 + len(struct) * bool(captured), len(lines), self.caller)
+        return RegionText(lines, len(prologue), captured, reports, position)
 
     def head(self, name: str, parameters: Sequence[str]) -> list[str]:
         """Return the head of a function."""
         text = f"{self.frame.dialect.function} int {name}({', '.join(parameters)})"
-        return [*broken(text, 0), "{"]
+        return [*wrap_line(text, 0), "{"]
 
-    def calling(self, names: Sequence[str], reports: bool) -> list[str]:
+    def trampoline_lines(self, names: Sequence[str], reports: bool) -> list[str]:
         """Return the trampoline that the library calls, without its closing brace."""
         numbers = [f"int64_t {self.first}", f"int64_t {self.last}", "int64_t *fault"]
         captured = [f"{self.given}->{name}" for name in names]
         values = ", ".join([*captured, self.first, self.last, *["fault"] * reports])
         unused = f"const struct {self.name} *const {self.given} = with;" if names else "(void)with;"
         lines = [unused, *["(void)fault;"] * (not reports), f"return {self.name}({values});"]
-        return [*self.head(self.caller, ["const void *with", *numbers]), *laid_out(lines)]
+        return [*self.head(self.caller, ["const void *with", *numbers]), *indent_lines(lines)]
 
 
-class Written(NamedTuple):
+class RegionText(NamedTuple):
     """The function of a parallel region as text."""
 
     lines: list[str]
     shift: int
     """The number of lines before those of the loop."""
-    held: Sequence[Held]
+    held: Sequence[NamedValue]
     """The values that it captures."""
     reports: bool
     """Whether it may report a fault."""
-    apart: Apart
+    apart: RegionLines
     """The positions of its lines."""
 
 
-def stacked(
-    every: Sequence[tuple[Written, Mapping[int, Span]]],
-) -> tuple[list[str], dict[int, Span], list[Apart]]:
+def concatenate(
+    every: Sequence[tuple[RegionText, Mapping[int, Span]]],
+) -> tuple[list[str], dict[int, Span], list[RegionLines]]:
     """Return the concatenated lines of functions, the source statements of lines of their loops,
     counted from 0 as in `every`, and the positions of each function."""
     lines: list[str] = []
     spans: dict[int, Span] = {}
-    positions: list[Apart] = []
+    positions: list[RegionLines] = []
     for text, loop_spans in every:
         spans |= {len(lines) + text.shift + at: span for at, span in loop_spans.items()}
         positions.append(text.apart.down(len(lines)))
@@ -177,14 +177,14 @@ def stacked(
     return lines, spans, positions
 
 
-def part_of(loop: For, frame: Frame) -> Part:
+def outline_loop(loop: For, frame: Frame) -> ParallelRegion:
     """Return the region of a parallel loop, with fresh names."""
     stmts = statements((loop,))
     used_ids = {node.id for stmt in stmts for node in (*own_reads(stmt), *own_writes(stmt))}
     private = [n for n in frame.privates if n.id in used_ids and n.id not in frame.vectors.held]
     fresh = frame.names.fresh
     name = fresh(f"{frame.program.name}_part")
-    return Part(
+    return ParallelRegion(
         frame, name, fresh(f"{name}_call"), fresh("first"), fresh("last"), fresh("given"),
         fresh("room"), tuple(node for node in private if not node.rank),
         tuple(node for node in private if node.rank),

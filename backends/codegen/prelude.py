@@ -15,18 +15,18 @@ from functools import cache
 
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ..cache.folders import own_text
+from ..cache.folders import read_package_text
 
 _FOLDER = os.path.dirname(os.path.dirname(__file__))
-SHARED = tuple(
+SHARED_FILES = tuple(
     f"cc/csrc/{name}.h" for name in ("complexes", "integers", "casts", "reals", "memory")
 )
 """The C files that other languages share, by their paths in the folder of the backends."""
 _C_FILES = "library bits exponentials logarithms angles arcs powers erf".split()
 _VECTOR_FILES = "choices threads vectors turns modes".split()
-OF_C = (
+C_FILES = (
     tuple(f"cc/csrc/{name}.h" for name in _C_FILES)
-    + SHARED
+    + SHARED_FILES
     + tuple(f"cc/csrc/{name}.h" for name in _VECTOR_FILES)
 )
 """The files of C."""
@@ -38,7 +38,7 @@ _MAP_PREFIX = "each_"
 """The prefix of functions that map an elemental function over arrays."""
 _ELEMENTAL_MARK = "elemental "
 """The annotation of functions that may be inlined or outlined."""
-INLINED = 32
+MAX_INLINED_CALLS = 32
 """Up to so many calls of elemental functions are inlined in a text; beyond, functions with more
 than one call are outlined. Measured with gcc 12 and AVX2: an inlined `exp` of float64 takes 0.1 s
 to compile, a `sin` 0.25 s, a call of either 0.01 s; vectorized calls take 1.0 to 1.6 times as long
@@ -99,7 +99,7 @@ def pieces(files: tuple[str, ...]) -> Pieces:
 
 def _read_pieces(file: str) -> dict[str, tuple[str, str]]:
     definitions: dict[str, tuple[str, str]] = {}
-    text = own_text(os.path.join(_FOLDER, file))
+    text = read_package_text(os.path.join(_FOLDER, file))
     _, *sections = re.split(r"^//! ", text, flags=re.MULTILINE)
     for section in sections:
         header, _, body = section.partition("\n")
@@ -115,13 +115,13 @@ def _read_pieces(file: str) -> dict[str, tuple[str, str]]:
 
 def is_piece(name: str) -> bool:
     """Whether the prelude defines that name."""
-    return name in pieces(OF_C)
+    return name in pieces(C_FILES)
 
 
-def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
+def required_pieces(text: str, files: tuple[str, ...] = C_FILES) -> tuple[str, ...]:
     """Return the pieces that a text names, transitively, in topological order.
 
-    Elemental functions are inlined, except those that `outlined` returns.
+    Elemental functions are inlined, except those that `outlined_functions` returns.
     """
     order: dict[str, str] = {}
     known_pieces = pieces(files)
@@ -138,11 +138,11 @@ def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
     )
 
 
-def outlined(text: str, files: tuple[str, ...] = OF_C) -> frozenset[str]:
+def outlined_functions(text: str, files: tuple[str, ...] = C_FILES) -> frozenset[str]:
     """Return the elemental functions that are outlined where a text calls them.
 
     These are the ones with more than one call, direct or transitive, where there are more than
-    `INLINED` calls in all: a call compiles faster than a body. Results are bit-identical: the
+    `MAX_INLINED_CALLS` calls in all: a call compiles faster than a body. Results are bit-identical: the
     operations and their order are the same.
     """
     order: dict[str, str] = {}
@@ -161,7 +161,7 @@ def _find_outlined(text: str, order: Mapping[str, str], elemental: Set[str]) -> 
             for other, count in Counter(_callees(piece)).items():
                 calls[other] += instances * count if other != name else 0
     call_counts = {name: calls[name] for name in order if name in elemental}
-    exceeds_limit = sum(call_counts.values()) > INLINED
+    exceeds_limit = sum(call_counts.values()) > MAX_INLINED_CALLS
     return frozenset(name for name, count in call_counts.items() if exceeds_limit and count > 1)
 
 

@@ -20,21 +20,21 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Cast, Expr
 
 SLOTS = 16
-MARK = "!@#"
+PRINT_PREFIX = "!@#"
 """The prefix of a line that a device prints, before the number of the run and `: `."""
 
 
-def tag(dtype: DType) -> int:
+def type_tag(dtype: DType) -> int:
     """Return the tag of an element type in a record."""
     return dtypes.ALL.index(dtype) + 1
 
 
-def width(dtype: DType) -> int:
+def slot_count(dtype: DType) -> int:
     """Return how many slots of a record an element takes."""
     return 4 if dtype.kind == "c" else 2
 
 
-def parts(value: Expr, text: Callable[[Expr], str]) -> list[tuple[str, str]]:
+def value_parts(value: Expr, text: Callable[[Expr], str]) -> list[tuple[str, str]]:
     """Return the real numbers that make up a value, each for a pair of slots: kind and text."""
     dtype = value.dtype
     if dtype.kind == "c":
@@ -48,10 +48,10 @@ def decode(record: Sequence[int]) -> tuple[Any, ...]:
     return tuple(_decode(record))
 
 
-def printed(line: str) -> tuple[Any, ...]:
+def decode_print(line: str) -> tuple[Any, ...]:
     """Return the values of a print from the line in which a device showed its record.
 
-    >>> [value.item() for value in printed("0 5 7 0")]
+    >>> [value.item() for value in decode_print("0 5 7 0")]
     [7]
     """
     return decode([*map(int, line.split()), 0])
@@ -71,7 +71,7 @@ def _decode(record: Sequence[int]) -> Iterator[Any]:
                 yield scalar(record[at + 1] & 0xFFFF_FFFF_FFFF_FFFF)
             case _:
                 yield scalar(record[at + 1])
-        at += width(dtype)
+        at += slot_count(dtype)
 
 
 def _double(bits: int) -> float:

@@ -36,11 +36,11 @@ from ...lowering.ir.expressions import (
 )
 from ...lowering.ir.indexing import Affine, Symbol, const
 from ...lowering.ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, While
-from ...lowering.ir.walk import expressions_of, own, own_writes, statements, writes
+from ...lowering.ir.walk import expressions_of, own_effects, own_writes, statements, writes
 
-FEW = 16
+MAX_UNROLLED = 16
 """The trip count up to which a compiler may unroll a loop completely."""
-LAST = 3
+MAX_DISTANCE = 3
 """Dependences of at most this distance prevent vectors of four lanes."""
 _SLOW = frozenset(("floordiv", "mod", "fmod", "round_to", "round_decimal"))
 """Operations that no compiler vectorizes, and which are slow."""
@@ -64,7 +64,7 @@ class Storage:
     """Boolean accumulators: compilers do not vectorize `bool`."""
 
 
-def may_be_vectors(loop: For, storage: Storage) -> bool:
+def may_be_vectorized(loop: For, storage: Storage) -> bool:
     """Whether a C compiler may vectorize a loop: its body is straight-line code.
 
     It must carry no dependence through a variable, except of reductions, nor a short one through
@@ -78,7 +78,7 @@ def may_be_vectors(loop: For, storage: Storage) -> bool:
             case Store(Access(node, index)) | Update(Access(node, index), pair=None):
                 if any(isinstance(at, Dynamic) for at in index):
                     return False
-            case For(_, lo, hi) if (hi - lo).constant in range(FEW + 1):
+            case For(_, lo, hi) if (hi - lo).constant in range(MAX_UNROLLED + 1):
                 continue
             case Comment():
                 continue
@@ -89,11 +89,11 @@ def may_be_vectors(loop: For, storage: Storage) -> bool:
             return False
         if isinstance(stmt, Store):
             assigned.add(node.id)
-    return not waits(loop)
+    return not has_short_dependence(loop)
 
 
-def waits(loop: For) -> bool:
-    """Whether a loop carries a flow dependence through an array of distance at most `LAST`."""
+def has_short_dependence(loop: For) -> bool:
+    """Whether a loop carries a flow dependence through an array of distance at most `MAX_DISTANCE`."""
     write_stmts = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Update)]
     targets: dict[int, dict[tuple[Index, ...], None]] = {}
     for stmt in write_stmts:
@@ -102,7 +102,7 @@ def waits(loop: For) -> bool:
     read = dict.fromkeys(
         (read_access.node.id, read_access.index)
         for stmt in write_stmts if targets
-        for read_access in own(stmt).found
+        for read_access in own_effects(stmt).found
     )  # fmt: skip
     return any(
         _is_short_dependence(written, index, loop)
@@ -125,26 +125,26 @@ def _is_short_dependence(written: tuple[Index, ...], read: tuple[Index, ...], lo
             return False
         if stride:
             distances.add(offset // stride)
-    return len(distances) == 1 and min(distances) in range(1, LAST + 1)
+    return len(distances) == 1 and min(distances) in range(1, MAX_DISTANCE + 1)
 
 
-def has_pick(dtype: DType) -> bool:
+def has_select(dtype: DType) -> bool:
     """Whether values of a type can be selected without a branch: those that C computes with."""
     return dtype.compute is dtype and dtype.kind != "c"
 
 
-def without_branch(test: Expr, yes: Expr, no: Expr, storage: Storage) -> bool:
+def is_speculatable(test: Expr, yes: Expr, no: Expr, storage: Storage) -> bool:
     """Whether both sides of a select may be evaluated whatever the test says."""
     if not all(_is_safe(part, storage) for part in (test, yes, no)):
         return False
-    return is_about_data(test, storage.data) or not any(
+    return implies_no_range(test, storage.data) or not any(
         part.node.id not in storage.variables and not part.node.purpose
         for side in (yes, no)
         for part in reads(side)
     )
 
 
-def of_data(program: Program) -> frozenset[int]:
+def find_data_arrays(program: Program) -> frozenset[int]:
     """Return the read-only arrays of the caller, and the locals that depend on no index.
 
     A local does so by the values stored in it and by the tests that control these stores. Greatest
@@ -160,20 +160,20 @@ def of_data(program: Program) -> frozenset[int]:
         remaining = {
             candidate
             for candidate in candidates
-            if all(is_about_data(source, data) for source in sources[candidate])
+            if all(implies_no_range(source, data) for source in sources[candidate])
         }
         if remaining == candidates:
             return frozenset(data)
         candidates = remaining
 
 
-def storage_of(program: Program, variables: frozenset[int], late: frozenset[int]) -> Storage:
+def analyze_storage(program: Program, variables: frozenset[int], late: frozenset[int]) -> Storage:
     """Return the facts about the storage of a program, some of whose nodes are held by value."""
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     let_symbols = frozenset(stmt.symbol for stmt in body if isinstance(stmt, Let))
     accumulators = (stmt.access.node for stmt in body if isinstance(stmt, Update))
     flags = frozenset(n.id for n in accumulators if n.id in variables and n.dtype.kind == "b")
-    return Storage(variables, late, of_data(program), let_symbols, flags)
+    return Storage(variables, late, find_data_arrays(program), let_symbols, flags)
 
 
 def _collect_sources(
@@ -198,7 +198,7 @@ def _collect_sources(
                     sources.setdefault(node.id, []).append(_UNKNOWN)
 
 
-def is_about_data(test: Expr, data: AbstractSet[int]) -> bool:
+def implies_no_range(test: Expr, data: AbstractSet[int]) -> bool:
     """Whether no range of an index can be derived from a test."""
     return not any(
         isinstance(part, Position)
@@ -222,7 +222,7 @@ def _is_safe(expr: Expr, storage: Storage) -> bool:
         case Cast(value):
             return _is_safe(value, storage)
         case Select(test, yes, no):
-            sides = (yes, no) if is_about_data(test, storage.data) else ()
+            sides = (yes, no) if implies_no_range(test, storage.data) else ()
             return all(_is_safe(part, storage) for part in (test, *sides))
         case Reduce():
             return False

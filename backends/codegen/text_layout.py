@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterable
 
 WIDTH = 100
-STEP = "    "
+INDENT = "    "
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def broken(text: str, depth: int) -> list[str]:
+def wrap_line(text: str, depth: int) -> list[str]:
     """Return a statement as indented lines, broken at spaces of the least bracket depth.
 
     Precondition: it has no string literals, so every space may become a line end.
     """
-    indent = STEP * depth
+    indent = INDENT * depth
     lines: list[str] = []
     while len(indent) + len(text) > WIDTH:
         at = _best_break(text, WIDTH - len(indent))
@@ -23,42 +23,42 @@ def broken(text: str, depth: int) -> list[str]:
             break
         lines.append(indent + text[:at])
         text = text[at + 1 :]
-        indent = STEP * (depth + 2)
+        indent = INDENT * (depth + 2)
     return [*lines, indent + text]
 
 
-def laid_out(lines: Iterable[str]) -> list[str]:
+def indent_lines(lines: Iterable[str]) -> list[str]:
     """Return the lines of a frame indented as in a function; labels stay at the left."""
     out: list[str] = []
     for line in lines:
         bare = line.lstrip()
-        depth = 0 if bare == "done:" else 1 + (len(line) - len(bare)) // len(STEP)
-        out += broken(bare, depth)
+        depth = 0 if bare == "done:" else 1 + (len(line) - len(bare)) // len(INDENT)
+        out += wrap_line(bare, depth)
     return out
 
 
-def words(lines: Iterable[str]) -> frozenset[str]:
+def identifiers_in(lines: Iterable[str]) -> frozenset[str]:
     """Return the identifiers in lines of code, without lines that are comments.
 
-    >>> sorted(words(["    /* s[i] = 2 */", "    s += x[i]*2;"]))
+    >>> sorted(identifiers_in(["    /* s[i] = 2 */", "    s += x[i]*2;"]))
     ['i', 's', 'x']
     """
     code = (line for line in lines if not line.lstrip().startswith("/*"))
     return frozenset(word for line in code for word in _WORD.findall(line))
 
 
-def comment(text: str, depth: int) -> str:
+def comment_line(text: str, depth: int) -> str:
     """Return user text as one indented comment line, which no text can terminate early."""
-    indent = STEP * depth
-    return f"{indent}/* {harmless(text, WIDTH - len(indent) - 6)} */"
+    indent = INDENT * depth
+    return f"{indent}/* {sanitize_comment(text, WIDTH - len(indent) - 6)} */"
 
 
-def harmless(text: str, width: int) -> str:
+def sanitize_comment(text: str, width: int) -> str:
     """Return text that is safe in a C comment: printable ASCII, one line, truncated to the width.
 
-    >>> harmless("a */ b /* c ??/\\\\n d \\u00fc", 60)
+    >>> sanitize_comment("a */ b /* c ??/\\\\n d \\u00fc", 60)
     'a * / b / * c ? ?/\\\\n d \\\\u00fc'
-    >>> harmless("x" * 20, 10)
+    >>> sanitize_comment("x" * 20, 10)
     'xxxxxxx...'
     """
     text = re.sub(r"\s+", " ", text).strip()

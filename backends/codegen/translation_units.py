@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from .source import Apart, Source
+from .source import RegionLines, Source
 
-LEAST = 120
+MIN_LINES = 120
 """The least number of lines of a translation unit. Measured: starting a compiler and linking take
 as long as 30 to 60 lines."""
 HIDDEN = '__attribute__((visibility("hidden")))'
 _PARAMETERS = "(const void *with, int64_t first, int64_t last, int64_t *fault)"
 
 
-def divided(source: Source, most: int, file: str) -> tuple[str, ...]:
+def split_source(source: Source, most: int, file: str) -> tuple[str, ...]:
     """Return at most so many translation units equivalent to the text; one if it is short.
 
     The first has the entry point. Diagnostics of all name the file and the lines of the whole text.
     """
     lines = source.text.split("\n")
     length = len(lines) - source.above
-    groups = _assign_units(source, length, min(most, length // LEAST))
+    groups = _assign_units(source, length, min(most, length // MIN_LINES))
     if len(groups) < 2:
         return (source.text,)
     first_unit = [*lines]
@@ -33,14 +33,14 @@ def divided(source: Source, most: int, file: str) -> tuple[str, ...]:
     return ("\n".join(first_unit), *map("\n".join, other_units))
 
 
-def _assign_units(source: Source, length: int, most: int) -> list[list[Apart]]:
+def _assign_units(source: Source, length: int, most: int) -> list[list[RegionLines]]:
     """Return the regions of each translation unit; the first also has the remaining code.
 
     Longest processing time first, onto the shortest unit so far (Graham, Bounds on multiprocessing
     timing anomalies, 1969). Measured: a line of the remaining code, mostly declarations and calls,
     takes half as long.
     """
-    groups: list[list[Apart]] = [[] for _ in range(most)]
+    groups: list[list[RegionLines]] = [[] for _ in range(most)]
     sizes = [(length - sum(map(_line_count, source.parts))) // 2, *[0] * (most - 1)]
     for part in sorted(source.parts, key=_line_count, reverse=True) if most else ():
         at = sizes.index(min(sizes))
@@ -49,11 +49,11 @@ def _assign_units(source: Source, length: int, most: int) -> list[list[Apart]]:
     return [*groups[:1], *(sorted(group) for group in groups[1:] if group)]
 
 
-def _line_count(part: Apart) -> int:
+def _line_count(part: RegionLines) -> int:
     return part.last - part.functions + 1
 
 
-def _unit_lines(lines: list[str], part: Apart, file: str) -> list[str]:
+def _unit_lines(lines: list[str], part: RegionLines, file: str) -> list[str]:
     """Return a region's lines, whose trampoline another translation unit calls."""
     region_lines = lines[part.first - 1 : part.last]
     at = next(

@@ -22,7 +22,7 @@ from ...lowering.ir.loops import For, Stmt, Store
 from ...lowering.ir.rewrite import substitute
 from .c_expression import Scope
 
-WIDTH, PIECE = 256, 128
+STORE_BITS, LOAD_BITS = 256, 128
 """The widths in bits of the vectors that are stored and of those that are loaded."""
 
 
@@ -34,7 +34,7 @@ class _Strides(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TransposedCopy:
     """A transposed copy; a call transposes a tile of `width` lanes by `piece` elements."""
 
     lanes: For
@@ -63,18 +63,18 @@ class Turn:
         return f"{name}(&{target}, {self.steps.gap}, &{source}, {self.steps.line});"
 
 
-def turn(loop: For, bits: int) -> Turn | None:
+def match_transposed_copy(loop: For, bits: int) -> TransposedCopy | None:
     """Return the transposed copy that a loop nest is, for vectors of `bits`; None if it is none."""
     match loop.body:
         case (For(body=(Store(Access(node), Read() as value) as store,)) as near,):
             pass
         case _:
             return None
-    if bits < WIDTH or value.dtype is not node.dtype or node.purpose != "panel":
+    if bits < STORE_BITS or value.dtype is not node.dtype or node.purpose != "panel":
         return None
     if value.dtype not in (dtypes.float32, dtypes.float64):
         return None
-    width, piece = (size // value.dtype.bits for size in (WIDTH, PIECE))
+    width, piece = (size // value.dtype.bits for size in (STORE_BITS, LOAD_BITS))
     if not (_is_divisible(loop, width) and _is_divisible(near, piece)):
         return None
     source_stride = stride(value.node, value.index, loop.symbol)
@@ -87,7 +87,7 @@ def turn(loop: For, bits: int) -> Turn | None:
         or not target_stride
     ):
         return None
-    return Turn(loop, near, store, _Strides(source_stride, target_stride), width, piece)
+    return TransposedCopy(loop, near, store, _Strides(source_stride, target_stride), width, piece)
 
 
 def _trip_count(loop: For) -> int:

@@ -20,13 +20,13 @@ from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.loops import Comment, For, Program, Stmt, While
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import bodies, expressions_of, own_writes, parts
-from .vectorizable import Shape
+from .vectorizable import VectorBody
 
-MOST_UNROLLED = 32
+MAX_TRIP_COUNT = 32
 """The greatest trip count of a loop that is unrolled."""
 
 
-def width_of(loop: For, bits: int, data: AbstractSet[int] = frozenset()) -> int:
+def vector_width(loop: For, bits: int, data: AbstractSet[int] = frozenset()) -> int:
     """Return the vector width of a loop in lanes, 0 where it is not vectorized.
 
     It is a power of two that divides the trip count, for the widest type in the loop. `data` are
@@ -35,7 +35,7 @@ def width_of(loop: For, bits: int, data: AbstractSet[int] = frozenset()) -> int:
     trip_count = loop.hi.constant
     if loop.kind != "vector" or loop.lo != const(0) or loop.step != 1 or trip_count is None:
         return 0
-    shape = Shape(loop.symbol, data)
+    shape = VectorBody(loop.symbol, data)
     if not all(shape.fits(stmt) for stmt in loop.body):
         return 0
     lanes = min(bits // max(shape.bits, default=bits), trip_count)
@@ -43,7 +43,7 @@ def width_of(loop: For, bits: int, data: AbstractSet[int] = frozenset()) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VectorPlan:
     """The arrays that are promoted to variables, and where these are declared."""
 
     bits: int
@@ -111,7 +111,7 @@ class _Search:
             for subscript in index[:-1]
         ):
             return 0
-        return width_of(loops[-1], self.bits, self.data)
+        return vector_width(loops[-1], self.bits, self.data)
 
 
 def is_unrolled(loop: For) -> bool:
@@ -119,16 +119,16 @@ def is_unrolled(loop: For) -> bool:
     if loop.kind != "unrolled" or loop.step != 1 or loop.lo.constant is None:
         return False
     trip_count = (loop.hi - loop.lo).constant
-    return trip_count is not None and trip_count <= MOST_UNROLLED
+    return trip_count is not None and trip_count <= MAX_TRIP_COUNT
 
 
-def plan_of(program: Program, bits: int, data: AbstractSet[int] = frozenset()) -> Plan:
+def plan_vectors(program: Program, bits: int, data: AbstractSet[int] = frozenset()) -> VectorPlan:
     """Return the promoted arrays of a program, for vectors of so many bits.
 
     `data` are the ids of arrays whose elements carry no facts about indices.
     """
     if not bits:
-        return Plan(0)
+        return VectorPlan(0)
     search = _Search(bits, data)
     for kernel in program.kernels:
         search.body(kernel.body, (kernel.body,), ())
@@ -139,9 +139,9 @@ def plan_of(program: Program, bits: int, data: AbstractSet[int] = frozenset()) -
         if len(widths) == 1 and 0 not in widths and lists:
             promoted[node_id] = min(widths)
             homes.setdefault(id(lists[-1]), []).append(search.nodes[node_id])
-    return Plan(bits, promoted, {at: tuple(nodes) for at, nodes in homes.items()}, data)
+    return VectorPlan(bits, promoted, {at: tuple(nodes) for at, nodes in homes.items()}, data)
 
 
-def count(node: Node, width: int) -> int:
+def variable_count(node: Node, width: int) -> int:
     """Return the number of variables that an array is promoted to."""
     return prod(node.static_shape or ()) // width

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from ...base.dataclass import dataclass
-from ...lowering.analysis.reductions import start_of
+from ...lowering.analysis.reductions import initial_value
 from ...lowering.analysis.subscripts import stride
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access
@@ -34,11 +34,11 @@ from ...lowering.ir.indexing import Symbol, var
 from ...lowering.ir.loops import Comment, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import free_symbols
-from .operator_forms import behind_zero, is_zero_product
-from .speculation import is_about_data
+from .operator_forms import is_zero_product, subtracted_from_zero
+from .speculation import implies_no_range
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
-COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 LOGIC = {"bitand": "&", "bitor": "|", "bitxor": "^", "and": "&", "or": "|"}
 _VECTOR_OPS = frozenset((*INFIX, "max", "min", "fma"))
 """Operations on vectors, by an operator or by a function of the prelude."""
@@ -46,7 +46,7 @@ _REALS = (dtypes.float32, dtypes.float64)
 _TRUE, _FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
 
 
-class Bound(NamedTuple):
+class LaneBound(NamedTuple):
     """A test of a lane's index against an upper bound: `lane + offset < terms`."""
 
     terms: Expr
@@ -59,7 +59,7 @@ class Bound(NamedTuple):
 
 
 @dataclass(slots=True)
-class Shape:
+class VectorBody:
     """The analysis of the body of a loop over lanes, statement by statement."""
 
     lane: Symbol
@@ -78,11 +78,11 @@ class Shape:
             case Store(Access(node, ()), value):
                 self.note(stmt)
                 return self.is_real(node.dtype) and self.can(value)
-            case Store(Access(node, index), value) if is_counted(node):
+            case Store(Access(node, index), value) if has_integer_lanes(node):
                 return self.step(node, index) == 1 and not self.varies(value)
             case Store(Access(node, index), value):
                 return self.is_real(node.dtype) and self.step(node, index) == 1 and self.can(value)
-            case Update(Access(node, index), op, value, None) if is_counted(node):
+            case Update(Access(node, index), op, value, None) if has_integer_lanes(node):
                 return (
                     op.name == "add"
                     and self.step(node, index) == 1
@@ -108,9 +108,9 @@ class Shape:
         self.bits.add(dtype.bits)
         match value:
             case Read(node, index) if node.dtype is dtype:
-                return is_counted(node) and self.step(node, index) == 1
+                return has_integer_lanes(node) and self.step(node, index) == 1
             case Cast(test) if test.dtype is dtypes.bool_:
-                return is_about_data(test, self.data) and self.is_mask(test)
+                return implies_no_range(test, self.data) and self.is_mask(test)
             case _:
                 return False
 
@@ -126,15 +126,15 @@ class Shape:
             case Apply(op, args, dtype) if op.name in _VECTOR_OPS:
                 return (
                     self.is_real(dtype)
-                    and behind_zero(expr) is None
+                    and subtracted_from_zero(expr) is None
                     and not is_zero_product(expr)
                     and all(arg.dtype is dtype and self.can(arg) for arg in args)
                 )
             case Cast(Read(_, (_, *_)) as byte, _) if byte.dtype.bits < 32:
                 return False  # compilers widen bytes better in a loop
             case Cast(test, dtype) if test.dtype is dtypes.bool_:
-                alone = isinstance(test, Apply) and test.op.name in COMPARED  # it guards nothing
-                about = alone or is_about_data(test, self.data)
+                alone = isinstance(test, Apply) and test.op.name in COMPARISONS  # it guards nothing
+                about = alone or implies_no_range(test, self.data)
                 return self.is_real(dtype) and about and self.is_mask(test)
             case Cast(value, dtype):
                 is_widening = value.dtype is dtypes.float32 and dtype is dtypes.float64
@@ -144,13 +144,13 @@ class Shape:
                 return has_no_select and self.is_real(expr.dtype) and self.can(yes) and self.can(no)
             case Select(test, yes, no):
                 return (
-                    self.is_real(expr.dtype) and is_about_data(test, self.data)
+                    self.is_real(expr.dtype) and implies_no_range(test, self.data)
                     and self.is_mask(test) and self.can(yes) and self.can(no)
                 )  # fmt: skip
             case _:
                 return False
 
-    def bound(self, test: Expr) -> Bound | None:
+    def bound(self, test: Expr) -> LaneBound | None:
         """Return the bound of a test that selects the first lanes, None for any other test.
 
         Where it fails nothing may be read, so a value under it has no selects of its own.
@@ -158,7 +158,7 @@ class Shape:
         match test:
             case Apply(op, (Position(at), (Const() | Read(_, ())) as count)) if op.name == "lt":
                 offset = (at - var(self.lane)).constant
-                return None if offset is None else Bound(count, offset)
+                return None if offset is None else LaneBound(count, offset)
             case _:
                 return None
 
@@ -170,7 +170,7 @@ class Shape:
             case Store(Access(_, ()), Select(test)):
                 pass
             case Update(Access(node), op, Select(test, _, Const(other))):
-                if repr(other) != repr(start_of(op, node)):
+                if repr(other) != repr(initial_value(op, node)):
                     return True
             case Store(access, Apply(op, (Select(test, _, Const(a)), Select(), Read() as old))):
                 is_update = access == Access(old.node, old.index)
@@ -187,8 +187,8 @@ class Shape:
         if not self.varies(test):
             return False
         match test:
-            case Apply(op, args) if op.name in COMPARED and args[0].dtype is args[1].dtype:
-                return all(self.compares(arg) for arg in args)
+            case Apply(op, args) if op.name in COMPARISONS and args[0].dtype is args[1].dtype:
+                return all(self.is_comparable(arg) for arg in args)
             case Apply(op, args) if op.name in LOGIC or op.name == "logical_not":
                 return all(arg.dtype is dtypes.bool_ and self.is_mask(arg) for arg in args)
             case Select(first, yes, no) if test.dtype is dtypes.bool_:
@@ -199,7 +199,7 @@ class Shape:
             case _:
                 return False
 
-    def compares(self, expr: Expr) -> bool:
+    def is_comparable(self, expr: Expr) -> bool:
         """Whether an expression may be an operand of a vector comparison."""
         if expr.dtype in _REALS:
             return self.can(expr)
@@ -221,11 +221,11 @@ class Shape:
         return stride(node, index, self.lane)
 
 
-def is_counted(node: Node) -> bool:
+def has_integer_lanes(node: Node) -> bool:
     """Whether a node holds integer accumulators in lanes that vectors can add."""
     return node.purpose == "lanes" and node.dtype.kind in "iu" and node.dtype.bits >= 32
 
 
-def joined(test: Select) -> tuple[str, Expr]:
+def mask_operation(test: Select) -> tuple[str, Expr]:
     """Return the bitwise operator of a select of truth values, and its other operand."""
     return ("|", test.no) if test.yes == _TRUE else ("&", test.yes)

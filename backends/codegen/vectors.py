@@ -26,19 +26,28 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
 from ...lowering.ir.walk import own_writes, statements
 from .c_expression import Scope
-from .c_text import POSTFIX, UNARY, Text, infix
+from .c_text import POSTFIX, UNARY, CText, infix
 from .names import Names
 from .prelude import is_piece
 from .quirks.early_unrolling import is_elementwise
-from .quirks.vectorizer_dependence import is_in_danger
-from .transposes import turn
-from .vector_variables import Plan, count, is_unrolled, width_of
-from .vectorizable import COMPARED, INFIX, LOGIC, Bound, Shape, is_counted, joined
+from .quirks.vectorizer_dependence import is_miscompiled
+from .transposes import match_transposed_copy
+from .vector_variables import VectorPlan, is_unrolled, vector_width
+from .vector_variables import variable_count as count
+from .vectorizable import (
+    COMPARISONS,
+    INFIX,
+    LOGIC,
+    LaneBound,
+    VectorBody,
+    has_integer_lanes,
+    mask_operation,
+)
 
-PEELED = 16
+MAX_PEELED = 16
 """Trip count up to which compilers unroll a loop completely, and loops over steps of a tile should
 be unrolled."""
-NARROW, MANY = 256, 8
+NARROW_BITS, MANY_ACCUMULATORS = 256, 8
 """Vectors up to this width may have only 16 registers, which so many accumulators nearly fill."""
 
 
@@ -50,10 +59,10 @@ class Line(NamedTuple):
 
 
 @dataclass(slots=True)
-class Writer:
+class VectorPrinter:
     """Prints loops over lanes; `names` are the vector variables of each node by its id."""
 
-    plan: Plan
+    plan: VectorPlan
     scope: Scope
     texts: Names
     names: dict[int, list[str]] = field(default_factory=dict)
@@ -66,31 +75,31 @@ class Writer:
         base = self.scope.nodes[node.id]
         names = [self.texts.fresh(f"{base}_{n}") for n in range(count(node, width))]
         self.names[node.id] = names
-        return f"{type_of(node.dtype, width)} {', '.join(names)};"
+        return f"{vector_type(node.dtype, width)} {', '.join(names)};"
 
     def fill(self, nodes: tuple[Node, ...]) -> bool:
         """Whether the variables of the tiles among arrays nearly fill the registers."""
         tiles = (node for node in nodes if node.purpose == "tile")
-        has_many = sum(count(node, self.plan.held[node.id]) for node in tiles) >= MANY
-        return has_many and self.plan.bits <= NARROW
+        has_many = sum(count(node, self.plan.held[node.id]) for node in tiles) >= MANY_ACCUMULATORS
+        return has_many and self.plan.bits <= NARROW_BITS
 
     def forget(self, nodes: tuple[Node, ...]) -> None:
         """Release the names of arrays that were declared."""
         for node in nodes:
             self.texts.release(self.names.pop(node.id))
 
-    def hook(self, loop: For) -> str | None:
+    def unroll_pragma(self, loop: For) -> str | None:
         """Return the unroll pragma of a short loop, if any.
 
         No unrolling where the loop itself may be vectorized: otherwise the loop around it would be,
         with shuffles. Full unrolling where the iterations are steps of a tile, kept `apart`.
         """
         trip_count = (loop.hi - loop.lo).constant
-        if trip_count is None or trip_count > PEELED or not self.plan.bits:
+        if trip_count is None or trip_count > MAX_PEELED or not self.plan.bits:
             return None
         if is_elementwise(loop):
             return "#pragma GCC unroll 1"
-        return f"#pragma GCC unroll {trip_count}" if 0 < self.steps(loop) <= PEELED else None
+        return f"#pragma GCC unroll {trip_count}" if 0 < self.steps(loop) <= MAX_PEELED else None
 
     def steps(self, loop: For) -> int:
         """Return how many steps of a tile a short loop has, 0 where its iterations are none."""
@@ -99,38 +108,38 @@ class Writer:
             case (For(kind="serial") as inner,):
                 return trip_count * self.steps(inner)
             case _:
-                return trip_count if self.is_step(loop) else 0
+                return trip_count if self.is_tile_step(loop) else 0
 
-    def is_apart(self, loop: For) -> bool:
+    def needs_compiler_barrier(self, loop: For) -> bool:
         """Whether iterations need a compiler barrier: where vectorization would miscompile them, or
         common subexpressions of the steps of a tile would take the registers of the tile."""
-        return is_in_danger(loop) or self.is_step(loop)
+        return is_miscompiled(loop) or self.is_tile_step(loop)
 
-    def is_step(self, loop: For) -> bool:
+    def is_tile_step(self, loop: For) -> bool:
         """Whether an iteration of a short loop is a step of a tile that nearly fills registers."""
         trip_count = (loop.hi - loop.lo).constant
-        if trip_count is None or trip_count > PEELED or not 0 < self.plan.bits <= NARROW:
+        if trip_count is None or trip_count > MAX_PEELED or not 0 < self.plan.bits <= NARROW_BITS:
             return False
         stmts = tuple(statements(loop.body))
         used_ids = {node.id for stmt in stmts for node in own_writes(stmt)} & self.names.keys()
         loops = (stmt.kind for stmt in stmts if isinstance(stmt, For))
-        has_many = sum(len(self.names[node_id]) for node_id in used_ids) >= MANY
+        has_many = sum(len(self.names[node_id]) for node_id in used_ids) >= MANY_ACCUMULATORS
         return has_many and all(kind in ("unrolled", "vector") for kind in loops)
 
     def written(self, loop: For) -> Iterator[Line | tuple[Stmt, ...]] | None:
         """Return the lines of a loop, or its iterations unrolled; None where it stays a loop."""
         if self.plan.bits and is_unrolled(loop):
-            return rounds_of(loop)
-        if (transpose := turn(loop, self.plan.bits)) is not None:
+            return unrolled_bodies(loop)
+        if (transpose := match_transposed_copy(loop, self.plan.bits)) is not None:
             return (Line(call, transpose.store.span) for call in transpose.calls(self.scope))
-        width = width_of(loop, self.plan.bits, self.plan.data)
+        width = vector_width(loop, self.plan.bits, self.plan.data)
         return self.lines(loop, width) if width else None
 
     def lines(self, loop: For, width: int) -> Iterator[Line]:
         """Yield the lines of a loop whose vectors have so many lanes."""
         trip_count = loop.hi.constant or 0
         for first in range(0, trip_count, width):
-            block = _VectorBlock(self, Shape(loop.symbol), loop.symbol, first, width)
+            block = _VectorBlock(self, VectorBody(loop.symbol), loop.symbol, first, width)
             if not any(block.shape.changes(stmt, first) for stmt in loop.body):
                 continue
             for stmt in loop.body:
@@ -149,8 +158,8 @@ class Writer:
 class _VectorBlock:
     """One vector of consecutive lanes of a loop."""
 
-    writer: Writer
-    shape: Shape
+    writer: VectorPrinter
+    shape: VectorBody
     lane: Symbol
     first: int
     width: int
@@ -163,7 +172,7 @@ class _VectorBlock:
         access, value = stmt.access, stmt.value
         if isinstance(stmt, Store) and not access.index:
             text = self.vector(value).text
-            vector = type_of(access.node.dtype, self.width)
+            vector = vector_type(access.node.dtype, self.width)
             if access.node.id in self.named:
                 return f"{self.named[access.node.id]} = {text};"
             name = self.named[access.node.id] = self.writer.texts.fresh(access.node.label)
@@ -171,12 +180,12 @@ class _VectorBlock:
         target = self.place(access.node, access.index)
         if isinstance(stmt, Store):
             return f"{target} = {self.vector(value).text};"
-        if is_counted(access.node) and isinstance(value, Cast):  # -1 where the test holds
+        if has_integer_lanes(access.node) and isinstance(value, Cast):  # -1 where the test holds
             return f"{target} -= {self.counted(value.value, access.node.dtype)};"
         if stmt.op.name in INFIX:
             return f"{target} {INFIX[stmt.op.name]}= {self.either(value).text};"
         call = self.called(
-            stmt.op.name, access.node.dtype, [Text(target, POSTFIX), self.vector(value)]
+            stmt.op.name, access.node.dtype, [CText(target, POSTFIX), self.vector(value)]
         )
         return f"{target} = {call.text};"
 
@@ -190,7 +199,7 @@ class _VectorBlock:
                 flat = flat * extent + number
             return self.writer.names[node.id][flat // self.width]
         element = self.writer.scope.element(node, first_index)
-        return f"*({type_of(node.dtype, self.width)}_at *)&{element}"
+        return f"*({vector_type(node.dtype, self.width)}_at *)&{element}"
 
     def at(self, index: Index) -> Index:
         """Return a subscript at the first lane."""
@@ -199,29 +208,29 @@ class _VectorBlock:
         step = index.coefficient(self.lane)
         return index - var(self.lane) * step + step * self.first
 
-    def either(self, expr: Expr) -> Text:
+    def either(self, expr: Expr) -> CText:
         """Return a vector, or a scalar that the operator broadcasts."""
         if self.shape.varies(expr):
             return self.vector(expr)
         return self.writer.scope.expression(expr)
 
-    def vector(self, expr: Expr) -> Text:
+    def vector(self, expr: Expr) -> CText:
         """Return an expression as a vector."""
         if not self.shape.varies(expr):
             text = self.writer.scope.expression(expr).text
-            return Text(f"all_{type_of(expr.dtype, self.width)}({text})", POSTFIX)
+            return CText(f"all_{vector_type(expr.dtype, self.width)}({text})", POSTFIX)
         match expr:
             case Read(node, ()):
-                return Text(self.named[node.id], POSTFIX)
+                return CText(self.named[node.id], POSTFIX)
             case Read(node, index):
                 operand = self.place(node, index)
                 if operand[0] != "*":
-                    return Text(operand, POSTFIX)
+                    return CText(operand, POSTFIX)
                 if self.filled:
                     element = operand[operand.index("&") :]
-                    vector = type_of(node.dtype, self.width)
-                    return Text(f"first_{vector}({element}, {self.filled})", POSTFIX)
-                return Text(f"*(const {operand[2:]}", UNARY)
+                    vector = vector_type(node.dtype, self.width)
+                    return CText(f"first_{vector}({element}, {self.filled})", POSTFIX)
+                return CText(f"*(const {operand[2:]}", UNARY)
             case Apply(op, args, dtype) if op.name not in INFIX:
                 return self.called(op.name, dtype, [self.vector(arg) for arg in args])
             case Apply(op, args, _):
@@ -231,11 +240,11 @@ class _VectorBlock:
                 sides = (self.vector(Const(number, dtype)) for number in (1.0, 0.0))
                 return self.called("pick", dtype, [mask, *sides])
             case Cast(value, dtype):
-                inner, to = self.vector(value).text, type_of(dtype, self.width)
-                converter = f"{to}_of_{type_of(value.dtype, self.width)}"
+                inner, to = self.vector(value).text, vector_type(dtype, self.width)
+                converter = f"{to}_of_{vector_type(value.dtype, self.width)}"
                 if is_piece(converter):
-                    return Text(f"{converter}({inner})", POSTFIX)
-                return Text(f"__builtin_convertvector({inner}, {to})", POSTFIX)
+                    return CText(f"{converter}({inner})", POSTFIX)
+                return CText(f"__builtin_convertvector({inner}, {to})", POSTFIX)
             case Select(test, yes, no) if (bound := self.shape.bound(test)) is not None:
                 return self.padded(bound, yes, no)
             case Select(test, yes, no):
@@ -244,15 +253,15 @@ class _VectorBlock:
             case _:
                 raise AssertionError("loops over lanes were looked at before")
 
-    def padded(self, bound: Bound, yes: Expr, no: Expr) -> Text:
+    def padded(self, bound: LaneBound, yes: Expr, no: Expr) -> CText:
         """Return a vector whose first lanes have a value, and the others a uniform number."""
         valid = bound.left(self.first)
         if valid is not None and valid >= self.width:
             return self.vector(yes)
-        number = Text(str(valid), POSTFIX)
+        number = CText(str(valid), POSTFIX)
         if valid is None:
             count = self.writer.scope.expression(bound.terms)
-            shift = Text(str(bound.offset + self.first), POSTFIX)
+            shift = CText(str(bound.offset + self.first), POSTFIX)
             number = infix("-", [count, shift]) if bound.offset + self.first else count
         value = replace(self, filled=number.text).vector(yes)
         padding = self.writer.scope.expression(no)
@@ -271,46 +280,46 @@ class _VectorBlock:
     def counted(self, test: Expr, dtype: DType) -> str:
         """Return the mask of a test as integers of an element type."""
         mask = self.mask(test, dtype.bits).text
-        return mask if dtype.kind == "i" else f"({type_of(dtype, self.width)})({mask})"
+        return mask if dtype.kind == "i" else f"({vector_type(dtype, self.width)})({mask})"
 
-    def mask(self, test: Expr, bits: int) -> Text:
+    def mask(self, test: Expr, bits: int) -> CText:
         """Return a test as a mask: a vector of integers of `bits`, -1 where it holds, else 0."""
         match test:
-            case Apply(op, args) if op.name in COMPARED:
-                text = infix(COMPARED[op.name], [self.vector(arg) for arg in args]).text
+            case Apply(op, args) if op.name in COMPARISONS:
+                text = infix(COMPARISONS[op.name], [self.vector(arg) for arg in args]).text
                 return self.converted(f"(i{args[0].dtype.bits}x{self.width})({text})", args, bits)
             case Apply(op, args) if op.name in LOGIC:
                 return infix(LOGIC[op.name], [self.mask(arg, bits) for arg in args])
             case Apply(_, args):
                 return infix("~", [self.mask(arg, bits) for arg in args])
             case Select():
-                operator, other = joined(test)
+                operator, other = mask_operation(test)
                 return infix(operator, [self.mask(side, bits) for side in (test.test, other)])
             case Read(node, index):
                 operand = self.place(node, index).replace("bool", "u8", 1)
                 to = f"i{bits}x{self.width}"
                 widened = f"__builtin_convertvector({operand.replace('*(', '*(const ', 1)}, {to})"
-                return Text(f"({to})({widened} != 0)", UNARY)
+                return CText(f"({to})({widened} != 0)", UNARY)
             case _:
                 raise AssertionError("loops over lanes were looked at before")
 
-    def converted(self, mask: str, compared: tuple[Expr, ...], bits: int) -> Text:
+    def converted(self, mask: str, compared: tuple[Expr, ...], bits: int) -> CText:
         """Return the mask of a comparison converted to lanes of `bits`."""
         if compared[0].dtype.bits == bits:
-            return Text(mask, UNARY)
-        return Text(f"__builtin_convertvector({mask}, i{bits}x{self.width})", POSTFIX)
+            return CText(mask, UNARY)
+        return CText(f"__builtin_convertvector({mask}, i{bits}x{self.width})", POSTFIX)
 
-    def called(self, name: str, dtype: DType, args: list[Text]) -> Text:
+    def called(self, name: str, dtype: DType, args: list[CText]) -> CText:
         texts = ", ".join(arg.text for arg in args)
-        return Text(f"{name}_{type_of(dtype, self.width)}({texts})", POSTFIX)
+        return CText(f"{name}_{vector_type(dtype, self.width)}({texts})", POSTFIX)
 
 
-def type_of(dtype: DType, width: int) -> str:
+def vector_type(dtype: DType, width: int) -> str:
     """Return the name of a vector type: `f32x8`."""
     return f"{dtype.short}x{width}"
 
 
-def rounds_of(loop: For) -> Iterator[tuple[Stmt, ...]]:
+def unrolled_bodies(loop: For) -> Iterator[tuple[Stmt, ...]]:
     """Yield the body of an unrolled loop for each of its iterations."""
     first, last = loop.lo.constant or 0, loop.hi.constant or 0
     for value in range(first, last):

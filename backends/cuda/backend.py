@@ -11,8 +11,8 @@ from pathlib import Path
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label
-from ...lowering.analysis.accesses import accesses
-from ...lowering.device_branches import for_many
+from ...lowering.analysis.accesses import collect_accesses
+from ...lowering.device_branches import select_gpu_branches
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import rename
@@ -20,31 +20,32 @@ from ...lowering.ir.verify import Verifier, verify_procedure
 from ...lowering.lower import lower
 from ...lowering.pipeline import map_to_device, optimize
 from ...lowering.target import Target
-from ..cache.cache import Cache, Entry, content_key
-from ..dump import observer, save, tell
-from ..gpu.device import Opened, failed, forked, unusable
-from ..gpu.driver_protocol import Driver, DriverError, Handle, Missing, Properties
-from ..gpu.residency import Memory
+from ..cache.cache import Cache, Entry, cache_key
+from ..dump import debug_print, save, stage_observer
+from ..gpu.device import OpenedDevice, failure_error, forked_error, unusable_error
+from ..gpu.driver_protocol import Driver, DriverError, DriverMissing, Handle, Properties
+from ..gpu.residency import DeviceMemory
 from ..interface import API_VERSION, Origin
 from . import driver, nvrtc
 from .code import CudaCode
-from .host_program import Plan, plan
-from .nvrtc import Compiler, Failed, Made
+from .host_program import HostProgram
+from .host_program import plan_host as plan
+from .nvrtc import CompiledModule, CompileError, Compiler
 
-TENSORS = 8, 0
+TENSOR_CAPABILITY = 8, 0
 """The least compute capability with the instructions of `tensors.h`."""
-WARPGROUPS = 9, 0
+WARPGROUP_CAPABILITY = 9, 0
 """The only compute capability with warpgroup matrix multiplication."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModule:
     """A loaded module: its kernels in order, and the compiler's output."""
 
     module: Handle
     """Referenced here, since its destruction unloads the kernels."""
     functions: tuple[Handle, ...]
-    made: Made
+    made: CompiledModule
 
 
 class CompiledCuda:
@@ -55,15 +56,15 @@ class CompiledCuda:
 
     def __init__(
         self,
-        find: Callable[[], Driver] = driver.find,
+        find: Callable[[], Driver] = driver.find_driver,
         compiler: Callable[[], Compiler] | None = None,
     ) -> None:
         self.cache = Cache()
         self._find_driver, self._make_compiler = find, compiler
         self._driver: Driver | None = None
         self._compiler_instance: Compiler | None = None
-        self._opened: dict[int, Opened] = {}
-        self._loaded: dict[tuple[int, str], Loaded] = {}
+        self._opened: dict[int, OpenedDevice] = {}
+        self._loaded: dict[tuple[int, str], LoadedModule] = {}
         self._lost = False
         self._parent_objects: list[object] = []
         """Objects of the parent kept alive in a forked child: their destructors call the driver."""
@@ -82,12 +83,12 @@ class CompiledCuda:
         """Return the driver; raises CdBackendError CD0882 where there is none."""
         with self._lock:
             if self._lost:
-                raise forked()
+                raise forked_error()
             if self._driver is None:
                 try:
                     self._driver = self._find_driver()
-                except Missing as why:
-                    raise unusable(
+                except DriverMissing as why:
+                    raise unusable_error(
                         f"no CUDA device can be used: {why}",
                         "`docs/cuda.md` says what has to be installed",
                     ) from None
@@ -101,12 +102,16 @@ class CompiledCuda:
                 try:
                     newest, _ = driver.version()
                 except DriverError as why:
-                    raise unusable(f"{driver.name} fails: {why}", "restart the process") from None
+                    raise unusable_error(
+                        f"{driver.name} fails: {why}", "restart the process"
+                    ) from None
                 try:
                     self._compiler_instance = (
-                        nvrtc.find(newest) if self._make_compiler is None else self._make_compiler()
+                        nvrtc.find_compiler(newest)
+                        if self._make_compiler is None
+                        else self._make_compiler()
                     )
-                except Failed as why:
+                except CompileError as why:
                     message = f"CUDA cannot be compiled: {why}"
                     package = (
                         "nvidia-cuda-nvrtc==13.0.*" if newest > 12 else "nvidia-cuda-nvrtc-cu12"
@@ -115,7 +120,7 @@ class CompiledCuda:
                     raise CdBackendError(Diagnostic("CD0885", message, helps=helps)) from None
             return self._compiler_instance
 
-    def opened(self, ordinal: int = 0) -> Opened:
+    def opened(self, ordinal: int = 0) -> OpenedDevice:
         """Return a device, opened on first use; raises CdBackendError CD0883 if there is none."""
         with self._lock:
             if ordinal not in self._opened:
@@ -127,9 +132,11 @@ class CompiledCuda:
                         helps = ('the first one is "cuda:0"',)
                         raise CdBackendError(Diagnostic("CD0883", message, helps=helps))
                     device_properties = driver.properties(ordinal)
-                    self._opened[ordinal] = Opened(driver.open(ordinal), device_properties, ordinal)
+                    self._opened[ordinal] = OpenedDevice(
+                        driver.open(ordinal), device_properties, ordinal
+                    )
                 except DriverError as why:
-                    raise failed("opening it", f"cuda:{ordinal}", why) from None
+                    raise failure_error("opening it", f"cuda:{ordinal}", why) from None
             return self._opened[ordinal]
 
     def compile(self, procedure: Procedure, ordinal: int = 0) -> CudaCode:
@@ -138,7 +145,9 @@ class CompiledCuda:
         plan = translate(procedure, device.properties)
         loaded, origin = self.load(plan, procedure.name, device)
         milliseconds = 1000 * (time.perf_counter() - started)
-        tell(1, f"plusequals: {procedure.name}: {device.name}, {origin}, {milliseconds:.1f} ms")
+        debug_print(
+            1, f"plusequals: {procedure.name}: {device.name}, {origin}, {milliseconds:.1f} ms"
+        )
         return CudaCode(
             procedure.name, plan, loaded.functions, procedure.parameters, procedure.results,
             origin, device, loaded.made.figures, loaded.module,
@@ -159,17 +168,19 @@ class CompiledCuda:
         self.opened(device)
         return OnDevice(self, device, f"{self.name}:{device}")
 
-    def memory(self, device: int) -> Memory:
+    def memory(self, device: int) -> DeviceMemory:
         """Return the memory of a device; raises CD0883 for a wrong ordinal."""
-        return Memory(self.opened(device))
+        return DeviceMemory(self.opened(device))
 
-    def load(self, plan: Plan, name: str, device: Opened) -> tuple[Loaded, Origin]:
+    def load(
+        self, plan: HostProgram, name: str, device: OpenedDevice
+    ) -> tuple[LoadedModule, Origin]:
         """Return the loaded kernels of a host program, and the origin of their code."""
         compiler = self.compiler()
         target = device.properties.target_of(plan.text.specific)
         flags = compiler.flags(target)
         text = plan.text.text
-        key = content_key(text=text, flags=flags, compiler=compiler.name)
+        key = cache_key(text=text, flags=flags, compiler=compiler.name)
         with self._lock:
             loaded = self._loaded.get((device.ordinal, key))
             if loaded is not None:
@@ -186,14 +197,16 @@ class CompiledCuda:
                 )
             except DriverError as why:
                 raise device.failed(name, why, plan.program.span) from None
-            loaded = self._loaded[device.ordinal, key] = Loaded(module, functions, code)
+            loaded = self._loaded[device.ordinal, key] = LoadedModule(module, functions, code)
             return loaded, origin
 
-    def _from_disk(self, key: str) -> Made | None:
+    def _from_disk(self, key: str) -> CompiledModule | None:
         entry = self.cache.get(key)
-        return None if entry is None else Made(entry.object, str(entry.metadata["log"]))
+        return None if entry is None else CompiledModule(entry.object, str(entry.metadata["log"]))
 
-    def _build(self, key: str, plan: Plan, name: str, target: str) -> tuple[Made, Origin]:
+    def _build(
+        self, key: str, plan: HostProgram, name: str, target: str
+    ) -> tuple[CompiledModule, Origin]:
         """Compile, unless another process does: then wait for its cache entry."""
         compiler = self.compiler()
         with self.cache.building(key), self.cache.scratch() as folder:
@@ -202,7 +215,7 @@ class CompiledCuda:
                 return code, "disk"
             try:
                 code = compiler.build(plan.text.text, target, Path(folder))
-            except Failed as why:
+            except CompileError as why:
                 raise _rejected(plan, name, compiler.name, str(why)) from None
             self.cache.put(key, Entry({"name": name, "log": code.log}, plan.text.text, code.code))
             return code, "compiled"
@@ -247,21 +260,27 @@ class OnDevice:
         """Do nothing: the backend for all devices handles it."""
 
 
-def translate(procedure: Procedure, device: Properties) -> Plan:
+def translate(procedure: Procedure, device: Properties) -> HostProgram:
     """Return the host program of a procedure for a device, with its kernels."""
     options = settings.current()
     if options.verify:
         verify_procedure(procedure)
     target = target_of(device)
-    watch, verify = observer(procedure.name), Verifier() if options.verify else None
+    watch, verify = stage_observer(procedure.name), Verifier() if options.verify else None
     program, _ = optimize(
-        lower(for_many(packed(procedure))), target, watch, verify, options.stop_after
+        lower(select_gpu_branches(with_device_layouts(procedure))),
+        target,
+        watch,
+        verify,
+        options.stop_after,
     )
-    access_facts = accesses(tuple(stmt for kernel in program.kernels for stmt in kernel.body))
+    access_facts = collect_accesses(
+        tuple(stmt for kernel in program.kernels for stmt in kernel.body)
+    )
     nodes = (*program.locals, *program.results)
     zeroed = frozenset(
         node.id for node in nodes
-        if access_facts.read_before_written(node)
+        if access_facts.is_read_before_written(node)
         or (node in program.results and not access_facts.is_overwritten(node))
     )  # fmt: skip
     mapped = map_to_device(program, target, watch, verify, options.stop_after)
@@ -276,15 +295,19 @@ def translate(procedure: Procedure, device: Properties) -> Plan:
 def target_of(device: Properties) -> Target:
     """Return the target description of a device, under the current settings."""
     options = settings.current()
-    tensors = ("f16", "bf16", *("f32",) * options.tf32) if device.architecture >= TENSORS else ()
+    tensors = (
+        ("f16", "bf16", *("f32",) * options.tf32)
+        if device.architecture >= TENSOR_CAPABILITY
+        else ()
+    )
     return Target(
         "cuda", stack_bytes=options.stack_bytes, tensors=tensors, atomics=options.atomics,
         exact=options.profile == "strict", shared_bytes=device.most_shared_bytes,
-        warpgroups=device.architecture == WARPGROUPS,
+        warpgroups=device.architecture == WARPGROUP_CAPABILITY,
     )  # fmt: skip
 
 
-def packed(procedure: Procedure) -> Procedure:
+def with_device_layouts(procedure: Procedure) -> Procedure:
     """Return the procedure with layouts on the device: arrays that are copied are in C order."""
     replacements = {
         p.node.id: replace(p.node, strides=None)
@@ -305,7 +328,7 @@ def _replace_node(node: Node, replacements: dict[int, Node]) -> Node:
     return replacements.get(node.id, node)
 
 
-def _rejected(plan: Plan, name: str, compiler: str, output: str) -> CdBackendError:
+def _rejected(plan: HostProgram, name: str, compiler: str, output: str) -> CdBackendError:
     """Return the error CD0881 of a text that the compiler rejected: an internal error."""
     message = f"the CUDA made of `{name}` was refused by {compiler}"
     helps = (

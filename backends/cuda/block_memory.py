@@ -7,7 +7,7 @@ memory, in order, each aligned to 1,024 bytes, the greatest alignment of hardwar
 >>> from ...lowering.ir.indexing import const
 >>> first = Node(1, "first", (const(50),), dtypes.float32)
 >>> second = Node(2, "second", (const(128), const(64)), dtypes.float64)
->>> laid_out((first,)), laid_out((first, second))
+>>> layout_shared((first,)), layout_shared((first, second))
 (({}, 0), ({1: 0, 2: 1024}, 66560))
 """
 
@@ -17,28 +17,31 @@ from collections.abc import Sequence
 
 from ...lowering.ir.node import Node
 
-DECLARED = 48 * 1024
+MAX_STATIC_BYTES = 48 * 1024
 """The limit of static shared memory in bytes."""
-FLAGS = 16
+RESERVED_BYTES = 16
 """Bytes of it that are reserved for the fault flag."""
 ALIGNMENT = 1024
 """The alignment of arrays in dynamic shared memory."""
 
 
-def laid_out(nodes: Sequence[Node]) -> tuple[dict[int, int], int]:
+def layout_shared(nodes: Sequence[Node]) -> tuple[dict[int, int], int]:
     """Return the offsets of arrays in dynamic shared memory by node id, and its size in bytes.
 
     ({}, 0) where all fit into static shared memory.
     """
-    if sum(-(-room(node) // FLAGS) * FLAGS for node in nodes) <= DECLARED - FLAGS:
+    if (
+        sum(-(-array_size(node) // RESERVED_BYTES) * RESERVED_BYTES for node in nodes)
+        <= MAX_STATIC_BYTES - RESERVED_BYTES
+    ):
         return {}, 0
     offsets, end = {}, 0
     for node in nodes:
         offsets[node.id] = -(-end // ALIGNMENT) * ALIGNMENT
-        end = offsets[node.id] + room(node)
+        end = offsets[node.id] + array_size(node)
     return offsets, end
 
 
-def room(node: Node) -> int:
+def array_size(node: Node) -> int:
     """Return the size of an array in bytes, at least that of one element."""
     return max(node.bytes, node.dtype.itemsize)

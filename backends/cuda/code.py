@@ -13,14 +13,14 @@ from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.decision import Decision
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
-from ..gpu.device import Opened
+from ..gpu.device import OpenedDevice
 from ..gpu.device_array import DeviceArray
 from ..gpu.driver_protocol import DriverError, Handle
 from ..interface import KernelRow, Origin
 from .executor import Run
-from .host_program import Plan
-from .launch_sequence import straight
-from .nvrtc import Figures
+from .host_program import HostProgram
+from .launch_sequence import record_sequence
+from .nvrtc import ResourceUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class CudaCode:
     """Kernels for one device; thread-safe."""
 
     name: str
-    plan: Plan
+    plan: HostProgram
     functions: tuple[Handle, ...]
     parameters: tuple[Parameter, ...]
     results: tuple[Node, ...]
     origin: Origin
-    device: Opened
-    figures: Mapping[str, Figures]
+    device: OpenedDevice
+    figures: Mapping[str, ResourceUsage]
     """The resource usage of each kernel, by name."""
     module: Handle = None
     """Referenced here, since its destruction unloads the kernels."""
@@ -120,7 +120,7 @@ class CudaCode:
 
     def ahead(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
         """Return a function that queues the run on these arrays, None where it has to wait."""
-        return None if self.lane is None else straight(self, arrays, self.lane)
+        return None if self.lane is None else record_sequence(self, arrays, self.lane)
 
     def finish(self) -> None:
         """Wait for all work queued on its stream; raises CdBackendError CD0884."""

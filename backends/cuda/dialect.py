@@ -40,7 +40,7 @@ typedef unsigned long long uint64_t;
 #endif"""
 
 LIBRARY = (
-    *prelude.SHARED,
+    *prelude.SHARED_FILES,
     *(
         f"cuda/csrc/{name}.h"
         for name in (
@@ -80,8 +80,8 @@ CUDA = replace(
     halves=frozenset((dtypes.bfloat16, dtypes.float16)),
     wrapping=frozenset(("add", "sub", "mul", "neg")),
     loop_hooks=MappingProxyType({"unrolled": "#pragma unroll"}),
-    rolled="#pragma unroll {}",
-    narrows=True,
+    unroll_limit="#pragma unroll {}",
+    has_narrow_indices=True,
     spread=MappingProxyType({
         "block": ("blockIdx.{}", "gridDim.{}"),
         "thread": ("threadIdx.{}", "blockDim.{}"),

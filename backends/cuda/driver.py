@@ -9,20 +9,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from ..gpu.driver_protocol import Driver, Missing
+from ..gpu.driver_protocol import Driver, DriverMissing
 from .driver_bindings import Bindings
 from .driver_pycuda import PyCuda
 
-WAYS: tuple[tuple[str, Callable[[], Driver]], ...] = (
+DRIVERS: tuple[tuple[str, Callable[[], Driver]], ...] = (
     ("pycuda", PyCuda),
     ("cuda.bindings", Bindings),
 )
 
 
-def find() -> Driver:
+def find_driver() -> Driver:
     """Return the driver to use; raises Missing with the reason of each candidate."""
     reasons = []
-    for package, make in WAYS:
+    for package, make in DRIVERS:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # PyCUDA warns of versions without a driver
@@ -32,7 +32,7 @@ def find() -> Driver:
             reasons.append(f"{driver.name} finds no device")
         except Exception as why:  # packages raise various errors where something is missing
             reasons.append(f"{package}: {_first_line(why)}")
-    raise Missing("; ".join(reasons))
+    raise DriverMissing("; ".join(reasons))
 
 
 def _first_line(why: Exception) -> str:

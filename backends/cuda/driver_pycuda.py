@@ -40,18 +40,18 @@ class PyCuda:
 
     def version(self) -> tuple[int, int]:
         """Return the newest CUDA version that the installed driver supports."""
-        with translated(self.api):
+        with translate_errors(self.api):
             number = self.api.get_driver_version()
         return number // 1000, number % 1000 // 10
 
     def count(self) -> int:
         """Return the number of devices."""
-        with translated(self.api):
+        with translate_errors(self.api):
             return int(self.api.Device.count())
 
     def properties(self, device: int) -> Properties:
         """Return the properties of a device."""
-        with translated(self.api):
+        with translate_errors(self.api):
             api_device, attributes = self.api.Device(device), self.api.device_attribute
             return Properties(
                 api_device.name(),
@@ -65,13 +65,13 @@ class PyCuda:
 
     def open(self, device: int) -> Context:
         """Return the primary context of a device, retained from now on."""
-        with translated(self.api):
+        with translate_errors(self.api):
             context = self.api.Device(device).retain_primary_context()
-        return PyCudaContext(self.api, never_destroyed(context))
+        return PyCudaContext(self.api, keep_alive(context))
 
 
 @contextmanager
-def translated(api: Any) -> Iterator[None]:
+def translate_errors(api: Any) -> Iterator[None]:
     """Convert errors of PyCUDA in the `with` to DriverError or OutOfMemory."""
     try:
         yield
@@ -86,33 +86,33 @@ def library() -> Any:
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
-def chain(library: Any, first: int, then: int) -> None:
+def order_streams(library: Any, first: int, then: int) -> None:
     """Make stream `then` wait for stream `first`, by handles: PyCUDA cannot wrap foreign streams.
 
     Raises DriverError.
     """
     event, disable_timing = ctypes.c_void_p(), 2
-    ask(library, "cuEventCreate", ctypes.byref(event), disable_timing)
+    call_driver(library, "cuEventCreate", ctypes.byref(event), disable_timing)
     try:
-        ask(library, "cuEventRecord", event, ctypes.c_void_p(first))
-        ask(library, "cuStreamWaitEvent", ctypes.c_void_p(then), event, 0)
+        call_driver(library, "cuEventRecord", event, ctypes.c_void_p(first))
+        call_driver(library, "cuStreamWaitEvent", ctypes.c_void_p(then), event, 0)
     finally:
-        ask(library, "cuEventDestroy_v2", event)  # the driver frees it after its completion
+        call_driver(library, "cuEventDestroy_v2", event)  # the driver frees it after its completion
 
 
-def ask(library: Any, verb: str, *given: Any) -> None:
+def call_driver(library: Any, verb: str, *given: Any) -> None:
     """Call a function of the driver library; raises DriverError."""
     status = getattr(library, verb)(*given)
     if status:
         raise DriverError(f"{verb} failed with status {status}")
 
 
-def packed(arguments: Sequence[int]) -> bytes:
+def pack_arguments(arguments: Sequence[int]) -> bytes:
     """Return 64-bit integers packed as kernel arguments."""
     return struct.pack(f"{len(arguments)}q", *arguments)
 
 
-def never_destroyed(context: Any) -> Any:
+def keep_alive(context: Any) -> Any:
     """Return the context of a device, kept alive until the process ends.
 
     Its destructor asks the driver to destroy the primary context, which other packages share; the
@@ -134,7 +134,7 @@ class PyCudaContext:
 
     @contextmanager
     def _current(self) -> Iterator[Any]:
-        with translated(self.api):
+        with translate_errors(self.api):
             self.context.push()
             try:
                 yield self.api
@@ -164,7 +164,7 @@ class PyCudaContext:
         ordinal, device_ordinal = ctypes.c_int(), 9
         with self._current():
             pointer = ctypes.c_void_p(address)
-            ask(
+            call_driver(
                 self.library(),
                 "cuPointerGetAttribute",
                 ctypes.byref(ordinal),
@@ -204,7 +204,9 @@ class PyCudaContext:
         ]  # fmt: skip
         queue = ctypes.c_void_p(int(stream.handle))
         with self._current():
-            ask(self.library(), "cuMemcpyPeerAsync", *arguments, ctypes.c_size_t(size), queue)
+            call_driver(
+                self.library(), "cuMemcpyPeerAsync", *arguments, ctypes.c_size_t(size), queue
+            )
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
         """Queue a zero fill of memory."""
@@ -224,12 +226,12 @@ class PyCudaContext:
     def follow(self, stream: Handle, other: int) -> None:
         """Make a stream wait for the work queued so far on a stream of another package."""
         with self._current():
-            chain(self.library(), other, int(stream.handle))
+            order_streams(self.library(), other, int(stream.handle))
 
     def lead(self, other: int, stream: Handle) -> None:
         """Make a stream of another package wait for the work queued so far on one of ours."""
         with self._current():
-            chain(self.library(), int(stream.handle), other)
+            order_streams(self.library(), int(stream.handle), other)
 
     def finish(self) -> None:
         """Synchronize the device, with the work of all packages."""
@@ -290,7 +292,7 @@ class PyCudaContext:
             if launch_packed is None:
                 function.prepared_async_call(grid, block, stream, *arguments, shared_size=given)
             else:
-                launch_packed(grid, block, packed(arguments), given, stream)
+                launch_packed(grid, block, pack_arguments(arguments), given, stream)
 
     def prepared(
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
@@ -300,7 +302,7 @@ class PyCudaContext:
         launch_packed = getattr(function, "_launch_kernel", None)
         if launch_packed is None:
             return partial(self.launch, function, grid, block, tuple(arguments), stream, given)
-        packed_arguments = packed(arguments)
+        packed_arguments = pack_arguments(arguments)
         push, pop, error_class = self.context.push, self.api.Context.pop, self.api.Error
 
         def start() -> None:
@@ -311,7 +313,7 @@ class PyCudaContext:
                 finally:
                     pop()
             except error_class:
-                with translated(self.api):
+                with translate_errors(self.api):
                     raise
 
         return start

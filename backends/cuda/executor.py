@@ -17,41 +17,41 @@ import numpy as np
 
 from ...base.dataclass import dataclass
 from ...lowering.ir.assignments import Break, Continue, Parameter
-from ...lowering.ir.dynamic_sizes import sizes_of
-from ...lowering.ir.evaluate import State, key, value_of
+from ...lowering.ir.dynamic_sizes import run_time_sizes
+from ...lowering.ir.evaluate import State, compile_value, symbol_key
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import Symbol, evaluate
 from ...lowering.ir.node import Node
 from ..codegen import records
-from ..gpu.device import Opened
-from ..gpu.device_array import DeviceArray, Placed
+from ..gpu.device import OpenedDevice
+from ..gpu.device_array import DeviceArray, PlacedArray
 from ..gpu.driver_protocol import Handle, Shape
 from ..gpu.staging import Transfers
-from ..gpu.stream_sync import after, before
+from ..gpu.stream_sync import signal_foreign, wait_for_foreign
 from ..interface import Array
 from .host_program import (
-    ANSWERS,
+    MAX_ANSWERS,
     MOST_BLOCKS,
-    REPORTED,
-    Again,
-    Asked,
+    REPORT_BYTES,
+    Allocate,
     Bind,
-    Choose,
+    BindAnswers,
     Clear,
+    Conditional,
+    CountedLoop,
     Exchange,
-    Give,
-    Known,
+    HostProgram,
+    HostValue,
     Launch,
-    Learn,
-    Plan,
-    Repeat,
-    Show,
+    Query,
+    ShowPrint,
     Step,
+    WhileLoop,
 )
-from .kernels import FAULTS, PLACES, Kernel, Text
+from .kernels import FAULT_RECORD_SIZE, MAX_POSITION_LENGTH, Kernel, KernelText
 
-_FLAG, _RECORD = ANSWERS, ANSWERS + 2 + PLACES
+_FLAG, _RECORD = MAX_ANSWERS, MAX_ANSWERS + 2 + MAX_POSITION_LENGTH
 """The positions of the fault flag and of the fault record in the report of a run."""
 
 
@@ -59,7 +59,7 @@ class _Failed(Exception):
     """A check failed: the remaining steps are skipped."""
 
 
-class Runs(Protocol):
+class ExecutableCode(Protocol):
     """The interface of code that a run needs."""
 
     @property
@@ -67,7 +67,7 @@ class Runs(Protocol):
         """Its name for users."""
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> HostProgram:
         """Its host program."""
 
     @property
@@ -83,7 +83,7 @@ class Runs(Protocol):
         """The results of a call."""
 
     @property
-    def device(self) -> Opened:
+    def device(self) -> OpenedDevice:
         """The device that it runs on."""
 
     @property
@@ -95,7 +95,7 @@ class Runs(Protocol):
 class Run:
     """The state of one run: addresses of arrays, and integers of the host."""
 
-    code: Runs
+    code: ExecutableCode
     stream: Handle
     places: dict[int, int] = field(default_factory=dict)
     """The address of each node's array."""
@@ -117,7 +117,7 @@ class Run:
         self.copies = self.code.device.transfers(self.stream)
 
     @property
-    def text(self) -> Text:
+    def text(self) -> KernelText:
         """The text of the kernels."""
         return self.code.plan.text
 
@@ -126,25 +126,29 @@ class Run:
         code = self.code
         count = len(code.parameters)
         arguments = [array for array in arrays[:count] if array is not None]
-        placed = [array for array in arguments if isinstance(array, Placed)]
-        before(code.device, placed, self.stream)
+        placed = [array for array in arguments if isinstance(array, PlacedArray)]
+        wait_for_foreign(code.device, placed, self.stream)
         self.begin(arguments)
         try:
             self.steps(code.plan.steps)
             if self.asks:
                 self.report()
         except _Failed:
-            self.logs_home(arguments)
+            self.download_logs(arguments)
             self.fail()
         self.returned(arguments)
         results = tuple(
             self.kept(node) if placed and array is None and node.rank
-            else self.taken_home(node, array)
+            else self.download_result(node, array)
             for node, array in zip(code.results, arrays[count:], strict=True)
         )  # fmt: skip
-        if after(code.device, placed, self.stream, code.name) or self.copies.busy or not placed:
+        if (
+            signal_foreign(code.device, placed, self.stream, code.name)
+            or self.copies.busy
+            or not placed
+        ):
             self.copies.finish()
-        self.logs_home(arguments)
+        self.download_logs(arguments)
         return results
 
     def returned(self, arguments: Sequence[Any]) -> None:
@@ -155,12 +159,12 @@ class Run:
             node = parameter.node
             original = self.callers[node.id]
             current = self.places[node.id] if parameter.returns else original
-            if not isinstance(array, Placed):
+            if not isinstance(array, PlacedArray):
                 self.copies.download(array, current)
             elif current != original:
                 self.copy(original, current, node.bytes)
 
-    def logs_home(self, given: Sequence[Any]) -> None:
+    def download_logs(self, given: Sequence[Any]) -> None:
         """Download the filled part of logs, whose counters are the last parameter."""
         code = self.code
         logs = [(k, p.node, p.log) for k, p in enumerate(code.parameters) if p.log is not None]
@@ -180,16 +184,16 @@ class Run:
 
     def begin(self, given: Sequence[Any]) -> None:
         """Allocate and initialize memory."""
-        size = REPORTED + self.code.plan.counted
+        size = REPORT_BYTES + self.code.plan.counted
         self.reports = self.places[self.code.plan.answers.id] = self.take("what is reported", size)
-        self.arrived = self.reports + REPORTED
+        self.arrived = self.reports + REPORT_BYTES
         self.clear(self.reports, size)
         self.place(given)
 
     def place(self, given: Sequence[Any]) -> None:
         """Place all arrays on the device, and bind the symbols of sizes."""
         code = self.code
-        for symbol, position, axis in sizes_of(code.plan.program):
+        for symbol, position, axis in run_time_sizes(code.plan.program):
             self.symbols[symbol] = given[position].shape[axis]
         for parameter, array in zip(code.parameters, given, strict=True):
             self.given(parameter, array)
@@ -206,7 +210,7 @@ class Run:
     def given(self, parameter: Parameter, array: Any) -> None:
         """Place an argument on the device: in place, or a copy in C order; a log is zeroed."""
         node = parameter.node
-        if isinstance(array, Placed):
+        if isinstance(array, PlacedArray):
             self.places[node.id] = self.callers[node.id] = array.address
             return
         address = self.take(node.label, array.nbytes)
@@ -229,7 +233,7 @@ class Run:
         self.taken.remove(address)
         return DeviceArray(self.code.device, address, shape, node.dtype.numpy, self.stream)
 
-    def taken_home(self, node: Node, array: Array | None) -> Array:
+    def download_result(self, node: Node, array: Array | None) -> Array:
         """Queue the download of a result into an array, a new one where none is given."""
         if array is None:
             shape = self.shapes.get(node.id, node.static_shape)
@@ -258,27 +262,27 @@ class Run:
         match step:
             case Launch():
                 self.launch(step)
-            case Repeat():
+            case CountedLoop():
                 return self.repeat(step)
-            case Again(prelude, test, body):
+            case WhileLoop(prelude, test, body):
                 while self.steps(prelude) != "break" and self.ask(test):
                     if self.steps(body) == "break":
                         break
-            case Choose(test, then, other):
+            case Conditional(test, then, other):
                 return self.steps(then if self.ask(test) else other)
             case Bind(symbol, value):
                 self.symbols[symbol] = self.number(value)
-            case Learn(symbols, launch):
+            case BindAnswers(symbols, launch):
                 self.launch(launch)
                 self.symbols.update(zip(symbols, self.report().tolist()))
             case Clear(node):
                 self.clear(self.places[node.id], node.bytes)
-            case Give(node):
+            case Allocate(node):
                 self.give(node)
             case Exchange(nodes, sources):
                 addresses = [self.places[source.id] for source in sources]
                 self.places.update(zip((node.id for node in nodes), addresses, strict=True))
-            case Show():
+            case ShowPrint():
                 self.show(step)
             case Break():
                 return "break"
@@ -286,7 +290,7 @@ class Run:
                 return "continue"
         return ""
 
-    def repeat(self, step: Repeat) -> str:
+    def repeat(self, step: CountedLoop) -> str:
         """Execute a loop; return as `steps` does."""
         lo, hi = evaluate(step.lo, self.symbols), evaluate(step.hi, self.symbols)
         for value in range(lo, hi, step.step):
@@ -301,7 +305,7 @@ class Run:
         shape = self.grid(step)
         if shape is None:
             return
-        copies = {n.id: self.aside(n) for n in kernel.nodes if self.is_away(n, kernel)}
+        copies = {n.id: self.aside(n) for n in kernel.nodes if self.is_misaligned(n, kernel)}
         arguments = [copies.get(node.id, self.places[node.id]) for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
         arguments += [self.arrived] * (kernel.arrivals is not None)
@@ -313,7 +317,7 @@ class Run:
             if node.id in copies and kernel.aligned[node.id]:
                 self.copy(self.places[node.id], copies[node.id], node.bytes)
 
-    def is_away(self, node: Node, kernel: Kernel) -> bool:
+    def is_misaligned(self, node: Node, kernel: Kernel) -> bool:
         """Whether an array, such as a foreign one, lacks the alignment that a kernel needs."""
         return node.id in kernel.aligned and self.places[node.id] % 16 != 0
 
@@ -346,21 +350,21 @@ class Run:
         """Queue a copy within the device."""
         self.code.device.copy(address, source, size, self.stream)
 
-    def ask(self, query: Asked) -> int:
+    def ask(self, query: Query) -> int:
         """Return a value that the host needs, from a kernel where it depends on data."""
-        if isinstance(query, Known):
+        if isinstance(query, HostValue):
             return self.number(query.value)
         self.launch(query)
         return int(self.report()[0])
 
     def number(self, value: Expr) -> int:
         """Return the value of an expression over the integers of the host."""
-        numbers = {key(symbol): number for symbol, number in self.symbols.items()}
-        return int(value_of(value)(State(lambda text: None, {}, numbers)))
+        numbers = {symbol_key(symbol): number for symbol, number in self.symbols.items()}
+        return int(compile_value(value)(State(lambda text: None, {}, numbers)))
 
     def report(self) -> Array:
         """Wait for all queued work; return its report."""
-        report = np.zeros(ANSWERS + 1, np.int64)
+        report = np.zeros(MAX_ANSWERS + 1, np.int64)
         self.code.device.download(report, self.reports, self.stream)
         self.code.device.wait(self.stream)
         if report[_FLAG]:
@@ -369,7 +373,7 @@ class Run:
 
     def fail(self) -> None:
         """Raise the fault of the first failed check."""
-        report = np.zeros(ANSWERS + FAULTS, np.int64)
+        report = np.zeros(MAX_ANSWERS + FAULT_RECORD_SIZE, np.int64)
         self.code.device.download(report, self.reports, self.stream)
         self.code.device.wait(self.stream)
         values = report[_RECORD : _RECORD + records.SLOTS].tolist()
@@ -385,7 +389,7 @@ class Run:
         address = self.places[node.id] = self.take(node.label, size)
         self.clear(address, size)
 
-    def show(self, step: Show) -> None:
+    def show(self, step: ShowPrint) -> None:
         """Print the values that a kernel computes."""
         kernel = self.text.kernels[step.launch.kernel]
         if kernel.logs:  # the host waits, lest the device's small output buffer overflows

@@ -23,7 +23,7 @@ from typing import assert_never
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdInternalError, Diagnostic
-from ...lowering.gpu.mapping import alone
+from ...lowering.gpu.mapping import single_thread_kernel
 from ...lowering.gpu.thread_points import THREADS, Space
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Alloc, Break, Continue, Let, Permute, Print
@@ -46,19 +46,19 @@ from ...lowering.ir.loops import (
 )
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import bodies, statements
-from .kernels import FAULTS, WARP, Shape, Text, emit_kernels
+from .kernels import FAULT_RECORD_SIZE, WARP, KernelText, LaunchShape, emit_kernels
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """The maximum of blocks of a launch along each axis."""
-DEEPEST = 64
+MAX_LAST_AXIS_THREADS = 64
 """The maximum of threads of a block along its last axis."""
-ANSWERS = 8
+MAX_ANSWERS = 8
 """The maximum of values that one kernel answers."""
-REPORTED = 8 * (ANSWERS + FAULTS)
+REPORT_BYTES = 8 * (MAX_ANSWERS + FAULT_RECORD_SIZE)
 """The size of a run's report in bytes: answers, then the fault record."""
-COUNTER = 4
+COUNTER_BYTES = 4
 """The size of a last-block counter in bytes."""
-UNKNOWN_BLOCKS = 1024
+ESTIMATED_BLOCKS = 1024
 """The estimated blocks of a launch along an axis whose extent depends on another one."""
 
 
@@ -72,17 +72,17 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class HostValue:
     """A value that the host computes from its integers."""
 
     value: Expr
 
 
-Asked = Known | Launch
+Query = HostValue | Launch
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class CountedLoop:
     """A counted loop of the host."""
 
     symbol: Symbol
@@ -93,19 +93,19 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class WhileLoop:
     """A while loop: execute the prelude, exit where the test is false, execute the body, repeat."""
 
     prelude: tuple[Step, ...]
-    test: Asked
+    test: Query
     body: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class Conditional:
     """A conditional."""
 
-    test: Asked
+    test: Query
     then: tuple[Step, ...]
     other: tuple[Step, ...]
 
@@ -119,7 +119,7 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Learn:
+class BindAnswers:
     """Bind symbols to the answers of a kernel, in this order."""
 
     symbols: tuple[Symbol, ...]
@@ -134,7 +134,7 @@ class Clear:
 
 
 @dataclass(frozen=True, slots=True)
-class Give:
+class Allocate:
     """Allocate an array of run-time size, filled with zeros."""
 
     node: Node
@@ -149,7 +149,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class ShowPrint:
     """Print the values that a kernel writes to a record, or have it print a log line itself."""
 
     launch: Launch
@@ -157,18 +157,18 @@ class Show:
 
 
 Step = (
-    Launch | Repeat | Again | Choose | Bind | Learn | Clear | Give | Exchange | Show
+    Launch | CountedLoop | WhileLoop | Conditional | Bind | BindAnswers | Clear | Allocate | Exchange | ShowPrint
     | Break | Continue
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class HostProgram:
     """A host program, with the text of its kernels."""
 
     program: Program
     steps: tuple[Step, ...]
-    text: Text
+    text: KernelText
     answers: Node
     """The integers into which kernels write answers for the host."""
     device: tuple[Node, ...]
@@ -188,10 +188,10 @@ class Plan:
         counts = (
             kernel.arrivals.count for kernel in self.text.kernels if kernel.arrivals is not None
         )
-        return COUNTER * max(counts, default=0)
+        return COUNTER_BYTES * max(counts, default=0)
 
 
-def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) -> Plan:
+def plan_host(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) -> HostProgram:
     """Return the host program of a program whose kernels are the outermost loops of kind `block`.
 
     `spaces` are the memory spaces of temporaries, such as private to a thread or shared by a block;
@@ -200,7 +200,7 @@ def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) 
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     number = max((n.id for n in nodes), default=0) + 1
-    answers = Node(number, "answers", (const(ANSWERS),), dtypes.int64)
+    answers = Node(number, "answers", (const(MAX_ANSWERS),), dtypes.int64)
     builder = _Builder(answers, bounds_of(p.node for p in program.parameters))
     steps = builder.steps(body)
     device = tuple(n for n in program.locals if spaces.get(n.id, "device") == "device")
@@ -212,7 +212,7 @@ def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) 
     text = emit_kernels(
         program.name, builder.loops, spaces, checks, builder.shapes, builder.known, builder.comments
     )
-    return Plan(program, (*cleared, *steps), text, answers, device)
+    return HostProgram(program, (*cleared, *steps), text, answers, device)
 
 
 @dataclass(slots=True)
@@ -222,7 +222,7 @@ class _Builder:
     answers: Node
     bounds: Bounds
     loops: list[For] = field(default_factory=list)
-    shapes: list[Shape] = field(default_factory=list)
+    shapes: list[LaunchShape] = field(default_factory=list)
     known: list[Bounds] = field(default_factory=list)
     """The ranges of the host's integers at each launch."""
     told: list[Comment] = field(default_factory=list)
@@ -246,8 +246,8 @@ class _Builder:
             Store(Access(self.answers, (const(at),)), Position(var(let.symbol)))
             for at, let in enumerate(lets)
         )
-        launch = self.launch(alone((*lets, *answers)))
-        return (Learn(tuple(let.symbol for let in lets), launch),)
+        launch = self.launch(single_thread_kernel((*lets, *answers)))
+        return (BindAnswers(tuple(let.symbol for let in lets), launch),)
 
     def step(self, stmt: Stmt) -> Iterable[Step]:
         match stmt:
@@ -260,20 +260,20 @@ class _Builder:
                 outer_bounds, self.bounds = self.bounds, self.bounds.inside(stmt)
                 inner = self.steps(body)
                 self.bounds = outer_bounds
-                return (Repeat(symbol, lo, hi, step, inner),)
+                return (CountedLoop(symbol, lo, hi, step, inner),)
             case While(prelude, test, body):
-                return (Again(self.steps(prelude), self.asked(test), self.steps(body)),)
+                return (WhileLoop(self.steps(prelude), self.asked(test), self.steps(body)),)
             case If(test, then, other):
-                return (Choose(self.asked(test), self.steps(then), self.steps(other)),)
+                return (Conditional(self.asked(test), self.steps(then), self.steps(other)),)
             case Let(symbol, value):
                 return (Bind(symbol, value),)
             case Alloc(node):
-                return (Give(node),)
+                return (Allocate(node),)
             case Permute(nodes, sources):
                 return (Exchange(nodes, sources),)
             case Print():
                 self.prints += 1
-                return (Show(self.launch(alone((stmt,))), self.prints - 1),)
+                return (ShowPrint(self.launch(single_thread_kernel((stmt,))), self.prints - 1),)
             case Break() | Continue():
                 return (stmt,)
             case Store() | Update() | Check() | Fill() | Barrier():
@@ -281,12 +281,14 @@ class _Builder:
             case _:
                 assert_never(stmt)
 
-    def asked(self, value: Expr) -> Asked:
+    def asked(self, value: Expr) -> Query:
         """Return the query of a value: an expression of the host, or a kernel."""
         if not reads(value):
-            return Known(value)
+            return HostValue(value)
         number = value if value.dtype is dtypes.int64 else Cast(value, dtypes.int64)
-        return self.launch(alone((Store(Access(self.answers, (const(0),)), number),)))
+        return self.launch(
+            single_thread_kernel((Store(Access(self.answers, (const(0),)), number),))
+        )
 
     def taken(self, kernel: For) -> tuple[Comment, ...]:
         """Return the comments before a kernel; one without any continues the last statement, or
@@ -314,7 +316,7 @@ class _Builder:
             _trip_count(grid_loop, loops[:at:-1], self.bounds) for at, grid_loop in enumerate(loops)
         )
         threads = _block_threads(loop, self.bounds)
-        self.shapes.append(Shape(_static_blocks(grid), threads))
+        self.shapes.append(LaunchShape(_static_blocks(grid), threads))
         return Launch(len(self.loops) - 1, grid, threads)
 
 
@@ -324,7 +326,7 @@ def _group_queries(body: Iterable[Stmt]) -> Iterable[Stmt | tuple[Let, ...]]:
     for stmt in body:
         if isinstance(stmt, Let) and (group or reads(stmt.value)):
             group.append(stmt)
-            if len(group) < ANSWERS:
+            if len(group) < MAX_ANSWERS:
                 continue
         if group:
             yield tuple(group)
@@ -363,7 +365,7 @@ def _trip_count(loop: For, outer: Iterable[For], known: Bounds) -> Affine:
         for outer_loop in outer:
             known = known.inside(outer_loop)
         upper_bound = known.most(distance)
-        distance = const(UNKNOWN_BLOCKS if upper_bound is None else upper_bound)
+        distance = const(ESTIMATED_BLOCKS if upper_bound is None else upper_bound)
     return floordiv(distance + (abs(loop.step) - 1), const(abs(loop.step)))
 
 
@@ -382,7 +384,7 @@ def _block_threads(loop: For, known: Bounds) -> tuple[int, int, int]:
     _enlarge_block(loop, known, threads)
     if threads[0] > 1 == threads[1]:
         threads[0] = -(-threads[0] // WARP) * WARP
-    threads[2] = min(threads[2], DEEPEST)
+    threads[2] = min(threads[2], MAX_LAST_AXIS_THREADS)
     while threads[0] * threads[1] * threads[2] > 1024:
         axis = threads.index(max(threads))
         threads[axis] = (threads[axis] + 1) // 2

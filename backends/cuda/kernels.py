@@ -20,44 +20,44 @@ from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.expressions import Index
 from ...lowering.ir.indexing import Symbol
-from ...lowering.ir.intervals import UNKNOWN, greater, smaller
+from ...lowering.ir.intervals import UNKNOWN, tighter_lower, tighter_upper
 from ...lowering.ir.loops import Barrier, Check, Comment, For, Stmt
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, reads, statements, uses, writes
-from ...lowering.transform.remap import Place, elsewhere
+from ...lowering.transform.remap import Element, remap_accesses
 from ..codegen import index_width, intrinsic_loops, prelude, records
 from ..codegen.c_expression import Scope
-from ..codegen.c_printer import emit_body
+from ..codegen.c_printer import print_body
 from ..codegen.dialect import Dialect
 from ..codegen.names import Names, identifier
-from ..codegen.quirks.counter_overflow import LEAST, MOST, SIZE
-from ..codegen.source import Body, above
-from ..codegen.text_layout import STEP, broken, comment
-from .block_memory import laid_out
+from ..codegen.quirks.counter_overflow import LEAST, MAX_EXTENT, MOST
+from ..codegen.source import BodyText, preamble
+from ..codegen.text_layout import INDENT, comment_line, wrap_line
+from .block_memory import layout_shared
 from .dialect import CUDA, SPECIFIC
-from .last_block_counters import ARRIVED, Arrivals, arrivals_of
-from .occupancy import bounds
+from .last_block_counters import COUNTERS_NAME, BlockCounters, find_block_counters
+from .occupancy import launch_bounds
 
-PLACES = 8
+MAX_POSITION_LENGTH = 8
 """The length of the prefix of a fault's program position that is compared."""
-FAULTS = 2 + PLACES + 2 * records.SLOTS
+FAULT_RECORD_SIZE = 2 + MAX_POSITION_LENGTH + 2 * records.SLOTS
 """The size of the fault record in 64-bit words; see `faults.h`."""
-LINE = 16
+LOG_LINE_SLOTS = 16
 """The slots of a record that a device prints in one line; see `logs.h`."""
 WARP = 32
 """The threads of a warp."""
-THREADED: Mapping[Space | None, int] = {"rows": 2, "registers": 1}
+THREAD_AXES: Mapping[Space | None, int] = {"rows": 2, "registers": 1}
 """The number of leading axes, of nodes with a row per thread, that are thread indices."""
-WIDE = "_wide"
+WIDE_SUFFIX = "_wide"
 """The suffix of a 64-bit parameter whose value is narrowed to 32 bits."""
 _RESERVED = frozenset(
-    f"{ARRIVED} faults launch place turn failed met printed run"
+    f"{COUNTERS_NAME} faults launch place turn failed met printed run"
     " blockIdx threadIdx blockDim gridDim".split()
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LaunchShape:
     """The launch shape of a kernel: blocks and threads along each axis, x first."""
 
     blocks: tuple[int, int, int]
@@ -84,12 +84,12 @@ class Kernel:
     keeps: bool
     """Whether its threads keep rows across loops, which makes the number of threads of its shape
     mandatory."""
-    shape: Shape
+    shape: LaunchShape
     aligned: Mapping[int, bool] = field(default_factory=dict)
     """The arrays, by node id, that have to be aligned to 16 bytes, and whether each is written."""
     dynamic: int = 0
     """Bytes of dynamic shared memory; 0 where its shared memory is static."""
-    arrivals: Arrivals | None = None
+    arrivals: BlockCounters | None = None
     """The counters of last-block detection, if it uses that."""
 
     @property
@@ -111,7 +111,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class KernelText:
     """The text of all kernels, with its tables of lines, faults and prints."""
 
     text: str
@@ -139,15 +139,15 @@ class KernelFrame:
     """Whether the device prints."""
     sizes: frozenset[Symbol] = frozenset()
     dialect: Dialect = CUDA
-    arrivals: Arrivals | None = None
+    arrivals: BlockCounters | None = None
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
         """Yield the lines before the values of a fault: the first in program order is recorded."""
-        position = ", ".join(path[:PLACES])
+        position = ", ".join(path[:MAX_POSITION_LENGTH])
         yield f"const int64_t place[] = {{{position}}};"
         yield f"for (int turn = 0; turn < {WARP}; turn++) {{"
         yield "if (turn != lane_of()) continue;"
-        yield f"int64_t *const fault = claimed(faults, launch, place, {min(len(path), PLACES)});"
+        yield f"int64_t *const fault = claimed(faults, launch, place, {min(len(path), MAX_POSITION_LENGTH)});"
         yield f"fault[0] = {number};"
 
     def leaving(self, status: int | str) -> Iterator[str]:
@@ -161,8 +161,8 @@ class KernelFrame:
     def printing(self, number: int, slots: int) -> Iterator[str]:
         """Yield the declaration of the record of a log line; other records are the host's."""
         if self.logs:
-            assert slots <= LINE, "a line of a log has few values"
-            yield f"int64_t printed[{LINE}] = {{{number}}};"
+            assert slots <= LOG_LINE_SLOTS, "a line of a log has few values"
+            yield f"int64_t printed[{LOG_LINE_SLOTS}] = {{{number}}};"
 
     def printed(self, number: int) -> Iterator[str]:
         """Yield the call that prints a log line; other prints are shown by the host."""
@@ -193,10 +193,10 @@ def emit_kernels(
     loops: Sequence[For],
     spaces: Mapping[int, Space],
     checks: bool,
-    shapes: Sequence[Shape],
+    shapes: Sequence[LaunchShape],
     known: Sequence[Bounds] = (),
     comments: Sequence[Sequence[Comment]] = (),
-) -> Text:
+) -> KernelText:
     """Return the text of kernels: loops of kind `block`, in the order of their numbers.
 
     `checks` says whether the program has checks, `shapes` are the launch shapes of the kernels,
@@ -205,27 +205,29 @@ def emit_kernels(
     lines: list[str] = []
     spans: dict[int, Span] = {}
     kernels: list[Kernel] = []
-    bodies: list[Body] = []
+    bodies: list[BodyText] = []
     for number, loop in enumerate(loops):
         kernel_name = f"pe_{identifier(name)}_{number}"
         kernel = _build_kernel(kernel_name, loop, spaces, checks, shapes[number])
         frame = _build_frame(kernel, spaces, known[number] if known else Bounds())
         node_spaces = {node: spaces.get(node.id) for node in _used_nodes(kernel.loop)}
         fills_multiprocessor = kernel.arrivals is not None and kernel.arrivals.is_light
-        limits = bounds(node_spaces, kernel.threads, kernel.dynamic, fills_multiprocessor)
+        limits = launch_bounds(node_spaces, kernel.threads, kernel.dynamic, fills_multiprocessor)
         head = _signature(kernel, frame, limits)
-        comment_lines = [comment(remark.text, 0) for remark in comments[number]] if comments else []
-        prologue = [*comment_lines, *broken(head, 0), "{", *_prologue(kernel, frame, spaces)]
-        body = emit_body(frame, (kernel.loop,), bodies)
+        comment_lines = (
+            [comment_line(remark.text, 0) for remark in comments[number]] if comments else []
+        )
+        prologue = [*comment_lines, *wrap_line(head, 0), "{", *_prologue(kernel, frame, spaces)]
+        body = print_body(frame, (kernel.loop,), bodies)
         first_line = len(lines) + len(prologue)
         spans |= {first_line + line: span for line, span in body.spans.items()}
         lines += [*prologue, *body.lines, "}", ""]
         kernels.append(kernel)
         bodies.append(body)
     code = "\n".join(lines)
-    head = above(code, CUDA)
+    head = preamble(code, CUDA)
     preamble_lines = head.count("\n")
-    return Text(
+    return KernelText(
         head + code,
         tuple(kernels),
         {preamble_lines + line: span for line, span in spans.items()},
@@ -237,12 +239,12 @@ def emit_kernels(
 
 
 def _build_kernel(
-    name: str, loop: For, spaces: Mapping[int, Space], checks: bool, shape: Shape
+    name: str, loop: For, spaces: Mapping[int, Space], checks: bool, shape: LaunchShape
 ) -> Kernel:
     loop = _privatize_thread_rows(loop, spaces)
     stmts = statements(_as_body(loop))
     nodes_used = _used_nodes(loop)
-    keeps = any(spaces.get(node.id) in THREADED for node in nodes_used)
+    keeps = any(spaces.get(node.id) in THREAD_AXES for node in nodes_used)
     nodes = tuple(node for node in nodes_used if spaces.get(node.id, "device") == "device")
     bound = {symbol for stmt in stmts for symbol in binds(stmt)}
     used_symbols = {symbol for stmt in stmts for symbol in uses(stmt)}
@@ -252,11 +254,11 @@ def _build_kernel(
     shared_nodes = _shared_nodes(nodes_used, spaces)
     prints = max(slots, default=0)
     logs = any(isinstance(stmt, Print) and stmt.logs for stmt in stmts)
-    shared, (_, dynamic) = sum(node.bytes for node in shared_nodes), laid_out(shared_nodes)
-    aligned_nodes = (intrinsic_loops.aligned(stmt) for stmt in stmts if isinstance(stmt, For))
+    shared, (_, dynamic) = sum(node.bytes for node in shared_nodes), layout_shared(shared_nodes)
+    aligned_nodes = (intrinsic_loops.aligned_array(stmt) for stmt in stmts if isinstance(stmt, For))
     written = {node.id for node in writes(_as_body(loop))}
     aligned = {node.id: node.id in written for node in aligned_nodes if node is not None}
-    facts = shared, keeps, shape, aligned, dynamic, arrivals_of(loop)
+    facts = shared, keeps, shape, aligned, dynamic, find_block_counters(loop)
     return Kernel(name, nodes, symbols, checks, prints, logs, loop, *facts)
 
 
@@ -266,7 +268,7 @@ def _shared_nodes(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[No
 
 def _record_slots(stmt: Print) -> int:
     values = (part for part in stmt.pieces if not isinstance(part, str))
-    return 2 + sum(records.width(value.dtype) for value in values)
+    return 2 + sum(records.slot_count(value.dtype) for value in values)
 
 
 def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> KernelFrame:
@@ -281,7 +283,7 @@ def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> 
     scope.known = _argument_ranges(kernel.symbols, sizes, known)
     for symbol in kernel.symbols:
         scope.symbols[symbol] = names.fresh(symbol.name)
-        magnitude = index_width.of_symbol(symbol, known)
+        magnitude = index_width.symbol_magnitude(symbol, known)
         if magnitude is not None:
             scope.narrow[symbol] = magnitude
     stmts = statements(_as_body(loop))
@@ -298,9 +300,9 @@ def _argument_ranges(symbols: Iterable[Symbol], sizes: Set[Symbol], known: Bound
     """Return the ranges of the integer arguments of a launch, at most those of 64 bits."""
     ranges = {}
     for symbol in symbols:
-        low, high = (0, SIZE) if symbol in sizes else (LEAST, MOST)
+        low, high = (0, MAX_EXTENT) if symbol in sizes else (LEAST, MOST)
         known_low, known_high = known.intervals.get(symbol, UNKNOWN)
-        ranges[symbol] = greater(low, known_low), smaller(high, known_high)
+        ranges[symbol] = tighter_lower(low, known_low), tighter_upper(high, known_high)
     return Bounds({**known.intervals, **ranges}, known.ranges)
 
 
@@ -309,15 +311,17 @@ def _privatize_thread_rows(loop: For, spaces: Mapping[int, Space]) -> For:
 
     The leading axes of such a node are thread indices; its block is as large as these.
     """
-    axes = {n.id: THREADED[s] for n in _used_nodes(loop) if (s := spaces.get(n.id)) in THREADED}
+    axes = {
+        n.id: THREAD_AXES[s] for n in _used_nodes(loop) if (s := spaces.get(n.id)) in THREAD_AXES
+    }
     if not axes:
         return loop
 
-    def drop_thread_axes(node: Node, index: tuple[Index, ...]) -> Place:
+    def drop_thread_axes(node: Node, index: tuple[Index, ...]) -> Element:
         count = axes.get(node.id, 0)
         return (replace(node, shape=node.shape[count:]), index[count:]) if count else (node, index)
 
-    (kernel,) = elsewhere(_as_body(loop), drop_thread_axes)
+    (kernel,) = remap_accesses(_as_body(loop), drop_thread_axes)
     assert isinstance(kernel, For)
     return kernel
 
@@ -359,9 +363,9 @@ def _signature(kernel: Kernel, frame: KernelFrame, limits: str) -> str:
             f"{const}{CUDA.types[node.dtype]} *{restrict}{' ' * bool(restrict)}{name}"
         )
     for symbol in kernel.symbols:
-        suffix = WIDE * (symbol in frame.scope.narrow)
+        suffix = WIDE_SUFFIX * (symbol in frame.scope.narrow)
         parameters.append(f"int64_t {frame.scope.symbols[symbol]}{suffix}")
-    parameters += [f"uint32_t *{ARRIVED}"] * (kernel.arrivals is not None)
+    parameters += [f"uint32_t *{COUNTERS_NAME}"] * (kernel.arrivals is not None)
     parameters += ["int64_t *faults", "int64_t launch"] * kernel.checks
     if kernel.prints:
         parameters.append("int64_t run" if kernel.logs else "int64_t *printed")
@@ -372,33 +376,33 @@ def _signature(kernel: Kernel, frame: KernelFrame, limits: str) -> str:
 def _prologue(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) -> Iterator[str]:
     """Yield the prologue of a kernel: declarations, and its exit where an earlier one failed."""
     sizes = ", ".join(map(str, (*kernel.shape.blocks, *kernel.shape.threads)))
-    yield f"{STEP}launched<{sizes}>();"
+    yield f"{INDENT}launched<{sizes}>();"
     if kernel.checks:
-        yield f"{STEP}if (faults[0] && faults[0] != launch) return;"
+        yield f"{INDENT}if (faults[0] && faults[0] != launch) return;"
     if frame.meets:
-        yield f"{STEP}int met = 0;"
-        yield f"{STEP}__shared__ int failed;"
-        yield f"{STEP}if (threadIdx.x == 0) failed = 0;"
-        yield f"{STEP}__syncthreads();"
+        yield f"{INDENT}int met = 0;"
+        yield f"{INDENT}__shared__ int failed;"
+        yield f"{INDENT}if (threadIdx.x == 0) failed = 0;"
+        yield f"{INDENT}__syncthreads();"
     for symbol in kernel.symbols:
         if symbol in frame.scope.narrow:
             name = frame.scope.symbols[symbol]
-            yield f"{STEP}const int32_t {name} = (int32_t){name}{WIDE};"
-    offsets, _ = laid_out(_shared_nodes(_used_nodes(kernel.loop), spaces))
+            yield f"{INDENT}const int32_t {name} = (int32_t){name}{WIDE_SUFFIX};"
+    offsets, _ = layout_shared(_shared_nodes(_used_nodes(kernel.loop), spaces))
     for node in _used_nodes(kernel.loop):
         name, ctype = frame.scope.nodes[node.id], CUDA.types[node.dtype]
         space = spaces.get(node.id, "device")
         if space == "device":
             if node.id in frame.scope.by_value:
-                yield f"{STEP}const {ctype} {name} = {name}_at[0];"
+                yield f"{INDENT}const {ctype} {name} = {name}_at[0];"
             continue
         count = max(1, node.bytes // node.dtype.itemsize)
         if node.id in offsets:
-            yield f"{STEP}{ctype} *const {name} = ({ctype} *)(block_bytes() + {offsets[node.id]});"
+            yield f"{INDENT}{ctype} *const {name} = ({ctype} *)(block_bytes() + {offsets[node.id]});"
         elif space == "shared":
-            yield f"{STEP}__shared__ __align__(16) {ctype} {name}[{count}];"
+            yield f"{INDENT}__shared__ __align__(16) {ctype} {name}[{count}];"
         elif node.rank:
-            yield f"{STEP}{ctype} {name}[{count}] = {{0}};"
+            yield f"{INDENT}{ctype} {name}[{count}] = {{0}};"
         else:
             zero = "{0}" if node.dtype.kind == "c" else CUDA.literal(0, node.dtype)
-            yield f"{STEP}{ctype} {name} = {zero};"
+            yield f"{INDENT}{ctype} {name} = {zero};"

@@ -9,21 +9,21 @@ a stream share them.
 from __future__ import annotations
 
 from ...base.dataclass import dataclass
-from ...lowering.analysis.parallel_band import trips
+from ...lowering.analysis.parallel_band import static_trip_count
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.loops import For, Stmt, Update
 from ...lowering.ir.walk import reads, statements, writes
 from ..codegen.c_expression import Scope
 
-ARRIVED = "arrived"
+COUNTERS_NAME = "arrived"
 """The name of the counters in a kernel."""
 
-FEW = 12
+MAX_LIGHT_ARRAYS = 12
 """Up to so many arrays, shared ones included, a thread needs few registers for addresses."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class BlockCounters:
     """The counters of a kernel."""
 
     count: int
@@ -39,10 +39,10 @@ class Arrivals:
         """Return the test whether a block is the last to arrive."""
         subscript = "" if self.place == const(0) else f"[{scope.affine(self.place).text}]"
         blocks = "*".join(f"gridDim.{axis}" for axis in self.axes)
-        return f"if (comes_last({'&' * bool(subscript)}{ARRIVED}{subscript}, {blocks}))"
+        return f"if (comes_last({'&' * bool(subscript)}{COUNTERS_NAME}{subscript}, {blocks}))"
 
 
-def arrivals_of(loop: For) -> Arrivals | None:
+def find_block_counters(loop: For) -> BlockCounters | None:
     """Return the counters of a kernel, None where it has no loop of kind `last`."""
     outer, inner = [loop], _inner_block_loop(loop)
     while inner is not None and not any(_is_last(stmt) for stmt in outer[-1].body):
@@ -51,15 +51,15 @@ def arrivals_of(loop: For) -> Arrivals | None:
         return None
     count, subscript = 1, const(0)
     for outer_loop in outer:
-        trip_count = trips(outer_loop)
+        trip_count = static_trip_count(outer_loop)
         assert trip_count is not None, "as many numbers are kept as there are rounds"
         count *= max(trip_count, 1)
         if trip_count > 1:
             subscript = subscript * trip_count + (var(outer_loop.symbol) - outer_loop.lo)
     has_pairs = any(isinstance(s, Update) and s.pair is not None for s in statements(loop.body))
     arrays = {node.id for node in (*reads((loop,)), *writes((loop,))) if node.rank}
-    is_light = not has_pairs and len(arrays) <= FEW
-    return Arrivals(count, subscript, "xyz"[: _block_depth(inner)], is_light)
+    is_light = not has_pairs and len(arrays) <= MAX_LIGHT_ARRAYS
+    return BlockCounters(count, subscript, "xyz"[: _block_depth(inner)], is_light)
 
 
 def _is_last(stmt: Stmt) -> bool:

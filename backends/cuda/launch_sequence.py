@@ -14,18 +14,18 @@ from typing import Any
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdMemoryError
-from ...base.finalizers import when_gone
+from ...base.finalizers import call_when_unreachable
 from ...lowering.ir.node import Node
-from ..gpu.device import forked
-from ..gpu.device_array import DeviceArray, Placed
+from ..gpu.device import forked_error
+from ..gpu.device_array import DeviceArray, PlacedArray
 from ..gpu.driver_protocol import DriverError, Handle, Shape
 from ..interface import Array
-from .executor import Run, Runs
-from .host_program import Launch, Show
+from .executor import ExecutableCode, Run
+from .host_program import Launch, ShowPrint
 
-CALLS = 64
+MAX_CALLS = 64
 """The maximum length of a recorded sequence."""
-KEPT = 1 << 20
+MAX_KEPT_BYTES = 1 << 20
 """The maximum of temporaries in bytes that are kept between calls; more are allocated per call."""
 
 
@@ -33,7 +33,9 @@ class _NeedsHost(Exception):
     """The run cannot be recorded: the host has to synchronize."""
 
 
-def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], None] | None:
+def record_sequence(
+    code: ExecutableCode, arrays: Sequence[Any], lane: Handle
+) -> Callable[[], None] | None:
     """Return a function that queues a run on arrays of a stream, None where it has to wait.
 
     Raises CdMemoryError CD0880 where there is no memory for temporaries, CdBackendError CD0884
@@ -53,14 +55,16 @@ def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], No
         if isinstance(why, _NeedsHost):
             return None
         raise
-    if sum(node.bytes for node in code.plan.device) > KEPT:
+    if sum(node.bytes for node in code.plan.device) > MAX_KEPT_BYTES:
         return _allocate_per_call(run, placed)
     calls = tuple(run.calls)
-    temporaries = [when_gone(device.pool.returned, array, lane, False) for array in run.taken]
+    temporaries = [
+        call_when_unreachable(device.pool.returned, array, lane, False) for array in run.taken
+    ]
 
     def start(held: object = temporaries) -> None:
         if device.lost:
-            raise forked()
+            raise forked_error()
         try:
             for call in calls:
                 call()
@@ -70,7 +74,7 @@ def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], No
     return start
 
 
-def _allocate_per_call(run: _RecordedRun, placed: Sequence[Placed]) -> Callable[[], None]:
+def _allocate_per_call(run: _RecordedRun, placed: Sequence[PlacedArray]) -> Callable[[], None]:
     """Return a function that queues a run whose temporaries are allocated and freed by each call.
 
     Later work of the stream may reuse them. Mostly their addresses are the same as before, so that
@@ -81,7 +85,9 @@ def _allocate_per_call(run: _RecordedRun, placed: Sequence[Placed]) -> Callable[
         run.taken.remove(arrived)
     recorded, calls, labels = list(run.taken), run.calls, run.labels
     run.end()
-    counters = when_gone(device.pool.returned, arrived, lane, False) if arrived else None
+    counters = (
+        call_when_unreachable(device.pool.returned, arrived, lane, False) if arrived else None
+    )
 
     def queue(addresses: list[int]) -> None:
         nonlocal recorded, calls
@@ -96,7 +102,7 @@ def _allocate_per_call(run: _RecordedRun, placed: Sequence[Placed]) -> Callable[
 
     def start(held: object = counters) -> None:
         if device.lost:
-            raise forked()
+            raise forked_error()
         addresses: list[int] = []
         try:
             queue(addresses)
@@ -121,7 +127,7 @@ class _RecordedRun(Run):
     labels: list[tuple[str, int]] = field(default_factory=list)
     """The labels and sizes of temporaries that it allocates itself."""
 
-    def write(self, placed: Sequence[Placed]) -> None:
+    def write(self, placed: Sequence[PlacedArray]) -> None:
         """Record the run on arrays of the device; raises where the host has to wait."""
         size = self.code.plan.counted
         if size and not self.arrived:
@@ -146,7 +152,7 @@ class _RecordedRun(Run):
 
     def note(self, call: Callable[[], None]) -> None:
         """Record a call; raises where there are too many."""
-        if len(self.calls) == CALLS:
+        if len(self.calls) == MAX_CALLS:
             raise _NeedsHost
         self.calls.append(call)
 
@@ -174,6 +180,6 @@ class _RecordedRun(Run):
         """Raise: a report needs synchronization."""
         raise _NeedsHost
 
-    def show(self, step: Show) -> None:
+    def show(self, step: ShowPrint) -> None:
         """Raise: prints need synchronization."""
         raise _NeedsHost

@@ -20,11 +20,17 @@ import _cffi_backend
 
 from ...base import settings
 from ...base.dataclass import dataclass
-from ..cc.toolchain import run
+from ..cc.toolchain import run_command
 
-MEANING = ("--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
+SEMANTIC_FLAGS = (
+    "--std=c++17",
+    "--fmad=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+    "--ftz=false",
+)
 """Flags that affect results: operations are rounded as written, subnormals are kept."""
-MAJORS = (13, 12)
+MAJOR_VERSIONS = (13, 12)
 """The supported major versions of CUDA, in order of preference."""
 _FOLDERS = ("lib64", "lib")
 _TOOLKIT = Path("/usr/local/cuda")
@@ -47,12 +53,12 @@ _INT: Any = ffi.typeof("int[1]")
 _SIZE: Any = ffi.typeof("size_t[1]")
 
 
-class Failed(Exception):
+class CompileError(Exception):
     """A compilation error, with the compiler's output."""
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ResourceUsage:
     """The resource usage of a kernel."""
 
     registers: int
@@ -68,16 +74,16 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CompiledModule:
     """Compiled code, with the compiler's output."""
 
     code: bytes
     log: str
 
     @property
-    def figures(self) -> dict[str, Figures]:
+    def figures(self) -> dict[str, ResourceUsage]:
         """The resource usage of each kernel, by its name."""
-        return figures_of(self.log)
+        return parse_usage(self.log)
 
 
 class Compiler(Protocol):
@@ -89,17 +95,17 @@ class Compiler(Protocol):
     def flags(self, target: str) -> tuple[str, ...]:
         """Return all flags of a compilation for an architecture like `sm_90`."""
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         """Compile a text; raises Failed."""
 
 
-def find(most: int = MAJORS[0]) -> Compiler:
+def find_compiler(most: int = MAJOR_VERSIONS[0]) -> Compiler:
     """Return the compiler to use; raises Failed where there is none.
 
     `most` is the newest major version of CUDA whose code the driver accepts.
     """
     reasons = []
-    for path in candidates():
+    for path in candidate_paths():
         try:
             library = Nvrtc(path)
         except OSError as why:
@@ -116,20 +122,20 @@ def find(most: int = MAJORS[0]) -> Compiler:
             return command
         reasons.append(_version_problem(command.name, most))
     reasons.append("there is neither NVRTC (`pip install nvidia-cuda-nvrtc`) nor nvcc")
-    raise Failed("; ".join(reasons))
+    raise CompileError("; ".join(reasons))
 
 
 def _version_problem(name: str, most: int) -> str:
     return f"{name} makes code that the driver, of CUDA {most}, does not take"
 
 
-def candidates() -> Iterator[str]:
+def candidate_paths() -> Iterator[str]:
     """Yield candidate paths of the library: in packages, in toolkits, on the system's path."""
-    for major in MAJORS:
+    for major in MAJOR_VERSIONS:
         names = (f"libnvrtc.so.{major}", f"nvrtc64_{major}0_0.dll")
         for folder in _folders():
             yield from (str(folder / name) for name in names if (folder / name).exists())
-    for major in MAJORS:
+    for major in MAJOR_VERSIONS:
         yield f"libnvrtc.so.{major}"
 
 
@@ -157,9 +163,9 @@ class Nvrtc:
 
     def flags(self, target: str) -> tuple[str, ...]:
         """Return all flags of a compilation for an architecture like `sm_90`."""
-        return (f"--gpu-architecture={target}", *MEANING, *_ptxas_flags())
+        return (f"--gpu-architecture={target}", *SEMANTIC_FLAGS, *_ptxas_flags())
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         """Compile a text; raises Failed."""
         program = ffi.new(_POINTER)
         source, name = _c_string(text), _c_string("kernels.cu")
@@ -170,8 +176,8 @@ class Nvrtc:
             status = self._function("nvrtcCompileProgram")(program[0], len(flags), block)
             log = self._bytes("nvrtcGetProgramLog", program[0]).rstrip(b"\0").decode()
             if status:
-                raise Failed(log.strip() or self._error(status))
-            return Made(self._bytes("nvrtcGetCUBIN", program[0]), log)
+                raise CompileError(log.strip() or self._error(status))
+            return CompiledModule(self._bytes("nvrtcGetCUBIN", program[0]), log)
         finally:
             self._call("nvrtcDestroyProgram", program)
 
@@ -181,7 +187,7 @@ class Nvrtc:
     def _call(self, name: str, *given: Any) -> None:
         status = self._function(name)(*given)
         if status:
-            raise Failed(f"{name}: {self._error(status)}")
+            raise CompileError(f"{name}: {self._error(status)}")
 
     def _error(self, status: int) -> str:
         return str(ffi.string(self._function("nvrtcGetErrorString")(status)).decode())
@@ -218,32 +224,32 @@ class Nvcc:
 
     def flags(self, target: str) -> tuple[str, ...]:
         """Return all flags of a compilation for an architecture like `sm_90`."""
-        return ("-cubin", f"-arch={target}", *MEANING, *_ptxas_flags())
+        return ("-cubin", f"-arch={target}", *SEMANTIC_FLAGS, *_ptxas_flags())
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         """Compile a text in an empty folder; raises Failed."""
         (folder / "kernels.cu").write_text(text, encoding="utf-8")
         command = (self.command, *self.flags(target), "-o", "kernels.cubin", "kernels.cu")
-        process = run(command, str(folder))
+        process = run_command(command, str(folder))
         cubin = folder / "kernels.cubin"
         if process.status or not cubin.exists():
-            raise Failed(process.said.strip() or f"it ended with {process.status}")
-        return Made(cubin.read_bytes(), process.said)
+            raise CompileError(process.said.strip() or f"it ended with {process.status}")
+        return CompiledModule(cubin.read_bytes(), process.said)
 
 
-def figures_of(log: str) -> dict[str, Figures]:
+def parse_usage(log: str) -> dict[str, ResourceUsage]:
     """Return the resource usage of each kernel, by its name, from the output of ptxas.
 
-    >>> figures_of('''ptxas info    : Compiling entry function 'k' for 'sm_90'
+    >>> parse_usage('''ptxas info    : Compiling entry function 'k' for 'sm_90'
     ... ptxas info    : Function properties for k
     ...     8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
     ... ptxas info    : Used 18 registers, used 1 barriers, 512 bytes smem''')
     {'k': Figures(registers=18, shared=512, spilled=12, stack=8)}
     """
-    figures: dict[str, Figures] = {}
+    figures: dict[str, ResourceUsage] = {}
     _, *sections = re.split(r"Compiling entry function '(\w+)'", log)
     for name, section in zip(sections[::2], sections[1::2]):
-        figures[name] = Figures(
+        figures[name] = ResourceUsage(
             _number(r"Used (\d+) registers", section),
             _number(r"(\d+)(?:\+\d+)? bytes smem", section),
             max(_number(r"(\d+) bytes spill stores", section),
@@ -266,6 +272,6 @@ def _ptxas_flags() -> tuple[str, ...]:
 
 
 def _version_of(command: str) -> str:
-    output = run((command, "--version"), str(Path(command).parent)).said
+    output = run_command((command, "--version"), str(Path(command).parent)).said
     release = re.search(r"release (\S+), (\S+)", output)
     return f"nvcc {release[2].lstrip('V')}" if release else f"nvcc {output.strip()[-40:]}"

@@ -6,7 +6,7 @@ waits for memory.
 >>> from ...lowering.ir import dtypes
 >>> from ...lowering.ir.indexing import const
 >>> row = Node(1, "row", (const(16),), dtypes.float32)
->>> at_once({row: "registers"}, 256, 0), at_once({row: "rows"}, 256, 0)
+>>> blocks_per_multiprocessor({row: "registers"}, 256, 0), blocks_per_multiprocessor({row: "rows"}, 256, 0)
 (5, 2)
 """
 
@@ -19,35 +19,35 @@ from ...lowering.ir.node import Node
 
 REGISTERS = 1 << 16
 """The registers of a multiprocessor."""
-WORD = 4
+REGISTER_BYTES = 4
 """Bytes of a register."""
-MOST_KEEPING, KEEPING = 80, 32
+MAX_ROW_REGISTERS, BASE_REGISTERS = 80, 32
 """The most registers of a thread that keeps rows in them, and those in addition to the largest
 row."""
 
 
-def bounds(held: Mapping[Node, Space | None], threads: int, given: int, full: bool) -> str:
+def launch_bounds(held: Mapping[Node, Space | None], threads: int, given: int, full: bool) -> str:
     """Return the launch bounds of a kernel: threads per block, and blocks per multiprocessor.
 
     With `full`, as many threads as a multiprocessor can hold.
 
-    >>> bounds({}, 256, 0, False), bounds({}, 160, 0, True)
+    >>> launch_bounds({}, 256, 0, False), launch_bounds({}, 160, 0, True)
     ('256', '160, HELD_THREADS/160')
     """
-    blocks = at_once(held, threads, given)
+    blocks = blocks_per_multiprocessor(held, threads, given)
     if full and blocks == 1:
         return f"{threads}, HELD_THREADS/{threads}"
     return f"{threads}, {blocks}" if blocks > 1 else f"{threads}"
 
 
-def at_once(held: Mapping[Node, Space | None], threads: int, given: int) -> int:
+def blocks_per_multiprocessor(held: Mapping[Node, Space | None], threads: int, given: int) -> int:
     """Return the blocks per multiprocessor for so many threads per block, 1 where left open.
 
     `held` are the nodes of a kernel with their spaces, `given` the bytes of dynamic shared memory.
     """
     rows = [node for node, space in held.items() if space == "registers"]
     if rows:
-        words = (node.bytes // min(node.dtype.itemsize, WORD) for node in rows)
-        registers = min(MOST_KEEPING, KEEPING + max(words))
+        words = (node.bytes // min(node.dtype.itemsize, REGISTER_BYTES) for node in rows)
+        registers = min(MAX_ROW_REGISTERS, BASE_REGISTERS + max(words))
         return REGISTERS // (registers * threads)
     return 2 if "rows" in held.values() and not given else 1

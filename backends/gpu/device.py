@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
 from ..interface import Array
 from .driver_protocol import Context, DriverError, Handle, Properties
-from .memory_pool import Pool
-from .staging import Staging, Transfers
+from .memory_pool import MemoryPool
+from .staging import StagingPool, Transfers
 
 
-class Opened:
+class OpenedDevice:
     """A device in use; thread-safe.
 
     Plain calls share one stream, so that they are in order: the results of one, and the memory that
@@ -35,8 +35,8 @@ class Opened:
         """The names of runs that were queued and not waited for, since the device was last idle."""
         self.lost = False
         """Whether this process is a fork of the one that opened it."""
-        self.pool = Pool(context, self.name, self.after)
-        self.staging = Staging(context)
+        self.pool = MemoryPool(context, self.name, self.after)
+        self.staging = StagingPool(context)
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class Opened:
         """Yield a stream for a run of that name; raises CD0884 where the device fails, and CD0882
         in a forked process."""
         if self.lost:
-            raise forked()
+            raise forked_error()
         try:
             yield self.plain if stream is None else stream
         except DriverError as why:
@@ -82,13 +82,13 @@ class Opened:
     def failed(self, name: str, why: DriverError, span: Span = NOWHERE) -> CdBackendError:
         """Return the error CD0884 of a failed run, or of earlier runs that were not waited for."""
         if self.lost:  # a thread of the parent may hold the lock
-            return forked()
+            return forked_error()
         with self._lock:
             other_names = [f"`{other}`" for other in self._unsettled if other != name]
             self._unsettled.clear()
-        return failed(name, self.name, why, span, other_names)
+        return failure_error(name, self.name, why, span, other_names)
 
-    def unsettled(self, name: str) -> None:
+    def record_unwaited(self, name: str) -> None:
         """Record a run that is queued and not waited for."""
         with self._lock:
             self._unsettled[name] = None
@@ -146,20 +146,20 @@ class Opened:
         sys.stdout.write(text)
 
 
-def unusable(message: str, help_: str) -> CdBackendError:
+def unusable_error(message: str, help_: str) -> CdBackendError:
     """Return the error CD0882: no device can be used here."""
     return CdBackendError(Diagnostic("CD0882", message, helps=(help_, 'backend="cc" needs none')))
 
 
-def forked() -> CdBackendError:
+def forked_error() -> CdBackendError:
     """Return the error CD0882 of a process that was forked."""
-    return unusable(
+    return unusable_error(
         "a forked process cannot use the devices of its parent",
         'start processes with `multiprocessing.get_context("spawn")`',
     )
 
 
-def failed(
+def failure_error(
     name: str,
     device: str,
     why: DriverError,

@@ -17,8 +17,8 @@ import numpy as np
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdValueError, Diagnostic
-from ...base.finalizers import when_gone
-from ...base.lazy_import import Later
+from ...base.finalizers import call_when_unreachable
+from ...base.lazy_import import LazyModule
 from ...lowering.ir import dtypes
 
 if TYPE_CHECKING:
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from . import dlpack
     from .driver_protocol import Handle
 else:
-    dlpack = Later(".dlpack", __package__)
+    dlpack = LazyModule(".dlpack", __package__)
 
 CPU, CUDA, MANAGED = 1, 2, 13
 """Device types of DLPack: the host, a GPU, managed memory."""
 LEGACY = 1
 """The handle of the legacy default stream, which synchronizes with all blocking streams."""
 
-Order = int | Literal["done", "legacy", "unknown"]
+StreamOrder = int | Literal["done", "legacy", "unknown"]
 """The stream on which others may have queued work on an array: that of a handle, always; none; the
 legacy stream, later any; any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class PlacedArray:
     """An array of any package on a device. `strides` are in elements, None for C order."""
 
     address: int
@@ -49,7 +49,7 @@ class Placed:
     """The ordinal of the device; None where the package does not say: the driver is asked."""
     strides: tuple[int, ...] | None
     writable: bool
-    order: Order
+    order: StreamOrder
     given: Any
     """The object of the caller."""
     holder: object = None
@@ -80,11 +80,11 @@ class Placed:
     @property
     def reach(self) -> int:
         """The extent in bytes from the lowest element to the end of the highest one."""
-        low, high = reach(self.shape, self.strides)
+        low, high = offset_range(self.shape, self.strides)
         return (high - low) * self.itemsize
 
     @property
-    def shadow(self) -> Array:
+    def overlap_proxy(self) -> Array:
         """A NumPy array of the same address and layout, for overlap tests; it must not be read."""
         if not self.size:
             return np.empty(self.shape, self.dtype)
@@ -122,7 +122,7 @@ class DeviceArray:
         self._owned = None
         """The finalizer that returns its memory to the pool."""
         if base is None:
-            self._owned = when_gone(_return_memory, opened, address, stream, self._loan)
+            self._owned = call_when_unreachable(_return_memory, opened, address, stream, self._loan)
 
     @property
     def ndim(self) -> int:
@@ -145,10 +145,12 @@ class DeviceArray:
         return str(self._opened.name)
 
     @property
-    def on_device(self) -> Placed:
+    def on_device(self) -> PlacedArray:
         """The array as an argument of calls. Once exported, other packages may write it."""
-        order: Order = "unknown" if self._loan[0] else self._opened.context.number(self._stream)
-        return Placed(
+        order: StreamOrder = (
+            "unknown" if self._loan[0] else self._opened.context.number(self._stream)
+        )
+        return PlacedArray(
             self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
             self.writable, order, self, self,
         )  # fmt: skip
@@ -159,9 +161,9 @@ class DeviceArray:
         return self._opened, self._stream
 
     @property
-    def settled(self) -> Placed:
+    def settled(self) -> PlacedArray:
         """The array for users that synchronize with its work themselves, before and after."""
-        return Placed(
+        return PlacedArray(
             self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
             self.writable, "done", self, self,
         )  # fmt: skip
@@ -179,7 +181,7 @@ class DeviceArray:
 
     def copy(self) -> DeviceArray:
         """Return a copy on the device of the same layout; waits for all work on this one."""
-        low, high = reach(self.shape, self.strides)
+        low, high = offset_range(self.shape, self.strides)
         size, opened, stream = self.dtype.itemsize, self._opened, self._stream
         with opened.working("a copy"):
             opened.context.finish()
@@ -210,7 +212,7 @@ class DeviceArray:
             array = np.empty(self.shape, self.dtype)
             self._read(array, self.address)
             return array
-        low, high = reach(self.shape, self.strides)
+        low, high = offset_range(self.shape, self.strides)
         storage, size = np.empty(high - low, self.dtype), self.dtype.itemsize
         self._read(storage, self.address + low * size)
         steps = tuple(step * size for step in self.strides)
@@ -220,7 +222,9 @@ class DeviceArray:
         self._opened.download(target, address, self._stream)
         self._opened.wait(self._stream)
 
-    def viewed(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceArray:
+    def make_view(
+        self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> DeviceArray:
         """Return a view, given its offset, shape and strides, all in elements of this one."""
         steps = None if strides == c_strides(shape) or 0 in shape else strides
         return DeviceArray(
@@ -282,7 +286,7 @@ class DeviceArray:
             with self._opened.working("an array that another package takes"):
                 self._opened.context.lead(LEGACY if stream is None else stream, self._stream)
         steps = c_strides(self.shape) if self.strides is None else self.strides
-        return dlpack.capsule(self, self.address, device, self.shape, steps, self.dtype)
+        return dlpack.export_array(self, self.address, device, self.shape, steps, self.dtype)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -297,10 +301,10 @@ def _return_memory(opened: Any, address: int, stream: Handle, loan: list[bool]) 
     opened.pool.returned(address, stream, loan[0])
 
 
-def reach(shape: Sequence[int], strides: Sequence[int] | None) -> tuple[int, int]:
+def offset_range(shape: Sequence[int], strides: Sequence[int] | None) -> tuple[int, int]:
     """Return the offsets of the lowest element and of the end of the highest one, from the first.
 
-    >>> reach((3, 2), (-4, 1)), reach((3, 0), None)
+    >>> offset_range((3, 2), (-4, 1)), offset_range((3, 0), None)
     ((-8, 2), (0, 0))
     """
     if 0 in shape:

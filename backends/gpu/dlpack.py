@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...base.dataclass import dataclass
-from ...base.finalizers import when_gone
+from ...base.finalizers import call_when_unreachable
 from ...lowering.ir import dtypes
 
 _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -64,7 +64,7 @@ _CONSUMED = {_UNVERSIONED: b"used_dltensor", _VERSIONED: b"used_dltensor_version
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ImportedArray:
     """The description of an imported array. `strides` are in elements, None for C order."""
 
     address: int
@@ -83,7 +83,7 @@ def _call_deleter(imported: Any, managed: Any) -> None:
         managed.deleter(ctypes.addressof(managed))
 
 
-def taken(value: Any, stream: int | None) -> Taken:
+def import_array(value: Any, stream: int | None) -> ImportedArray:
     """Import an array, synchronized with later work on a stream.
 
     The stream is a handle, None for an array of the host. Raises BufferError for an invalid
@@ -103,20 +103,20 @@ def taken(value: Any, stream: int | None) -> Taken:
     structure: Any = _Versioned if name == _VERSIONED else _Managed
     managed = structure.from_address(_pointer(imported, name))
     _rename(imported, _CONSUMED[name])
-    holder = when_gone(_call_deleter, imported, managed)
+    holder = call_when_unreachable(_call_deleter, imported, managed)
     if name == _VERSIONED and managed.major != 1:
         raise BufferError(f"it is made for version {managed.major} of DLPack")
     tensor = managed.tensor
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
     flags = managed.flags if name == _VERSIONED else 0
-    return Taken(
+    return ImportedArray(
         (tensor.data or 0) + tensor.offset, (tensor.device_type, tensor.device), shape, strides,
-        _dtype(tensor.code, tensor.bits, tensor.lanes), not flags & _READ_ONLY, holder,
+        _element_type(tensor.code, tensor.bits, tensor.lanes), not flags & _READ_ONLY, holder,
     )  # fmt: skip
 
 
-def _dtype(code: int, bits: int, lanes: int) -> Any:
+def _element_type(code: int, bits: int, lanes: int) -> Any:
     for dtype in dtypes.ALL:
         kind_code = _BFLOAT if dtype.name == "bfloat16" else _KINDS[dtype.kind]
         if (code, bits, lanes) == (kind_code, 8 * dtype.itemsize, 1):
@@ -141,7 +141,7 @@ _DELETER, _CAPSULE_DESTRUCTOR = _Deleter(_release_owner), _Deleter(_release_unco
 """The C callbacks of both, referenced for the lifetime of the process."""
 
 
-def capsule(
+def export_array(
     owner: object, address: int, device: tuple[int, int], shape: Sequence[int],
     strides: Sequence[int], dtype: Any,
 ) -> Any:  # fmt: skip

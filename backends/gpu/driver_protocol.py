@@ -30,7 +30,7 @@ class OutOfMemory(DriverError):
     """The device has not enough memory."""
 
 
-class Missing(Exception):
+class DriverMissing(Exception):
     """No usable driver was found, with the reasons."""
 
 

@@ -12,31 +12,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from ...lowering.ir import dtypes
-from .device_array import CUDA, LEGACY, MANAGED, DeviceArray, Order, Placed, c_strides
-from .protocols import may_be_there
+from .device_array import CUDA, LEGACY, MANAGED, DeviceArray, PlacedArray, StreamOrder, c_strides
+from .protocols import may_be_device_array
 
 if TYPE_CHECKING:
     from . import dlpack
 else:
-    dlpack = Later(".dlpack", __package__)
+    dlpack = LazyModule(".dlpack", __package__)
 
-UNCHANGING = ("jax", "jaxlib")
+IMMUTABLE_PACKAGES = ("jax", "jaxlib")
 """Packages with immutable arrays."""
 
 
-def found(value: Any, name: str = "the argument") -> Placed | None:
+def as_placed(value: Any, name: str = "the argument") -> PlacedArray | None:
     """Return a value as a device array, None where it is none.
 
     Raises CdTypeError CD0701 where the package does not share it, or for an unsupported element
     type.
     """
-    if isinstance(value, Placed):
+    if isinstance(value, PlacedArray):
         return value
     if isinstance(value, DeviceArray):
         return value.on_device
-    if not may_be_there(value):
+    if not may_be_device_array(value):
         return None
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
@@ -59,7 +59,7 @@ def found(value: Any, name: str = "the argument") -> Placed | None:
         raise CdTypeError(Diagnostic("CD0701", message, helps=helps)) from None
 
 
-def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
+def _by_interface(value: Any, interface: dict[str, Any], name: str) -> PlacedArray:
     dtype = _dtype(str(interface["typestr"]))
     if dtype is None:
         type_name = interface["typestr"]
@@ -68,24 +68,24 @@ def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
         raise CdTypeError(Diagnostic("CD0701", message, helps=helps))
     address, read_only = interface["data"]
     shape, steps = tuple(map(int, interface["shape"])), interface.get("strides")
-    order: Order = "unknown"
+    order: StreamOrder = "unknown"
     if "stream" in interface:
         order = "done" if interface["stream"] is None else int(interface["stream"])
     strides = None if steps is None else _in_elements(tuple(steps), shape, dtype.itemsize)
     has_whole_strides = strides is None or all(step % dtype.itemsize == 0 for step in steps or ())
-    return Placed(
+    return PlacedArray(
         int(address or 0), shape, dtype, _ordinal(value), strides,
         not read_only and _may_change(value),
         order, value, (value, interface), has_whole_strides,
     )  # fmt: skip
 
 
-def _by_dlpack(value: Any) -> Placed:
-    imported = dlpack.taken(value, LEGACY)
+def _by_dlpack(value: Any) -> PlacedArray:
+    imported = dlpack.import_array(value, LEGACY)
     dtype, strides = np.dtype(imported.dtype), imported.strides
     if strides is not None:
         strides = _in_elements(strides, imported.shape, 1)
-    return Placed(
+    return PlacedArray(
         imported.address, imported.shape, dtype, imported.device[1], strides,
         imported.writable and _may_change(value), "legacy", value, (value, imported.holder),
     )  # fmt: skip
@@ -94,7 +94,7 @@ def _by_dlpack(value: Any) -> Placed:
 def _may_change(value: Any) -> bool:
     """Whether the arrays of a value's package are mutable: some export immutable arrays, on whose
     values they rely, as writable."""
-    return type(value).__module__.partition(".")[0] not in UNCHANGING
+    return type(value).__module__.partition(".")[0] not in IMMUTABLE_PACKAGES
 
 
 def _in_elements(
@@ -118,12 +118,12 @@ def _ordinal(value: Any) -> int | None:
     return int(device[1]) if device is not None and device[0] == CUDA else None
 
 
-def place(value: Any) -> Any:
+def overlap_proxy_of(value: Any) -> Any:
     """Return the representative of an array in overlap tests."""
-    return value.shadow if isinstance(value, Placed) else value
+    return value.overlap_proxy if isinstance(value, PlacedArray) else value
 
 
-def usable(array: Placed, written: bool, name: str, backend: str) -> Placed:
+def require_usable(array: PlacedArray, written: bool, name: str, backend: str) -> PlacedArray:
     """Return an array that code of a backend can use in place.
 
     Raises CdTypeError CD0886 where the code runs elsewhere, CdValueError CD0887 where it is

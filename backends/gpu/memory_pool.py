@@ -28,7 +28,7 @@ _MAX_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Block:
     """A block in use: its size, its label and the name of its owner."""
 
     size: int
@@ -45,7 +45,7 @@ class _Returned:
     lent: bool
 
 
-class Pool:
+class MemoryPool:
     """The memory pool of one device; thread-safe."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Pool:
         self._after = after
         """Makes a stream wait for another one."""
         self._lock = threading.RLock()
-        self._used: dict[int, Piece] = {}
+        self._used: dict[int, Block] = {}
         self._free: dict[int, list[tuple[int, Handle]]] = {}
         """Free blocks by size, with the stream that used them last."""
         self._returned: deque[_Returned] = deque()
@@ -87,7 +87,7 @@ class Pool:
                     address = self._allocate_block(rounded, stream)
                 except OutOfMemory:
                     raise self._too_large(size, label, name) from None
-            self._used[address] = Piece(rounded, label, name)
+            self._used[address] = Block(rounded, label, name)
         return address
 
     def _reuse_block(self, size: int, stream: Handle) -> int | None:

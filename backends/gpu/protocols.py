@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def may_be_there(value: object) -> bool:
+def may_be_device_array(value: object) -> bool:
     """Whether a value's type exports arrays by a protocol, and is not one of NumPy.
 
     The type is inspected, as reading attributes of an object may have side effects.

@@ -14,10 +14,10 @@ from ..interface import Array
 from .device_array import DeviceArray
 from .driver_protocol import Handle
 
-Lying = Array | DeviceArray
+AnyArray = Array | DeviceArray
 
 
-class Memory:
+class DeviceMemory:
     """The memory of a device, for resident arrays."""
 
     def __init__(self, opened: Any) -> None:
@@ -70,7 +70,7 @@ class Memory:
         return 1 + int(self.opened.properties.copy_engines)
 
 
-def copy(target: Lying, source: Lying, what: str = "a copy") -> None:
+def copy(target: AnyArray, source: AnyArray, what: str = "a copy") -> None:
     """Copy an array to another one of the same shape and type, in any memories.
 
     Raises CdBackendError CD0884, in the name of `what`, where a device fails.
@@ -96,12 +96,12 @@ def _transfer(array: Any, queue_copy: Callable[[Any, Any], None], what: str) -> 
             copies.drop()
 
 
-def snapshot(array: Lying) -> Array:
+def snapshot(array: AnyArray) -> Array:
     """Return a copy on the host."""
     return array.copy() if isinstance(array, np.ndarray) else array.numpy()
 
 
-def first_part(memory: Lying, like: Array) -> Lying:
+def view_prefix(memory: AnyArray, like: Array) -> AnyArray:
     """Return the beginning of an array of bytes as an array like another one."""
     if isinstance(memory, np.ndarray):
         return memory[: like.nbytes].view(like.dtype).reshape(like.shape)

@@ -16,20 +16,20 @@ import numpy as np
 from ..interface import Array
 from .driver_protocol import Context, DriverError, Handle
 
-PIECE = 4 << 20
+MAX_BUFFER_BYTES = 4 << 20
 """The size of the largest buffer in bytes."""
-LEAST = 4 << 10
+MIN_BUFFER_BYTES = 4 << 10
 """The size of the smallest buffer."""
-LIMIT = 64 << 20
+POOL_LIMIT = 64 << 20
 """The limit of all buffers together; beyond it, transfers use pageable memory."""
-SMALL = 64 << 10
+MAX_DIRECT_UPLOAD = 64 << 10
 """Uploads up to this size are copied by the driver before it returns."""
 
 
-class Staging:
+class StagingPool:
     """The pool of pinned buffers of one device; thread-safe."""
 
-    def __init__(self, context: Context, limit: int = LIMIT) -> None:
+    def __init__(self, context: Context, limit: int = POOL_LIMIT) -> None:
         self.context, self._limit = context, limit
         self._lock = threading.RLock()
         self._free: dict[int, list[Array]] = {}
@@ -39,7 +39,7 @@ class Staging:
 
     def take(self, size: int) -> Array | None:
         """Return a buffer of at least `size` bytes, None where the limit is reached."""
-        rounded = LEAST
+        rounded = MIN_BUFFER_BYTES
         while rounded < size:
             rounded *= 2
         with self._lock:
@@ -61,7 +61,7 @@ class Staging:
         with self._lock:
             self._free.setdefault(buffer.nbytes, []).append(buffer)
 
-    def lose(self, buffer: Array) -> None:
+    def leak(self, buffer: Array) -> None:
         """Leak a buffer that the device may still access."""
         self._lost.append(buffer)
 
@@ -69,7 +69,7 @@ class Staging:
 class Transfers:
     """The transfers of one run, in the order of its stream."""
 
-    def __init__(self, staging: Staging, stream: Handle, wait: Callable[[], None]) -> None:
+    def __init__(self, staging: StagingPool, stream: Handle, wait: Callable[[], None]) -> None:
         self._staging, self._stream, self._wait = staging, stream, wait
         self._queued: deque[tuple[Array, Callable[[], None] | None]] = deque()
         """Buffers in use, with the callbacks that unpack them."""
@@ -84,7 +84,7 @@ class Transfers:
     def upload(self, address: int, array: Array) -> None:
         """Queue an upload of an array of any layout, in C order on the device."""
         context = self._staging.context
-        if array.nbytes <= SMALL:
+        if array.nbytes <= MAX_DIRECT_UPLOAD:
             if array.nbytes:  # a copy: the driver reads pinned memory asynchronously
                 context.upload(address, np.array(array, order="C"), self._stream)
             return
@@ -155,7 +155,7 @@ class Transfers:
         """Wait for the stream and return the buffers to the pool, without unpacking."""
         if not self._queued:
             return
-        release = self._staging.lose
+        release = self._staging.leak
         try:
             self._wait()
             release = self._staging.give_back
@@ -169,5 +169,5 @@ class Transfers:
 def _blocks(array: Array) -> Iterator[tuple[int, Array]]:
     """Yield the bytes of an array in C order in blocks, each with its offset."""
     data = array.reshape(-1).view(np.uint8)
-    for at in range(0, data.nbytes, PIECE):
-        yield at, data[at : at + PIECE]
+    for at in range(0, data.nbytes, MAX_BUFFER_BYTES):
+        yield at, data[at : at + MAX_BUFFER_BYTES]

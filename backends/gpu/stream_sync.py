@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.diagnostic import CdTypeError, Diagnostic
-from .device import Opened
-from .device_array import LEGACY, Placed
+from .device import OpenedDevice
+from .device_array import LEGACY, PlacedArray
 from .driver_protocol import Handle
 
 
-def before(device: Opened, arrays: Sequence[Placed], stream: Handle) -> None:
+def wait_for_foreign(device: OpenedDevice, arrays: Sequence[PlacedArray], stream: Handle) -> None:
     """Make a stream wait for all work queued on arrays. Raises CdTypeError CD0886."""
     for array in arrays:
         ordinal = array.ordinal if array.ordinal is not None else _find_ordinal(device, array)
@@ -37,11 +37,13 @@ def before(device: Opened, arrays: Sequence[Placed], stream: Handle) -> None:
             device.context.follow(stream, foreign)
 
 
-def _find_ordinal(device: Opened, array: Placed) -> int:
+def _find_ordinal(device: OpenedDevice, array: PlacedArray) -> int:
     return device.context.where(array.address) if array.size else device.ordinal
 
 
-def after(device: Opened, arrays: Sequence[Placed], stream: Handle, name: str) -> bool:
+def signal_foreign(
+    device: OpenedDevice, arrays: Sequence[PlacedArray], stream: Handle, name: str
+) -> bool:
     """Make the streams of arrays wait for ours; return whether the host has to wait instead."""
     if any(not isinstance(array.order, int) for array in arrays):
         return True
@@ -52,5 +54,5 @@ def after(device: Opened, arrays: Sequence[Placed], stream: Handle, name: str) -
         if foreign != own_handle:
             device.context.lead(foreign, stream)
     if arrays:
-        device.unsettled(name)
+        device.record_unwaited(name)
     return False

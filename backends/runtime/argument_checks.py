@@ -14,7 +14,7 @@ def expect_merge(consumer: Any, field: Field) -> None:
     Raises CdTypeError CD0852 for anything but a routine.
     """
     if not hasattr(consumer, "merge_input"):
-        raise other("routine", consumer, "give what merges: `code.link(context)`")
+        raise wrong_argument("routine", consumer, "give what merges: `code.link(context)`")
     expected: Field | None = consumer.merge_input
     if expected is not field:
         reason = "merges nothing" if expected is None else f"merges `{expected.label}`"
@@ -34,19 +34,19 @@ def field_of(given: Any) -> Field:
     if isinstance(given, Field):
         return given
     if not callable(getattr(given, "field", None)):
-        raise other("field", given, "give a tensor, or a field of it: `p.grad`")
+        raise wrong_argument("field", given, "give a tensor, or a field of it: `p.grad`")
     value: Field = given.field("value")
     return value
 
 
-def named(name: Any) -> str:
+def device_name(name: Any) -> str:
     """Return the name of a device, "" for None; raises CdTypeError CD0852 for another type."""
     if name is not None and not isinstance(name, str):
-        raise other("name of a device", name, 'give one: `pe.device("cc:1")`')
+        raise wrong_argument("name of a device", name, 'give one: `pe.device("cc:1")`')
     return name or ""
 
 
-def other(wanted: str, given: Any, fix: str) -> CdTypeError:
+def wrong_argument(wanted: str, given: Any, fix: str) -> CdTypeError:
     """Return the error CD0852 for an argument of the wrong type."""
     message = f"this is about a {wanted}, and is given a {type(given).__name__}"
     return CdTypeError(Diagnostic("CD0852", message, helps=(fix,)))

@@ -21,13 +21,13 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ..gpu.protocols import may_be_there
+from ..gpu.protocols import may_be_device_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Array = npt.NDArray[Any]
-EFFORT = 100_000
+MAX_OVERLAP_WORK = 100_000
 """The work limit of the exact overlap test of a pair; beyond, it is assumed to overlap."""
 _FEW = 1 << 20
 """Arrays of more elements than this are assumed to overlap themselves, without a search."""
@@ -116,14 +116,14 @@ def _require_plain(value: object, name: str) -> None:
         )  # fmt: skip
 
 
-def conversion(value: object) -> Callable[[Any], Array] | None:
+def converter_of(value: object) -> Callable[[Any], Array] | None:
     """Return the NumPy function that is equivalent to `as_array` for all values of a class.
 
     None where `as_array` has to inspect the value: it may be rejected, or be on a device.
     """
     if any(hasattr(type(value), name) for name in _LABELLED):
         return None
-    if may_be_there(value):  # `from_dlpack` rejects memory outside the host
+    if may_be_device_array(value):  # `from_dlpack` rejects memory outside the host
         return np.from_dlpack if hasattr(value, "__dlpack__") else None
     return _converter(value)
 
@@ -187,7 +187,7 @@ def prepare(
 
 
 def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
-    """Return all pairs that share memory, by position: exactly, up to the work limit `EFFORT`.
+    """Return all pairs that share memory, by position: exactly, up to the work limit `MAX_OVERLAP_WORK`.
 
     >>> x = np.zeros(8)
     >>> overlaps([x[::2], x[1::2], x[::2]])
@@ -204,7 +204,7 @@ def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
     )
 
 
-def relaid(array: Array, strides: tuple[int, ...] | None) -> Array:
+def copy_with_strides(array: Array, strides: tuple[int, ...] | None) -> Array:
     """Return a copy of an array with given strides in elements, None for C order."""
     if strides is None or not array.size:
         return np.array(array, order="C", copy=True)
@@ -256,7 +256,7 @@ def _require_writable(array: Array, name: str) -> None:
             helps.append(f"or allow it: `{name}.flags.writeable = True`")
         raise CdValueError(Diagnostic("CD0703", message, helps=tuple(helps)))
     if not array.flags.c_contiguous:
-        refuse_shared(array, name)
+        require_disjoint_elements(array, name)
 
 
 def _may_be_writable(array: Array) -> bool:
@@ -269,7 +269,7 @@ def _may_be_writable(array: Array) -> bool:
     return not overlaps_itself(array)
 
 
-def refuse_shared(array: Array, name: str) -> None:
+def require_disjoint_elements(array: Array, name: str) -> None:
     """Raise CdValueError CD0704 where elements of a written array share memory."""
     if overlaps_itself(array):
         raise CdValueError(
@@ -284,7 +284,7 @@ def refuse_shared(array: Array, name: str) -> None:
 
 def _share_memory(first: Array, second: Array) -> bool:
     try:
-        return np.shares_memory(first, second, max_work=EFFORT)  # type: ignore[arg-type]
+        return np.shares_memory(first, second, max_work=MAX_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 

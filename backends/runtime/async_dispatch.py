@@ -19,15 +19,15 @@ from ..interface import RunsAhead
 from . import hazards
 from .failure import Failure
 from .memory import Buffer
-from .prepared_calls import Living, Uses
-from .queue import Event, Queue, Worker, is_over
+from .prepared_calls import ArrayOwner, RoutineAccesses
+from .queue import Event, Queue, Worker, is_settled
 from .state import RUNTIME
 
 
-class Ahead(Event):
+class LaunchEvent(Event):
     """A point in a device's stream."""
 
-    lane: Lane
+    lane: DeviceLane
     number = 0
     """The number of the newest launch that it represents."""
     names: dict[str, RunsAhead]
@@ -46,7 +46,7 @@ class Ahead(Event):
         return self.failure
 
 
-class Lane:
+class DeviceLane:
     """The launches on the device of a stream that have not been waited for."""
 
     def __init__(self, worker: Worker, code: RunsAhead) -> None:
@@ -54,19 +54,19 @@ class Lane:
         self._finish, self._is_finished = code.finish, code.is_finished
         self._number = 0
         self._patient = True
-        self._events: list[Ahead] = []
+        self._events: list[LaunchEvent] = []
         """The events that are not done; the last one is reused for the next launch."""
 
     @property
-    def event(self) -> Ahead:
+    def event(self) -> LaunchEvent:
         """The event of the next launch. Precondition: the scheduling lock is held."""
         if not self._events or self._events[-1].kept:
-            event = Ahead()
+            event = LaunchEvent()
             event.worker, event.lane, event.names = self.worker, self, {}
             self._events.append(event)
         return self._events[-1]
 
-    def begun(self, event: Ahead) -> None:
+    def record_launch(self, event: LaunchEvent) -> None:
         """Record one more launch."""
         self._number += 1
         event.number, self._patient = self._number, True
@@ -103,13 +103,13 @@ class Lane:
         dropped = failure is not None and (not failure.told or when <= failure.when)
         return failure if dropped else None
 
-    def is_alone(self) -> bool:
+    def is_thread_idle(self) -> bool:
         """Whether the thread of the stream is idle, now or in a moment.
 
         A step queued on the thread would delay later launches, so a short wait pays. After a wait
         in vain there is no other, until the next launch.
         """
-        self._patient = self._patient and self.worker.rests()
+        self._patient = self._patient and self.worker.is_idle_soon()
         return self._patient
 
     def reached(self, number: int, failure: Failure | None) -> None:
@@ -133,8 +133,13 @@ class Lane:
         self.reached(self._number, failure)
 
 
-def ahead(
-    queue: Queue, name: str, code: RunsAhead, start: Callable[[], None], context: Living, uses: Uses
+def launch_path(
+    queue: Queue,
+    name: str,
+    code: RunsAhead,
+    start: Callable[[], None],
+    context: ArrayOwner,
+    uses: RoutineAccesses,
 ) -> Callable[[], bool]:
     """Return the fast path that launches a run on the device by `start`; it returns whether it did.
 
@@ -142,15 +147,15 @@ def ahead(
     error of the launch is raised by the next wait, like a failure on the device.
     """
     worker, scheduling = queue.worker, RUNTIME.scheduling
-    lane = worker.lane = worker.lane or Lane(worker, code)
+    lane = worker.lane = worker.lane or DeviceLane(worker, code)
     is_free = _independence_test(worker, context, uses)
     reads, ticks = uses.only_read, uses.ticks
     writes = tuple(buffer for _, buffer in ticks)
-    event, checked_at = Ahead(), -1
+    event, checked_at = LaunchEvent(), -1
     event.done = True
 
     def step() -> bool:
-        return launch_now() or (lane.is_alone() and launch_now())
+        return launch_now() or (lane.is_thread_idle() and launch_now())
 
     def launch_now() -> bool:
         nonlocal event, checked_at
@@ -162,14 +167,14 @@ def ahead(
                 event = lane.event
                 if not _is_recorded(event, reads, writes):
                     scheduling.taken += 1
-                    hazards.note(event, reads, writes)
+                    hazards.record_accesses(event, reads, writes)
                 event.names[name] = code
                 worker.latest = event
                 checked_at = scheduling.taken
             for field, buffer in ticks:
                 field.clock = buffer.tick = field.clock + 1
                 field.latest = buffer
-            lane.begun(event)
+            lane.record_launch(event)
             try:
                 start()
             except Exception as error:
@@ -190,14 +195,16 @@ def _with_note(error: Exception, note: str) -> Exception:
     return type(error)(replace(first, notes=(*first.notes, note)), *other_diagnostics)
 
 
-def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
+def _independence_test(
+    worker: Worker, context: ArrayOwner, uses: RoutineAccesses
+) -> Callable[[], bool]:
     """Return the predicate that a launch depends on nothing but its stream."""
     runtime, loads = RUNTIME, uses.loads
     writes = tuple(buffer for _, buffer in uses.ticks)
     arrays = (*uses.only_read, *writes)
 
     def is_in_order(event: Event) -> bool:
-        return is_over(event) or (event.worker is worker and isinstance(event, Ahead))
+        return is_settled(event) or (event.worker is worker and isinstance(event, LaunchEvent))
 
     def is_free() -> bool:
         failure, latest = worker.failure, worker.latest
@@ -205,7 +212,7 @@ def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[
             context.live
             and (failure is None or failure.told)
             and not worker.tasks
-            and (latest.done or isinstance(latest, Ahead))
+            and (latest.done or isinstance(latest, LaunchEvent))
             and not (runtime.is_recording or runtime.timeline)
             and not any(field.host_tick > buffer.tick for field, buffer in loads)
             and all(is_in_order(buffer.writer) for buffer in arrays)

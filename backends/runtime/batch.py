@@ -9,7 +9,7 @@ from .device import Context
 from .parameter_slots import Resident
 from .routine import Compiled, Routine
 from .state import RUNTIME
-from .transfer import scheduling
+from .transfer import hold_scheduling
 
 
 class Batch:
@@ -27,14 +27,14 @@ class Batch:
         """
         for function in self.compiled:
             function.require_context(context)
-            function.require_kept(context)  # before anything is compiled
+            function.require_kept_inputs(context)  # before anything is compiled
         backend = context.device.code
         distinct = {id(function.codes): function.codes for function in self.compiled}
         missing = [codes for codes in distinct.values() if not codes.has(backend)]
         compiled_codes = RUNTIME.compile_all([codes.procedure for codes in missing], backend)
         for codes, code in zip(missing, compiled_codes, strict=True):
             codes.keep(backend, code)
-        with scheduling(context.stream):
+        with hold_scheduling(context.stream):
             child = Context(context.stream, context)
             for function in self.compiled:
                 function.require_writable(child)

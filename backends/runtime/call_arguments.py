@@ -11,17 +11,17 @@ from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic, Label, Spa
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.dtypes import DType
-from ..gpu.device_array import DeviceArray, Placed
-from ..gpu.foreign_arrays import found, place, usable
-from ..gpu.protocols import may_be_there
+from ..gpu.device_array import DeviceArray, PlacedArray
+from ..gpu.foreign_arrays import as_placed, overlap_proxy_of, require_usable
+from ..gpu.protocols import may_be_device_array
 from ..interface import Array
-from .arrays import as_array, overlaps, refuse_shared, relaid
-from .link import unfit
-from .memory import room
+from .arrays import as_array, copy_with_strides, overlaps, require_disjoint_elements
+from .link import layout_mismatch
+from .memory import memory_guard
 from .state import RUNTIME
 
 
-def by_name(
+def bind_arguments(
     routine: str,
     names: Sequence[str],
     bound: Mapping[str, Any],
@@ -45,20 +45,26 @@ def by_name(
                 (f"give it what it lacks: {', '.join(missing)}",) if missing else (),
             )
         )  # fmt: skip
-    imported = {name: found(value, name) for name, value in values.items() if may_be_there(value)}
+    imported = {
+        name: as_placed(value, name) for name, value in values.items() if may_be_device_array(value)
+    }
     return values | {name: value for name, value in imported.items() if value is not None}
 
 
-def fitting(name: str, value: Any, parameter: Parameter, backend: str) -> Array | Placed:
+def convert_argument(
+    name: str, value: Any, parameter: Parameter, backend: str
+) -> Array | PlacedArray:
     """Return an argument as an array that matches its parameter.
 
     Read-only arguments are copied, as the caller may change them before the routine runs. Device
     arrays are used in place. Raises CdTypeError CD0702 where the code was compiled for other arrays
-    or numbers, and what `usable` raises.
+    or numbers, and what `require_usable` raises.
     """
     node = parameter.node
-    if isinstance(value, Placed):
-        return _check_device_array(name, usable(value, parameter.written, name, backend), parameter)
+    if isinstance(value, PlacedArray):
+        return _check_device_array(
+            name, require_usable(value, parameter.written, name, backend), parameter
+        )
     if not node.shape and not parameter.written:
         return _convert_number(name, value, node.dtype)
     array = as_array(value, name)
@@ -66,23 +72,23 @@ def fitting(name: str, value: Any, parameter: Parameter, backend: str) -> Array 
         array.dtype, node.dtype.numpy, "equiv"
     )
     if is_convertible and not parameter.written:
-        with room(f"a copy of `{name}`", 2 * array.nbytes):
-            array = relaid(array.astype(node.dtype.numpy), node.strides)
-    if why := unfit(parameter, array):
+        with memory_guard(f"a copy of `{name}`", 2 * array.nbytes):
+            array = copy_with_strides(array.astype(node.dtype.numpy), node.strides)
+    if why := layout_mismatch(parameter, array):
         raise _mismatch(name, why, "such an array")
     return array
 
 
-def _check_device_array(name: str, array: Placed, parameter: Parameter) -> Placed:
+def _check_device_array(name: str, array: PlacedArray, parameter: Parameter) -> PlacedArray:
     """Return a device array after checks: CdTypeError CD0702, CdValueError CD0704."""
-    if why := unfit(parameter, array):
+    if why := layout_mismatch(parameter, array):
         raise _mismatch(name, why, "such an array")
     if parameter.written:
-        refuse_shared(array.shadow, name)
+        require_disjoint_elements(array.overlap_proxy, name)
     return array
 
 
-def ours(array: Placed) -> DeviceArray:
+def as_device_array(array: PlacedArray) -> DeviceArray:
     """Return a device array as a `DeviceArray`, without a copy."""
     if isinstance(array.given, DeviceArray):
         return array.given
@@ -97,9 +103,11 @@ def ours(array: Placed) -> DeviceArray:
     )  # fmt: skip
 
 
-def copied(array: Array | Placed) -> Array:
+def copy_to_host(array: Array | PlacedArray) -> Array:
     """Return a copy on the host; waits for the work queued on a device array."""
-    return ours(array).numpy() if isinstance(array, Placed) else array.copy(order="K")
+    return (
+        as_device_array(array).numpy() if isinstance(array, PlacedArray) else array.copy(order="K")
+    )
 
 
 def _convert_number(name: str, value: Any, dtype: DType) -> Array:
@@ -145,9 +153,9 @@ def _mismatch(name: str, why: str, alternative: str) -> CdTypeError:
     return CdTypeError(Diagnostic("CD0702", f"`{name}` {why}", helps=(fix,)))
 
 
-def require_apart(arrays: Sequence[Any], routine: str) -> None:
+def require_disjoint(arrays: Sequence[Any], routine: str) -> None:
     """Raise CdValueError CD0708 where array arguments of one call share memory."""
-    if overlaps([place(array) for array in arrays]):
+    if overlaps([overlap_proxy_of(array) for array in arrays]):
         raise CdValueError(
             Diagnostic(
                 "CD0708",

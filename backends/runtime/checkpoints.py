@@ -19,9 +19,9 @@ import numpy as np
 
 from ...base.diagnostic import CdValueError, Diagnostic
 from ..interface import Array
-from .argument_checks import other
+from .argument_checks import wrong_argument
 from .field import Field
-from .memory import room
+from .memory import memory_guard
 from .tensor import Tensor
 
 Place = str | os.PathLike[str]
@@ -39,7 +39,7 @@ def save(path: Place, *tensors: Tensor) -> Path:
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         with temporary.open("xb") as file:  # with the permissions of any new file
-            with room(f"the file {target.name!r}", sum(a.nbytes for a in arrays.values())):
+            with memory_guard(f"the file {target.name!r}", sum(a.nbytes for a in arrays.values())):
                 np.savez(file, allow_pickle=False, **arrays)
             file.flush()
             os.fsync(file.fileno())
@@ -72,7 +72,7 @@ def _fields(tensors: Sequence[Tensor]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise other("tensor", tensor, "give tensors: `pe.save(path, w, b)`")
+            raise wrong_argument("tensor", tensor, "give tensors: `pe.save(path, w, b)`")
         for name in tensor.fields:
             full = f"{tensor.label}.{name}"
             if full in fields:
@@ -113,7 +113,7 @@ def _read(path: Place, fields: Mapping[str, Field]) -> dict[str, Array]:
     cannot be opened, CdMemoryError CD0705.
     """
     name = Path(path).name
-    with open(path, "rb") as file, room(f"what is in {name!r}", _total_bytes(fields)):
+    with open(path, "rb") as file, memory_guard(f"what is in {name!r}", _total_bytes(fields)):
         try:
             if file.peek(6)[:6] == np.lib.format.MAGIC_PREFIX:
                 raise ValueError("it is one array")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.settings import Settings
-from ...lowering.analysis.accesses import Accesses, accesses
+from ...lowering.analysis.accesses import Accesses, collect_accesses
 from ...lowering.ir.assignments import Procedure
 from ...lowering.lower import lower
 from .state import RUNTIME
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class Codes:
+class CodeVariants:
     """The code variants of a procedure, compiled on first use and kept per backend and settings."""
 
     procedure: Procedure
@@ -28,7 +28,7 @@ class Codes:
     """Compiles a recording variant for a backend."""
     _recordings: dict[tuple[Any, str, Settings], Any] = field(default_factory=dict)
     _codes: dict[tuple[str, Settings], Code] = field(default_factory=dict)
-    _derived: dict[object, Codes] = field(default_factory=dict)
+    _derived: dict[object, CodeVariants] = field(default_factory=dict)
 
     def on(self, backend: str) -> Code:
         """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
@@ -44,7 +44,7 @@ class Codes:
         """Keep code for a backend under the current settings, unless there is some."""
         self._codes.setdefault((backend, settings.current()), code)
 
-    def derived(self, how: object, made: Callable[[], Codes]) -> Codes:
+    def derived(self, how: object, made: Callable[[], CodeVariants]) -> CodeVariants:
         """Return the variants of a procedure derived from this one, memoized by the key `how`."""
         if how not in self._derived:
             self._derived[how] = made()
@@ -85,10 +85,10 @@ class Codes:
 def accesses_of(procedure: Procedure) -> Accesses:
     """Return what a procedure reads and writes, and in which order."""
     kernels = lower(procedure).kernels
-    return accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
+    return collect_accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
 
 
 def inputs_of(procedure: Procedure, found: Accesses) -> frozenset[int]:
     """Return the positions of the parameters of which a call reads what they hold before it."""
     nodes = enumerate(parameter.node for parameter in procedure.parameters)
-    return frozenset(at for at, node in nodes if found.is_input(node))
+    return frozenset(at for at, node in nodes if found.is_upward_exposed(node))

@@ -14,26 +14,28 @@ from dataclasses import replace
 from ...base.diagnostic import CdTypeError, Diagnostic, Label
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.memory_mode import VIRTUAL
-from ...lowering.recompute import deciding, in_front
-from .code_variants import Codes
-from .parameter_slots import Fleeting, Given, Resident, Slot
+from ...lowering.recompute import backward_slice, prepend_slice
+from .code_variants import CodeVariants
+from .parameter_slots import Argument, Resident, Slot, TransientField
 from .routine import Compiled
-from .signature import Source
+from .signature import Provenance
 from .tensor import Tensor
 
 
-def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Codes]) -> Compiled:
+def inline_producers(
+    compiled: Compiled, table: object, codes: Callable[[Procedure], CodeVariants]
+) -> Compiled:
     """Return a compiled function that rematerializes virtual tensors, given a table of producers.
 
     `codes` creates the code variants of a procedure. Raises CdTypeError CD0855 for an invalid
     table, and CD0856 where a tensor cannot be rematerialized.
     """
     pairs_by_producer = _pairs_by_producer(compiled, table)
-    procedure, slots, sources = compiled.procedure, list(compiled.slots), list[Source]()
+    procedure, slots, sources = compiled.procedure, list(compiled.slots), list[Provenance]()
     keys: list[object] = []
     for producer, fields in pairs_by_producer:
         labels = ", ".join(f"`{produced.label}`" for produced, _ in fields)
-        recomputed = deciding(producer.procedure, [produced.node for produced, _ in fields])
+        recomputed = backward_slice(producer.procedure, [produced.node for produced, _ in fields])
         producer_slots = {input_.node.id: slot for slot, input_ in producer.parameters}
         for parameter in recomputed.parameters:
             _require_rematerializable(
@@ -53,28 +55,28 @@ def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Code
             node.id: resident_nodes[field] for node, field in read if field in resident_nodes
         }
         why = f"{labels}, as `{producer.name}` computes it"
-        procedure, _ = in_front(recomputed, why, procedure, substitution)
+        procedure, _ = prepend_slice(recomputed, why, procedure, substitution)
         keys.append(
             (producer.codes, why, tuple((old, node.id) for old, node in substitution.items()))
         )
         slots += [Resident(field) for node, field in read if field not in resident_nodes]
-        sources.append(Source(producer, labels, tuple(field for _, field in read)))
+        sources.append(Provenance(producer, labels, tuple(field for _, field in read)))
     variants = compiled.codes.derived(tuple(keys), lambda: codes(procedure))
     return replace(compiled, codes=variants, slots=tuple(slots), sources=tuple(sources))
 
 
-Pair = tuple[Fleeting, Fleeting]
+FieldPair = tuple[TransientField, TransientField]
 """A transient field of the producer, and that of the consumer."""
 
 
-def _pairs_by_producer(compiled: Compiled, table: object) -> list[tuple[Compiled, list[Pair]]]:
+def _pairs_by_producer(compiled: Compiled, table: object) -> list[tuple[Compiled, list[FieldPair]]]:
     """Return a table as pairs of fields by producer; raises CdTypeError CD0855."""
     if not isinstance(table, Mapping):
         raise _invalid_table(
             compiled, f"`inline=` is a {type(table).__name__}",
             "give a table: `inline={t: first}`, where `first` is what `compile` returned",
         )  # fmt: skip
-    pairs: dict[Compiled, list[Pair]] = {}
+    pairs: dict[Compiled, list[FieldPair]] = {}
     for tensor, producer in table.items():
         if not isinstance(tensor, Tensor):
             description = f"`inline=` has a {type(tensor).__name__} on its left"
@@ -90,7 +92,7 @@ def _pairs_by_producer(compiled: Compiled, table: object) -> list[tuple[Compiled
     return list(pairs.items())
 
 
-def _field_pairs(compiled: Compiled, tensor: Tensor, producer: Compiled) -> list[Pair]:
+def _field_pairs(compiled: Compiled, tensor: Tensor, producer: Compiled) -> list[FieldPair]:
     """Return the fields of a tensor that a function uses and its producer computes."""
     label = tensor.label
     if tensor.request is None or tensor.request.mode != VIRTUAL:
@@ -131,7 +133,7 @@ def _require_rematerializable(
     """Raise CdTypeError CD0856 where a tensor depends on a value that does not outlive a call."""
     name = slot.field.label if isinstance(slot, Resident) else slot.name
     advice = f"make {labels} without `memory='virtual'`"
-    if isinstance(slot, Given):
+    if isinstance(slot, Argument):
         reason = f"`{name}`, which is no tensor, and nobody can tell whether it is the same"
         fix = f"make `{name}` a tensor, or {advice}"
     elif slot.merged:

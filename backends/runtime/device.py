@@ -27,25 +27,25 @@ from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdBackendError, CdValueError, Diagnostic
 from ..interface import Array
-from .argument_checks import expect_merge, field_of, named, other
-from .field import Field, look
-from .memory import Account, Buffer, HostMemory, memory_of
+from .argument_checks import device_name, expect_merge, field_of, wrong_argument
+from .field import Field, read_snapshot
+from .memory import Buffer, HostMemory, MemoryAccount, memory_of
 from .state import RUNTIME
-from .transfer import Merging, load, merge_copy, merge_in_place, scheduling
+from .transfer import MergeQueue, hold_scheduling, merge_copy, merge_in_place, queue_copy
 
-MOST = 64
+MAX_CPU_DEVICES = 64
 """The number of devices of a CPU backend, created on demand."""
 
 
 @dataclass(eq=False)
-class Shared:
+class SharedArray:
     """An array shared by the streams of a device, and its owner: the stream that may write it."""
 
     buffer: Buffer
     owner: weakref.ref[Stream] | None = None
 
 
-class Stream(Merging):
+class Stream(MergeQueue):
     """An in-order queue of work on a device, with one merge buffer."""
 
     def __init__(self, name: str, threaded: bool, device: Device) -> None:
@@ -91,9 +91,9 @@ class Context:
             return self.parent.find(field)
         return buffer
 
-    def note_of(self, about: object) -> Any:
+    def find_note(self, about: object) -> Any:
         """Return the note with a key, of this context or a parent; None where there is none."""
-        parent = None if self.parent is None else self.parent.note_of(about)
+        parent = None if self.parent is None else self.parent.find_note(about)
         return parent or self.notes.get(about)
 
     def array(self, field: Field) -> Buffer:
@@ -122,12 +122,12 @@ class Context:
                 shared.owner = weakref.ref(self.stream)
             return existing
         first_written = written and shared is None and field.sharing != "shared across streams"
-        if self.device.has_separate(field) or first_written:
+        if self.device.is_private(field) or first_written:
             self.device.separate.add(field)
             buffer = self._allocate(field, shared=False)
         else:
             if shared is None:
-                shared = self.device.shared[field] = Shared(self._allocate(field, shared=True))
+                shared = self.device.shared[field] = SharedArray(self._allocate(field, shared=True))
             if written:
                 shared.owner = weakref.ref(self.stream)
             buffer = shared.buffer
@@ -162,25 +162,27 @@ class Context:
         if shared and self.device.uses_host_memory and newest is field.host:
             return field.host
         stream = self.stream
-        buffer = field.host.another(self.device.account, f" on {stream.name}", make=stream.like)
-        load(self.stream, newest, buffer)
+        buffer = field.host.allocate_like(
+            self.device.account, f" on {stream.name}", make=stream.like
+        )
+        queue_copy(self.stream, newest, buffer)
         field.copies.add(buffer)
         return buffer
 
     def refresh(self, field: Field, buffer: Buffer) -> None:
         """Queue a copy of the host's version into an array where the host's is newer."""
         if field.host_tick > buffer.tick and settings.current().automatic_host_transfers:
-            load(self.stream, field.host, buffer)
+            queue_copy(self.stream, field.host, buffer)
 
     def from_host(self, field: Any) -> None:
         """Copy the host's version into this context's array, allocated if needed."""
         field = field_of(field)
         self.require_live()
-        with scheduling(self.stream):
+        with hold_scheduling(self.stream):
             buffer = self.find(field)
             if buffer is None:
                 buffer = self.adopt(field, written=field not in self.device.shared)
-            load(self.stream, field.host, buffer)
+            queue_copy(self.stream, field.host, buffer)
             field.keep_newest()
 
     def to_host(self, field: Any) -> None:
@@ -189,10 +191,10 @@ class Context:
         Raises CdValueError CD0842 where the context has no array of the field.
         """
         field = field_of(field)
-        with scheduling(self.stream):
+        with hold_scheduling(self.stream):
             buffer = self.array(field)
             self.refresh(field, buffer)
-            load(self.stream, buffer, field.host)
+            queue_copy(self.stream, buffer, field.host)
             field.host_tick = field.host.tick
 
     def numpy(self, field: Any) -> Array:
@@ -206,7 +208,7 @@ class Context:
             return buffer
 
         held_field: Field = field
-        return look(choose)
+        return read_snapshot(choose)
 
     def copy_from(self, source: Context, field: Any) -> None:
         """Copy another context's version into this context's array, asynchronously.
@@ -215,11 +217,13 @@ class Context:
         """
         field = field_of(field)
         if not isinstance(source, Context):
-            raise other("context", source, "give the context of a routine: `routine.context`")
-        with scheduling(source.stream, self.stream):
+            raise wrong_argument(
+                "context", source, "give the context of a routine: `routine.context`"
+            )
+        with hold_scheduling(source.stream, self.stream):
             source_buffer, buffer = source.array(field), self.array(field)
             source.refresh(field, source_buffer)
-            load(self.stream, source_buffer, buffer)
+            queue_copy(self.stream, source_buffer, buffer)
             field.keep_newest()
 
     def merge_into(self, consumer: Any, field: Any, mode: str = "copy") -> None:
@@ -236,7 +240,7 @@ class Context:
             raise CdValueError(Diagnostic("CD0846", f"a merge is no {mode!r}", helps=helps))
         expect_merge(consumer, field)
         consumer.context.require_live()
-        with scheduling(self.stream, consumer.context.stream):
+        with hold_scheduling(self.stream, consumer.context.stream):
             self.fill(consumer, field, mode == "streaming")
 
     def fill(self, consumer: Any, field: Field, streaming: bool) -> None:
@@ -255,14 +259,14 @@ class Context:
 
     def finalize(self) -> None:
         """Wait for the stream and free the arrays of this context, not its parents'; idempotent."""
-        with scheduling(self.stream):
+        with hold_scheduling(self.stream):
             if self.finalized:
                 return
             self.finalized = True
             self._end()
             for field, buffer in self._arrays.items():
                 if not self._is_shared(field, buffer):
-                    field.rescue(self.stream, buffer)
+                    field.preserve(self.stream, buffer)
         try:
             self.stream.synchronize()
         finally:
@@ -299,8 +303,8 @@ class Device:
     ordinal: int
     memory: Any
     """The memory of its arrays; see `HostMemory`."""
-    account: Account = field(default_factory=Account)
-    shared: weakref.WeakKeyDictionary[Field, Shared] = field(
+    account: MemoryAccount = field(default_factory=MemoryAccount)
+    shared: weakref.WeakKeyDictionary[Field, SharedArray] = field(
         default_factory=weakref.WeakKeyDictionary
     )
     separate: weakref.WeakSet[Field] = field(default_factory=weakref.WeakSet)
@@ -318,7 +322,7 @@ class Device:
         """The name of the backend for its code, with a number where devices differ."""
         return self.backend if isinstance(self.memory, HostMemory) else self.name
 
-    def has_separate(self, field: Field) -> bool:
+    def is_private(self, field: Field) -> bool:
         """Whether a field has a private array per stream, by request or by now."""
         return field in self.separate or field.sharing == "per stream"
 
@@ -382,12 +386,12 @@ def device(name: str = "") -> Device:
     the backend's error where it cannot run here, CdValueError CD0840 for a number that no device
     has, and CdTypeError CD0852 where `name` is no string.
     """
-    backend, _, number = (named(name) or settings.current().backend).partition(":")
+    backend, _, number = (device_name(name) or settings.current().backend).partition(":")
     made_by = RUNTIME.backend(backend)
-    if number and not (number.isascii() and number.isdecimal() and int(number) < MOST):
+    if number and not (number.isascii() and number.isdecimal() and int(number) < MAX_CPU_DEVICES):
         raise CdValueError(
             Diagnostic(
-                "CD0840", f"there is no device `{name}`: `{number}` is none of 0 to {MOST - 1}",
+                "CD0840", f"there is no device `{name}`: `{number}` is none of 0 to {MAX_CPU_DEVICES - 1}",
                 helps=(f'the first one is `pe.device("{backend}:0")`',),
             )
         )  # fmt: skip

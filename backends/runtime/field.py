@@ -27,13 +27,19 @@ from ...lowering.ir.memory_mode import Sharing
 from ..gpu.residency import copy, snapshot
 from ..interface import Array
 from . import hazards
-from .host_writes import Refusing, Snapshot, always_copied, owned, storable
-from .memory import Buffer, room
-from .queue import Queue, is_over
+from .host_writes import (
+    NoInPlaceOperators,
+    Snapshot,
+    convert_for_store,
+    copy_false_error,
+    read_tensors_in_index,
+)
+from .memory import Buffer, memory_guard
+from .queue import Queue, is_settled
 from .state import RUNTIME
 
 
-class Field(Refusing):
+class Field(NoInPlaceOperators):
     """One array of a tensor, as the host sees it: `p.grad`.
 
     Read it by `numpy()`, `np.asarray` or an index: an immutable snapshot of the newest version.
@@ -101,15 +107,15 @@ class Field(Refusing):
 
         Raises the error of the routine that was to compute it.
         """
-        return look(self.newest)
+        return read_snapshot(self.newest)
 
-    def ticked(self, buffer: Buffer) -> None:
+    def record_write(self, buffer: Buffer) -> None:
         """Record a write of a physical array: it holds a new version."""
         self.clock += 1
         buffer.tick = self.clock
         self.latest = buffer
 
-    def rescue(self, queue: Queue, buffer: Buffer) -> None:
+    def preserve(self, queue: Queue, buffer: Buffer) -> None:
         """Preserve the version in an array that is about to be freed, if it is the newest.
 
         It is copied to a separate host array, as routines may read the host's array in place: the
@@ -118,7 +124,7 @@ class Field(Refusing):
         newest = self.newest()
         self.copies.discard(buffer)
         if newest.tick == buffer.tick > self._other_than(buffer).tick:
-            copied_buffer = self.host.another(None, tick=buffer.tick)
+            copied_buffer = self.host.allocate_like(None, tick=buffer.tick)
             source, target = buffer.array, copied_buffer.array
             name = f"copy {self.label}"
             run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(target, source, name))
@@ -130,10 +136,10 @@ class Field(Refusing):
         """Keep a reference to the array with the newest version."""
         self.latest = max((self.host, *self.copies), key=lambda buffer: buffer.tick)
 
-    def ticked_by_host(self) -> None:
+    def record_host_write(self) -> None:
         """Record a host write of the host's array."""
         with RUNTIME.scheduling:
-            self.ticked(self.host)
+            self.record_write(self.host)
             self.host_tick = self.clock
 
     def ready(self, writing: bool) -> Array | None:
@@ -164,13 +170,13 @@ class Field(Refusing):
             if newest is not host:
                 copy(host.array, newest.array)
 
-        def touched() -> Touched:
+        def touched() -> Accesses:
             nonlocal newest
             newest = self.newest()
             host.tick = newest.tick
             return (newest,), (host,)
 
-        act(step, touched)
+        run_on_host(step, touched)
         return host.array
 
     @contextmanager
@@ -186,11 +192,14 @@ class Field(Refusing):
             yield array
         finally:
             array.flags.writeable = False
-            self.ticked_by_host()
+            self.record_host_write()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.require_writable()
-        value, index = storable(value, self.dtype, self.label), owned(index)
+        value, index = (
+            convert_for_store(value, self.dtype, self.label),
+            read_tensors_in_index(index),
+        )
         newest = host = self.host
 
         def step() -> None:
@@ -198,14 +207,14 @@ class Field(Refusing):
                 copy(host.array, newest.array)
             host.array[index] = value
 
-        def touched() -> Touched:
+        def touched() -> Accesses:
             nonlocal newest
             newest = self.newest()
-            self.ticked(host)
+            self.record_write(host)
             self.host_tick = self.clock
             return (newest,), (host,)
 
-        act(step, touched)
+        run_on_host(step, touched)
 
     def __getitem__(self, index: Any) -> Any:
         selection = self.numpy()[index]
@@ -214,7 +223,7 @@ class Field(Refusing):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
-            raise always_copied(self.label)
+            raise copy_false_error(self.label)
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __len__(self) -> int:
@@ -241,16 +250,16 @@ class Field(Refusing):
 
 def _is_idle(buffer: Buffer, writing: bool) -> bool:
     """Whether the host may use an array without waiting."""
-    if not is_over(buffer.writer):
+    if not is_settled(buffer.writer):
         return False
-    return not writing or not buffer.lent and all(map(is_over, buffer.readers.values()))
+    return not writing or not buffer.lent and all(map(is_settled, buffer.readers.values()))
 
 
-Touched = tuple[Sequence[Buffer], Sequence[Buffer]]
+Accesses = tuple[Sequence[Buffer], Sequence[Buffer]]
 """The arrays that a step reads, and those that it writes."""
 
 
-def act(run: Callable[[], object], touched: Callable[[], Touched]) -> None:
+def run_on_host(run: Callable[[], object], touched: Callable[[], Accesses]) -> None:
     """Run a step of the host synchronously, in dependence order with all uses of the same arrays.
 
     `touched` is evaluated when the step is scheduled. Raises, once, the errors of the steps that it
@@ -262,21 +271,21 @@ def act(run: Callable[[], object], touched: Callable[[], Touched]) -> None:
     event.wait()
 
 
-def look(chosen: Callable[[], Buffer]) -> Array:
+def read_snapshot(chosen: Callable[[], Buffer]) -> Array:
     """Return a read-only snapshot of an array that is chosen when the read is scheduled."""
     buffers: list[Buffer] = []
     snapshots: list[Array] = []
 
-    def touched() -> Touched:
+    def touched() -> Accesses:
         buffers[:] = [chosen()]
         return buffers, ()
 
     def step() -> None:
         buffer = buffers[0]
-        with room(f"a snapshot of `{buffer.label}`", buffer.array.nbytes):
+        with memory_guard(f"a snapshot of `{buffer.label}`", buffer.array.nbytes):
             snapshots.append(snapshot(buffer.array))
 
     while not snapshots:  # retried where another thread has raised a failure meanwhile
-        act(step, touched)
+        run_on_host(step, touched)
     snapshots[0].flags.writeable = False
     return snapshots[0]

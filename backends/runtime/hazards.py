@@ -25,20 +25,20 @@ def enqueue(
     Precondition: the scheduling lock is held; an inline queue is flushed after its release. Raises
     the unreported error of an earlier step of a threaded queue.
     """
-    reclaim(writes)
-    event = queue.worker.submit(run, waits_of(queue, reads, writes))
-    note(event, reads, writes)
+    detach_readers(writes)
+    event = queue.worker.submit(run, dependences_of(queue, reads, writes))
+    record_accesses(event, reads, writes)
     return event
 
 
-def reclaim(buffers: Sequence[Buffer]) -> None:
+def detach_readers(buffers: Sequence[Buffer]) -> None:
     """Make in-place readers of arrays take copies, as the arrays are about to be written."""
     for buffer in buffers:
         while buffer.lent:
             buffer.lent.popitem()[1]()
 
 
-def waits_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> list[Event]:
+def dependences_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> list[Event]:
     """Return the events that a step of a queue has to wait for."""
     waits: list[Event] = []
     worker = queue.worker
@@ -57,7 +57,7 @@ def waits_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) ->
     return waits
 
 
-def note(event: Event, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
+def record_accesses(event: Event, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
     """Record the step of an event as a reader and writer of arrays."""
     worker = event.worker
     assert worker is not None, "a step is somebody's work"

@@ -29,10 +29,10 @@ _UPDATES = {
 }  # fmt: skip
 
 
-def unstorable(value: Any, dtype: DType | None) -> str:
+def conversion_problem(value: Any, dtype: DType | None) -> str:
     """Return why elements of a type cannot hold a value without a cast; "" where they can.
 
-    >>> unstorable([1, 2.5], dtypes.int32)
+    >>> conversion_problem([1, 2.5], dtypes.int32)
     'float64 values cannot be stored in int32 without a cast'
     """
     value_type = dtypes.from_numpy(np.asarray(value).dtype)
@@ -41,7 +41,7 @@ def unstorable(value: Any, dtype: DType | None) -> str:
     return f"{value_type.name} values cannot be stored in {dtype.name} without a cast"
 
 
-def storable(value: Any, dtype: DType, label: str) -> Array:
+def convert_for_store(value: Any, dtype: DType, label: str) -> Array:
     """Return a value as an array that can be assigned to elements of a type without loss.
 
     Raises CdTypeError CD0405 where it would lose fractions or imaginary parts, CD0701 or CD0702
@@ -51,7 +51,7 @@ def storable(value: Any, dtype: DType, label: str) -> Array:
         return _convert_exactly(value, dtype, label)
     array = as_array(value, "v")
     element_type(array, "v")
-    if why := unstorable(array, dtype):
+    if why := conversion_problem(array, dtype):
         name = dtype.name
         raise CdTypeError(
             Diagnostic(
@@ -71,16 +71,16 @@ def _convert_exactly(value: Any, dtype: DType, label: str) -> Array:
         raise CdValueError(Diagnostic("CD0405", f"`{label}`: {problem}", helps=helps)) from None
 
 
-def owned(index: Any) -> Any:
+def read_tensors_in_index(index: Any) -> Any:
     """Return an index with its tensors read as arrays, since a step must not read tensors."""
     if isinstance(index, tuple | list):
-        items = map(owned, index)
+        items = map(read_tensors_in_index, index)
         return tuple(items) if isinstance(index, tuple) else list(items)
     is_plain = isinstance(index, np.ndarray | np.generic) or not hasattr(index, "__array__")
     return index if is_plain else np.asarray(index)
 
 
-def always_copied(label: str) -> CdError:
+def copy_false_error(label: str) -> CdError:
     """Return the error CD0861 of `copy=False`: a tensor's array is always copied."""
     return CdValueError(
         Diagnostic(
@@ -109,7 +109,7 @@ class Snapshot(np.ndarray[Any, Any]):
         return repr(self.view(np.ndarray))
 
 
-class Refusing:
+class NoInPlaceOperators:
     """A labelled object whose in-place operators raise: they would rebind the name.
 
     `dir` and completion list `_SHOWN`, the names that users need.
@@ -163,4 +163,4 @@ def _rejecting_operator(sign: str) -> Any:
 
 for _name, _sign in _UPDATES.items():
     setattr(Snapshot, f"__{_name}__", _snapshot_operator(_name, _sign))
-    setattr(Refusing, f"__{_name}__", _rejecting_operator(_sign))
+    setattr(NoInPlaceOperators, f"__{_name}__", _rejecting_operator(_sign))

@@ -18,7 +18,7 @@ from ...base.diagnostic import (
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ..interface import Array
-from .host_writes import unstorable
+from .host_writes import conversion_problem
 
 
 def first_value(label: str, shape: Any, dtype: Any, init: Any) -> Array:
@@ -77,7 +77,7 @@ def _zeros(label: str, sizes: tuple[int, ...], element: np.dtype[Any]) -> Array:
 def _fill(label: str, value: Array, init: Any) -> None:
     """Store `init`, broadcast by NumPy's rules."""
     try:
-        if why := unstorable(init, dtypes.from_numpy(value.dtype)):
+        if why := conversion_problem(init, dtypes.from_numpy(value.dtype)):
             raise TypeError(why)
         value[...] = init
     except (ValueError, TypeError, OverflowError) as problem:

@@ -13,7 +13,7 @@ from ...base.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnost
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
 from ..cc.backend import CompiledC
-from ..gpu.device_array import Placed
+from ..gpu.device_array import PlacedArray
 from .state import RUNTIME, Runtime
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Callee:
         its parameter: compiled code does not check its arguments.
         """
         for parameter, array in zip(self.parameters, arrays, strict=True):
-            if why := unfit(parameter, array):
+            if why := layout_mismatch(parameter, array):
                 raise _internal_error(f"`{parameter.node.label}` {why}")
         return self.run(arrays)
 
@@ -99,14 +99,14 @@ def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:
             instance.prepare()
 
 
-def unfit(parameter: Parameter, array: Array | Placed) -> str | None:
+def layout_mismatch(parameter: Parameter, array: Array | PlacedArray) -> str | None:
     """Return how an array differs from its parameter's node, None where it matches."""
     node, shape = parameter.node, parameter.node.static_shape
     if array.dtype != node.dtype.numpy:
         return f"has elements of type {array.dtype}, compiled for {node.dtype.name}"
     if array.ndim != node.rank or (shape is not None and array.shape != shape):
         return f"has shape {array.shape}, compiled for {shape}"
-    if isinstance(array, Placed):
+    if isinstance(array, PlacedArray):
         if array.strides == node.strides or not array.size:
             return None
         strides = array.strides, node.strides

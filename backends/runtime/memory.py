@@ -17,7 +17,7 @@ from .queue import DONE, Event, Worker
 
 
 @contextmanager
-def room(what: str, size: int) -> Iterator[None]:
+def memory_guard(what: str, size: int) -> Iterator[None]:
     """Convert MemoryError in the `with` to CdMemoryError CD0705, which tells purpose and size."""
     try:
         yield
@@ -29,7 +29,7 @@ def room(what: str, size: int) -> Iterator[None]:
         raise CdMemoryError(Diagnostic("CD0705", message, helps=helps)) from None
 
 
-class Account:
+class MemoryAccount:
     """The accounting of a device's memory in arrays; thread-safe.
 
     It has no lock: an array may be collected, and subtracted, at any point of any thread.
@@ -108,7 +108,9 @@ class Buffer:
 
     __slots__ = ("__weakref__", "array", "label", "lent", "readers", "tick", "writer")
 
-    def __init__(self, label: str, array: Array, account: Account | None, tick: int = 0) -> None:
+    def __init__(
+        self, label: str, array: Array, account: MemoryAccount | None, tick: int = 0
+    ) -> None:
         self.label = label
         self.array = array
         self.tick = tick
@@ -120,15 +122,15 @@ class Buffer:
         if account is not None and array.nbytes:
             account.add(self)
 
-    def another(
+    def allocate_like(
         self,
-        account: Account | None,
+        account: MemoryAccount | None,
         where: str = "",
         tick: int = 0,
         make: Callable[[str, Array], Array] = _allocate_on_host,
     ) -> Buffer:
         """Return an uninitialized array like this one; raises CdMemoryError CD0705."""
-        with room(f"`{self.label}`{where}", self.array.nbytes):
+        with memory_guard(f"`{self.label}`{where}", self.array.nbytes):
             array = make(self.label, self.array)
         return Buffer(self.label, array, account, tick)
 

@@ -14,13 +14,15 @@ from ...lowering.ir.memory_mode import (
     Decision,
     Request,
     join,
-    mode_named,
+    parse_mode,
 )
 
 _PACKAGE = __name__.partition(".")[0]
 
 
-def asked_of(label: str, memory: str | None, is_constant: bool, has_value: bool) -> Decision | None:
+def memory_request(
+    label: str, memory: str | None, is_constant: bool, has_value: bool
+) -> Decision | None:
     """Return the memory request of a new tensor, None where there is none.
 
     Raises CdValueError CD0573 for an unknown mode, CdTypeError CD0571 or CD0575 where the tensor
@@ -30,13 +32,13 @@ def asked_of(label: str, memory: str | None, is_constant: bool, has_value: bool)
     if memory is None:
         constant = Request(HOSTED_CONSTANT, f"`{label}` was made with constant=True", location)
         return join(None, constant) if is_constant else None
-    mode = mode_named(memory, location)
+    mode = parse_mode(memory, location)
     request = join(None, Request(mode, f"`{label}` was made with memory={memory!r}", location))
     if is_constant:
         request = join(
             request, Request(HOSTED_CONSTANT, "it is constant", location), f"tensor `{label}`"
         )
-    if is_fleeting(request) and has_value:
+    if is_transient(request) and has_value:
         raise CdTypeError(
             Diagnostic(
                 "CD0575", f"tensor `{label}` is {mode}: it has no array that `init` could fill",
@@ -47,12 +49,12 @@ def asked_of(label: str, memory: str | None, is_constant: bool, has_value: bool)
     return request
 
 
-def is_fleeting(asked: Decision | None) -> bool:
+def is_transient(asked: Decision | None) -> bool:
     """Return whether a tensor is transient: it has an array during calls at most."""
     return asked is not None and asked.mode in (VIRTUAL, LOCAL)
 
 
-def not_there(label: str, asked: Decision) -> CdTypeError:
+def no_host_array(label: str, asked: Decision) -> CdTypeError:
     """Return the error CD0575 of reading or writing a transient tensor on the host."""
     return CdTypeError(
         Diagnostic(

@@ -20,7 +20,7 @@ class Resident:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Argument:
     """A parameter that is an argument of every call, by name: a NumPy array, or a number."""
 
     name: str
@@ -28,11 +28,11 @@ class Given:
     """The number that it was specialized for, None for arrays."""
 
 
-Slot = Resident | Given
+Slot = Resident | Argument
 
 
 @dataclass(frozen=True, slots=True)
-class Fleeting:
+class TransientField:
     """A transient field: a tensor's field that exists only during a call, and its array's node."""
 
     tensor: Tensor

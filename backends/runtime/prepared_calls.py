@@ -20,20 +20,20 @@ from . import hazards
 from .failure import Failure
 from .field import Field
 from .memory import Buffer
-from .queue import DONE, Event, Queue, Worker, is_over
+from .queue import DONE, Event, Queue, Worker, is_settled
 from .state import RUNTIME
 
 Pairs = Sequence[tuple[Field, Buffer]]
 
 
-class Living(Protocol):
+class ArrayOwner(Protocol):
     """An owner of arrays with an end of life: a context."""
 
     live: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class RoutineAccesses:
     """The array accesses of a routine."""
 
     reads: Sequence[Buffer]
@@ -50,8 +50,8 @@ class Uses:
         return tuple(b for b in dict.fromkeys(self.reads) if b not in written)
 
 
-def direct(
-    queue: Queue, run: Callable[[], object], context: Living, uses: Uses
+def run_path(
+    queue: Queue, run: Callable[[], object], context: ArrayOwner, uses: RoutineAccesses
 ) -> Callable[[], bool]:
     """Return the fast path that runs a step of an inline queue; it returns whether it did.
 
@@ -90,7 +90,7 @@ def direct(
                 worker.latest = event
                 if last is not event:  # otherwise the hazards are recorded already
                     scheduling.direct = worker.direct = event
-                    hazards.note(event, reads, writes)
+                    hazards.record_accesses(event, reads, writes)
                 for field, buffer in ticks:
                     field.clock = buffer.tick = field.clock + 1
                     field.latest = buffer
@@ -112,7 +112,9 @@ def direct(
     return step
 
 
-def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
+def _independence_test(
+    worker: Worker, context: ArrayOwner, uses: RoutineAccesses
+) -> Callable[[], bool]:
     """Return the predicate that a step has nothing to wait for."""
     runtime = RUNTIME
     loads, writes = uses.loads, tuple(buffer for _, buffer in uses.ticks)
@@ -124,16 +126,16 @@ def _independence_test(worker: Worker, context: Living, uses: Uses) -> Callable[
             and worker.direct.done
             and not (runtime.is_recording or runtime.timeline)
             and not any(field.host_tick > buffer.tick for field, buffer in loads)
-            and all(is_over(buffer.writer) for buffer in arrays)
+            and all(is_settled(buffer.writer) for buffer in arrays)
             and not any(buffer.lent for buffer in writes)
-            and all(is_over(reader) for buffer in writes for reader in buffer.readers.values())
+            and all(is_settled(reader) for buffer in writes for reader in buffer.readers.values())
         )
 
     return is_free
 
 
-def queued(
-    queue: Queue, run: Callable[[], object], context: Living, uses: Uses
+def queue_path(
+    queue: Queue, run: Callable[[], object], context: ArrayOwner, uses: RoutineAccesses
 ) -> Callable[[], bool]:
     """Return the fast path that queues a step on a thread; it returns whether it did.
 
@@ -155,10 +157,10 @@ def queued(
             for buffer in writes:
                 if buffer.lent:
                     return False
-            event = worker.submit(run, hazards.waits_of(queue, reads, writes))
-            hazards.note(event, reads, writes)
+            event = worker.submit(run, hazards.dependences_of(queue, reads, writes))
+            hazards.record_accesses(event, reads, writes)
             for field, buffer in ticks:
-                field.ticked(buffer)
+                field.record_write(buffer)
         return True
 
     return step

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from ...base.dataclass import dataclass
-from ...base.locks import Locked
+from ...base.locks import ReentrantLock
 from ..codegen import records
 
-_MARK = records.MARK.encode()
+_MARK = records.PRINT_PREFIX.encode()
 _LINE = re.compile(rb"!@#(\d{1,18}): (.*)", re.S)
 _BEGINNING = re.compile(rb"!(@(#(\d{1,18}(:( .*)?)?)?)?)?", re.S)
 _CHUNK = 1 << 16
@@ -38,10 +38,10 @@ class PrintingRun:
     @property
     def mark(self) -> str:
         """The prefix of each of its lines."""
-        return f"{records.MARK}{self.number}: "
+        return f"{records.PRINT_PREFIX}{self.number}: "
 
 
-class Printed(Locked):
+class PrintCapture(ReentrantLock):
     """Reads the standard output of the process while there are runs; thread-safe."""
 
     def __init__(self) -> None:

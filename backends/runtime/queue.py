@@ -19,12 +19,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...base.finalizers import when_gone
+from ...base.finalizers import call_when_unreachable
 from .failure import Failure
 
 _POLL_SECONDS = 0.005
 """The polling interval in seconds of a wait for a busy thread."""
-CAPACITY = 4096
+MAX_PENDING = 4096
 """The most pending steps of a queue; a further submission blocks."""
 
 
@@ -77,7 +77,7 @@ DONE = Event.of(None).keep()
 """An event that is done."""
 
 
-def is_over(event: Event) -> bool:
+def is_settled(event: Event) -> bool:
     """Whether an event is done and its failure, if any, has been reported."""
     return event.done and (event.failure is None or event.failure.told)
 
@@ -145,9 +145,9 @@ class Worker:
         return event
 
     def make_room(self) -> None:
-        """Wait until fewer than `CAPACITY` steps are pending."""
-        if len(self.tasks) >= CAPACITY and self.threaded and not self._is_current_thread():
-            self._wait_for(lambda: len(self.tasks) < CAPACITY)
+        """Wait until fewer than `MAX_PENDING` steps are pending."""
+        if len(self.tasks) >= MAX_PENDING and self.threaded and not self._is_current_thread():
+            self._wait_for(lambda: len(self.tasks) < MAX_PENDING)
 
     def _is_current_thread(self) -> bool:
         """Whether the caller is a step that this thread runs."""
@@ -162,7 +162,7 @@ class Worker:
             finally:
                 self._waiting -= 1
 
-    def rests(self) -> bool:
+    def is_idle_soon(self) -> bool:
         """Whether the thread is idle, or becomes so within `_POLL_SECONDS`."""
         latest = self.latest
         if not latest.done and not self._is_current_thread():
@@ -213,7 +213,7 @@ class Worker:
         self.running.append(event)  # first: it is always either pending or running
         self.tasks.popleft()
         try:
-            event.failure = _failure_of(task)
+            event.failure = _run_task(task)
         finally:
             event.done = True  # first, too: a waiter that finds it neither done nor running would
             self.running.pop()  # wait for tasks that depend on it
@@ -224,7 +224,7 @@ class Worker:
             _, _, event, _ = task
             failure = None if self.lane is None else self.lane.before(task[3])
             if failure is None:
-                failure = _failure_of(task)
+                failure = _run_task(task)
             del task  # while no lock is held: it may hold the last reference to a queue
             self._finish_task(event, failure)
 
@@ -299,7 +299,7 @@ class Worker:
             self.failure = failure
 
 
-def _failure_of(task: _Task) -> Failure | None:
+def _run_task(task: _Task) -> Failure | None:
     """Run a step unless an event that it waits for failed; return the failure."""
     run, waits, _, _ = task
     for event in waits:
@@ -319,7 +319,7 @@ class Queue:
     def __init__(self, name: str, threaded: bool) -> None:
         self.name = name
         self.worker = Worker(name, threaded)
-        self._open = when_gone(self.worker.close) if threaded else None
+        self._open = call_when_unreachable(self.worker.close) if threaded else None
 
     @property
     def threaded(self) -> bool:

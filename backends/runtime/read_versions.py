@@ -14,7 +14,7 @@ from .memory import Buffer
 
 
 @dataclass(eq=False)
-class Ran:
+class ReadVersions:
     """The read-only fields of a routine, and their versions when it was last queued."""
 
     name: str
@@ -30,12 +30,12 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class VersionCheck:
     """The check of a routine that rematerializes tensors of another, with their input fields."""
 
     labels: str
     """The tensors' labels, for messages."""
-    ran: Ran
+    ran: ReadVersions
     fields: tuple[Field, ...]
 
     def require(self, routine: str, span: Span) -> None:

@@ -14,26 +14,26 @@ from typing import Any
 
 from ...base import settings
 from ...base.diagnostic import CdError, CdValueError, Diagnostic, Label
-from ..gpu.device_array import DeviceArray, Placed
+from ..gpu.device_array import DeviceArray, PlacedArray
 from ..interface import Array, HasLanes, RunsAhead
 from . import hazards
 from .argument_checks import expect_merge, field_of
-from .async_dispatch import ahead
+from .async_dispatch import launch_path
 from .bindings import Bindings
-from .call_arguments import by_name, fitting, require_apart
+from .call_arguments import bind_arguments, convert_argument, require_disjoint
 from .device import Context
 from .field import Field
 from .memory import Buffer
-from .parameter_slots import Given, Resident
-from .prepared_calls import Uses, direct, queued
+from .parameter_slots import Argument, Resident
+from .prepared_calls import RoutineAccesses, queue_path, run_path
 from .queue import Event
-from .read_versions import Ran
-from .signature import Bound
+from .read_versions import ReadVersions
+from .signature import BoundFunction
 from .state import RUNTIME
-from .transfer import Merge, merge_copy, scheduling
+from .transfer import MergeContent, hold_scheduling, merge_copy
 
 
-class Compiled(Bound):
+class Compiled(BoundFunction):
     """A function compiled for its tensors and kinds of arrays; independent of any device.
 
     The code of a backend is compiled when it is first linked there, and kept.
@@ -52,9 +52,9 @@ class Compiled(Bound):
         self.require_context(context)
         if merge_from is not None:
             self.require_source(merge_from)
-        self.require_kept(context)  # first: compilation may fail for that very reason
+        self.require_kept_inputs(context)  # first: compilation may fail for that very reason
         self.codes.on(context.device.code)
-        with scheduling(context.stream):
+        with hold_scheduling(context.stream):
             return Routine(self, Context(context.stream, context), merge_from)
 
     def __repr__(self) -> str:
@@ -77,13 +77,13 @@ class Routine:
         self._source = merge_from
         self._bindings = Bindings(self.name, compiled.names)
         for slot in compiled.slots:
-            if isinstance(slot, Given) and slot.default is not None:
+            if isinstance(slot, Argument) and slot.default is not None:
                 self._bindings[slot.name] = slot.default
         code = compiled.codes.on(context.device.code)
         lane = context.stream.lane
         self._code = code.in_lane(lane) if isinstance(code, HasLanes) else code
         compiled.require_writable(context)  # all checks precede the allocation of arrays
-        compiled.require_kept(context)  # also of functions linked before it in a batch
+        compiled.require_kept_inputs(context)  # also of functions linked before it in a batch
         self._version_checks = compiled.again(context)
         self._arrays: dict[int, Array] = {}
         loads, reads, merged = [], [], []
@@ -145,19 +145,19 @@ class Routine:
             stream.flush(self._schedule(run, self.reads))
             return None
         results: list[Array] = []
-        values = by_name(
+        values = bind_arguments(
             self.name, self.compiled.names, self._bindings, args, kwargs,
             self.compiled.procedure.span,
         )  # fmt: skip
         arguments, waited = self._bind_arguments(values)
         source_streams = () if self._source is None else (self._source.stream,)
-        with scheduling(*source_streams, stream):
+        with hold_scheduling(*source_streams, stream):
             self._require_order()
             if self._source is not None and self.merge_input is not None:
                 self._source.fill(self, self.merge_input, streaming=True)
             self._merge()  # first: an error leaves the state unchanged
             self._refresh_arrays()
-            hazards.reclaim(self.written)  # also the merge source, if this routine writes it
+            hazards.detach_readers(self.written)  # also the merge source, if this routine writes it
             merge = self._merge()
             reads = self.reads if merge is None else (*self.reads, merge.buffer)
             arrays = self._arrays | arguments
@@ -182,7 +182,7 @@ class Routine:
         field, stream = field_of(field), self.context.stream
         expect_merge(self, field)
         self.context.require_live()
-        with scheduling(stream):
+        with hold_scheduling(stream):
             merge_copy(stream, field, field.host, once=False)
 
     def _bind_arguments(self, values: Mapping[str, Any]) -> tuple[dict[int, Any], bool]:
@@ -193,13 +193,13 @@ class Routine:
         compiled, arguments, is_synchronous = self.compiled, dict[int, Any](), False
         backend = self.context.device.code
         for at, (slot, parameter) in enumerate(compiled.parameters):
-            if isinstance(slot, Given):
-                arguments[at] = fitting(slot.name, values[slot.name], parameter, backend)
+            if isinstance(slot, Argument):
+                arguments[at] = convert_argument(slot.name, values[slot.name], parameter, backend)
                 is_synchronous = (
-                    is_synchronous or parameter.written or isinstance(arguments[at], Placed)
+                    is_synchronous or parameter.written or isinstance(arguments[at], PlacedArray)
                 )
         if is_synchronous:
-            require_apart(list(arguments.values()), self.name)
+            require_disjoint(list(arguments.values()), self.name)
         return arguments, is_synchronous
 
     def _require_order(self) -> None:
@@ -234,29 +234,29 @@ class Routine:
     def _find_unwritten_inputs(self) -> tuple[tuple[Field, str], ...]:
         """Return the read-only fields without a value, with the routine that writes each."""
         blank = [f for f in self.inputs if f.is_blank and f not in self.outputs]
-        writers = ((field, self.context.note_of(field)) for field in blank)
+        writers = ((field, self.context.find_note(field)) for field in blank)
         return tuple((field, first) for field, first in writers if first)
 
-    def _version_record(self, reads: Sequence[tuple[Field, Buffer]]) -> Ran:
+    def _version_record(self, reads: Sequence[tuple[Field, Buffer]]) -> ReadVersions:
         """Return the record of the versions it reads, for routines that recompute its values."""
-        existing: Ran | None = self.context.note_of(self.compiled)
-        record = existing or Ran(self.name, tuple(reads))
+        existing: ReadVersions | None = self.context.find_note(self.compiled)
+        record = existing or ReadVersions(self.name, tuple(reads))
         self.context.notes[self.compiled] = record
         return record
 
     def _make_fast_path(self, run: Callable[[], object]) -> Callable[[], bool]:
         """Return the fast path that runs or queues the routine."""
         stream = self.context.stream
-        uses = Uses(self.reads, self._loads, self._writes)
+        uses = RoutineAccesses(self.reads, self._loads, self._writes)
         if not stream.threaded:
-            return direct(stream, run, self.context, uses)
-        queue_step, code = queued(stream, run, self.context, uses), self._code
+            return run_path(stream, run, self.context, uses)
+        queue_step, code = queue_path(stream, run, self.context, uses), self._code
         if not isinstance(code, RunsAhead):
             return queue_step
         start = code.ahead([self._arrays[at] for at in range(len(self._arrays))])
         if start is None:
             return queue_step
-        run_ahead = ahead(stream, self.name, code, start, self.context, uses)
+        run_ahead = launch_path(stream, self.name, code, start, self.context, uses)
         return lambda: run_ahead() or queue_step()
 
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
@@ -271,7 +271,7 @@ class Routine:
             if self._versions is not None:
                 self._versions.note()
             for held_field, buffer in self._writes:
-                held_field.ticked(buffer)
+                held_field.record_write(buffer)
         return event
 
     def _refresh_arrays(self) -> None:
@@ -312,7 +312,7 @@ class Routine:
 
         return annotated
 
-    def _merge(self) -> Merge | None:
+    def _merge(self) -> MergeContent | None:
         """Return the content of the stream's merge buffer; CD0844 where it has another field."""
         if self.merge_input is None:
             return None

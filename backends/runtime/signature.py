@@ -13,35 +13,35 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic, Label
 from ...lowering.ir.assignments import Parameter, Procedure
 from ..interface import Array
-from .code_variants import Codes
+from .code_variants import CodeVariants
 from .device import Context
 from .field import Field
-from .parameter_slots import Fleeting, Given, Resident, Slot
-from .read_versions import Again
+from .parameter_slots import Argument, Resident, Slot, TransientField
+from .read_versions import VersionCheck
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Provenance:
     """The provenance of rematerialized tensors: the function that computes them, and its inputs."""
 
-    first: Bound
+    first: BoundFunction
     labels: str
     fields: tuple[Field, ...]
 
 
 @dataclass(eq=False)
-class Bound:
+class BoundFunction:
     """A function specialized for its tensors and kinds of arrays; independent of any device."""
 
     name: str
-    codes: Codes
+    codes: CodeVariants
     slots: tuple[Slot, ...]
     """The role of each parameter of the procedure."""
     returned: Callable[[Sequence[Array], Mapping[str, Any]], Any]
     """Converts the results, and the arguments of a call by name, to the Python return value."""
-    fleeting: tuple[Fleeting, ...] = ()
+    fleeting: tuple[TransientField, ...] = ()
     """The tensor fields that exist only during a call."""
-    sources: tuple[Source, ...] = ()
+    sources: tuple[Provenance, ...] = ()
     """The provenance of those that it rematerializes."""
 
     @property
@@ -50,7 +50,7 @@ class Bound:
         return self.codes.procedure
 
     @functools.cached_property
-    def computed(self) -> tuple[Fleeting, ...]:
+    def computed(self) -> tuple[TransientField, ...]:
         """The tensor fields of a call that it writes."""
         is_written = self.codes.accesses.is_written
         return tuple(fleeting for fleeting in self.fleeting if is_written(fleeting.node))
@@ -63,7 +63,7 @@ class Bound:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the arguments of a call, in order."""
-        return tuple(dict.fromkeys(s.name for s in self.slots if isinstance(s, Given)))
+        return tuple(dict.fromkeys(s.name for s in self.slots if isinstance(s, Argument)))
 
     @property
     def merged(self) -> tuple[int, ...]:
@@ -86,10 +86,10 @@ class Bound:
             )  # fmt: skip
         source.array(merged[0])
 
-    def require_kept(self, context: Context) -> None:
+    def require_kept_inputs(self, context: Context) -> None:
         """Raise CdTypeError CD0851 where it reads values that an earlier routine did not keep."""
         for fleeting in self.fleeting:
-            producer = context.note_of(fleeting.key)
+            producer = context.find_note(fleeting.key)
             if producer and fleeting not in self.computed:
                 mode, label = fleeting.tensor.memory, fleeting.label
                 remedy = f"or compile it with `inline={{{label}: {producer}}}`, to compute it again"
@@ -103,12 +103,12 @@ class Bound:
                     )
                 )  # fmt: skip
 
-    def again(self, context: Context) -> tuple[Again, ...]:
+    def again(self, context: Context) -> tuple[VersionCheck, ...]:
         """Return the version checks of rematerialized tensors in a context.
 
         Raises CdValueError CD0858 where no routine linked before computes them.
         """
-        producers = [(source, context.note_of(source.first)) for source in self.sources]
+        producers = [(source, context.find_note(source.first)) for source in self.sources]
         for source, versions in producers:
             if versions is None:
                 first = source.first.name
@@ -122,7 +122,7 @@ class Bound:
                     )
                 )  # fmt: skip
         return tuple(
-            Again(source.labels, versions, source.fields) for source, versions in producers
+            VersionCheck(source.labels, versions, source.fields) for source, versions in producers
         )
 
     def settle(self, context: Context, name: str) -> None:

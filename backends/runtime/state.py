@@ -12,9 +12,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...base import float_modes, settings
-from ...base.cached_property import once
+from ...base.cached_property import cached_property
 from ...base.diagnostic import CdBackendError, Diagnostic
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from .. import registry
 
 if TYPE_CHECKING:
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from .queue import Worker
     from .timeline import Timeline
 else:
-    cache, interface = Later("..cache.cache", __package__), Later("..interface", __package__)
-    failure, queue = Later(".failure", __package__), Later(".queue", __package__)
+    cache, interface = (
+        LazyModule("..cache.cache", __package__),
+        LazyModule("..interface", __package__),
+    )
+    failure, queue = LazyModule(".failure", __package__), LazyModule(".queue", __package__)
 
 Step = Callable[[], Any]
 
@@ -37,13 +40,13 @@ class Recorder(Protocol):
     """An observer that records runs while a trace is taken."""
 
     def step(
-        self, codes: Recordable, arrays: Sequence[Array], title: tuple[str, str, str]
+        self, codes: RecordableCode, arrays: Sequence[Array], title: tuple[str, str, str]
     ) -> Callable[[], tuple[Array, ...]]:
         """Return a recording run of code on arrays for its parameters; its position among all runs
         is fixed now. The title is a name, a backend and a stream."""
 
 
-class Recordable(Protocol):
+class RecordableCode(Protocol):
     """Code variants that include recording ones."""
 
     @property
@@ -61,7 +64,7 @@ class Recordable(Protocol):
         """The positions of the parameters whose initial contents a call reads."""
 
 
-class Scheduling:
+class SchedulingLock:
     """The lock that guards scheduling decisions; it is never held while work runs.
 
     `taken` counts acquisitions by `with`: while it is unchanged, only steps of fast paths, see
@@ -94,7 +97,7 @@ class Runtime:
     """The backends in use and counts of compilations; thread-safe."""
 
     def __init__(self) -> None:
-        self.scheduling = Scheduling()
+        self.scheduling = SchedulingLock()
         self._backends: dict[str, Backend] = {}
         self._initializing: dict[str, Backend] = {}
         """Backends being initialized, whose availability has not been checked."""
@@ -117,8 +120,8 @@ class Runtime:
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
 
-    @once
-    def disk(self) -> Cache:
+    @cached_property
+    def disk_cache(self) -> Cache:
         """The persistent cache, for clients other than backends."""
         return cache.Cache()
 
@@ -233,7 +236,7 @@ class Runtime:
     def _after_fork(self) -> None:
         """Replace the locks: threads of the parent may hold them."""
         self.scheduling.renew()
-        worker_failure = given_up()  # one for all: it is reported once
+        worker_failure = fork_failure()  # one for all: it is reported once
         for worker in list(self.workers):
             worker.after_fork(worker_failure)
         for backend in {**self._initializing, **self._backends}.values():
@@ -247,7 +250,7 @@ class Runtime:
                 worker_failure.say()
 
 
-def given_up() -> failure.Failure:
+def fork_failure() -> failure.Failure:
     """Return the failure of the parent's queued work in a forked child."""
     message = "what the parent of this process had queued is not done here"
     helps = ("call `device.synchronize()` before the process forks",)

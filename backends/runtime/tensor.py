@@ -15,12 +15,12 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.memory_mode import Decision
 from ..interface import Array
 from .field import Field
-from .host_writes import Refusing
+from .host_writes import NoInPlaceOperators
 from .initial_values import first_value
-from .memory_requests import asked_of, is_fleeting, not_there
+from .memory_requests import is_transient, memory_request, no_host_array
 
 
-class Tensor(Refusing):
+class Tensor(NoInPlaceOperators):
     """A persistent tensor: `value`, `grad` and other declared fields, all of one shape.
 
     Functions under `@cd` take it as an argument or capture it. On the host it is read by
@@ -171,7 +171,7 @@ class FleetingTensor(Tensor):
     def field(self, name: str = "value") -> Field:
         """Raise CdTypeError CD0575: no field has an array on the host."""
         assert self.request is not None, "that is what makes it fleeting"
-        raise not_there(self.label, self.request)
+        raise no_host_array(self.label, self.request)
 
     def __getattr__(self, name: str) -> Field:
         if name.startswith("_") or name not in self._fields:
@@ -207,8 +207,8 @@ def tensor(
     """
     _require_names(label, fields)
     value = first_value(label, shape, dtype, init)
-    request = asked_of(label, memory, constant, init is not None)
-    result = (FleetingTensor if is_fleeting(request) else Tensor)(label, value, fields, constant)
+    request = memory_request(label, memory, constant, init is not None)
+    result = (FleetingTensor if is_transient(request) else Tensor)(label, value, fields, constant)
     result.request = request
     result.given(init is not None)
     return result

@@ -41,7 +41,7 @@ class Work:
     ended: int
 
     @property
-    def took(self) -> int:
+    def duration(self) -> int:
         """Its duration."""
         return self.ended - self.started
 
@@ -51,7 +51,7 @@ class Work:
         return self.started - self.queued
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.name} on {self.where}: {self.took / 1e3:.1f} us>"
+        return f"<{self.kind} {self.name} on {self.where}: {self.duration / 1e3:.1f} us>"
 
 
 class Timeline:
@@ -118,7 +118,7 @@ class Timeline:
             {
                 "name": work.name, "cat": work.kind, "ph": "X", "pid": 1,
                 "tid": thread_ids[work.where],
-                "ts": work.started / 1e3, "dur": work.took / 1e3,
+                "ts": work.started / 1e3, "dur": work.duration / 1e3,
                 "args": {"waited_us": work.waited / 1e3},
             }
             for work in self.works
@@ -151,7 +151,7 @@ class Timeline:
         for row, where in enumerate(streams):
             row_works = [work for work in works if work.where == where]
             axes.broken_barh(
-                [(work.started / 1e6, max(work.took, 1) / 1e6) for work in row_works],
+                [(work.started / 1e6, max(work.duration, 1) / 1e6) for work in row_works],
                 (row - 0.4, 0.8),
                 facecolors=[colours.get(work.name, "0.6") for work in row_works],
             )
@@ -177,9 +177,12 @@ def _table_by_name(works: Sequence[Work]) -> list[str]:
     for work in works:
         groups.setdefault((work.name, work.kind), []).append(work)
     for (name, kind), group in sorted(
-        groups.items(), key=lambda item: -sum(w.took for w in item[1])
+        groups.items(), key=lambda item: -sum(w.duration for w in item[1])
     ):
-        total, longest_wait = sum(work.took for work in group), max(work.waited for work in group)
+        total, longest_wait = (
+            sum(work.duration for work in group),
+            max(work.waited for work in group),
+        )
         mean = total / len(group) / 1e3
         rows.append((name, kind, str(len(group)), f"{total / 1e6:.3f}", f"{mean:.1f}",
                      f"{longest_wait / 1e3:.1f}"))  # fmt: skip

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from ...base.dataclass import dataclass
-from ...base.finalizers import when_gone
-from ..gpu.residency import copy, first_part
+from ...base.finalizers import call_when_unreachable
+from ..gpu.residency import copy, view_prefix
 from ..interface import Array
 from . import hazards
 from .field import Field
-from .memory import Account, Buffer, room
+from .memory import Buffer, MemoryAccount, memory_guard
 from .queue import Queue
 from .state import RUNTIME
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Merge:
+class MergeContent:
     """The content of a merge buffer: a version of a field, copied or in place."""
 
     field: Field
@@ -36,17 +36,19 @@ class Merge:
     """Whether it is valid for one call only."""
 
 
-class Merging(Queue):
+class MergeQueue(Queue):
     """A queue with a merge buffer in a device's memory."""
 
-    def __init__(self, name: str, threaded: bool, memory: Any, account: Account) -> None:
+    def __init__(self, name: str, threaded: bool, memory: Any, account: MemoryAccount) -> None:
         super().__init__(name, threaded)
         self.memory, self.account = memory, account
         self.lane = memory.lane()
         """The stream of the device, if it has any."""
-        self._lane_finalizer = None if self.lane is None else when_gone(memory.spare, self.lane)
+        self._lane_finalizer = (
+            None if self.lane is None else call_when_unreachable(memory.spare, self.lane)
+        )
         """The finalizer that returns the stream for reuse when the queue is collected."""
-        self.merge: Merge | None = None
+        self.merge: MergeContent | None = None
         """The content of the merge buffer, for the next routine that merges."""
         self.merge_room: Buffer | None = None
         """Its memory."""
@@ -62,7 +64,7 @@ class Merging(Queue):
 
 
 @contextmanager
-def scheduling(*queues: Queue) -> Iterator[None]:
+def hold_scheduling(*queues: Queue) -> Iterator[None]:
     """Hold the scheduling lock; after its release inline queues run what was queued."""
     for queue in queues:
         queue.worker.make_room()
@@ -73,24 +75,24 @@ def scheduling(*queues: Queue) -> Iterator[None]:
         queue.flush(event)
 
 
-def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None:
+def merge_copy(queue: MergeQueue, field: Field, source: Buffer, once: bool) -> None:
     """Queue a copy into the merge buffer of a queue, which is enlarged where it is too small."""
     buffer, model = queue.merge_room, field.host.array
     if buffer is None or buffer.array.nbytes < model.nbytes:
-        with room(f"the merge buffer of {queue.name}", model.nbytes):
+        with memory_guard(f"the merge buffer of {queue.name}", model.nbytes):
             memory = queue.empty((model.nbytes,), np.uint8, f"merge buffer of {queue.name}")
         buffer = queue.merge_room = Buffer("merge buffer", memory, queue.account)
-    array: Any = first_part(buffer.array, model)
+    array: Any = view_prefix(buffer.array, model)
     source_array = source.array
     name = f"merge {field.label}"
     run = RUNTIME.timed(name, "merge", queue.name, lambda: copy(array, source_array, name))
     hazards.enqueue(queue, run, (source,), (buffer,))
-    queue.merge = Merge(field, array, buffer, once)
+    queue.merge = MergeContent(field, array, buffer, once)
 
 
-def merge_in_place(queue: Merging, field: Field, source: Buffer) -> None:
+def merge_in_place(queue: MergeQueue, field: Field, source: Buffer) -> None:
     """Alias the merge buffer of a queue to the source, for one read or until a write of it."""
-    merge = queue.merge = Merge(field, source.array, source, once=True)
+    merge = queue.merge = MergeContent(field, source.array, source, once=True)
     queue_ref, merge_ref = weakref.ref(queue), weakref.ref(merge)  # the source may outlive both
 
     def take_copy() -> None:
@@ -101,7 +103,7 @@ def merge_in_place(queue: Merging, field: Field, source: Buffer) -> None:
     source.lent[queue.worker] = take_copy
 
 
-def load(queue: Queue, source: Buffer, target: Buffer) -> None:
+def queue_copy(queue: Queue, source: Buffer, target: Buffer) -> None:
     """Queue a copy of a version between arrays; no-op where they are the same."""
     source_array, target_array = source.array, target.array
     if source_array is not target_array:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.gpu.device_array import Placed
-from ...backends.runtime.code_variants import Codes
-from ...backends.runtime.cross_routine_inlining import inlined
-from ...backends.runtime.parameter_slots import Fleeting, Given, Resident, Slot
+from ...backends.gpu.device_array import PlacedArray
+from ...backends.runtime.code_variants import CodeVariants
+from ...backends.runtime.cross_routine_inlining import inline_producers
+from ...backends.runtime.parameter_slots import Argument, Resident, Slot, TransientField
 from ...backends.runtime.routine import Compiled
 from ...base.diagnostic import CdTypeError, Diagnostic, Label
 from ...lowering.ir.assignments import Block, Parameter, Procedure
@@ -54,7 +54,7 @@ def compiled(
         partial(_returned, form, arguments),
         tuple(_fleeting(form, arguments)),
     )  # fmt: skip
-    return made if inline is None else inlined(made, inline, _codes)
+    return made if inline is None else inline_producers(made, inline, _codes)
 
 
 def name_of(function: str, form: Specialisation) -> str:
@@ -81,18 +81,20 @@ def _returned(
     return returned(form.typed.returns, results, arguments, find)
 
 
-def _codes(procedure: Procedure) -> Codes:
+def _codes(procedure: Procedure) -> CodeVariants:
     """Return what a procedure becomes that was put together of others."""
-    return Codes(procedure, partial(recording_of, procedure, lambda recording: recording))
+    return CodeVariants(procedure, partial(recording_of, procedure, lambda recording: recording))
 
 
-def _fleeting(form: Specialisation, arguments: Arguments) -> Iterator[Fleeting]:
+def _fleeting(form: Specialisation, arguments: Arguments) -> Iterator[TransientField]:
     """Yield what a form has of tensors only while it runs, with the arrays that stand for it."""
     nodes = {node.id: node for node in (*form.procedure.locals, *form.procedure.results)}
     for path, node in form.typed.fleeting.items():
         owner = path.owner
         if owner is not None and node.id in nodes:
-            yield Fleeting(form.find(owner)(arguments), str(path.steps[-1])[1:], nodes[node.id])
+            yield TransientField(
+                form.find(owner)(arguments), str(path.steps[-1])[1:], nodes[node.id]
+            )
 
 
 def _slot(form: Specialisation, arguments: Arguments, path: Path, parameter: Parameter) -> Slot:
@@ -103,6 +105,6 @@ def _slot(form: Specialisation, arguments: Arguments, path: Path, parameter: Par
         return Resident(tensor.field(name.removesuffix(MERGED)), name.endswith(MERGED))
     value: Any = form.find(path)(arguments)
     if path.captured or path.steps or not parameter.node.shape:
-        known = isinstance(value, np.ndarray | Placed)
-        return Given(str(path), value if known else np.asarray(value))
-    return Given(str(path))
+        known = isinstance(value, np.ndarray | PlacedArray)
+        return Argument(str(path), value if known else np.asarray(value))
+    return Argument(str(path))

@@ -25,11 +25,11 @@ from typing import (
     overload,
 )
 
-from ...backends.cache.folders import shortage
-from ...backends.gpu.protocols import may_be_there
+from ...backends.cache.folders import descriptor_shortage
+from ...backends.gpu.protocols import may_be_device_array
 from ...backends.runtime.state import RUNTIME, Recorder
 from ...base import float_modes
-from ...base.cached_property import once
+from ...base.cached_property import cached_property
 from ...base.diagnostic import (
     CdBackendError,
     CdError,
@@ -40,13 +40,13 @@ from ...base.diagnostic import (
     Label,
     Span,
 )
-from ...base.garbage_collector import paused
-from ...base.lazy_import import Later
+from ...base.garbage_collector import gc_paused
+from ...base.lazy_import import LazyModule
 from ..source import function_source
 from ..source.definition import Definition
 
 if TYPE_CHECKING:
-    from ...backends.cc.fast_call import Packed
+    from ...backends.cc.fast_call import CacheEntry
     from ...backends.gpu import foreign_arrays
     from ...backends.runtime.routine import Compiled
     from ...backends.runtime.tensor import Tensor
@@ -63,24 +63,24 @@ if TYPE_CHECKING:
     from . import ahead_of_time, pickling
 else:
     ahead_of_time, explain = (
-        Later(".ahead_of_time", __package__),
-        Later("..explain.explain", __package__),
+        LazyModule(".ahead_of_time", __package__),
+        LazyModule("..explain.explain", __package__),
     )
-    foreign_arrays = Later("...backends.gpu.foreign_arrays", __package__)
+    foreign_arrays = LazyModule("...backends.gpu.foreign_arrays", __package__)
     persistent_cache, log = (
-        Later("..dispatch.persistent_cache", __package__),
-        Later("..tracing.log", __package__),
+        LazyModule("..dispatch.persistent_cache", __package__),
+        LazyModule("..tracing.log", __package__),
     )
-    pickling = Later(".pickling", __package__)
+    pickling = LazyModule(".pickling", __package__)
     plan, persist = (
-        Later("..dispatch.fast_path", __package__),
-        Later("..dispatch.persist", __package__),
+        LazyModule("..dispatch.fast_path", __package__),
+        LazyModule("..dispatch.persist", __package__),
     )
     guards, execute = (
-        Later("..specialize.guards", __package__),
-        Later("..dispatch.execute", __package__),
+        LazyModule("..specialize.guards", __package__),
+        LazyModule("..dispatch.execute", __package__),
     )
-    specialization = Later("..specialize.specialization", __package__)
+    specialization = LazyModule("..specialize.specialization", __package__)
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -111,7 +111,7 @@ def _told(method: Callable[P, T]) -> Callable[P, T]:
                 raise _too_late(name) from None
             if _lacks_memory(problem):
                 raise function_source.no_memory(name) from None
-            if isinstance(problem, OSError) and (short := shortage(problem)) is not None:
+            if isinstance(problem, OSError) and (short := descriptor_shortage(problem)) is not None:
                 raise short from problem.__cause__
             raise
 
@@ -220,7 +220,7 @@ class CdFunction(_Called[P, T]):
         self._elsewhere: dict[str, CdFunction[P, T]] = {}
         params = signature.parameters.values()
         self._names = tuple(signature.parameters) if _are_plain(params) else None
-        self._plans: list[Packed] = []
+        self._plans: list[CacheEntry] = []
         """The short ways of calls that were made, the latest first; see `plan`."""
         self._learned = 0
         self._front = persistent_cache.Front(definition, backend)
@@ -258,12 +258,12 @@ class CdFunction(_Called[P, T]):
         """The function as the language has it."""
         return self.definition.surface
 
-    @paused()
+    @gc_paused()
     def _made(self, arguments: dict[str, Any]) -> Match:
         """Return the form for arguments, compiled where there is none."""
         return self._forms.find(arguments)
 
-    @once
+    @cached_property
     def _forms(self) -> Specialisations:
         """What it was compiled to, made when something is compiled."""
         definition = self.definition
@@ -389,7 +389,7 @@ class CdFunction(_Called[P, T]):
         if self._learned > _PLANS and self._learned % (2 * _PLANS) and not match.fresh:
             return
         way = plan.short_way(match)
-        if way is None or (way.caller is None and not way.is_coming):
+        if way is None or (way.caller is None and not way.is_compiling):
             return
         lookup = self.definition.around.lookup
         found = plan.recipe_of(match, arguments, lookup)
@@ -408,9 +408,9 @@ class CdFunction(_Called[P, T]):
     def _adopted(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return arguments with the arrays of other packages on devices: asked for once."""
         for name, value in arguments.items():
-            if may_be_there(value):
+            if may_be_device_array(value):
                 try:
-                    arguments[name] = foreign_arrays.found(value, name) or value
+                    arguments[name] = foreign_arrays.as_placed(value, name) or value
                 except CdTypeError as problem:
                     raise specialization.placed(problem, self.surface, name) from None
         return arguments

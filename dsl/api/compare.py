@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.gpu.foreign_arrays import found, usable
-from ...backends.gpu.protocols import may_be_there
-from ...backends.runtime.call_arguments import ours
+from ...backends.gpu.foreign_arrays import as_placed as found
+from ...backends.gpu.foreign_arrays import require_usable
+from ...backends.gpu.protocols import may_be_device_array
+from ...backends.runtime.call_arguments import as_device_array
 from ...backends.runtime.field import Field
 from ...backends.runtime.tensor import FleetingTensor, Tensor
 from ...base import settings
@@ -101,13 +102,13 @@ def _copies(args: Sequence[Any], backend: str) -> dict[int, Any]:
     """Return what stands for values in copies of arguments for a backend: tensors for themselves,
     arrays of a device for copies there, or on the host where the backend is elsewhere."""
     made: dict[int, Any] = {}
-    for one in _reached(args, lambda one: isinstance(one, Tensor) or may_be_there(one)):
+    for one in _reached(args, lambda one: isinstance(one, Tensor) or may_be_device_array(one)):
         there = None if isinstance(one, Tensor) else found(one)
         if isinstance(one, Tensor):
             made[id(one)] = one
         elif there is not None:
-            held = ours(there)
-            usable(there, False, "argument", held.device)
+            held = as_device_array(there)
+            require_usable(there, False, "argument", held.device)
             stays = backend.partition(":")[0] == held.device.partition(":")[0]
             made[id(one)] = held.copy() if stays else held.numpy()
     return made

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...backends.gpu.device_array import DeviceArray, Placed, c_strides
-from ...backends.gpu.foreign_arrays import found, place, usable
-from ...backends.runtime.arrays import as_array, overlaps, prepare, refuse_shared, relaid
+from ...backends.gpu.device_array import DeviceArray, PlacedArray, c_strides
+from ...backends.gpu.foreign_arrays import as_placed as found
+from ...backends.gpu.foreign_arrays import overlap_proxy_of, require_usable
+from ...backends.runtime.arrays import (
+    as_array,
+    copy_with_strides,
+    overlaps,
+    prepare,
+    require_disjoint_elements,
+)
 from ...backends.runtime.state import RUNTIME
 from ...base.diagnostic import (
     CdError,
@@ -21,7 +28,7 @@ from ...base.diagnostic import (
     Label,
     Span,
 )
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from ...lowering.ir.assignments import Assign, Check, Let, Procedure
 from ..elaborate.typed import (
     Argument,
@@ -43,10 +50,10 @@ if TYPE_CHECKING:
     from ...backends.runtime import call_arguments as passed
     from ...backends.runtime.tensor import Tensor
 else:  # what few programs need
-    passed = Later("...backends.runtime.call_arguments", __package__)
+    passed = LazyModule("...backends.runtime.call_arguments", __package__)
 
 Arguments = Mapping[str, Any]
-_AS_THEY_ARE = (np.ndarray, Placed)
+_AS_THEY_ARE = (np.ndarray, PlacedArray)
 
 
 def run(match: Match, arguments: Arguments) -> Any:
@@ -88,7 +95,7 @@ def _run(match: Match, arguments: Arguments) -> Any:
         raise problem.placed(known.procedure.span) from None
     finally:
         for owner, name in known.writes_fields:  # also where it stopped half way
-            owner(arguments).field(name).ticked_by_host()
+            owner(arguments).field(name).record_host_write()
     return returned(known.typed.returns, results, arguments, find)
 
 
@@ -149,11 +156,11 @@ def prepared(
     span, parameters = known.procedure.span, known.procedure.parameters
     backend = known.situation.backend
     for value, path, parameter in zip(given, known.typed.passed, parameters, strict=True):
-        if isinstance(value, Placed):
+        if isinstance(value, PlacedArray):
             try:
-                arrays.append(usable(value, parameter.written, str(path), backend))
+                arrays.append(require_usable(value, parameter.written, str(path), backend))
                 if parameter.written and value.strides is not None:
-                    refuse_shared(value.shadow, str(path))
+                    require_disjoint_elements(value.overlap_proxy, str(path))
             except CdError as problem:
                 raise problem.placed(span) from None
             continue
@@ -210,7 +217,7 @@ def _separate(arrays: list[Any], given: Sequence[Any], known: Specialisation) ->
     parameters = known.procedure.parameters
     if not any(parameter.written for parameter in parameters):
         return
-    pairs = zip(given, map(place, arrays), strict=True)
+    pairs = zip(given, map(overlap_proxy_of, arrays), strict=True)
     for pair in overlaps([one if isinstance(one, np.ndarray) else other for one, other in pairs]):
         one, two = pair.first, pair.second
         written = parameters[one].written, parameters[two].written
@@ -219,7 +226,7 @@ def _separate(arrays: list[Any], given: Sequence[Any], known: Specialisation) ->
         spare = two if written[0] else one
         is_here = isinstance(arrays[spare], np.ndarray)
         if is_here and not all(written) and _is_one_assignment(known.procedure):
-            arrays[spare] = relaid(arrays[spare], parameters[spare].node.strides)
+            arrays[spare] = copy_with_strides(arrays[spare], parameters[spare].node.strides)
             continue
         names = [str(known.typed.passed[n]) for n in (one, two)]
         raise CdValueError(
@@ -250,12 +257,16 @@ def returned(
             return value
         case Argument(path, Sliced() as view):
             value = find(path)(arguments)
-            whole = passed.ours(value) if isinstance(value, Placed) else as_array(value, str(path))
+            whole = (
+                passed.as_device_array(value)
+                if isinstance(value, PlacedArray)
+                else as_array(value, str(path))
+            )
             return sliced(whole, view, results)
         case Argument(path, (None | Strided()) as view):
             value = find(path)(arguments)
-            if isinstance(value, Placed):
-                return value.given if view is None else _seen(passed.ours(value), view)
+            if isinstance(value, PlacedArray):
+                return value.given if view is None else _seen(passed.as_device_array(value), view)
             return value if view is None else _viewed(as_array(value, str(path)), view)
         case New(number, view, kind):
             array = results[number]
@@ -284,7 +295,9 @@ def returned(
             whole = returned(item, results, arguments, find)
             there = found(whole)
             return (
-                getattr(as_array(whole), name) if there is None else passed.ours(there).part(name)
+                getattr(as_array(whole), name)
+                if there is None
+                else passed.as_device_array(there).part(name)
             )
 
 
@@ -300,7 +313,7 @@ def sliced(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, Any])
         pairs = list(zip(parts, steps, strict=True))
         kept = [(one[2], one[1] * by) for one, by in pairs if len(one) > 1]
         shape, strides = zip(*(kept[n] for n in view.order), strict=True)
-        return array.viewed(sum(one[0] * by for one, by in pairs), shape, strides)
+        return array.make_view(sum(one[0] * by for one, by in pairs), shape, strides)
     part = array[tuple(one[0] if len(one) == 1 else _slice(*one) for one in parts)]
     return part if not view.order else part.transpose(view.order)
 
@@ -312,7 +325,7 @@ def _slice(start: int, step: int, count: int) -> slice:
 
 
 def _seen(array: DeviceArray, view: Strided) -> DeviceArray:
-    return array.viewed(view.offset, view.shape, view.strides)
+    return array.make_view(view.offset, view.shape, view.strides)
 
 
 def _viewed(array: Any, view: Strided) -> Any:

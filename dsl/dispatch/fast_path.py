@@ -25,16 +25,16 @@ from ...backends.cc.fast_call import (
     FLAGS,
     RANK,
     WRITABLE,
-    Check,
-    New,
-    Packed,
-    Part,
-    ShortWay,
-    Source,
-    Whole,
+    CacheEntry,
+    FastPath,
+    Guard,
+    PartKind,
+    ResultKind,
+    ReturnKind,
+    ValueSource,
 )
-from ...backends.runtime.arrays import conversion
-from ...backends.runtime.host_writes import Refusing
+from ...backends.runtime.arrays import converter_of
+from ...backends.runtime.host_writes import NoInPlaceOperators
 from ...backends.runtime.state import RUNTIME
 from ...base import settings
 from ...base.dataclass import dataclass
@@ -59,8 +59,8 @@ _FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype
 _MANY = 16
 """A tuple of more constants that is captured has to be the same object."""
 _WEAK = {
-    dtypes.float64: New.FLOAT, dtypes.int64: New.INTEGER, dtypes.bool_: New.BOOL,
-    dtypes.complex128: New.COMPLEX,
+    dtypes.float64: ResultKind.FLOAT, dtypes.int64: ResultKind.INTEGER, dtypes.bool_: ResultKind.BOOL,
+    dtypes.complex128: ResultKind.COMPLEX,
 }  # fmt: skip
 
 
@@ -68,7 +68,7 @@ class _Unfit(Exception):
     """What a call needs has no place in a plan."""
 
 
-def short_way(match: Match) -> ShortWay | None:
+def short_way(match: Match) -> FastPath | None:
     """Return what has the short way, and that it begins to be made; None where there is none for
     this code."""
     backend = RUNTIME.backend(match.known.situation.backend)
@@ -84,7 +84,7 @@ def short_way(match: Match) -> ShortWay | None:
     return backend.short_way
 
 
-def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
+def plan_of(match: Match, form: Form, recipe: Recipe) -> CacheEntry | None:
     """Return the plan of a recipe for calls that a form fits without a look, None for none.
 
     The settings are those that the form was found under.
@@ -203,7 +203,7 @@ def _version(name: str, is_written: bool, tensor: Any) -> Array | None:
 
 def _written(fields: Sequence[tuple[int, str]], *values: Any) -> None:
     for owner, name in fields:
-        values[owner].field(name).ticked_by_host()
+        values[owner].field(name).record_host_write()
 
 
 def _is_fixed(value: object) -> bool:
@@ -218,14 +218,14 @@ def _flat(steps: _Steps, returns: t.Return) -> tuple[int, Parts, Callable[..., o
     """Return the parts of what is returned, how they are, and what makes more of them."""
     match returns:
         case t.Many(items, kind, None) if not any(isinstance(one, t.Many) for one in items):
-            whole = Whole.LIST if kind == "list" else Whole.TUPLE
+            whole = ReturnKind.LIST if kind == "list" else ReturnKind.TUPLE
         case _:
-            items, whole = (returns,), Whole.ONE
+            items, whole = (returns,), ReturnKind.ONE
     with suppress(_Unfit):
         return whole, [steps.part(one) for one in items], None
     parts: Parts = []
     made = _assembled(steps, returns, parts)
-    return Whole.TUPLE, parts, lambda *given: made(given)
+    return ReturnKind.TUPLE, parts, lambda *given: made(given)
 
 
 def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any], Any]:
@@ -262,7 +262,7 @@ def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any]
 
 def _numpys(steps: _Steps, path: Path) -> t.Argument:
     """Return an argument as it is, which is an array of NumPy's: what else one has is not known."""
-    if steps.found[steps.place(path)].check[0] != Check.ARRAY:
+    if steps.found[steps.place(path)].check[0] != Guard.ARRAY:
         raise _Unfit
     return t.Argument(path, None)
 
@@ -313,7 +313,7 @@ class _Steps:
         """Add all arguments, as their keys say."""
         for (name, value), one in zip(arguments.items(), key, strict=True):
             path = Path(name)
-            self.check(self.add(path, (Source.ARGUMENT, name)), one, value, path)
+            self.check(self.add(path, (ValueSource.ARGUMENT, name)), one, value, path)
 
     def add(self, path: Path, source: tuple[Any, ...]) -> int:
         """Add a value that may be anything; return its number."""
@@ -332,15 +332,15 @@ class _Steps:
             case str() as name:
                 if name.startswith("@"):
                     raise _Unfit
-                return self.add(path, (Source.ATTRIBUTE, base, name))
+                return self.add(path, (ValueSource.ATTRIBUTE, base, name))
             case (key, *_) | key:
-                return self.add(path, (Source.ITEM, base, key))
+                return self.add(path, (ValueSource.ITEM, base, key))
 
     def captured(self, root: str) -> tuple[Any, ...]:
         """Return where a captured name is found, as `forms.getter` finds it."""
         typed = self.known.typed
         if root in typed.constants:
-            return Source.CONSTANT, typed.constants[root]
+            return ValueSource.CONSTANT, typed.constants[root]
         prefix, _, name = root.rpartition(":")
         scope = self.scope(prefix)
         if not isinstance(scope, Scope):
@@ -348,7 +348,7 @@ class _Steps:
         around = (scope.globals, scope.builtins)
         if name not in scope.cells and not all(type(names) is dict for names in around):
             raise _Unfit
-        return Source.NAME, scope, name
+        return ValueSource.NAME, scope, name
 
     def scope(self, prefix: str) -> object:
         """Return the scope that names with a prefix are looked up in."""
@@ -364,27 +364,27 @@ class _Steps:
         """Have a value compared with a key; see `keys.quick_key`."""
         match key:
             case (np.dtype(), tuple() as shape, _, _):
-                check = Check.ARRAY, *key
+                check = Guard.ARRAY, *key
                 self.note_elements(at, shape)
             case (type() as kind, int() as number) if kind is int:
-                check = Check.EQUAL, number
+                check = Guard.EQUAL, number
                 if not -(2**63) <= number < 2**63:
                     raise _Unfit
             case (type() as kind, np.dtype(), tuple(), tuple(), int()):
                 check = self.foreign(at, key, value, path)
             case (type(), *keys) if path.captured and len(keys) > _MANY and _is_fixed(value):
-                check = Check.SAME, value
+                check = Guard.SAME, value
             case (type() as kind, *keys) if kind is list or is_like_tuple(kind):
-                check = Check.SIZED, kind, len(keys)
+                check = Guard.SIZED, kind, len(keys)
                 for number, one in enumerate(keys):
                     inner = Path(path.root, (*path.steps, number), path.captured)
                     self.check(self.place(inner), one, value[number], inner)
             case (type() as kind,):
                 check = self.number(at, kind)
-            case (type() as kind, tuple(), bool(), str()) if issubclass(kind, Refusing):
-                check = Check.TYPE, kind
+            case (type() as kind, tuple(), bool(), str()) if issubclass(kind, NoInPlaceOperators):
+                check = Guard.TYPE, kind
                 same = partial(_is_like, *key[1:])
-                self.found.append(Step((Source.MADE, at, same), (Check.SAME, True)))
+                self.found.append(Step((ValueSource.MADE, at, same), (Guard.SAME, True)))
             case ("list", type() as kind, *sizes):
                 check = self.listed(at, np.empty(sizes[::-1], kind))
             case _:
@@ -401,20 +401,20 @@ class _Steps:
         kind, *layout = key
         if issubclass(kind, np.ndarray):
             self.note_elements(at, layout[1])
-            return Check.ARRAY, *layout, kind
-        make = _newest if is_field(value) else conversion(value)
+            return Guard.ARRAY, *layout, kind
+        make = _newest if is_field(value) else converter_of(value)
         if make is None or quick_key(make(value), False) != tuple(layout):
             raise _Unfit
         self.made[at] = self.converted(at, make, make(value))
         written = zip(self.known.typed.passed, self.known.procedure.parameters, strict=True)
         if any(parameter.written and one == path for one, parameter in written):
-            self.found.append(Step((Source.MADE, at, make), (Check.SHARED, self.made[at])))
-        return Check.TYPE, kind
+            self.found.append(Step((ValueSource.MADE, at, make), (Guard.SHARED, self.made[at])))
+        return Guard.TYPE, kind
 
     def converted(self, at: int, make: Callable[[Any], Any], like: Any) -> int:
         """Add the array that a function makes of a value; return its number."""
         made = len(self.found)
-        self.found.append(Step((Source.MADE, at, make)))
+        self.found.append(Step((ValueSource.MADE, at, make)))
         self.check(made, quick_key(like, False), like, Path(""))
         return made
 
@@ -428,14 +428,14 @@ class _Steps:
     def listed(self, at: int, like: Any) -> tuple[Any, ...]:
         """Return the check of a list of numbers; the code gets the array that is made of it."""
         self.made[at] = self.converted(at, np.asarray, like)
-        return (Check.LISTED,)
+        return (Guard.LISTED,)
 
     def keys(self, watch: Watch) -> None:
         """Have a dictionary be as long as it was; a step finds each of its items."""
         match watch.key:
             case (type() as kind, *keys) if kind is tuple:
                 owner = Path(watch.path.root, watch.path.steps[:-1], watch.path.captured)
-                self.found[self.place(owner)].check = Check.SIZED, dict, len(keys)
+                self.found[self.place(owner)].check = Guard.SIZED, dict, len(keys)
             case _:
                 raise _Unfit
 
@@ -445,24 +445,24 @@ class _Steps:
             raise _Unfit
         self.numbers[at] = np.dtype(kind)
         if kind is float or kind is int:
-            return (Check.FLOAT if kind is float else Check.INTEGER,)
-        return Check.NUMBER, kind
+            return (Guard.FLOAT if kind is float else Guard.INTEGER,)
+        return Guard.NUMBER, kind
 
     def constant(self, key: Any, value: Any, path: Path) -> tuple[Any, ...]:
         """Return the check of what has to be the very object that it is now."""
         match key:
             case MethodSpec(kind, _, function):
                 inner = Path(path.root, (*path.steps, "__func__"), path.captured)
-                self.found[self.place(inner)].check = Check.SAME, function
-                return Check.TYPE, kind
+                self.found[self.place(inner)].check = Guard.SAME, function
+                return Guard.TYPE, kind
             case InstanceSpec(kind):
-                return Check.TYPE, kind
+                return Guard.TYPE, kind
             case ObjectSpec(number, _) if number != id(value):
                 raise _Unfit
             case ObjectSpec():
                 pass
             case ConstantSpec(kind, _, number) if kind is float:
-                return Check.BITS, number
+                return Guard.BITS, number
             case ConstantSpec():
                 if not isinstance(value, _FIXED) or describe_input(value, True) != key:
                     raise _Unfit
@@ -470,12 +470,12 @@ class _Steps:
                 value = constant
             case _ if key is not value:
                 raise _Unfit
-        return Check.SAME, value
+        return Guard.SAME, value
 
     def input(self, path: Path, dtype: Any) -> tuple[int, bool]:
         """Return the number of what the code gets, and whether it is an array."""
         at = self.made.get(self.place(path), self.place(path))
-        is_array = self.found[at].check[0] == Check.ARRAY
+        is_array = self.found[at].check[0] == Guard.ARRAY
         if not is_array and (at not in self.numbers or self.numbers[at] != dtype):
             raise _Unfit
         return at, is_array
@@ -488,10 +488,10 @@ class _Steps:
         if host is None:
             raise _Unfit
         of = partial(_version, name, is_written)
-        at = self.add(path, (Source.MADE, self.place(owner), of))
+        at = self.add(path, (ValueSource.MADE, self.place(owner), of))
         layout = host.dtype, host.shape, host.strides, host.flags.num & FLAGS
         self.note_elements(at, host.shape)
-        self.found[at].check = Check.ARRAY, *layout
+        self.found[at].check = Guard.ARRAY, *layout
         return at, True
 
     def array(self, path: Path) -> int:
@@ -505,23 +505,23 @@ class _Steps:
         """Return one thing of what comes back."""
         match returns:
             case t.Constant(value):
-                return Part.OBJECT, value
+                return PartKind.OBJECT, value
             case t.Argument(path, None) if not path.is_field:
-                return Part.VALUE, self.place(path)
+                return PartKind.VALUE, self.place(path)
             case t.New(number, None, _):
-                return Part.RESULT, number
+                return PartKind.RESULT, number
             case t.New(number, t.Strided() as view, None):
-                return Part.VIEW, self.view(number, view)
+                return PartKind.VIEW, self.view(number, view)
             case t.Argument(path, t.Strided() as view) if not path.is_field:
                 at = self.place(path)
-                return Part.VIEW, self.view_of_value(self.made.get(at, at), view)
+                return PartKind.VIEW, self.view_of_value(self.made.get(at, at), view)
             case _:
                 raise _Unfit
 
     def view(self, number: int, view: t.Strided) -> tuple[int, ...]:
         """Return the words of a view of a result."""
         code = self.known.routine.code if self.known.routine is not None else None
-        if not isinstance(code, CompiledCode) or number in code.source.makes:
+        if not isinstance(code, CompiledCode) or number in code.source.allocated_results:
             raise _Unfit
         return _view(number, code.results[number].dtype.numpy.itemsize, view, True)
 
@@ -532,7 +532,7 @@ class _Steps:
         """
         is_live = self.found[at].source[-1] is _newest
         match self.found[at].check:
-            case (Check.ARRAY, dtype, _, strides, flags, *_) if flags & ALIGNED and not is_live:
+            case (Guard.ARRAY, dtype, _, strides, flags, *_) if flags & ALIGNED and not is_live:
                 if any(step % dtype.itemsize for step in strides):
                     raise _Unfit
                 return _view(-1 - at, dtype.itemsize, view, bool(flags & WRITABLE))
@@ -556,17 +556,17 @@ def _result(
         raise _Unfit
     (kind,) = kinds
     node = code.results[number]
-    if number in code.source.makes:
+    if number in code.source.allocated_results:
         if kind is not None or node.rank > AXES:
             raise _Unfit
-        return New.MADE, node.dtype.numpy, (1,) * node.rank
+        return ResultKind.MADE, node.dtype.numpy, (1,) * node.rank
     shape = code.shape_of(number, held)
     if len(shape) > RANK:
         raise _Unfit
     if kind is None:
-        made = New.EMPTY if number in code.source.whole else New.ARRAY
+        made = ResultKind.EMPTY if number in code.source.whole else ResultKind.ARRAY
         return made, node.dtype.numpy, shape
-    number_of = _WEAK.get(node.dtype) if kind.weak else New.NUMBER
+    number_of = _WEAK.get(node.dtype) if kind.weak else ResultKind.NUMBER
     if number_of is None or shape:
         raise _Unfit
     return number_of, node.dtype.numpy, shape

@@ -16,7 +16,7 @@ import numpy as np
 from ...backends.cache import cache
 from ...backends.cache.cache import Entry
 from ...backends.cc.code import CompiledCode
-from ...backends.cc.fast_call import Check, Part, Source
+from ...backends.cc.fast_call import Guard, PartKind, ValueSource
 from ...base import settings
 from ...base.diagnostic import CdError
 from ..elaborate.captures.inputs import ObjectSpec
@@ -35,8 +35,8 @@ _WAYS = 8
 _BITS = 2048
 """Longer whole numbers are not written: Python refuses to read them."""
 _EXACT = (
-    Check.ANY, Check.EQUAL, Check.ARRAY, Check.FLOAT, Check.INTEGER, Check.NUMBER, Check.BITS,
-    Check.LISTED,
+    Guard.ANY, Guard.EQUAL, Guard.ARRAY, Guard.FLOAT, Guard.INTEGER, Guard.NUMBER, Guard.BITS,
+    Guard.LISTED,
 )  # fmt: skip
 """Checks that mean the same in every process; `SAME` is read back as "what it is now"."""
 
@@ -74,7 +74,9 @@ def _are_told(match: Match, arguments: Mapping[str, Any], recipe: Recipe | None)
     """Whether the key of an entry tells what the checks of arguments leave open, and these compare
     the values that are constants of the code."""
     constant = match.known.typed.constant
-    steps = [step for step in recipe.steps if step.source[0] == Source.ARGUMENT] if recipe else []
+    steps = (
+        [step for step in recipe.steps if step.source[0] == ValueSource.ARGUMENT] if recipe else []
+    )
     return all(
         step.check[0] in _EXACT
         or persistent_cache.argument(arguments[step.source[1]], bool(constant))[0] != "any"
@@ -83,7 +85,7 @@ def _are_told(match: Match, arguments: Mapping[str, Any], recipe: Recipe | None)
 
 
 def _is_loose(check: tuple[Any, ...]) -> bool:
-    return check[0] in (Check.ANY, Check.FLOAT, Check.INTEGER, Check.NUMBER)
+    return check[0] in (Guard.ANY, Guard.FLOAT, Guard.INTEGER, Guard.NUMBER)
 
 
 def data_of(match: Match, recipe: Recipe, definition: Definition) -> persistent_cache.Data | None:
@@ -138,7 +140,8 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> persistent_
         "results": [[kind, _dtype(dtype), list(shape)] for kind, dtype, shape in recipe.results],
         "whole": recipe.whole,
         "parts": [
-            [kind, _literal(what) if kind == Part.OBJECT else what] for kind, what in recipe.parts
+            [kind, _literal(what) if kind == PartKind.OBJECT else what]
+            for kind, what in recipe.parts
         ],
     }
 
@@ -236,35 +239,40 @@ def _step(step: Step, scopes: list[Scope]) -> list[list[Any]]:
 
 def _source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
     match source:
-        case (Source.ARGUMENT, name):
-            return [Source.ARGUMENT, name]
-        case (Source.NAME, scope, name):
+        case (ValueSource.ARGUMENT, name):
+            return [ValueSource.ARGUMENT, name]
+        case (ValueSource.NAME, scope, name):
             at = next((n for n, one in enumerate(scopes) if one is scope), None)
             if at is None:
                 raise Unknown
-            return [Source.NAME, at, name]
-        case (Source.ATTRIBUTE | Source.ITEM as kind, base, str() | int() as key):
+            return [ValueSource.NAME, at, name]
+        case (ValueSource.ATTRIBUTE | ValueSource.ITEM as kind, base, str() | int() as key):
             return [kind, base, key]
-        case (Source.CONSTANT, np.ndarray() as table):  # which nobody writes
-            return [Source.CONSTANT, table.tobytes().hex(), _dtype(table.dtype), list(table.shape)]
-        case (Source.CONSTANT, value):
-            return [Source.CONSTANT, _literal(value)]
+        case (ValueSource.CONSTANT, np.ndarray() as table):  # which nobody writes
+            return [
+                ValueSource.CONSTANT,
+                table.tobytes().hex(),
+                _dtype(table.dtype),
+                list(table.shape),
+            ]
+        case (ValueSource.CONSTANT, value):
+            return [ValueSource.CONSTANT, _literal(value)]
     raise Unknown
 
 
 def _check(check: tuple[Any, ...]) -> list[Any]:
     match check:
-        case (Check.SAME, _):
-            return [Check.SAME]
-        case (Check.BITS, float() as number):
-            return [Check.BITS, struct.pack("d", number).hex()]
-        case (Check.ARRAY, dtype, shape, strides, flags):
-            return [Check.ARRAY, _dtype(dtype), list(shape), list(strides), flags]
-        case (Check.NUMBER, kind):
-            return [Check.NUMBER, "complex" if kind is complex else np.dtype(kind).name]
-        case (Check.SIZED, kind, length) if kind in (tuple, list):
-            return [Check.SIZED, kind.__name__, length]
-        case (Check.TYPE | Check.SIZED | Check.ARRAY, *_):
+        case (Guard.SAME, _):
+            return [Guard.SAME]
+        case (Guard.BITS, float() as number):
+            return [Guard.BITS, struct.pack("d", number).hex()]
+        case (Guard.ARRAY, dtype, shape, strides, flags):
+            return [Guard.ARRAY, _dtype(dtype), list(shape), list(strides), flags]
+        case (Guard.NUMBER, kind):
+            return [Guard.NUMBER, "complex" if kind is complex else np.dtype(kind).name]
+        case (Guard.SIZED, kind, length) if kind in (tuple, list):
+            return [Guard.SIZED, kind.__name__, length]
+        case (Guard.TYPE | Guard.SIZED | Guard.ARRAY, *_):
             raise Unknown
     return list(check)
 

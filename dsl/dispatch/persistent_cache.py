@@ -24,14 +24,14 @@ import numpy as np
 
 from ...backends.cache import cache
 from ...backends.cc.backend import CompiledC
-from ...backends.cc.compiler import flags
-from ...backends.cc.cpu_info import facts
-from ...backends.cc.fast_call import Check, Packed, Part, Source
-from ...backends.cc.loader import Broken, address, numbers
+from ...backends.cc.compiler import compile_flags
+from ...backends.cc.cpu_info import target_inputs
+from ...backends.cc.fast_call import CacheEntry, Guard, PartKind, ValueSource
+from ...backends.cc.loader import LoadError, address_of, int64_array
 from ...backends.runtime.state import RUNTIME
 from ...base import settings
 from ...base.diagnostic import CdError
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from ...base.settings import Settings
 from ..source.definition import Definition, Inlined
 from ..source.fingerprint import Unknown, asked, described, is_fixed, resolved
@@ -41,7 +41,7 @@ from ..specialize.guards import Form, Recipe, Step, packed
 if TYPE_CHECKING:
     from . import stored_errors
 else:
-    stored_errors = Later(".stored_errors", __package__)
+    stored_errors = LazyModule(".stored_errors", __package__)
 
 Arguments = Mapping[str, Any]
 Data = dict[str, Any]
@@ -62,7 +62,7 @@ def is_known(definition: Definition) -> bool:
     try:
         if definition.fingerprint is None or not settings.current().cache:
             return False
-        return RUNTIME.disk.get(seen_key(definition.fingerprint)) is not None
+        return RUNTIME.disk_cache.get(seen_key(definition.fingerprint)) is not None
     except CdError:
         return False  # settings that are wrong are told of where they are used
 
@@ -74,13 +74,13 @@ class Front:
         self._definition, self._backend = definition, backend
         self._tried: set[str] = set()
 
-    def find(self, arguments: Arguments, form: Form) -> Packed | None:
+    def find(self, arguments: Arguments, form: Form) -> CacheEntry | None:
         """Return the plan of a call as an entry on disk has it, None where none holds."""
         own = self._definition.fingerprint
         try:
             if own is None or not is_open(self._backend):
                 return None
-            if RUNTIME.disk.get(seen_key(own)) is None:
+            if RUNTIME.disk_cache.get(seen_key(own)) is None:
                 RUNTIME.begin("cc")
                 return None
             now, cc = settings.current(), backend()
@@ -90,11 +90,13 @@ class Front:
                 for data in () if entry is None else entry.metadata["ways"]:
                     if (found := self._plan(data, arguments, form, now)) is not None:
                         return found if settings.current() is now else None  # it was changed
-        except (Broken, CdError):
+        except (LoadError, CdError):
             pass
         return None
 
-    def _plan(self, data: Data, arguments: Arguments, form: Form, now: Settings) -> Packed | None:
+    def _plan(
+        self, data: Data, arguments: Arguments, form: Form, now: Settings
+    ) -> CacheEntry | None:
         definition, cc = self._definition, backend()
         try:
             inlined, scopes = _around(data, definition.scope)
@@ -117,8 +119,8 @@ class Front:
                 raise shared.error()
             stored_errors.failed(data, definition, inlined, status, *fault)
 
-        function, sizes = library.function(data["entry"]), numbers(data["sizes"])
-        code = address(function), address(sizes), 0 if table is None else address(table)
+        function, sizes = library.function(data["entry"]), int64_array(data["sizes"])
+        code = address_of(function), address_of(sizes), 0 if table is None else address_of(table)
         held = library, function, sizes, table
         plan = packed(recipe, form, now, code, held, fail, data["general"])
         RUNTIME.count("disk")
@@ -154,7 +156,7 @@ def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]
 def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
     toolchain = cc.toolchain()
     world = [
-        *_versions(), settings.deciding(), toolchain.written(), flags(toolchain), facts(),
+        *_versions(), settings.deciding(), toolchain.written(), compile_flags(toolchain), target_inputs(),
     ]  # fmt: skip
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
     alike = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]
@@ -254,21 +256,21 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
     objects: list[Any] = []
     for source, check in data["steps"]:
         match source[0]:
-            case Source.ARGUMENT:
-                steps.append(Step((Source.ARGUMENT, source[1])))
+            case ValueSource.ARGUMENT:
+                steps.append(Step((ValueSource.ARGUMENT, source[1])))
                 objects.append(arguments[source[1]])
-            case Source.NAME:
-                steps.append(Step((Source.NAME, _readable(scopes[source[1]]), source[2])))
+            case ValueSource.NAME:
+                steps.append(Step((ValueSource.NAME, _readable(scopes[source[1]]), source[2])))
                 objects.append(scopes[source[1]].lookup(source[2]))
-            case Source.ATTRIBUTE:
-                steps.append(Step((Source.ATTRIBUTE, *source[1:])))
+            case ValueSource.ATTRIBUTE:
+                steps.append(Step((ValueSource.ATTRIBUTE, *source[1:])))
                 objects.append(asked(objects[source[1]], source[2]))
-            case Source.ITEM:
-                steps.append(Step((Source.ITEM, *source[1:])))
+            case ValueSource.ITEM:
+                steps.append(Step((ValueSource.ITEM, *source[1:])))
                 objects.append(_item(objects[source[1]], source[2]))
             case _:
                 objects.append(_constant(*source[1:]))
-                steps.append(Step((Source.CONSTANT, objects[-1])))
+                steps.append(Step((ValueSource.CONSTANT, objects[-1])))
         steps[-1].check = _check(check, objects[-1])
     return Recipe(
         steps, data["pairs"], data["equals"], data["inputs"],
@@ -303,20 +305,20 @@ def _check(check: Sequence[Any], value: Any) -> tuple[Any, ...]:
     """Return a check; what has to be the same object is the one that is about to be described."""
     kind, *rest = check
     match kind:
-        case Check.SAME:
-            return Check.SAME, value
-        case Check.ARRAY:
+        case Guard.SAME:
+            return Guard.SAME, value
+        case Guard.ARRAY:
             dtype, shape, strides, flag = rest
-            return Check.ARRAY, np.dtype(dtype), shape, strides, flag
-        case Check.NUMBER:
-            return Check.NUMBER, complex if rest == ["complex"] else np.dtype(rest[0]).type
-        case Check.SIZED:
-            return Check.SIZED, CLASSES[rest[0]], rest[1]
-        case Check.BITS:
-            return Check.BITS, *struct.unpack("d", bytes.fromhex(rest[0]))
+            return Guard.ARRAY, np.dtype(dtype), shape, strides, flag
+        case Guard.NUMBER:
+            return Guard.NUMBER, complex if rest == ["complex"] else np.dtype(rest[0]).type
+        case Guard.SIZED:
+            return Guard.SIZED, CLASSES[rest[0]], rest[1]
+        case Guard.BITS:
+            return Guard.BITS, *struct.unpack("d", bytes.fromhex(rest[0]))
         case _:
             return (kind, *rest)
 
 
 def _part(kind: int, what: Any) -> tuple[int, Any]:
-    return kind, ast.literal_eval(what) if kind == Part.OBJECT else what
+    return kind, ast.literal_eval(what) if kind == PartKind.OBJECT else what

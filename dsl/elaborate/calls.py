@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
-from ...base.lazy_import import later
+from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Block, Let
 from ..numpy import table
 from ..source import surface as s
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from .captures import named_tuples
     from .index import reductions
 else:  # what few programs need
-    bindings, control_flow, declarations = later(
+    bindings, control_flow, declarations = lazy_modules(
         __package__, ".bindings", ".control_flow", ".declarations"
     )
-    effects, reductions, iteration_space = later(
+    effects, reductions, iteration_space = lazy_modules(
         __package__, ".effects", ".index.reductions", ".iteration_space"
     )
-    (named_tuples,) = later(__package__, ".captures.named_tuples")
+    (named_tuples,) = lazy_modules(__package__, ".captures.named_tuples")
 
 _CACHED = functools._lru_cache_wrapper
 _ITSELF = (

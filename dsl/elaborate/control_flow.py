@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir.assignments import For, Statement, While
-from ...lowering.ir.bounds import last_of
+from ...lowering.ir.bounds import last_value
 from ...lowering.ir.expressions import Expr, Read
 from ..source import surface as s
 from ..values.arrays import as_scalar
@@ -124,7 +124,7 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     if isinstance(statement.target, s.Name):
         ctx.said.add(symbol)
     ctx.unrollable[symbol] = statement
-    final = last_of(source.lo, source.hi, source.step)
+    final = last_value(source.lo, source.hi, source.step)
     first, last = (source.lo, final) if source.step > 0 else (final, source.lo)
     known = ctx.known.with_bounds(symbol, first, last)
     if ((last - first).constant or 0) >= 0:  # nothing follows from a loop without an iteration

@@ -9,7 +9,7 @@ from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir.assignments import Check, Fault, Print
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Expr
-from ...lowering.ir.faults import raised_as
+from ...lowering.ir.faults import fault_kind
 from ..source import surface as s
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, error
@@ -146,7 +146,7 @@ def _raised_as(kind: type[BaseException], args: tuple[s.Expr, ...]) -> str:
         isinstance(arg, s.Format) or isinstance(arg, s.Literal) and isinstance(arg.value, str)
         for arg in args
     )
-    return raised_as(kind, len(args) == 1 and not is_text)
+    return fault_kind(kind, len(args) == 1 and not is_text)
 
 
 def evaluation(frame: Frame, statement: s.Evaluate) -> None:

@@ -22,7 +22,7 @@ from ...base.diagnostic import (  # fmt: skip
     CdValueError,
     Span,
 )
-from ...base.lazy_import import later
+from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Parameter, Procedure, Statement
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import (
@@ -30,7 +30,7 @@ from ...lowering.ir.indexing import (
     Symbol,
     const,
     multiply,
-    recombined,
+    recombine_quotients,
     substitute,
     var,
 )
@@ -91,7 +91,7 @@ from .typed import (
 if TYPE_CHECKING:
     from . import declarations, effects
 else:  # what few programs need
-    declarations, effects = later(__package__, ".declarations", ".effects")
+    declarations, effects = lazy_modules(__package__, ".declarations", ".effects")
 
 _HOOKS = Hooks(call, apply, comprehend)
 
@@ -528,7 +528,7 @@ def _slices(value: Array, read: Read) -> Slices | None:
         axis = min(inside, key=value.axes.index)
         start = substitute(index, {axis: const(0)})
         step = substitute(index, {axis: const(1)}) - start
-        linear = recombined(start + multiply(var(axis), step) - index).constant == 0
+        linear = recombine_quotients(start + multiply(var(axis), step) - index).constant == 0
         if len(inside) > 1 or axis not in left or not linear or axis in start.symbols():
             return None
         left.remove(axis)
@@ -565,7 +565,7 @@ def _strided(value: Array, read: Read) -> Strided | None:
     for index, stride in zip(read.index, read.node.element_strides, strict=True):
         assert isinstance(index, Affine) and stride.constant is not None
         flat = flat + index * stride.constant
-    flat = recombined(flat)
+    flat = recombine_quotients(flat)
     if not flat.symbols() <= set(value.axes) or len(flat.terms) > len(flat.symbols()):
         return None
     if any(flat.coefficient(symbol) == 0 for symbol in flat.symbols()):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from ...base.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Span, nearest
-from ...base.lazy_import import later
+from ...base.lazy_import import lazy_modules
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import const
 from ..numpy import table
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from ..numpy.primitives import attributes
     from . import select, truth
 else:  # what few programs need
-    attributes, select, truth = later(
+    attributes, select, truth = lazy_modules(
         __package__, "..numpy.primitives.attributes", ".select", ".truth"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...base.diagnostic import CdTypeError, Span
-from ...lowering.ir.memory_mode import Request, join, mode_named
+from ...lowering.ir.memory_mode import Request, join, parse_mode
 from ...lowering.ir.node import Node
 from ..source import surface as s
 from ..values.arrays import describe
@@ -50,7 +50,7 @@ def request(frame: Frame, call: s.Call, span: Span) -> None:
         )  # fmt: skip
     where = call.args[1].span
     asked = Request(
-        mode_named(mode.value if isinstance(mode, Static) else None, where), span.text, span
+        parse_mode(mode.value if isinstance(mode, Static) else None, where), span.text, span
     )
     _ask(frame.ctx, value.place.node, asked, name)
 

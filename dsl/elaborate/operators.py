@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...base.diagnostic import CdError, CdTypeError, CdValueError, Span
-from ...base.lazy_import import later
+from ...base.lazy_import import lazy_modules
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, reads
@@ -42,7 +42,7 @@ from .scope import Frame
 if TYPE_CHECKING:
     from . import identity, truth
 else:  # what few programs need
-    identity, truth = later(__package__, ".identity", ".truth")
+    identity, truth = lazy_modules(__package__, ".identity", ".truth")
 
 BINARY = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "mod", "**": "pow",

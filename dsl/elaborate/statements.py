@@ -15,7 +15,7 @@ from ...base.diagnostic import (  # fmt: skip
     Label,
     Span,
 )
-from ...base.lazy_import import later
+from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Block, Break, Continue
 from ...lowering.ir.ops import OPS
 from ..numpy.primitives import shaping
@@ -54,7 +54,7 @@ from .scope import EXIT, RESULT, Frame, names_in
 if TYPE_CHECKING:
     from . import bindings, branches, control_flow, declarations, early_exit, effects
 else:  # what few programs need
-    branches, control_flow, bindings, declarations, effects, early_exit = later(
+    branches, control_flow, bindings, declarations, effects, early_exit = lazy_modules(
         __package__,
         ".branches",
         ".control_flow",

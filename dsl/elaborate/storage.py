@@ -13,7 +13,7 @@ from ...lowering.ir.assignments import Alloc, Let, Statement
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import with_bodies
-from ...lowering.ir.verify import unbound, unstored
+from ...lowering.ir.verify import find_unallocated, find_unbound
 from ...lowering.ir.walk import bodies, own_reads, own_writes, statements
 from ..values.builder import error
 
@@ -32,11 +32,11 @@ def stored(
     """
     if not any(isinstance(one, Let | Alloc) for one in statements(body)):
         return body
-    for statement, _ in unbound(body, sizes, {}):
+    for statement, _ in find_unbound(body, sizes, {}):
         raise _ends(_span(statement))
     given = frozenset(node.id for node in local if node.static_shape is not None)
     given |= {node.id for node in have}
-    missing, surely = unstored(body, given)
+    missing, surely = find_unallocated(body, given)
     late = [node for node in results if node.id not in surely | given and _is_made(node, body)]
     for node in dict.fromkeys((*(node for _, node in missing), *late)):
         body = _before(body, node, sizes)

@@ -18,18 +18,19 @@ from ...backends.interface import Code, HasKernels, Origin
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Source, Span
-from ...base.lazy_import import Later
-from ...lowering.analysis.iteration_domains import Known, known_of
+from ...base.lazy_import import LazyModule
+from ...lowering.analysis.iteration_domains import CallValues, call_values
 from ...lowering.ir.loops import Program
 from ...lowering.ir.memory_mode import MATERIALIZED, NEVER_VIRTUAL, Decision
 from ...lowering.ir.node import Node
 from ...lowering.ir.printer import Line, procedure_lines, program_lines
 from ...lowering.ir.text import Scope
 from ...lowering.lower import lower
-from ...lowering.operation_counts import Counts, counts
-from ...lowering.passes.inferred_decisions import origins
+from ...lowering.operation_counts import OperationCounts, count_operations
+from ...lowering.passes.inferred_decisions import first_writes
 from ...lowering.pipeline import optimize
-from ...lowering.placement import Place, Placement, place
+from ...lowering.placement import Place, Placement
+from ...lowering.placement import place_nodes as place
 from ..elaborate.captures.inputs import NumberSpec, ObjectSpec, Spec
 from ..elaborate.captures.instances import is_library
 from ..elaborate.scope import LIBRARY
@@ -45,7 +46,7 @@ from .text import arrays_text, decisions_text, kernels_text, text_of, work_text
 if TYPE_CHECKING:
     from ..tracing import page
 else:
-    page = Later("..tracing.page", __package__)
+    page = LazyModule("..tracing.page", __package__)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -123,8 +124,8 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
         shown = code.program if isinstance(code, HasKernels) else program
         about["lowered"] = tuple(program_lines(shown, names))
         given = [get(arguments) for get in form.arrays]
-        known = known_of(procedure.parameters, given)
-        about["counts"] = counts(program, known, placement.memory)
+        known = call_values(procedure.parameters, given)
+        about["counts"] = count_operations(program, known, placement.memory)
         if isinstance(code, HasKernels) and code.computed:
             about["counts"] = _without(code, about["counts"], known)
             placement = _computed(placement, code)
@@ -153,10 +154,10 @@ def _computed(placement: Placement, code: HasKernels) -> Placement:
     return replace(placement, places={**placement.places, **dict.fromkeys(code.computed, tiles)})
 
 
-def _without(code: HasKernels, found: Counts, known: Known) -> Counts:
+def _without(code: HasKernels, found: OperationCounts, known: CallValues) -> OperationCounts:
     """Return the work of a call without the memory that these would take, and its traffic."""
     memory = place(code.whole, stack_bytes=settings.current().stack_bytes).memory
-    kept = counts(code.whole, known, memory)
+    kept = count_operations(code.whole, known, memory)
     arrays = tuple(one for one in found.arrays if one.node.id not in code.computed)
     return replace(found, arrays=arrays, allocated=kept.allocated, stack=kept.stack)
 
@@ -184,7 +185,10 @@ def _arrays(
     before: Program, program: Program, placement: Placement, names: Scope
 ) -> Iterator[ArrayRow]:
     """Yield what the caller provides or gets, then the others in the order of the source."""
-    spans, now = origins(program) | origins(before), {node.id: node for node in program.locals}
+    spans, now = (
+        first_writes(program) | first_writes(before),
+        {node.id: node for node in program.locals},
+    )
     written = {p.node.id: p.written for p in program.parameters}
     outside = [*(p.node for p in before.parameters), *before.results]
     inside = {node.id: node for node in (*program.locals, *before.locals)}

@@ -9,7 +9,7 @@ from ...backends.interface import KernelRow
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
 from ...lowering.ir.printer import Line
-from ...lowering.operation_counts import Counts
+from ...lowering.operation_counts import OperationCounts
 
 
 class ArrayRow(NamedTuple):
@@ -44,7 +44,7 @@ class Parts:
     """Each array of the function, its memory mode and why; empty where nothing was lowered."""
     decisions: tuple[Told, ...]
     """What was decided about loops and values, in the order of the source."""
-    counts: Counts | None
+    counts: OperationCounts | None
     """What a call does and moves; None where nothing was lowered."""
     names: Mapping[int, str]
     """What each node is called, in all of it, by node id."""
@@ -73,7 +73,7 @@ def text_of_lines(lines: tuple[Line, ...]) -> str:
 ROUNDS = "with one round of each loop whose rounds only the run knows: it may be many more"
 
 
-def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
+def count_rows(counts: OperationCounts) -> list[tuple[str, str, str]]:
     """Return the totals as rows: what is counted, how much, and what that means."""
     about = "about " if counts.is_sampled else ""
     is_known = not any("one round is counted" in one.text for one in counts.assumed)
@@ -103,7 +103,7 @@ OPERATION_NAMES = {
 """How operations of the table are called where their names are short forms."""
 
 
-def operation_rows(counts: Counts) -> list[tuple[str, str]]:
+def operation_rows(counts: OperationCounts) -> list[tuple[str, str]]:
     """Return how often each operation is done, most frequent first."""
     return [(OPERATION_NAMES.get(name, name), f"{n:,}") for name, n in counts.operations.items()]
 
@@ -126,7 +126,7 @@ TRAFFIC_TITLES = ("bytes of", "read once", "written once", "loaded", "stored")
 """Once counts each element once, loaded and stored count as often as the loops do it."""
 
 
-def traffic_rows(parts: Parts, counts: Counts) -> list[tuple[str, ...]]:
+def traffic_rows(parts: Parts, counts: OperationCounts) -> list[tuple[str, ...]]:
     """Return the bytes of each array that move: each element once, and as the loops stand."""
     return [
         (parts.names[one.node.id],)
@@ -135,7 +135,7 @@ def traffic_rows(parts: Parts, counts: Counts) -> list[tuple[str, ...]]:
     ]
 
 
-def assumptions(counts: Counts, home: Span) -> list[Told]:
+def assumptions(counts: OperationCounts, home: Span) -> list[Told]:
     """Return what was taken for granted in counting, in the order of the source."""
     return in_order((Told(one.text, one.span) for one in counts.assumed), home)
 

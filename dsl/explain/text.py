@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from ...base.diagnostic import NOWHERE, Span
 from ...lowering.ir.printer import Line
-from ...lowering.operation_counts import Counts
+from ...lowering.operation_counts import OperationCounts
 from .parts import (
     KERNEL_TITLES,
     TRAFFIC_TITLES,
@@ -100,7 +100,7 @@ def _titled(title: str, mark: str, text: str) -> str:
     return f"{title}\n{mark * len(title)}\n{text}"
 
 
-def _assumed(counts: Counts, home: Span) -> list[str]:
+def _assumed(counts: OperationCounts, home: Span) -> list[str]:
     return list(_sentences(assumptions(counts, home), home))
 
 

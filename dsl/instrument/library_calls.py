@@ -29,7 +29,7 @@ from ...lowering.ir.assignments import (
 from ...lowering.ir.expressions import Const, Domain, Index, Read
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import binds, own, statements
+from ...lowering.ir.walk import binds, own_effects, statements
 from ..elaborate.scope import LIBRARY
 
 Numbers = Callable[[str], Symbol]
@@ -64,12 +64,12 @@ def nodes_of(procedure: Procedure) -> Nodes:
     inner, made = set[int](), dict[tuple[int, Span], tuple[Node, ...]]()
     for one in statements(procedure.body):
         if isinstance(one, Assign) and one.call is not None:
-            inner.update(node.id for node in (*own(one).reads, *own(one).writes))
+            inner.update(node.id for node in (*own_effects(one).reads, *own_effects(one).writes))
         elif not _is_inner(one):
-            seen.update(node.id for node in own(one).reads)
+            seen.update(node.id for node in own_effects(one).reads)
         if isinstance(one, Assign) and one.call is None:
             seen.update(node.id for node, _ in one.names)
-            made[one.target.node.id, one.span] = own(one).reads
+            made[one.target.node.id, one.span] = own_effects(one).reads
     return Nodes(frozenset(seen), frozenset(inner), made, procedure.taken)
 
 
@@ -88,7 +88,7 @@ def grouped(body: tuple[Statement, ...]) -> Iterator[tuple[Span | None, tuple[St
             for n in range(at + 1, len(body)):
                 if _call_of(body[n]) == call:
                     end = n + 1
-                elif own(body[n]).writes and not isinstance(body[n], Alloc):
+                elif own_effects(body[n]).writes and not isinstance(body[n], Alloc):
                     break
         yield call, body[at:end]
         at = end
@@ -128,7 +128,7 @@ def written(
     writes: dict[Node, list[tuple[Index, ...]]] = {}
     for one in parts:
         writes.setdefault(one.target.node, []).append(one.target.index)
-        for read in own(one).found:
+        for read in own_effects(one).found:
             for node in nodes.given(read.node, call):
                 places = reads.setdefault(node, [])
                 places += [read.index] if node == read.node else []

@@ -32,7 +32,7 @@ def buffers_of(lines: Iterable[str], width: int, used: Array) -> tuple[Array, ..
     floats: list[float] = []
     ints: list[int] = []
     for line in lines:
-        kind, *values = records.printed(line)
+        kind, *values = records.decode_print(line)
         if kind == ROW:
             rows.append([int(values[0]), len(floats), len(ints), *map(int, values[1:])])
         elif kind == REST:

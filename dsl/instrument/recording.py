@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.cc.code import CompiledCode
-from ...backends.gpu.device_array import Placed
+from ...backends.gpu.device_array import PlacedArray
 from ...backends.interface import Array, CanPrint, Code, HasMemory
 from ...backends.runtime import link
-from ...backends.runtime.call_arguments import copied
+from ...backends.runtime.call_arguments import copy_to_host
 from ...backends.runtime.code_variants import accesses_of, inputs_of
-from ...backends.runtime.printed_output import Printed
-from ...backends.runtime.state import RUNTIME, Recordable
+from ...backends.runtime.printed_output import PrintCapture
+from ...backends.runtime.state import RUNTIME, RecordableCode
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdError, CdMemoryError, Diagnostic
-from ...base.locks import Locked
+from ...base.locks import ReentrantLock
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol
 from . import sites as s
@@ -120,7 +120,7 @@ class Run:
         return sum(one.nbytes for one in (self.table, self.floats, self.ints, *kept))
 
 
-class Recorder(Locked):
+class Recorder(ReentrantLock):
     """Where runs are kept while a trace is taken; any thread may add one.
 
     Invariant: what they hold, and what those that have begun may still take, is no more than
@@ -132,7 +132,7 @@ class Recorder(Locked):
         self,
         wanted: Wanted,
         limit: int,
-        printed: Printed | None = None,
+        printed: PrintCapture | None = None,
         memory: int | None = None,
     ) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class Recorder(Locked):
         self._taken = 0
         self._is_full = False
         self._printed = printed
-        self._times: Counter[Recordable] = Counter()
+        self._times: Counter[RecordableCode] = Counter()
         """How often code was run."""
         self._runs: list[Run | None] = []
         self._shown: tuple[Run, ...] = ()
@@ -161,7 +161,7 @@ class Recorder(Locked):
         return self._shown
 
     def step(
-        self, codes: Recordable, arrays: Sequence[Any], title: tuple[str, str, str]
+        self, codes: RecordableCode, arrays: Sequence[Any], title: tuple[str, str, str]
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records on arrays for its parameters.
 
@@ -210,7 +210,7 @@ class Recorder(Locked):
 
         return run
 
-    def _recording(self, codes: Recordable, arrays: Sequence[Any], backend: str) -> Recording:
+    def _recording(self, codes: RecordableCode, arrays: Sequence[Any], backend: str) -> Recording:
         """Return how a run on arrays is begun: without recording, to be done again where it makes a
         NaN, which is seldom, on the host's arrays as they were."""
         plain = self.wanted.first_nan and not (self.wanted.limited or self.wanted.terms)
@@ -409,10 +409,10 @@ def _given(parameters: Sequence[Parameter], arrays: Sequence[Any], left: int) ->
     for."""
     given: dict[int, Array] = {}
     for parameter, array in zip(parameters, arrays, strict=False):
-        size = array.reach if isinstance(array, Placed) else array.nbytes
+        size = array.reach if isinstance(array, PlacedArray) else array.nbytes
         if size <= min(KEPT, left):
             with suppress(MemoryError):
-                given[parameter.node.id] = copied(array)
+                given[parameter.node.id] = copy_to_host(array)
                 left -= size
     return given
 

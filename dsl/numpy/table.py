@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...base.diagnostic import CdTypeError
-from ...base.lazy_import import Later, later
+from ...base.lazy_import import LazyModule, lazy_modules
 from ..values.builder import error
 from ..values.call_site import Handler, Site, Word, dtype_object, static_int, static_shape
 from ..values.values import Value
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from . import registry
     from .primitives import creation, grids
 else:  # what only functions of NumPy need
-    creation, grids = later(__package__, ".primitives.creation", ".primitives.grids")
-    registry = Later(".registry", __package__)
+    creation, grids = lazy_modules(__package__, ".primitives.creation", ".primitives.grids")
+    registry = LazyModule(".registry", __package__)
 
 __all__ = [
     "LIBRARY_SCOPE", "WORDS", "Handler", "Site", "Word", "arithmetic", "dtype_object",

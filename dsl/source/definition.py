@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...base.cached_property import once
-from ...base.lazy_import import Later
+from ...base.cached_property import cached_property
+from ...base.lazy_import import LazyModule
 from . import function_source, index_letters
 from .definition_lines import lines_of
 from .function_source import FunctionSource, Scope
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from . import parse
     from . import surface as s
 else:
-    identity, parse = Later(".fingerprint", __package__), Later(".parse", __package__)
+    identity, parse = LazyModule(".fingerprint", __package__), LazyModule(".parse", __package__)
 
 
 Inlined: TypeAlias = "FunctionType | Definition"
@@ -44,18 +44,18 @@ class Definition:
             self.parts = function_source.Parts.of(plain)
             self._lines, self._fixed = lines_of(plain), index_letters.fixed(plain, scope)
 
-    @once
+    @cached_property
     def text(self) -> FunctionSource:
         """The function as it was written. Raises CdSyntaxError where that cannot be read."""
         assert self.function is not None, "a text is given where there is no function"
         return function_source.read_source(self.function, self._lines)
 
-    @once
+    @cached_property
     def surface(self) -> s.Function:
         """The function as the language has it. Raises CdSyntaxError, as `text` and `parse` do."""
         return parse.parse(self.text)
 
-    @once
+    @cached_property
     def letters(self) -> Mapping[str, object]:
         """What may stand for an index letter, whatever is bound to its name after the decoration.
 
@@ -70,7 +70,7 @@ class Definition:
         apart = index_letters.assigned(self._fixed, texts, plain.__code__.co_firstlineno)
         return {name: role for name, role in self._fixed.items() if name not in apart}
 
-    @once
+    @cached_property
     def around(self) -> Scope:
         """The names around the function, with the roles that some have for good."""
         letters = self.letters
@@ -79,7 +79,7 @@ class Definition:
             letters = {name: role for name, role in letters.items() if name in alone}
         return self.scope._replace(letters=letters)
 
-    @once
+    @cached_property
     def fingerprint(self) -> str | None:
         """A digest of its text and code; None where another process could not make the same."""
         if self.function is None:

@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Sequence
 from types import CodeType, FunctionType
 
-from ...backends.cache.folders import shortage
+from ...backends.cache.folders import descriptor_shortage
 from ...base.diagnostic import CdSyntaxError, Diagnostic
 
 COMMAND = "<string>"
@@ -50,7 +50,7 @@ def _require_files(path: str) -> None:
     try:
         os.close(os.open(path, os.O_RDONLY))
     except OSError as why:
-        if (short := shortage(why)) is not None:
+        if (short := descriptor_shortage(why)) is not None:
             raise short from None
 
 

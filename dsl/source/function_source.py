@@ -33,7 +33,7 @@ from ...base.diagnostic import (
     Source,
     Span,
 )
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from .definition_lines import COMMAND, lines_of, no_lines
 from .staleness import class_around, is_edited
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from . import definition_blocks, name_mangling
 else:
     definition_blocks, name_mangling = (
-        Later(".definition_blocks", __package__),
-        Later(".name_mangling", __package__),
+        LazyModule(".definition_blocks", __package__),
+        LazyModule(".name_mangling", __package__),
     )
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
-from ...base.lazy_import import later
+from ...base.lazy_import import lazy_modules
 from .definition_lines import COMMAND
 from .function_source import MISSING, Scope
 from .idx import Letter, is_letter_name
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from . import definition_blocks
     from . import surface as s
 else:  # what decorating a function does not need
-    definition_blocks, s = later(__package__, ".definition_blocks", ".surface")
+    definition_blocks, s = lazy_modules(__package__, ".definition_blocks", ".surface")
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)

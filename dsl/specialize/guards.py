@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ...backends.cc import fast_call
-from ...backends.cc.fast_call import FLAGS, Check, Packed, Part, Source, Words
+from ...backends.cc.fast_call import FLAGS, CacheEntry, EntryWords, Guard, PartKind, ValueSource
 from ...base.diagnostic import CdError
 from ..source.function_source import MISSING, Parts, Scope
 
@@ -36,7 +36,7 @@ class Step:
 
     __slots__ = ("check", "source")
 
-    def __init__(self, source: tuple[Any, ...], check: tuple[Any, ...] = (Check.ANY,)) -> None:
+    def __init__(self, source: tuple[Any, ...], check: tuple[Any, ...] = (Guard.ANY,)) -> None:
         self.source, self.check = source, check
 
 
@@ -55,7 +55,7 @@ class Recipe(NamedTuple):
     whole: int
     """How the parts are returned, a `Whole`."""
     parts: Sequence[tuple[int, Any]]
-    """What is returned, each with a `Part`: an object, the number of a step or a result, or the
+    """What is returned, each with a `PartKind`: an object, the number of a step or a result, or the
     words of a view: a result's number, or -1 minus a step's, bytes to its first element, flags,
     rank, shape, strides."""
     finish: Callable[..., object] | None = None
@@ -80,16 +80,18 @@ class Form(NamedTuple):
         if self.parts is None:
             return []
         function, code, defaults, by_name = self.parts
-        steps = [Step((Source.CONSTANT, function))]
-        steps += [Step((Source.ATTRIBUTE, at, "__code__"), (Check.SAME, code))]
+        steps = [Step((ValueSource.CONSTANT, function))]
+        steps += [Step((ValueSource.ATTRIBUTE, at, "__code__"), (Guard.SAME, code))]
         missing = [name for name in [*self.defaults][self.positional :] if name not in self.named]
         own = [name for name in missing if name in by_name]
         if len(missing) > len(own):
-            steps += [Step((Source.ATTRIBUTE, at, "__defaults__"), (Check.SAME, defaults))]
+            steps += [Step((ValueSource.ATTRIBUTE, at, "__defaults__"), (Guard.SAME, defaults))]
         if own:
-            steps += [Step((Source.ATTRIBUTE, at, "__kwdefaults__"))]
+            steps += [Step((ValueSource.ATTRIBUTE, at, "__kwdefaults__"))]
             place = at + len(steps) - 1
-            steps += [Step((Source.ITEM, place, name), (Check.SAME, by_name[name])) for name in own]
+            steps += [
+                Step((ValueSource.ITEM, place, name), (Guard.SAME, by_name[name])) for name in own
+            ]
         return steps
 
 
@@ -101,7 +103,7 @@ def packed(
     held: object,
     fail: Fail,
     general: bool = False,
-) -> Packed | None:
+) -> CacheEntry | None:
     """Return the plan of a recipe for calls of one form under the settings; None if it is long.
 
     `code` are the addresses that `warm.pack` takes, `held` keeps them good, and `fail` raises the
@@ -110,7 +112,9 @@ def packed(
     """
     words = _Words(form)
     steps = (*recipe.steps, *form.current(len(recipe.steps)))
-    values = [fast_call.value(words.source(one.source), words.check(one.check)) for one in steps]
+    values = [
+        fast_call.pack_value(words.source(one.source), words.check(one.check)) for one in steps
+    ]
     results = [
         (made, words.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
         for made, dtype, shape in recipe.results
@@ -118,9 +122,9 @@ def packed(
     parts, views = list[int](), list[int]()
     for kind, what in recipe.parts:
         at = 2 + 2 * len(recipe.parts) + len(views)
-        parts += (kind, at) if kind == Part.VIEW else words.part(kind, what)
-        views += what if kind == Part.VIEW else ()
-    made = fast_call.pack(
+        parts += (kind, at) if kind == PartKind.VIEW else words.part(kind, what)
+        views += what if kind == PartKind.VIEW else ()
+    made = fast_call.pack_entry(
         settings, (form.positional, len(form.named)), values, recipe.pairs, recipe.equals,
         recipe.inputs, results, (recipe.whole, len(recipe.parts), *parts, *views),
         code,
@@ -151,55 +155,57 @@ class _Words:
         self.kept.append(value)
         return id(value)
 
-    def source(self, source: tuple[Any, ...]) -> Words:
+    def source(self, source: tuple[Any, ...]) -> EntryWords:
         match source:
-            case (Source.ARGUMENT, str() as name):
+            case (ValueSource.ARGUMENT, str() as name):
                 return self.argument(name)
-            case (Source.NAME, Scope() as scope, str() as name) if name in scope.cells:
-                return Source.CELL, self.address(scope.cells[name]), 0, 0
-            case (Source.NAME, Scope() as scope, str() as name):
+            case (ValueSource.NAME, Scope() as scope, str() as name) if name in scope.cells:
+                return ValueSource.CELL, self.address(scope.cells[name]), 0, 0
+            case (ValueSource.NAME, Scope() as scope, str() as name):
                 around = map(self.address, (scope.globals, scope.builtins))
-                return (Source.NAME, *around, self.address(name))
-            case (Source.ATTRIBUTE | Source.ITEM as kind, int() as base, key):
+                return (ValueSource.NAME, *around, self.address(name))
+            case (ValueSource.ATTRIBUTE | ValueSource.ITEM as kind, int() as base, key):
                 return kind, base, 0, self.address(key)
-            case (Source.MADE, int() as base, function):
-                return Source.MADE, base, 0, self.address(function)
+            case (ValueSource.MADE, int() as base, function):
+                return ValueSource.MADE, base, 0, self.address(function)
             case (_, constant):
-                return Source.CONSTANT, 0, 0, self.address(constant)
+                return ValueSource.CONSTANT, 0, 0, self.address(constant)
         raise AssertionError(f"no source: {source}")
 
-    def argument(self, name: str) -> Words:
+    def argument(self, name: str) -> EntryWords:
         """Return where an argument is, which may be a default."""
         if name in self.form.named:
-            return Source.KEYWORD, 0, 0, self.address(name)
+            return ValueSource.KEYWORD, 0, 0, self.address(name)
         at = list(self.form.defaults).index(name)
         if at < self.form.positional:
-            return Source.ARGUMENT, at, 0, 0
-        return Source.CONSTANT, 0, 0, self.address(self.form.defaults[name])
+            return ValueSource.ARGUMENT, at, 0, 0
+        return ValueSource.CONSTANT, 0, 0, self.address(self.form.defaults[name])
 
-    def check(self, check: tuple[Any, ...]) -> Words:
+    def check(self, check: tuple[Any, ...]) -> EntryWords:
         match check:
-            case (Check.SAME, value):
-                return Check.SAME, 0 if value is MISSING else self.address(value)
-            case (Check.ARRAY, dtype, shape, strides, flags, *kind):
+            case (Guard.SAME, value):
+                return Guard.SAME, 0 if value is MISSING else self.address(value)
+            case (Guard.ARRAY, dtype, shape, strides, flags, *kind):
                 layout = self.array(dtype, shape, strides, flags)
-                return Check.ARRAY, self.address(kind[0] if kind else np.ndarray), *layout
-            case (Check.NUMBER, kind):
-                return Check.NUMBER, self.address(kind), np.dtype(kind).itemsize
-            case (Check.BITS, number):
-                return (Check.BITS, *struct.unpack("q", struct.pack("d", number)))
-            case (Check.TYPE | Check.SIZED as wanted, kind, *length):
+                return Guard.ARRAY, self.address(kind[0] if kind else np.ndarray), *layout
+            case (Guard.NUMBER, kind):
+                return Guard.NUMBER, self.address(kind), np.dtype(kind).itemsize
+            case (Guard.BITS, number):
+                return (Guard.BITS, *struct.unpack("q", struct.pack("d", number)))
+            case (Guard.TYPE | Guard.SIZED as wanted, kind, *length):
                 return (wanted, self.address(kind), *length)
             case _:
                 return check
 
-    def array(self, dtype: Any, shape: Sequence[int], strides: Sequence[int], flags: int) -> Words:
+    def array(
+        self, dtype: Any, shape: Sequence[int], strides: Sequence[int], flags: int
+    ) -> EntryWords:
         """Return the words of a layout; its memory goes from `low` to `high` around its data."""
         reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
         low, high = sum(min(0, r) for r in reach), sum(max(0, r) for r in reach)
         head = self.address(dtype), len(shape), FLAGS, flags, low, high + dtype.itemsize
         return (*head, *shape, *strides)
 
-    def part(self, kind: int, what: Any) -> Words:
+    def part(self, kind: int, what: Any) -> EntryWords:
         """Return one thing of what comes back."""
-        return kind, self.address(what) if kind == Part.OBJECT else what
+        return kind, self.address(what) if kind == PartKind.OBJECT else what

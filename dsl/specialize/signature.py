@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from ...backends.cc.fast_call import FLAGS
-from ...backends.gpu.device_array import DeviceArray, Placed
-from ...backends.gpu.foreign_arrays import found
+from ...backends.gpu.device_array import DeviceArray, PlacedArray
+from ...backends.gpu.foreign_arrays import as_placed
 from ...backends.runtime.arrays import as_array, describe
-from ...backends.runtime.host_writes import Refusing
-from ...base.lazy_import import Later
+from ...backends.runtime.host_writes import NoInPlaceOperators
+from ...base.lazy_import import LazyModule
 from ...lowering.ir import dtypes
 from ..elaborate.captures.inputs import DEEPEST, ArraySpec, Spec, spec_of
 from ..source.function_source import MISSING
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ...backends.runtime import field as fields
     from ...backends.runtime import tensor as tensors
 else:  # what few programs need
-    fields = Later("...backends.runtime.field", __package__)
-    tensors = Later("...backends.runtime.tensor", __package__)
+    fields = LazyModule("...backends.runtime.field", __package__)
+    tensors = LazyModule("...backends.runtime.tensor", __package__)
 
 _NUMBERS = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
@@ -74,11 +74,11 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
         return kind, value
     if kind in _NAMED:
         return value
-    if kind is Placed:
+    if kind is PlacedArray:
         aligned = value.address % value.dtype.alignment == 0
         lies = value.ordinal, value.strides, value.writable, value.whole and aligned
-        return Placed, value.dtype, value.shape, lies
-    if issubclass(kind, Refusing) and kind is tensors.Tensor:
+        return PlacedArray, value.dtype, value.shape, lies
+    if issubclass(kind, NoInPlaceOperators) and kind is tensors.Tensor:
         return tensors.Tensor, value.layout, value.constant, value.memory
     if is_field(value):
         host = value.host.array  # whose layout every version has
@@ -99,13 +99,15 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
 
 def is_foreign(value: object) -> bool:
     """Whether an array is of another class than NumPy's own, and memory of the host's."""
-    ours = list, Refusing, np.generic, DeviceArray, Placed
-    return type(value) is not np.ndarray and not isinstance(value, ours) and found(value) is None
+    ours = list, NoInPlaceOperators, np.generic, DeviceArray, PlacedArray
+    return (
+        type(value) is not np.ndarray and not isinstance(value, ours) and as_placed(value) is None
+    )
 
 
 def is_field(value: object) -> TypeGuard[fields.Field]:
     """Whether a value is the field of a tensor, of which a function is given a snapshot."""
-    return isinstance(value, Refusing) and isinstance(value, fields.Field)
+    return isinstance(value, NoInPlaceOperators) and isinstance(value, fields.Field)
 
 
 def _layout_of(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | None:
@@ -132,12 +134,12 @@ def has_arrays(value: object) -> TypeGuard[list[Any]]:
 
 
 def _is_tensor(value: object) -> TypeGuard[tensors.Tensor]:
-    return isinstance(value, Refusing) and isinstance(value, tensors.Tensor)
+    return isinstance(value, NoInPlaceOperators) and isinstance(value, tensors.Tensor)
 
 
 def _array_spec(value: object, name: str) -> ArraySpec | None:
     """Return the layout that code is compiled for, None for what is no array."""
-    there = found(value, name)
+    there = as_placed(value, name)
     if there is not None:
         dtype, strides = dtypes.from_numpy(there.dtype) or dtypes.float64, there.strides
         return ArraySpec(dtype, there.shape, strides, placed=strides is not None)

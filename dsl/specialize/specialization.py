@@ -15,17 +15,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...backends.cc.fast_call import Packed
+from ...backends.cc.fast_call import CacheEntry
 from ...backends.runtime import link
-from ...backends.runtime.code_variants import Codes
+from ...backends.runtime.code_variants import CodeVariants
 from ...backends.runtime.state import RUNTIME
 from ...base import settings
 from ...base.diagnostic import CdError, CdTypeError, Diagnostic, Label, Span
-from ...base.garbage_collector import paused
-from ...base.lazy_import import Later
-from ...base.locks import Locked
+from ...base.garbage_collector import gc_paused
+from ...base.lazy_import import LazyModule
+from ...base.locks import ReentrantLock
 from ...base.settings import Settings
-from ...lowering.device_branches import for_few
+from ...lowering.device_branches import select_cpu_branches
 from ...lowering.ir.assignments import Procedure
 from ..elaborate.captures.inputs import ArraySpec, Spec, is_static
 from ..elaborate.elaborate import elaborate
@@ -57,15 +57,15 @@ from .variants import (  # fmt: skip
 if TYPE_CHECKING:
     from ..instrument import checked, recording
 else:  # what few programs need
-    checked = Later("..instrument.checked", __package__)
-    recording = Later("..instrument.recording", __package__)
+    checked = LazyModule("..instrument.checked", __package__)
+    recording = LazyModule("..instrument.recording", __package__)
 
 
 _TRIES = 3
 """So often a form is made for a call whose arrays are exchanged meanwhile by another thread."""
 
 
-class Specialisations(Locked):
+class Specialisations(ReentrantLock):
     """The compiled forms of one function. Any number of threads may ask for one."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Specialisations(Locked):
         function: s.Function,
         lookup: Lookup,
         backend: str | None,
-        plans: list[Packed] | None = None,
+        plans: list[CacheEntry] | None = None,
     ) -> None:
         super().__init__()
         self.function = function
@@ -246,7 +246,7 @@ class Specialisations(Locked):
         table.numbers.close(numbers)
         return made
 
-    def keep(self, plan: Packed | None, match: Match, arguments: Arguments, most: int) -> None:
+    def keep(self, plan: CacheEntry | None, match: Match, arguments: Arguments, most: int) -> None:
         """Keep the plan of a call as the first to be tried, and of all only so many.
 
         Not where the call would have another key by now: where a number became a constant.
@@ -327,7 +327,9 @@ class Specialisations(Locked):
             typed=typed,
             procedure=procedure,
             routine=routine,
-            codes=Codes(procedure, partial(_recording, for_few(typed.procedure))),
+            codes=CodeVariants(
+                procedure, partial(_recording, select_cpu_branches(typed.procedure))
+            ),
             inputs=tuple(
                 find(path, use="write" if parameter.written else "read")
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
@@ -370,7 +372,7 @@ class Specialisations(Locked):
         now = settings.current()
         return Situation(now, self.backend or now.backend, specs, captured, alias)
 
-    @paused()
+    @gc_paused()
     def _elaborated(
         self, arguments: Arguments, opened: Specs, numbers: frozenset[Path], shapes: Opened
     ) -> tuple[Typed, dict[Path, Path]]:

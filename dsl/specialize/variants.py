@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...backends.gpu.foreign_arrays import found, place
+from ...backends.gpu.foreign_arrays import as_placed as found
+from ...backends.gpu.foreign_arrays import overlap_proxy_of
 from ...backends.runtime import link
 from ...backends.runtime.arrays import as_array, overlaps
-from ...backends.runtime.code_variants import Codes
+from ...backends.runtime.code_variants import CodeVariants
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdError, CdValueError, Diagnostic, Label
 from ...lowering.ir.assignments import Block, Check, Print, Procedure, Statement
@@ -81,7 +82,7 @@ class Specialisation:
     """Which of these were one: for each the place of the first that is the same."""
     writes_fields: tuple[tuple[Getter, str], ...] = ()
     """How the tensors are got of which fields are written, and the names of the fields."""
-    codes: Codes = field(kw_only=True)
+    codes: CodeVariants = field(kw_only=True)
     """What the procedure becomes where it is linked."""
     direct: set[object] = field(default_factory=set)
     """Keys of calls whose arrays the code can be given as they are."""
@@ -109,7 +110,7 @@ class Specialisation:
                 return False
         if self.merged or same_objects(self.fleeting, arguments) != self.same:
             return False
-        given = [place(get(arguments)) for get in self.arrays]
+        given = [overlap_proxy_of(get(arguments)) for get in self.arrays]
         return not overlaps([value for value in given if isinstance(value, np.ndarray)])
 
     def match(self, arguments: Arguments, key: object) -> Match | None:
@@ -295,7 +296,8 @@ def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path
         (path, parameter.written, value)
         for path, parameter in zip(typed.passed, parameters, strict=True)
         if isinstance(
-            value := place(getter(typed, lookup, path, "identity")(arguments)), np.ndarray
+            value := overlap_proxy_of(getter(typed, lookup, path, "identity")(arguments)),
+            np.ndarray,
         )
     ]
     first = [*range(len(found))]
@@ -330,7 +332,7 @@ def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
 
 def _memory(value: Any) -> Any:
     """Return the array whose memory a value is, None for what has none, or has its own."""
-    array = place(value)
+    array = overlap_proxy_of(value)
     if isinstance(array, np.ndarray):
         return array
     return as_array(value) if looks_like_array(value) and is_foreign(value) else None
@@ -338,5 +340,9 @@ def _memory(value: Any) -> Any:
 
 def _is_same(one: Any, two: Any) -> bool:
     """Whether two inputs are one array; what is made an array for each call is none."""
-    arrays = [value for value in (place(one), place(two)) if isinstance(value, np.ndarray)]
+    arrays = [
+        value
+        for value in (overlap_proxy_of(one), overlap_proxy_of(two))
+        if isinstance(value, np.ndarray)
+    ]
     return len(arrays) == 2 and any(pair.identical for pair in overlaps(arrays))

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ...backends.cc import cpu_info
-from ...backends.gpu.device_array import Placed
+from ...backends.gpu.device_array import PlacedArray
 from ...backends.interface import Array, Code, HasKernels
-from ...backends.runtime.call_arguments import copied, ours
+from ...backends.runtime.call_arguments import as_device_array, copy_to_host
 from ...backends.runtime.state import RUNTIME
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdError
-from ...lowering.device_branches import for_many
+from ...lowering.device_branches import select_gpu_branches
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.interpret import run_procedure, run_program
 from ...lowering.ir.loops import Program
@@ -29,7 +29,7 @@ from .differences import alike
 from .records import element, shown
 
 Made = Callable[[Sequence[Array | None]], tuple[Array, ...]]
-Given = Sequence[Array | Placed]
+Given = Sequence[Array | PlacedArray]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,7 +69,9 @@ def bisected(
     def observe(name: str, now: Program) -> None:
         stages.append((name, now))
 
-    loops, _ = optimize(lower(for_many(procedure) if is_device else procedure), target, observe)
+    loops, _ = optimize(
+        lower(select_gpu_branches(procedure) if is_device else procedure), target, observe
+    )
     if is_device:
         map_to_device(loops, target, observe)
     before: Program | None = None
@@ -103,13 +105,13 @@ def _quiet(text: str) -> None:
     """Show nothing: a function that prints is run many times."""
 
 
-def _there(array: Array | Placed) -> Any:
+def _there(array: Array | PlacedArray) -> Any:
     """Return a copy where an array is, which lies as it does."""
-    return ours(array).copy() if isinstance(array, Placed) else copied(array)
+    return as_device_array(array).copy() if isinstance(array, PlacedArray) else copy_to_host(array)
 
 
 def _outcome(
-    run: Made, procedure: Procedure, given: Given, copy: Callable[[Any], Any] = copied
+    run: Made, procedure: Procedure, given: Given, copy: Callable[[Any], Any] = copy_to_host
 ) -> tuple[tuple[str, Array], ...] | str:
     """Return what a run leaves in written arrays and results, by name; the text of an error."""
     arrays = [copy(array) for array in given]

@@ -20,14 +20,14 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from ...backends.dump import made_folder, write_text
-from ...backends.gpu.device_array import Placed
+from ...backends.dump import make_folder, write_text
+from ...backends.gpu.device_array import PlacedArray
 from ...backends.interface import Array, CanPrint, PrintsLog
-from ...backends.runtime.printed_output import Printed
-from ...backends.runtime.state import RUNTIME, Recordable
+from ...backends.runtime.printed_output import PrintCapture
+from ...backends.runtime.state import RUNTIME, RecordableCode
 from ...base import settings
 from ...base.dataclass import dataclass
-from ...base.locks import Locked
+from ...base.locks import ReentrantLock
 from ...base.settings import Settings
 from ...lowering.ir.assignments import Assign, Block, For, Parameter, While
 from ..instrument import sites as s
@@ -173,7 +173,7 @@ def _parameters(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Itera
     """Yield what a log tells of the arguments: type, name, shape and address."""
     for parameter, array in zip(parameters, arrays, strict=False):
         node = parameter.node
-        there = isinstance(array, Placed)
+        there = isinstance(array, PlacedArray)
         address = array.address if there else array.__array_interface__["data"][0]
         yield f"{node.dtype.short} *{node.label} &{list(array.shape)} = {address:#x}"
 
@@ -221,19 +221,19 @@ def _header(record: Record) -> str:
     return f"{record.element}{{={shown(record.before)}}} = {shown(record.after)}"
 
 
-class Logger(Locked):
+class Logger(ReentrantLock):
     """Writes the log of every run to a file, where the settings ask for that."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._printed = Printed()
+        self._printed = PrintCapture()
 
     def step(
-        self, codes: Recordable, arrays: Sequence[Any], title: tuple[str, str, str]
+        self, codes: RecordableCode, arrays: Sequence[Any], title: tuple[str, str, str]
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records, whose log is written when it is done."""
         chosen, made = settings.current(), RUNTIME.backend(title[1])
-        made_folder(_folder(chosen))  # an error comes before the run, not after it
+        make_folder(_folder(chosen))  # an error comes before the run, not after it
         if isinstance(made, PrintsLog):
             return self._printing(made, codes, arrays, title)
         prints = chosen.debug_log_by_printf and isinstance(made, CanPrint)
@@ -251,7 +251,7 @@ class Logger(Locked):
     def _printing(
         self,
         made: PrintsLog,
-        codes: Recordable,
+        codes: RecordableCode,
         arrays: Sequence[Any],
         title: tuple[str, str, str],
     ) -> Callable[[], tuple[Array, ...]]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.dataclass import dataclass
-from ...lowering.analysis.iteration_domains import Known, number_at, value_at
+from ...lowering.analysis.iteration_domains import CallValues, evaluate_at, evaluate_index
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Dynamic, Expr, Index, Position
 from ...lowering.ir.indexing import Affine, Symbol
@@ -19,7 +19,7 @@ from ..instrument.recording import Ints, Run
 from ..instrument.sites import Column, Site
 
 Values = npt.NDArray[Any]
-_NOTHING = Known()
+_NOTHING = CallValues()
 """All that is known are the symbols."""
 
 
@@ -110,14 +110,14 @@ class Points:
 
 def evaluated(index: Affine, symbols: Mapping[Symbol, Any]) -> Any:
     """Return the numbers that an index expression has, for arrays of values of its symbols."""
-    found = number_at(index, symbols, _NOTHING)
+    found = evaluate_index(index, symbols, _NOTHING)
     assert found is not None, f"{index} has a symbol that no row knows"
     return found
 
 
 def truth(test: Expr, symbols: Mapping[Symbol, Any]) -> Any:
     """Return where a test holds, for arrays of values of its symbols; None where it needs data."""
-    return value_at(test, symbols, _NOTHING)
+    return evaluate_at(test, symbols, _NOTHING)
 
 
 def points_of(run: Run, site: Site) -> Points:

@@ -16,7 +16,15 @@ from itertools import pairwise
 from ...base.diagnostic import Span
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Read
-from ...lowering.ir.indexing import Affine, Quasi, Symbol, const, multiply, recombined, substitute
+from ...lowering.ir.indexing import (
+    Affine,
+    Quasi,
+    Symbol,
+    const,
+    multiply,
+    recombine_quotients,
+    substitute,
+)
 from ...lowering.ir.node import Node
 from .builder import Context, NeedOrder
 from .types import Kind
@@ -324,7 +332,7 @@ def _strides(ctx: Context, value: Array, read: Read) -> Strides | None:
         plain = plain and stride.constant is not None
         address = address + multiply(index, stride)
     if plain:
-        address = recombined(address)
+        address = recombine_quotients(address)
         inner = {s for atom, _ in address.terms if isinstance(atom, Quasi)
                  for s in Affine(((atom, 1),)).symbols()}  # fmt: skip
         if inner & set(value.axes):

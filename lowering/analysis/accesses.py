@@ -11,11 +11,11 @@ affine, they err towards "may access". Analysis only.
 >>> value = expressions.Read(x, (indexing.var(i) - 1,))
 >>> store = loops.Store(assignments.Access(x, (indexing.var(i),)), value)
 >>> loop = loops.For(i, indexing.const(1), indexing.const(9), 1, (store,))
->>> for site in accesses((loop,)).of(x):
+>>> for site in collect_accesses((loop,)).of(x):
 ...     print(site.kind, site.node.label, site.index, ranges(site.inside))
 read x (i - 1,) (Range(symbol=i.0, lo=1, hi=9),)
 write x (i,) (Range(symbol=i.0, lo=1, hi=9),)
->>> accesses((loop,)).read_before_written(x)  # x[0] is
+>>> collect_accesses((loop,)).is_read_before_written(x)  # x[0] is
 True
 """
 
@@ -34,19 +34,19 @@ from ..ir.assignments import Alloc, Break, Continue, Permute, Print
 from ..ir.expressions import Dynamic, Expr, Index, conjuncts
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
-from ..ir.memo import keep
+from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.rewrite import substitute_expr
-from ..ir.walk import BODIES, bodies, own
-from .definite_writes import in_first_rounds
-from .effects import summary
-from .guarded_reads import negated, nodes_of, reads_in
-from .subscripts import holds, is_inside, ranges, solve
+from ..ir.walk import BODIES, bodies, own_effects
+from .definite_writes import in_first_iterations
+from .effects import summarize
+from .guarded_reads import guarded_reads, negate, nodes_of
+from .subscripts import is_implied, is_in_loops, ranges, solve_subscripts
 
 Kind = Literal["read", "write", "update"]
-PARTS, BRANCHES, CUTS = 8, 4, 8
+MAX_PARTIAL_WRITES, MAX_BRANCHES, MAX_SPLIT_POINTS = 8, 4, 8
 """The most writes, branches and ends of writes that are considered together."""
-FIRST = 4
+MAX_FIRST_ITERATIONS = 4
 """The largest dependence distance, in iterations, whose first iterations are checked one by one."""
 _site_route = attrgetter("route")
 Route = tuple[tuple[int, int], ...]
@@ -96,7 +96,7 @@ class Accesses:
         """Whether any element may be written."""
         return any(site.writes for site in self.of(node))
 
-    def read_before_written(self, node: Node) -> bool:
+    def is_read_before_written(self, node: Node) -> bool:
         """Whether some read may see an element that none of these statements wrote before."""
         covered = self.covered.get(node.id)
         if covered is None:
@@ -143,18 +143,18 @@ class Accesses:
     def _is_carried(self, write: Site, read: Site) -> bool:
         """Whether each iteration reads what a write left a constant number of iterations before,
         and the first iterations read what another write left before the loop."""
-        shared = common(write.route, read.route)
+        shared = common_depth(write.route, read.route)
         loop = read.inside[shared - 1] if shared else None
         inner = write.inside[shared:]
-        if not isinstance(loop, For) or loop.step not in (1, -1) or own_tests(write, shared):
+        if not isinstance(loop, For) or loop.step not in (1, -1) or inner_tests(write, shared):
             return False
         if any(isinstance(stmt, While) or has_jumps(stmt) for stmt in (loop, *inner)):
             return False
-        values = solve(write.index or (), read.index or (), (loop, *inner))
-        if values is None or not is_inside(values, inner, ranges(read.inside), read.tests):
+        values = solve_subscripts(write.index or (), read.index or (), (loop, *inner))
+        if values is None or not is_in_loops(values, inner, ranges(read.inside), read.tests):
             return False
         back = ((var(loop.symbol) - values[loop.symbol]) * loop.step).constant
-        if back is None or not 1 <= back <= FIRST:
+        if back is None or not 1 <= back <= MAX_FIRST_ITERATIONS:
             return False
         firsts = (loop.lo + loop.step * number for number in range(back))
         return all(self._is_written_by_one(_fix_iteration(read, loop, first)) for first in firsts)
@@ -190,7 +190,7 @@ class Accesses:
         each, or on both sides of branches."""
         return self._is_filled(node, [site for site in self.of(node) if site.kind == "write"])
 
-    def is_input(self, node: Node) -> bool:
+    def is_upward_exposed(self, node: Node) -> bool:
         """Whether some read may see an element's value on entry (an upward-exposed read), with all
         statements before it considered."""
         return any(
@@ -213,10 +213,12 @@ class Accesses:
             self._reaches(site, index, whole, (), 0) for site in (*writes, *_merge_branches(writes))
         ):
             return True
-        if 2 <= len(writes) <= PARTS and self._is_reached_in_parts(writes, index, whole, 0):
+        if 2 <= len(writes) <= MAX_PARTIAL_WRITES and self._is_reached_in_parts(
+            writes, index, whole, 0
+        ):
             return True
         branches = {one.route[0][0] for one in writes if one.inside and type(one.inside[0]) is If}
-        if len(writes) > PARTS or len(branches) > BRANCHES:
+        if len(writes) > MAX_PARTIAL_WRITES or len(branches) > MAX_BRANCHES:
             return False
         return any(
             all(self._is_filled(node, _take_side(writes, position, side)) for side in (0, 1))
@@ -238,7 +240,7 @@ class Accesses:
             symbol, lo, hi = domain[at].symbol, domain[at].lo, domain[at].hi
             axis = next(n for n, one in enumerate(index) if one == var(symbol))
             cuts = dict.fromkeys((hi, *(cut for one in writes for cut in _write_bounds(one, axis))))
-            reached, pending = [lo], [cut for cut in cuts if cut != lo][:CUTS]
+            reached, pending = [lo], [cut for cut in cuts if cut != lo][:MAX_SPLIT_POINTS]
             for start in reached:
                 for cut in tuple(pending):
                     part_index: tuple[Index, ...] = index
@@ -271,9 +273,9 @@ class Accesses:
     def covers(self, write: Site, read: Site) -> bool:
         """Whether a write before a read, in one iteration of the loops around both, wrote all that
         it reads."""
-        shared = common(write.route, read.route)
+        shared = common_depth(write.route, read.route)
         if any(
-            _may_change_test(self, test, write, read, shared) for test in own_tests(write, shared)
+            _may_change_test(self, test, write, read, shared) for test in inner_tests(write, shared)
         ):
             return False
         return any(
@@ -296,11 +298,12 @@ class Accesses:
             return False
         if write.index is None:
             return not any(isinstance(s, If | For) for s in inner)
-        values = solve(write.index, index, inner)
+        values = solve_subscripts(write.index, index, inner)
         if values is None:
             return False
-        return is_inside(values, inner, known, tests) and all(
-            holds(substitute_expr(test, values), known, tests) for test in own_tests(write, shared)
+        return is_in_loops(values, inner, known, tests) and all(
+            is_implied(substitute_expr(test, values), known, tests)
+            for test in inner_tests(write, shared)
         )
 
 
@@ -314,7 +317,7 @@ def _merge_branches(writes: Iterable[Site]) -> Iterator[Site]:
             place, number = site.route[at]
             first = seen.setdefault((site.route[:at], place, site.index), site)
             if first.route[at][1] != number:
-                tests = site.tests[: len(site.tests) - len(own_tests(site, at))]
+                tests = site.tests[: len(site.tests) - len(inner_tests(site, at))]
                 route = (*site.route[:at], (place, 2))  # after the statements of both sides
                 left.append(site._replace(inside=site.inside[:at], route=route, tests=tests))
                 yield left[-1]
@@ -330,7 +333,7 @@ def _take_side(writes: Iterable[Site], position: int, side: int) -> list[Site]:
         elif number == side:
             inner = (at, route[0][1]), *route[1:]
             result.append(
-                write._replace(inside=write.inside[1:], route=inner, tests=own_tests(write, 1))
+                write._replace(inside=write.inside[1:], route=inner, tests=inner_tests(write, 1))
             )
     return result
 
@@ -354,7 +357,9 @@ def _first_iterations(write: Site, shared: int) -> Iterator[Site]:
         write.inside[shared:],
         [at + (n == 2) for at, n in write.route[shared + 1 :]],
     )
-    firsts = in_first_rounds(enclosing, positions, write.index or (), ranges(write.inside[:shared]))
+    firsts = in_first_iterations(
+        enclosing, positions, write.index or (), ranges(write.inside[:shared])
+    )
     if firsts is not None:
         loops, index = firsts
         inside = (*write.inside[:shared], *loops)
@@ -397,7 +402,7 @@ def _widen_dynamic(
     return wide, tuple(Range(s, const(0), node.shape[axis]) for axis, s in symbols.items())
 
 
-def own_tests(site: Site, shared: int) -> tuple[Expr, ...]:
+def inner_tests(site: Site, shared: int) -> tuple[Expr, ...]:
     """Return the tests around a site that do not hold for the first `shared` statement lists."""
     outer = 0
     for stmt, (_, number) in zip(site.inside[:shared], site.route, strict=False):
@@ -422,7 +427,7 @@ def _may_change_test(touched: Accesses, test: Expr, write: Site, read: Site, sha
 # --------------------------------------------------------------------------------- collecting
 
 
-def accesses(body: Iterable[Stmt]) -> Accesses:
+def collect_accesses(body: Iterable[Stmt]) -> Accesses:
     """Return all accesses of some statements, with those nested inside them."""
     body = tuple(body)
     if len(body) != 1:
@@ -430,11 +435,11 @@ def accesses(body: Iterable[Stmt]) -> Accesses:
     try:
         covered: dict[int, bool] = body[0].covered
     except AttributeError:
-        covered = keep(body[0], "covered", {})
+        covered = memoize(body[0], "covered", {})
     return Accesses(_group_by_node(_collect_sites(body)).sites, covered)
 
 
-def within(loop: For) -> Accesses:
+def body_accesses(loop: For) -> Accesses:
     """Return all accesses in the body of a loop, relative to the body."""
     ((_, sites),) = _nested_sites(loop)
     return _group_by_node(sites)
@@ -479,8 +484,8 @@ def _nested_sites(stmt: Stmt) -> tuple[_NestedList, ...]:
     except AttributeError:
         conditions: tuple[tuple[Expr, ...], ...] = ((), ())
         if isinstance(stmt, If):
-            conditions = tuple(conjuncts(stmt.test)), (negated(stmt.test),)
-        lists = keep(stmt, "lists", tuple(zip(conditions, map(_collect_sites, bodies(stmt)))))
+            conditions = tuple(conjuncts(stmt.test)), (negate(stmt.test),)
+        lists = memoize(stmt, "lists", tuple(zip(conditions, map(_collect_sites, bodies(stmt)))))
     return lists
 
 
@@ -493,14 +498,14 @@ def _local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
     try:
         touches: tuple[_LocalSite, ...] = stmt.sites
     except AttributeError:
-        touches = keep(stmt, "sites", _compute_local_sites(stmt))
+        touches = memoize(stmt, "sites", _compute_local_sites(stmt))
     return touches
 
 
 def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
-    accessed = own(stmt)
-    if accessed.chooses:
-        pairs = [pair for expr in accessed.expressions for pair in reads_in(expr)]
+    accessed = own_effects(stmt)
+    if accessed.has_select:
+        pairs = [pair for expr in accessed.expressions for pair in guarded_reads(expr)]
         touches: list[_LocalSite] = [
             (read.node, read.index, "read", tests) for read, tests in pairs
         ]
@@ -524,15 +529,15 @@ def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
 
 def has_jumps(stmt: Stmt) -> bool:
     """Whether a loop or an iteration of it may be left early by a `Break` or `Continue` inside."""
-    return isinstance(stmt, For | While) and not summary(stmt).kinds.isdisjoint((Break, Continue))
+    return isinstance(stmt, For | While) and not summarize(stmt).kinds.isdisjoint((Break, Continue))
 
 
 def has_effects(stmt: Stmt) -> bool:
     """Whether a statement may raise or print: effects that are visible besides the arrays."""
-    return not summary(stmt).kinds.isdisjoint((Check, Print))
+    return not summarize(stmt).kinds.isdisjoint((Check, Print))
 
 
-def place_in(route: Route, outer: Route) -> int | None:
+def position_in(route: Route, outer: Route) -> int | None:
     """Return the position of a statement, or of the one around it, in the list that `outer` leads
     to; None where it is not in that list, and for the test of the loop that owns the list, which
     comes after it."""
@@ -540,7 +545,7 @@ def place_in(route: Route, outer: Route) -> int | None:
     return route[depth][0] if route[:depth] == outer and len(route) > depth else None
 
 
-def common(left: Route, right: Route) -> int:
+def common_depth(left: Route, right: Route) -> int:
     """Return the depth down to which two paths are in the same statement."""
     depth = 0
     for one, other in zip(left[:-1], right[:-1]):

@@ -9,8 +9,8 @@ is loaded before and stored at the end. Analysis only.
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> program = lowered("c[i] += w[i] * a[i, k]", c="f32[8]", w="f32[8]", a="f32[8, 5]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
->>> found = accumulation(nest, fresh_for(program))
->>> [loop.symbol.name for loop in found.chain], [loop.symbol.name for loop in found.depth]
+>>> found = find_accumulation(nest, fresh_for(program))
+>>> [loop.symbol.name for loop in found.outer_loops], [loop.symbol.name for loop in found.depth]
 (['i'], ['k'])
 >>> found.acc.label, found.place.node.label
 ('c_sum', 'c')
@@ -32,19 +32,19 @@ from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.walk import own_reads, statements, writes
 from .guarded_reads import nodes_of
-from .reductions import is_extreme
+from .reductions import is_min_max
 from .self_dependence import symbols_of
 
 Body = tuple[Stmt, ...]
-ACCUMULATED = frozenset(("add", "max", "min", "mul"))
-REALS = frozenset((dtypes.float32, dtypes.float64))
+ACCUMULATING_OPS = frozenset(("add", "max", "min", "mul"))
+REAL_TYPES = frozenset((dtypes.float32, dtypes.float64))
 
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
     """A nest whose innermost loops only accumulate."""
 
-    chain: tuple[For, ...]
+    outer_loops: tuple[For, ...]
     """The loops that are not reduced over, outermost first."""
     depth: tuple[For, ...]
     """The reduction loops, outermost first."""
@@ -82,8 +82,8 @@ class Accumulation:
         return outer, tuple(one for one in needed if one not in outer)
 
 
-def accumulation(
-    loop: For, fresh: Fresh, reorders: bool = False, types: frozenset[DType] = REALS
+def find_accumulation(
+    loop: For, fresh: Fresh, reorders: bool = False, types: frozenset[DType] = REAL_TYPES
 ) -> Accumulation | None:
     """Return the roles of a nest that accumulates values of these types; None for other nests.
 
@@ -92,12 +92,12 @@ def accumulation(
     order.
     """
     chain, names, body = _match_nest(loop)
-    if body is None or body.update.op.name not in ACCUMULATED:
+    if body is None or body.update.op.name not in ACCUMULATING_OPS:
         return None
     node, span = body.update.access.node, body.update.span
     if node.dtype not in types:
         return None
-    if reorders and node.dtype in REALS and body.update.over and not is_extreme(body.update):
+    if reorders and node.dtype in REAL_TYPES and body.update.over and not is_min_max(body.update):
         return None
     written = frozenset(one.id for one in writes((loop,)) if one.rank)
     if any(node.id in written for name in names for node in nodes_of(name.value)):

@@ -4,11 +4,11 @@ Recognizes scalar and array reductions; what may be reassociated follows from op
 Analysis only.
 
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100]")
->>> [one.op.name for one in sums(program.kernels[0].body[-1], frozenset(), facts_of(program))]
+>>> [one.op.name for one in find_accumulators(program.kernels[0].body[-1], frozenset(), facts_of(program))]
 ['add']
 >>> from plusequals.lowering.ir import dtypes
 >>> from plusequals.lowering.ir.ops import OPS
->>> neutral(OPS["add"], dtypes.float32), neutral(OPS["max"], dtypes.int8)
+>>> neutral_element(OPS["add"], dtypes.float32), neutral_element(OPS["max"], dtypes.int8)
 (Const(value=-0.0, dtype=float32), Const(value=-128, dtype=int8))
 """
 
@@ -26,12 +26,12 @@ from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import Op, neutral_of
 from ..ir.walk import binds, statements
-from .accesses import Accesses, accesses
-from .parallel_band import Facts, nest_of, rounds_of
+from .accesses import Accesses, collect_accesses
+from .parallel_band import Facts, perfect_nest, trip_count
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Accumulator:
     """An accumulator of a loop: always this element, updated by this operation."""
 
     access: Access
@@ -49,7 +49,7 @@ class Sum:
         return (self.access,) if self.pair is None else (self.access, self.pair.access)
 
 
-def sums(loop: For, private: frozenset[int], facts: Facts) -> tuple[Sum, ...]:
+def find_accumulators(loop: For, private: frozenset[int], facts: Facts) -> tuple[Accumulator, ...]:
     """Return the accumulators of a loop whose iterations are independent but for those; else none.
 
     `private` are the ids of the privatizable temporaries.
@@ -57,17 +57,19 @@ def sums(loop: For, private: frozenset[int], facts: Facts) -> tuple[Sum, ...]:
     inside = statements(_tuple(loop))
     bound = {symbol for stmt in inside for symbol in binds(stmt)}
     updates = [stmt for stmt in inside if isinstance(stmt, Update)]
-    accumulators: dict[int, Sum] = {}
+    accumulators: dict[int, Accumulator] = {}
     for stmt in updates:
-        one = Sum(stmt.access, stmt.op, stmt.pair)
+        one = Accumulator(stmt.access, stmt.op, stmt.pair)
         subscripts = [i for access in one.accesses for i in access.index]
         if stmt.access.node.id not in private and all(_is_fixed(i, bound) for i in subscripts):
             accumulators.setdefault(stmt.access.node.id, one)
-    sites = accesses((loop,))
-    symbols = frozenset(one.symbol for one in nest_of(loop)[0])
+    sites = collect_accesses((loop,))
+    symbols = frozenset(one.symbol for one in perfect_nest(loop)[0])
     for one in accumulators.values():
-        reduced = all(is_counted(s, symbols) for s in updates if s.access.node == one.access.node)
-        reassociable = is_apart(one.op, one.dtype, facts.exact or not reduced)
+        reduced = all(
+            is_reduction_over(s, symbols) for s in updates if s.access.node == one.access.node
+        )
+        reassociable = is_reassociable(one.op, one.dtype, facts.exact or not reduced)
         if not reassociable or not _is_only_updated(one, updates, sites):
             return ()
         if one.pair is not None and not _has_ascending_positions(loop, updates):
@@ -80,7 +82,7 @@ def sums(loop: For, private: frozenset[int], facts: Facts) -> tuple[Sum, ...]:
     )
 
 
-def is_apart(op: Op, dtype: DType, exact: bool) -> bool:
+def is_reassociable(op: Op, dtype: DType, exact: bool) -> bool:
     """Whether a reduction is reassociable, so that partial results may be combined: floating-point
     sums only where order-preserving (`exact`) is not asked for."""
     if op.name in ("argmin", "argmax"):
@@ -89,7 +91,7 @@ def is_apart(op: Op, dtype: DType, exact: bool) -> bool:
     return op.side == "both" and op.neutral is not None and not (exact and is_inexact)
 
 
-def is_counted(update: Update, letters: frozenset[Symbol]) -> bool:
+def is_reduction_over(update: Update, letters: frozenset[Symbol]) -> bool:
     """Whether loops over these symbols are reduction axes of an update; loops that were written as
     such do more."""
     return letters <= {symbol for at in update.over for symbol in at.symbols()}
@@ -99,7 +101,7 @@ def _is_fixed(index: Index, bound: set[Symbol]) -> bool:
     return not isinstance(index, Dynamic) and not index.symbols() & bound
 
 
-def _is_only_updated(accumulator: Sum, updates: Sequence[Update], sites: Accesses) -> bool:
+def _is_only_updated(accumulator: Accumulator, updates: Sequence[Update], sites: Accesses) -> bool:
     """Whether a loop accesses an accumulator only by such updates."""
     for access in accumulator.accesses:
         for site in sites.of(access.node):
@@ -120,7 +122,7 @@ def _is_only_updated(accumulator: Sum, updates: Sequence[Update], sites: Accesse
 
 def _has_ascending_positions(loop: For, updates: Sequence[Update]) -> bool:
     """Whether positions grow in program order, so that the least one is the first found."""
-    loops, body = nest_of(loop)
+    loops, body = perfect_nest(loop)
     pairs = [(stmt, stmt.pair) for stmt in updates if stmt.pair is not None]
     straight = {id(stmt) for stmt in _unconditional(body)}
     if len({pair.access for _, pair in pairs}) < len(pairs) or any(
@@ -129,7 +131,7 @@ def _has_ascending_positions(loop: For, updates: Sequence[Update]) -> bool:
         return False
     known, trip_counts = Bounds(), list[int | None]()
     for one in loops:
-        trip_counts.append(known.most(rounds_of(one)))
+        trip_counts.append(known.most(trip_count(one)))
         known = known.inside(one)
     bound = {symbol for stmt in statements(body) for symbol in binds(stmt)}
     counted_loops = list(zip(loops, trip_counts, strict=True))
@@ -159,7 +161,7 @@ def _unconditional(body: tuple[Stmt, ...]) -> list[Stmt]:
     return out
 
 
-def neutral(op: Op, dtype: DType) -> Const:
+def neutral_element(op: Op, dtype: DType) -> Const:
     """Return the neutral element of an operation, which keeps even the sign of a zero."""
     if op.name == "add" and dtype.kind == "f":
         return Const(-0.0, dtype)
@@ -177,7 +179,7 @@ def _tuple(loop: For) -> tuple[Stmt, ...]:
     return (loop,)
 
 
-def accumulates(loop: For, node: Node) -> Op | None:
+def accumulation_op(loop: For, node: Node) -> Op | None:
     """Return the reassociable operation by which a loop accumulates into an array; None where there
     is none or the order matters."""
     ops = {
@@ -185,13 +187,13 @@ def accumulates(loop: For, node: Node) -> Op | None:
         if isinstance(stmt, Store | Update) and stmt.access.node == node
     }  # fmt: skip
     op = ops.pop() if len(ops) == 1 else None
-    return op if op is not None and is_apart(op, node.dtype, exact=True) else None
+    return op if op is not None and is_reassociable(op, node.dtype, exact=True) else None
 
 
-def only_written(loop: For, private: frozenset[int]) -> list[Node]:
+def write_only_arrays(loop: For, private: frozenset[int]) -> list[Node]:
     """Return the arrays that a loop writes and never reads; none where it reads one of them."""
     arrays: list[Node] = []
-    for sites in accesses((loop,)).sites.values():
+    for sites in collect_accesses((loop,)).sites.values():
         node = sites[0].node
         if node.id in private or not any(site.writes for site in sites):
             continue

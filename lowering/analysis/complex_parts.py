@@ -8,7 +8,7 @@ uses it.
 >>> from plusequals.lowering.ir.dtypes import complex64, float32
 >>> from plusequals.lowering.ir.printer import print_expr
 >>> x, y = (Read(Node(n, name, (), complex64), ()) for n, name in enumerate("xy"))
->>> parts = Parts(Fresh(2, 0), frozenset((0, 1)))
+>>> parts = ComplexSplitter(Fresh(2, 0), frozenset((0, 1)))
 >>> for part in parts.pair(Apply(OPS["mul"], (x, y), complex64), NOWHERE):
 ...     print(print_expr(part))
 x_re * y_re - x_im * y_im
@@ -39,7 +39,7 @@ _REAL_OPS = frozenset("real imag abs angle eq ne isnan isinf isfinite".split())
 """Operations with a real result of complex arguments that have a formula in parts."""
 
 
-class Pair(NamedTuple):
+class ComplexPair(NamedTuple):
     """A complex value as its real and imaginary parts."""
 
     re: Expr
@@ -51,19 +51,19 @@ class Pair(NamedTuple):
         return Apply(OPS["complex"], tuple(self), _COMPLEX64 if is_short else _COMPLEX128)
 
 
-def added(total: Pair, one: Pair, two: Pair) -> Pair:
+def add_product(total: ComplexPair, one: ComplexPair, two: ComplexPair) -> ComplexPair:
     """Return a sum to which a product is added by fused multiply-adds: `total + one * two`."""
     re = _apply("fma", one.im, _apply("neg", two.im), _apply("fma", one.re, two.re, total.re))
     im = _apply("fma", one.im, two.re, _apply("fma", one.re, two.im, total.im))
-    return Pair(re, im)
+    return ComplexPair(re, im)
 
 
 _COMPLEX64, _COMPLEX128 = dtypes.complex64, dtypes.complex128
 
 
-def parts_of(value: Expr) -> Pair:
+def parts_of(value: Expr) -> ComplexPair:
     """Return the parts of a value by `real` and `imag`, as the generated C extracts them."""
-    return Pair(_extract("real", value), _extract("imag", value))
+    return ComplexPair(_extract("real", value), _extract("imag", value))
 
 
 def has_formula(value: Expr) -> bool:
@@ -76,18 +76,20 @@ def has_formula(value: Expr) -> bool:
                 op.name not in _REAL_OPS and any(is_complex(one.dtype) for one in args)
             ):
                 return False
-            case Apply(op, (_, second)) if op.name in ("and", "or") and not is_plain(second):
+            case Apply(op, (_, second)) if op.name in ("and", "or") and not needs_no_temporaries(
+                second
+            ):
                 return False
-            case Select(_, yes, no) if not (is_plain(yes) and is_plain(no)):
+            case Select(_, yes, no) if not (needs_no_temporaries(yes) and needs_no_temporaries(no)):
                 return False
-            case Read(_, index) if computes_place(index):
+            case Read(_, index) if has_complex_subscript(index):
                 return False
             case _:
                 pass
     return True
 
 
-def is_plain(value: Expr) -> bool:
+def needs_no_temporaries(value: Expr) -> bool:
     """Whether no part of a value is used twice, so that its formula needs no temporaries."""
     for part in walk(value):
         match part:
@@ -101,7 +103,7 @@ def is_plain(value: Expr) -> bool:
     return True
 
 
-def computes_place(index: tuple[Index, ...]) -> bool:
+def has_complex_subscript(index: tuple[Index, ...]) -> bool:
     """Whether a subscript is computed from complex numbers."""
     return any(
         isinstance(at, Dynamic) and any(is_complex(part.dtype) for part in walk(at.value))
@@ -109,7 +111,7 @@ def computes_place(index: tuple[Index, ...]) -> bool:
     )
 
 
-def part_of(value: Expr) -> Read | None:
+def source_of_part(value: Expr) -> Read | None:
     """Return the element whose real or imaginary part a value is; None for other values."""
     match value:
         case Apply(op, (Read() as read,)) if op.name in ("real", "imag"):
@@ -118,7 +120,7 @@ def part_of(value: Expr) -> Read | None:
             return None
 
 
-def is_of_parts(value: Expr) -> bool:
+def reads_only_parts(value: Expr) -> bool:
     """Whether a value reads only the real or imaginary parts of complex elements; at the top it may
     combine two."""
     complex_parts = [part for part in walk(value) if is_complex(part.dtype)]
@@ -129,7 +131,7 @@ def is_of_parts(value: Expr) -> bool:
         and value.op.name == "complex"
     ):
         del complex_parts[0]
-    parts = sum(part_of(part) is not None for part in walk(value))
+    parts = sum(source_of_part(part) is not None for part in walk(value))
     return len(complex_parts) == parts and all(isinstance(part, Read) for part in complex_parts)
 
 
@@ -139,7 +141,7 @@ def is_complex(dtype: DType) -> bool:
 
 
 @dataclass(slots=True)
-class Parts:
+class ComplexSplitter:
     """Splits complex scalars of a program into parts, and builds expressions of these."""
 
     fresh: Fresh
@@ -161,7 +163,7 @@ class Parts:
     def named(self, value: Expr, label: str, span: Span) -> Expr:
         """Return a value that is used more than once: stored in a scalar unless it is a read or
         constant."""
-        if isinstance(value, Read | Const) or part_of(value) is not None:
+        if isinstance(value, Read | Const) or source_of_part(value) is not None:
             return value
         return self.stored(value, label, span)
 
@@ -171,10 +173,10 @@ class Parts:
         self.before.append(Store(Access(node, ()), value, span))
         return Read(node, (), span)
 
-    def parts(self, value: Expr, span: Span) -> Pair:
+    def parts(self, value: Expr, span: Span) -> ComplexPair:
         """Return the parts of a value that is used more than once."""
         re, im = self.pair(value, span)
-        return Pair(self.named(re, "re", span), self.named(im, "im", span))
+        return ComplexPair(self.named(re, "re", span), self.named(im, "im", span))
 
     # ----------------------------------------------------------------------------------- values
 
@@ -182,7 +184,7 @@ class Parts:
         """Return a value that is not complex, its complex arguments being split."""
         match value:
             case Apply(op, (of, *_)) if is_complex(of.dtype):
-                return self.of_parts(op, [self.pair(arg, span) for arg in value.args])
+                return self.apply_real(op, [self.pair(arg, span) for arg in value.args])
             case Cast(of, dtype) if is_complex(of.dtype):
                 pair = self.pair(of, span)
                 if dtype is dtypes.bool_:
@@ -191,7 +193,7 @@ class Parts:
             case _:
                 return rebuild(value, lambda one: self.real(one, span), lambda index: index)
 
-    def of_parts(self, op: Op, args: list[Pair]) -> Expr:
+    def apply_real(self, op: Op, args: list[ComplexPair]) -> Expr:
         """Return the real result of an operation on complex arguments."""
         re, im = args[0]
         match op.name:
@@ -212,46 +214,46 @@ class Parts:
             case name:
                 return _or(_test(name, re), _test(name, im))
 
-    def pair(self, value: Expr, span: Span) -> Pair:
+    def pair(self, value: Expr, span: Span) -> ComplexPair:
         """Return a complex value as its parts."""
         dtype = value.dtype.real
         match value:
             case Const(number):
                 number = complex(number)
-                return Pair(Const(number.real, dtype), Const(number.imag, dtype))
+                return ComplexPair(Const(number.real, dtype), Const(number.imag, dtype))
             case Read(node, ()) if node.id in self.split:
                 halves = (Read(half, (), value.span) for half in self.halves(node))
-                return Pair(*halves)
+                return ComplexPair(*halves)
             case Select(test, yes, no):
                 test = self.named(self.real(test, span), "test", span)
                 one, two = self.pair(yes, span), self.pair(no, span)
-                return Pair(Select(test, one.re, two.re), Select(test, one.im, two.im))
+                return ComplexPair(Select(test, one.re, two.re), Select(test, one.im, two.im))
             case Cast(of) if is_complex(of.dtype):
                 re, im = self.pair(of, span)
-                return Pair(Cast(re, dtype), Cast(im, dtype))
+                return ComplexPair(Cast(re, dtype), Cast(im, dtype))
             case Cast(of):
                 of = self.real(of, span)
-                return Pair(of if of.dtype is dtype else Cast(of, dtype), Const(0.0, dtype))
+                return ComplexPair(of if of.dtype is dtype else Cast(of, dtype), Const(0.0, dtype))
             case Apply(op, args):
                 return self.applied(op, args, span)
             case _:
                 return parts_of(value)
 
-    def applied(self, op: Op, args: tuple[Expr, ...], span: Span) -> Pair:
+    def applied(self, op: Op, args: tuple[Expr, ...], span: Span) -> ComplexPair:
         """Return the parts of an operation with a complex result."""
         match op.name:
             case "complex":
                 re, im = (self.real(arg, span) for arg in args)
-                return Pair(re, im)
+                return ComplexPair(re, im)
             case "neg":
                 re, im = self.pair(args[0], span)
-                return Pair(_apply("neg", re), _apply("neg", im))
+                return ComplexPair(_apply("neg", re), _apply("neg", im))
             case "conj":
                 re, im = self.pair(args[0], span)
-                return Pair(re, _apply("neg", im))
+                return ComplexPair(re, _apply("neg", im))
             case "add" | "sub" as name:
                 one, two = (self.pair(arg, span) for arg in args)
-                return Pair(_apply(name, one.re, two.re), _apply(name, one.im, two.im))
+                return ComplexPair(_apply(name, one.re, two.re), _apply(name, one.im, two.im))
             case "mul" | "product":
                 one, two = (self.parts(arg, span) for arg in args)
                 return _multiply(one, two)
@@ -263,7 +265,7 @@ class Parts:
             case name:
                 raise AssertionError(f"`{name}` has no formula of parts")
 
-    def quotient(self, a: Pair, b: Pair, span: Span) -> Pair:
+    def quotient(self, a: ComplexPair, b: ComplexPair, span: Span) -> ComplexPair:
         """Return `a / b` by Smith's algorithm: scaled by the larger part of the divisor.
 
         (R. L. Smith, Algorithm 116: Complex division, 1962.)
@@ -287,12 +289,12 @@ class Parts:
         im = _select(
             wide, _apply("sub", a.im, _mul(a.re, ratio)), _apply("sub", _mul(a.im, ratio), a.re)
         )
-        return Pair(
+        return ComplexPair(
             _select(zero, _apply("div", a.re, size), _mul(re, scale)),
             _select(zero, _apply("div", a.im, size), _mul(im, scale)),
         )
 
-    def inverse(self, a: Pair, span: Span) -> Pair:
+    def inverse(self, a: ComplexPair, span: Span) -> ComplexPair:
         """Return `1 / a` by NumPy's formula, which differs from `quotient` in signs of zeros."""
         dtype = a.re.dtype
         wide = self.named(_test("le", _apply("abs", a.im), _apply("abs", a.re)), "wide", span)
@@ -302,15 +304,15 @@ class Parts:
         whole = _apply("add", large, _mul(small, ratio))
         whole = self.named(whole, "whole", span)
         one = Const(1.0, dtype)
-        return Pair(
+        return ComplexPair(
             _apply("div", _select(wide, one, ratio), whole),
             _apply("div", _apply("neg", _select(wide, ratio, one)), whole),
         )
 
 
-def _multiply(a: Pair, b: Pair) -> Pair:
+def _multiply(a: ComplexPair, b: ComplexPair) -> ComplexPair:
     re = _apply("sub", _mul(a.re, b.re), _mul(a.im, b.im))
-    return Pair(re, _apply("add", _mul(a.re, b.im), _mul(a.im, b.re)))
+    return ComplexPair(re, _apply("add", _mul(a.re, b.im), _mul(a.im, b.re)))
 
 
 def _select(test: Expr, yes: Expr, no: Expr) -> Expr:

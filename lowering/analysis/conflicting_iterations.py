@@ -11,7 +11,7 @@ Such an iteration is a point at which the loop's index set may be split. Analysi
 ... ''', d="f32[9]", x="f32[9, 9]")
 >>> (outer,) = program.kernels[0].body
 >>> (loop,) = outer.body
->>> shared_places(loop, bounds_of(()).inside(outer)), has_places(program)
+>>> conflicting_iterations(loop, bounds_of(()).inside(outer)), has_conflicting_iterations(program)
 ([k], True)
 """
 
@@ -24,13 +24,13 @@ from ..ir.expressions import Index
 from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import For, Program, Stmt
 from ..ir.walk import binds, bodies, statements
-from .accesses import accesses
+from .accesses import collect_accesses
 
-MOST = 4
+MAX_CONFLICTS = 4
 """At most so many split points are considered."""
 
 
-def has_places(program: Program) -> bool:
+def has_conflicting_iterations(program: Program) -> bool:
     """Whether some loop of a program has such an iteration."""
     known = bounds_of(parameter.node for parameter in program.parameters)
     return any(_has_conflicts(kernel.body, known) for kernel in program.kernels)
@@ -39,7 +39,7 @@ def has_places(program: Program) -> bool:
 def _has_conflicts(body: Iterable[Stmt], known: Bounds) -> bool:
     """Whether a loop among or inside statements might be split at some iteration."""
     return any(
-        (isinstance(stmt, For) and bool(shared_places(stmt, known)))
+        (isinstance(stmt, For) and bool(conflicting_iterations(stmt, known)))
         or any(
             _has_conflicts(one, known.inside(stmt) if isinstance(stmt, For) else known)
             for one in bodies(stmt)
@@ -48,7 +48,7 @@ def _has_conflicts(body: Iterable[Stmt], known: Bounds) -> bool:
     )
 
 
-def shared_places(loop: For, known: Bounds) -> list[Affine]:
+def conflicting_iterations(loop: For, known: Bounds) -> list[Affine]:
     """Return the conflicting iterations, as values of the loop's variable, as far as they are
     surely in its range."""
     return [
@@ -64,14 +64,14 @@ def _find_conflicts(loop: For) -> list[Affine]:
         return []
     inside = {symbol for stmt in statements((loop,)) for symbol in binds(stmt)}
     points: list[Affine] = []
-    for sites in accesses((loop,)).sites.values():
+    for sites in collect_accesses((loop,)).sites.values():
         if not any(site.writes for site in sites):
             continue
         indices = tuple(dict.fromkeys(site.index or () for site in sites))
         for first in indices:
             for second in indices:
                 points += _intersections(first, second, loop.symbol, inside)
-    return list(dict.fromkeys(points))[:MOST]
+    return list(dict.fromkeys(points))[:MAX_CONFLICTS]
 
 
 def _is_at_least(known: Bounds, number: Affine, least: int) -> bool:

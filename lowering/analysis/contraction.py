@@ -16,7 +16,7 @@ only.
 >>> program = lowered("c[i, j] = sum(a[i, k] * b[j, k])", c="f32[8, 9]", a="f32[8, 5]",
 ...                   b="f32[9, 5]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
->>> found = contraction(nest, fresh_for(program))
+>>> found = find_contraction(nest, fresh_for(program))
 >>> [[loop.symbol.name for loop in some] for some in (found.rows, found.columns, found.nest.depth)]
 [['i'], ['j'], ['k']]
 >>> [(part.side, part.value.node.label) for part in found.parts]
@@ -40,24 +40,24 @@ from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, maximum, minimu
 from ..ir.loops import For, Store, Update
 from ..ir.node import Node
 from ..ir.walk import statements
-from .accumulation import REALS, Accumulation, Body, accumulation
-from .self_dependence import extreme, symbols_of
+from .accumulation import REAL_TYPES, Accumulation, Body, find_accumulation
+from .self_dependence import bound_over, symbols_of
 from .subscripts import is_in_range, ranges
 
-ON_VECTORS = frozenset(("add", "sub", "mul", "product", "div", "neg", "max", "min"))
+VECTOR_OPS = frozenset(("add", "sub", "mul", "product", "div", "neg", "max", "min"))
 """Operations that vectors of columns support without a loop."""
-COMPLEXES = frozenset((dtypes.complex64, dtypes.complex128))
+COMPLEX_TYPES = frozenset((dtypes.complex64, dtypes.complex128))
 Side = Literal["row", "column"]
-LONG = 512
+LONG_REDUCTION = 512
 """From so many terms on it costs little to store elements that are not contiguous."""
-OFTEN = 8
+MANY_COPIES = 8
 """From half as many terms on where each would be copied for so many columns."""
-WIDE = 32
+MIN_COLUMNS = 32
 """The fewest columns that are worth it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Operand:
     """An operand of each term that depends on the row only, or on the column only."""
 
     node: Node
@@ -77,7 +77,7 @@ class Contraction:
     """The last one is that whose results are contiguous."""
     term: Expr
     """What is accumulated, as an expression of the operands."""
-    parts: tuple[Part, ...]
+    parts: tuple[Operand, ...]
     tests: tuple[Affine, ...] = ()
     """All are non-negative where an element exists: bounds that depended on rows or columns."""
 
@@ -85,10 +85,10 @@ class Contraction:
     def others(self) -> tuple[For, ...]:
         """The loops that are neither rows nor columns."""
         taken = {loop.symbol for loop in (*self.rows, *self.columns)}
-        return tuple(one for one in self.nest.chain if one.symbol not in taken)
+        return tuple(one for one in self.nest.outer_loops if one.symbol not in taken)
 
     @property
-    def is_turned(self) -> bool:
+    def is_transposed(self) -> bool:
         """Whether results are contiguous along the last rows, and not along columns."""
         stored = _contiguous_symbols(self.nest.rest)
         return self.rows[-1].symbol in stored and self.columns[-1].symbol not in stored
@@ -104,19 +104,19 @@ class Contraction:
         return self.rows if side == "row" else self.columns
 
 
-def contraction(
-    loop: For, fresh: Fresh, reorders: bool = False, types: frozenset[DType] = REALS
+def find_contraction(
+    loop: For, fresh: Fresh, reorders: bool = False, types: frozenset[DType] = REAL_TYPES
 ) -> Contraction | None:
-    """Return the contraction that a nest computes, None where it is none, see `accumulation`.
+    """Return the contraction that a nest computes, None where it is none, see `find_accumulation`.
 
     The caller has to check whether its loops may be interchanged.
     """
-    nest = accumulation(loop, fresh, reorders, types)
+    nest = find_accumulation(loop, fresh, reorders, types)
     if nest is None:
         return None
     for pair in _row_column_pairs(nest):
         result = _try_contraction(nest, (pair[0],), (pair[1],))
-        for one in reversed(nest.chain):
+        for one in reversed(nest.outer_loops):
             if result is not None and one not in pair:
                 result = _extend(result, one) or result
         result = None if result is None else _bounding_box(result)
@@ -134,7 +134,7 @@ def _bounding_box(candidate: Contraction) -> Contraction | None:
         return None
     ranges = tuple(
         Range(one.symbol, one.lo, one.hi)
-        for one in candidate.nest.chain
+        for one in candidate.nest.outer_loops
         if one.symbol in box_symbols
     )
     boxed: dict[Symbol, For] = {}
@@ -178,7 +178,7 @@ def _bound_operands(bound: Affine, op: QuasiOp) -> tuple[Affine, ...]:
 
 def _box_end(sides: tuple[Affine, ...], ranges: tuple[Range, ...], sign: int) -> Affine | None:
     """Return the end of a box around all iterations of a loop; None where it is not affine."""
-    ends = [end for end in (extreme(one, ranges, sign) for one in sides) if end is not None]
+    ends = [end for end in (bound_over(one, ranges, sign) for one in sides) if end is not None]
     return reduce(minimum if sign > 0 else maximum, ends) if ends else None
 
 
@@ -216,7 +216,7 @@ def _extend(candidate: Contraction, loop: For) -> Contraction | None:
 
 def _contiguous_last(loops: tuple[For, ...], candidate: Contraction) -> tuple[For, ...]:
     """Return loops with the one last along which memory is contiguous."""
-    loops = tuple(one for one in candidate.nest.chain if one in loops)
+    loops = tuple(one for one in candidate.nest.outer_loops if one in loops)
     contiguous = (
         candidate.columns[-1]
         if candidate.columns[-1] in loops
@@ -248,9 +248,13 @@ def _row_column_pairs(nest: Accumulation) -> list[tuple[For, For]]:
     if not all(_is_fixed(one, reduction_symbols) for one in nest.depth):
         return []
     count = prod(_clipped_trip_count(k) for k in nest.depth)
-    long = count >= LONG or 2 * count >= LONG and _copies_per_term(nest) >= OFTEN
-    for number, column in enumerate(nest.chain):
-        for row in nest.chain:
+    long = (
+        count >= LONG_REDUCTION
+        or 2 * count >= LONG_REDUCTION
+        and _copies_per_term(nest) >= MANY_COPIES
+    )
+    for number, column in enumerate(nest.outer_loops):
+        for row in nest.outer_loops:
             column_only = any(column.symbol in one and row.symbol not in one for one in terms)
             row_only = any(row.symbol in one and column.symbol not in one for one in terms)
             if column_only and row_only:
@@ -270,10 +274,10 @@ def _row_column_pairs(nest: Accumulation) -> list[tuple[For, For]]:
 def _copies_per_term(nest: Accumulation) -> int:
     """Return how many elements share a term, where neighbours share terms."""
     outer_symbols, reduction_symbols = (
-        {one.symbol for one in nest.chain},
+        {one.symbol for one in nest.outer_loops},
         {k.symbol for k in nest.depth},
     )
-    shared = windows(reads(nest.update.value), outer_symbols, reduction_symbols)
+    shared = sliding_windows(reads(nest.update.value), outer_symbols, reduction_symbols)
     return prod(_clipped_trip_count(k) for k in nest.depth if k.symbol in shared)
 
 
@@ -282,13 +286,14 @@ def _prefers_interchange(nest: Accumulation, row: For, column: For) -> bool:
     copies for each column, but which rows read in place."""
     reduction_symbols = {k.symbol for k in nest.depth}
     shared = (
-        windows(reads(nest.update.value), {one.symbol}, reduction_symbols) for one in (row, column)
+        sliding_windows(reads(nest.update.value), {one.symbol}, reduction_symbols)
+        for one in (row, column)
     )
     count = (row.hi - row.lo).constant
-    return tuple(map(bool, shared)) == (False, True) and count is not None and count >= WIDE
+    return tuple(map(bool, shared)) == (False, True) and count is not None and count >= MIN_COLUMNS
 
 
-def windows(
+def sliding_windows(
     elements: Iterable[Read], symbols: Set[Symbol], reduction_symbols: Set[Symbol]
 ) -> frozenset[Symbol]:
     """Return the reduction symbols along whose axes neighbours of these symbols share terms
@@ -325,7 +330,7 @@ class _TermSplitter:
     rows: frozenset[Symbol]
     columns: frozenset[Symbol]
     counting: frozenset[Symbol]
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Operand] = field(default_factory=list)
 
     def term(self, value: Expr) -> Expr | None:
         """Return a term of operands; None where more than arithmetic combines rows and columns."""
@@ -335,7 +340,7 @@ class _TermSplitter:
                 return value
             return self.part(value, "column" if self.columns & used else "row")
         match value:
-            case Apply(op, args, dtype) if op.name in ON_VECTORS:
+            case Apply(op, args, dtype) if op.name in VECTOR_OPS:
                 terms = [self.term(arg) for arg in args]
                 supported = tuple(term for term in terms if term is not None)
                 return Apply(op, supported, dtype) if len(supported) == len(terms) else None
@@ -348,11 +353,11 @@ class _TermSplitter:
     def part(self, value: Expr, side: Side) -> Expr | None:
         """Return the read that stands for an operand, None where vectors do not support its
         type."""
-        if value.dtype not in REALS | COMPLEXES:
+        if value.dtype not in REAL_TYPES | COMPLEX_TYPES:
             return None
         for known in self.parts:
             if known.value == value:
                 return Read(known.node, ())
-        operand = Part(Node(-1 - len(self.parts), f"{side}s", (), value.dtype), value, side)
+        operand = Operand(Node(-1 - len(self.parts), f"{side}s", (), value.dtype), value, side)
         self.parts.append(operand)
         return Read(operand.node, ())

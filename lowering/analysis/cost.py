@@ -2,15 +2,15 @@
 
 The unit is an addition of one SIMD lane. A unit of `expression_cost.cost` is worth `SCALAR` of
 these, except in innermost loops that compilers vectorize: contiguous stores of cheap operations. A
-tile in registers is only computed, `AT_ONCE` bytes for a unit: each read serves many elements.
+tile in registers is only computed, `REGISTER_TILE_BYTES` bytes for a unit: each read serves many elements.
 Bounds that depend on a loop inside are taken at its middle, what depends on data is taken to be
-`UNKNOWN`: it is a guess, and nothing but speed may depend on it. Analysis only.
+`UNKNOWN_SIZE`: it is a guess, and nothing but speed may depend on it. Analysis only.
 
 >>> program = lowered("y[i] = sum(x[i, j] * x[i, j])", y="f32[9]", x="f32[9, 50]")
->>> rounds_of(program.kernels[0].body[-1]), work_of(program.kernels[0].body[-1])
+>>> iteration_count(program.kernels[0].body[-1]), work_per_iteration(program.kernels[0].body[-1])
 (9, 2416)
 >>> program = lowered("y[i, j] = x[i, j] * x[i, j]", y="f32[9, 50]", x="f32[9, 50]")
->>> work_of(program.kernels[0].body[-1])
+>>> work_per_iteration(program.kernels[0].body[-1])
 208
 """
 
@@ -28,29 +28,29 @@ from ..ir.indexing import (
     Affine,
     Symbol,
     const,
+    extremum_operands,
     floordiv,
     maximum,
     multiply,
-    sides,
     substitute,
 )
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While
-from ..ir.memo import keep
+from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.walk import bodies, expressions_of, statements
-from .expression_cost import READ, UNKNOWN, cost
+from .expression_cost import READ, UNKNOWN_SIZE, cost
 
 WRITE = 1
 """Cost of a store of an element, beside its value's."""
-PRINTED = 1000
+PRINT_COST = 1000
 """Assumed cost of a print."""
 SCALAR = 8
 """Cost of an operation that is not vectorized."""
-DEAR = 16
+LIBRARY_CALL_COST = 16
 """What `cost` says of a call of the C library, which is not vectorized."""
-AT_ONCE = 16
+REGISTER_TILE_BYTES = 16
 """So many bytes of a register tile are computed for a unit."""
-MOST = 1 << 40
+MAX_WORK = 1 << 40
 """Upper limit of all estimates, so that products with sizes stay numbers."""
 
 
@@ -84,8 +84,8 @@ def _full_trip_count(loop: For, values: Mapping[Symbol, Affine]) -> Affine:
         if not loop.lo.terms and not loop.hi.terms:  # as most have
             return const(-((loop.lo.offset - loop.hi.offset) // loop.step))
         lower_bounds, upper_bounds = (
-            sides(substitute(loop.lo, values), "max"),
-            sides(loop.hi, "min"),
+            extremum_operands(substitute(loop.lo, values), "max"),
+            extremum_operands(loop.hi, "min"),
         )
         gaps = [
             (substitute(hi, values) - lo).constant for hi in upper_bounds for lo in lower_bounds
@@ -93,17 +93,17 @@ def _full_trip_count(loop: For, values: Mapping[Symbol, Affine]) -> Affine:
         constants = [gap for gap in gaps if gap is not None]
         if constants:
             return const(-(-min(constants) // loop.step))
-    return substitute(rounds_of(loop), values)
+    return substitute(iteration_count(loop), values)
 
 
-def rounds_of(loop: For) -> Affine:
+def iteration_count(loop: For) -> Affine:
     """Return the trip count of a loop; a negative one stands for none."""
     gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
     step = abs(loop.step)
     return gap if step == 1 else floordiv(gap + (step - 1), const(step))
 
 
-def work_of(loop: For | While, sizes: frozenset[Symbol] | None = None) -> Affine:
+def work_per_iteration(loop: For | While, sizes: frozenset[Symbol] | None = None) -> Affine:
     """Return about how much work an iteration is, in symbols that are known at the loop.
 
     It is non-negative where the symbols in `sizes` are; None stands for all symbols not bound
@@ -123,7 +123,7 @@ def _iteration_work(loop: For, assumed: _Assumptions) -> Affine:
     try:
         memo: dict[frozenset[Symbol] | None, Affine] = loop.work
     except AttributeError:
-        memo = keep(loop, "work", {})
+        memo = memoize(loop, "work", {})
     work = memo.get(assumed.sizes)
     if work is None:
         work = memo[assumed.sizes] = _compute_iteration_work(loop, assumed)
@@ -150,7 +150,7 @@ def _extents(stmt: Stmt) -> frozenset[Symbol]:
                 used.update(*(extent.symbols() for extent in node.shape))
             case _:
                 pass
-        known = keep(stmt, "extents", frozenset(used))
+        known = memoize(stmt, "extents", frozenset(used))
     return known
 
 
@@ -160,13 +160,13 @@ def _direct_cost(stmt: Stmt) -> int:
     try:
         known: int = stmt.cost
     except AttributeError:
-        known = keep(stmt, "cost", sum(map(cost, expressions_of(stmt))))
+        known = memoize(stmt, "cost", sum(map(cost, expressions_of(stmt))))
     return known
 
 
-def total_of(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
-    """Return about how much work all iterations together are, see `work_of`."""
-    return _bounded_product(_Assumptions(sizes).rounds(loop), work_of(loop, sizes))
+def total_work(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
+    """Return about how much work all iterations together are, see `work_per_iteration`."""
+    return _bounded_product(_Assumptions(sizes).rounds(loop), work_per_iteration(loop, sizes))
 
 
 def _scale(loop: For) -> int:
@@ -181,7 +181,7 @@ def _register_trip_count(loop: For, rounds: Affine) -> Affine:
         return rounds
     match loop.body[0]:
         case Store(access) | Update(access) if _is_tile(access.node):
-            per_unit = max(1, AT_ONCE // access.node.dtype.itemsize)
+            per_unit = max(1, REGISTER_TILE_BYTES // access.node.dtype.itemsize)
             return floordiv(rounds + (per_unit - 1), const(per_unit))
         case _:
             return rounds
@@ -198,14 +198,14 @@ def _is_vectorizable(loop: For) -> bool:
         isinstance(stmt, Comment)
         or (
             isinstance(stmt, Store | Update)
-            and is_beside(stmt, loop.symbol)
-            and cost(stmt.value) < DEAR
+            and is_contiguous_store(stmt, loop.symbol)
+            and cost(stmt.value) < LIBRARY_CALL_COST
         )
         for stmt in loop.body
     )
 
 
-def is_beside(stmt: Store | Update, symbol: Symbol) -> bool:
+def is_contiguous_store(stmt: Store | Update, symbol: Symbol) -> bool:
     """Whether stores of neighbouring iterations are contiguous, or the statement is an integer
     reduction."""
     node, index = stmt.access.node, stmt.access.index
@@ -221,7 +221,7 @@ def _body_work(body: tuple[Stmt, ...], assumed: _Assumptions, scale: int) -> Aff
     for stmt in body:
         total += _statement_work(stmt, assumed, scale)
         if isinstance(stmt, Let):
-            assumed = assumed.inside(stmt.symbol, const(UNKNOWN))
+            assumed = assumed.inside(stmt.symbol, const(UNKNOWN_SIZE))
     return _clip(total)
 
 
@@ -232,7 +232,7 @@ def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
     direct = const(_direct_cost(stmt) * scale)
     match stmt:
         case While(prelude, _, body):
-            return (direct + _body_work(prelude + body, assumed, SCALAR)) * UNKNOWN
+            return (direct + _body_work(prelude + body, assumed, SCALAR)) * UNKNOWN_SIZE
         case If(_, then, ()) if _only_checks(then) or ends_in_failure(then):
             return direct
         case If(_, then, other):
@@ -250,7 +250,7 @@ def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
         case Fill(node) | Alloc(node):
             return _fill_work(node, assumed)
         case Print():
-            return direct + PRINTED * scale
+            return direct + PRINT_COST * scale
         case Let() | Check() | Permute() | Comment() | Barrier() | Break() | Continue():
             return direct
         case _:
@@ -267,7 +267,7 @@ def surely_fails(check: Check) -> bool:
     return check.test == FALSE
 
 
-def going_on(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def without_failures(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return the statements without the branches that end in failure."""
     return tuple(s for s in body if not (isinstance(s, If) and ends_in_failure(s.then)))
 
@@ -305,12 +305,12 @@ def _maximum_or_sum(one: Affine, other: Affine) -> Affine:
 
 def _bounded_product(rounds: Affine, work: Affine) -> Affine:
     if rounds.constant is not None:
-        rounds = const(min(max(0, rounds.constant), MOST))
+        rounds = const(min(max(0, rounds.constant), MAX_WORK))
     return _clip(multiply(rounds, work))
 
 
 def _clip(work: Affine) -> Affine:
-    return work if work.constant is None else const(min(work.constant, MOST))
+    return work if work.constant is None else const(min(work.constant, MAX_WORK))
 
 
 _MAX_SUBEXPRESSIONS = 1000

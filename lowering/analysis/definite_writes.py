@@ -4,17 +4,17 @@
     writes `s`, whatever the test says; a loop that may have no iteration, or that may be left
     before, does not
 
->>> from plusequals.lowering.analysis.accesses import accesses
+>>> from plusequals.lowering.analysis.accesses import collect_accesses
 >>> program = lowered('''
 ... for k in range(1, 4):
 ...     y[k + 2] = x[k]
 ...     if x[k] > 2: break
 ... ''', y="f32[8]", x="f32[8]")
 >>> loop = program.kernels[0].body[0]
->>> index = accesses((loop,)).of(program.parameters[0].node)[0].index
->>> in_first_rounds((loop,), (0,), index, ())
+>>> index = collect_accesses((loop,)).of(program.parameters[0].node)[0].index
+>>> in_first_iterations((loop,), (0,), index, ())
 ((), (3,))
->>> in_first_rounds((loop,), (4,), index, ()) is None  # behind the jump
+>>> in_first_iterations((loop,), (4,), index, ()) is None  # behind the jump
 True
 """
 
@@ -27,11 +27,11 @@ from ..ir.assignments import Break, Continue
 from ..ir.expressions import Index
 from ..ir.indexing import Affine, Range, Symbol, substitute
 from ..ir.loops import For, Stmt
-from .effects import summary
-from .subscripts import is_least, ranges
+from .effects import summarize
+from .subscripts import is_nonnegative, ranges
 
 
-def in_first_rounds(
+def in_first_iterations(
     enclosing: Sequence[Stmt],
     places: Sequence[int],
     index: Sequence[Index],
@@ -47,7 +47,7 @@ def in_first_rounds(
     subscripts = [at for at in index if isinstance(at, Affine)]
     if not loops or len(loops) < len(enclosing) or len(subscripts) < len(index):
         return None
-    bound = summary(loops[0]).bound - {loop.symbol for loop in loops}
+    bound = summarize(loops[0]).bound - {loop.symbol for loop in loops}
     used = {symbol for at in subscripts for symbol in at.symbols()}
     firsts: dict[Symbol, Affine] = {}
     remaining: list[For] = []
@@ -55,7 +55,7 @@ def in_first_rounds(
         current = replace(loop, lo=substitute(loop.lo, firsts), hi=substitute(loop.hi, firsts))
         if loop.symbol in used and not _has_jump(loop):
             remaining.append(current)
-        elif begins(current, place, known):
+        elif reaches_first_iteration(current, place, known):
             firsts[loop.symbol] = current.lo
         else:
             return None
@@ -66,16 +66,18 @@ def in_first_rounds(
     return tuple(remaining), tuple(subscripts)
 
 
-def begins(loop: For, count: int, known: tuple[Range, ...]) -> bool:
+def reaches_first_iteration(loop: For, count: int, known: tuple[Range, ...]) -> bool:
     """Whether a loop surely has an iteration, the first of which reaches what follows its first
     `count` statements.
 
     `known` is what is known of the symbols around the loop.
     """
     (reach,) = ranges((loop,))
-    return not any(map(_has_jump, loop.body[:count])) and is_least(reach.hi - reach.lo - 1, known)
+    return not any(map(_has_jump, loop.body[:count])) and is_nonnegative(
+        reach.hi - reach.lo - 1, known
+    )
 
 
 def _has_jump(stmt: Stmt) -> bool:
     """Whether there is a jump in a statement, of whichever loop."""
-    return not summary(stmt).kinds.isdisjoint((Break, Continue))
+    return not summarize(stmt).kinds.isdisjoint((Break, Continue))

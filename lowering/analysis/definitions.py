@@ -1,7 +1,7 @@
 """Reaching definitions of array elements: the nests that store an array, inverted.
 
 A `Layer` is a nest around one store. Layers cover each other in program order: `zeros`, then an
-inner slice, then a diagonal. `value_at` answers for one element with an expression: the value of
+inner slice, then a diagonal. `reaching_value` answers for one element with an expression: the value of
 the last layer that writes it. Whether a layer does is proven where that can be; otherwise a range,
 or two subscripts that have to be equal, become a guard.
 
@@ -12,9 +12,9 @@ or two subscripts that have to be equal, become a guard.
 >>> i, j = Symbol("i", 0), Symbol("j", 1)
 >>> d = Node(0, "d", (const(8), const(8)), dtypes.int64)
 >>> store = Store(Access(d, (var(i), var(i))), Position(var(i)))
->>> diagonal = layer(For(i, const(0), const(8), 1, (store,)))
+>>> diagonal = find_layer(For(i, const(0), const(8), 1, (store,)))
 >>> zero = Const(0, dtypes.int64)
->>> print_expr(value_at((diagonal,), (const(3), var(j)), (), (), zero))
+>>> print_expr(reaching_value((diagonal,), (const(3), var(j)), (), (), zero))
 '3 if j == 3 else 0'
 """
 
@@ -33,9 +33,9 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute_expr
 from .accesses import has_jumps
-from .expression_cost import UNKNOWN, rounds
+from .expression_cost import UNKNOWN_SIZE, estimate_iterations
 from .guarded_reads import nodes_of
-from .subscripts import differs, holds, is_least
+from .subscripts import are_different, is_implied, is_nonnegative
 
 Guards = tuple[Expr, ...]
 
@@ -62,11 +62,11 @@ class Layer:
     def points(self) -> int:
         """How often the store runs; an estimate where sizes are not known."""
         if self.index is None:
-            return prod(self.node.static_shape or (UNKNOWN,) * self.node.rank)
-        return rounds(self.inside)
+            return prod(self.node.static_shape or (UNKNOWN_SIZE,) * self.node.rank)
+        return estimate_iterations(self.inside)
 
 
-def layer(stmt: Stmt | None) -> Layer | None:
+def find_layer(stmt: Stmt | None) -> Layer | None:
     """Return the definition that a statement is: a nest of loops and branches around one store;
     None for others."""
     inside: list[Stmt] = []
@@ -89,15 +89,15 @@ def layer(stmt: Stmt | None) -> Layer | None:
     return None
 
 
-class Unplaced(Exception):
+class NotInvertible(Exception):
     """The subscripts cannot be inverted: the iteration that computed an element is not known."""
 
 
-class Unwritten(Exception):
+class MaybeUnwritten(Exception):
     """The element may be one that no layer writes."""
 
 
-def value_at(
+def reaching_value(
     layers: tuple[Layer, ...],
     index: tuple[Index, ...],
     known: tuple[Range, ...],
@@ -121,7 +121,7 @@ def value_at(
             break
         guarded.append((guards, value))
     if below is None:
-        raise Unwritten
+        raise MaybeUnwritten
     for guards, value in reversed(guarded):
         below = Select(_all_hold(guards), value, below)
     return below
@@ -142,10 +142,10 @@ def _match_definition(
     solved = _invert_subscripts(one, index)
     guards: list[Expr] = []
     for left, right in solved.equal:
-        if differs(left, right, known):
+        if are_different(left, right, known):
             return None
         if left != right:
-            guards.append(compared("eq", left, right))
+            guards.append(compare_indices("eq", left, right))
     for loop in (stmt for stmt in one.inside if isinstance(stmt, For)):
         at = solved.values[loop.symbol]
         lo, hi = substitute(loop.lo, solved.values), substitute(loop.hi, solved.values)
@@ -153,14 +153,14 @@ def _match_definition(
             lo, hi = hi + 1, lo + 1
         if any(at.symbol == r.symbol and lo == r.lo and hi == r.hi for r in known):
             continue
-        if is_least(lo - at - 1, known, tests) or is_least(at - hi, known, tests):
+        if is_nonnegative(lo - at - 1, known, tests) or is_nonnegative(at - hi, known, tests):
             return None
-        if not is_least(at - lo, known, tests):
-            guards.append(compared("le", lo, at))
-        if not is_least(hi - at - 1, known, tests):
-            guards.append(compared("lt", at, hi))
+        if not is_nonnegative(at - lo, known, tests):
+            guards.append(compare_indices("le", lo, at))
+        if not is_nonnegative(hi - at - 1, known, tests):
+            guards.append(compare_indices("lt", at, hi))
     moved = (substitute_expr(test, solved.values) for test in one.tests)
-    guards += (test for test in moved if not holds(test, known, tests))
+    guards += (test for test in moved if not is_implied(test, known, tests))
     return tuple(guards), solved.values
 
 
@@ -177,7 +177,7 @@ def _invert_subscripts(one: Layer, wanted: tuple[Index, ...]) -> _Solution:
     equal."""
     loops = [stmt for stmt in one.inside if isinstance(stmt, For)]
     if any(loop.step not in (1, -1) for loop in loops):
-        raise Unplaced
+        raise NotInvertible
     fresh = {s.symbol: Symbol(s.symbol.name, -2 - s.symbol.serial) for s in loops}
     renaming = {old: var(new) for old, new in fresh.items()}
     unknown = set(fresh.values())
@@ -190,7 +190,7 @@ def _invert_subscripts(one: Layer, wanted: tuple[Index, ...]) -> _Solution:
         elif subscript != element or (
             isinstance(subscript, Dynamic) and _is_variant(subscript, fresh)
         ):
-            raise Unplaced
+            raise NotInvertible
     used: set[int] = set()
     for at, (subscript, element) in (*enumerate(axes), *enumerate(axes)):
         subscript = substitute(subscript, values)  # again, for axes that use symbols of later axes
@@ -203,14 +203,14 @@ def _invert_subscripts(one: Layer, wanted: tuple[Index, ...]) -> _Solution:
             factor = subscript.coefficient(symbol)
             rest = subscript - var(symbol) * factor
             if not factor or symbol in rest.symbols():
-                raise Unplaced
+                raise NotInvertible
             gap, by = (element - rest) * (1 if factor > 0 else -1), const(abs(factor))
             if mod(gap, by) != const(0):
-                raise Unplaced
+                raise NotInvertible
             values[symbol] = floordiv(gap, by)
             used.add(at)
     if unknown - values.keys():
-        raise Unplaced
+        raise NotInvertible
     equal += (
         (element, substitute(subscript, values))
         for at, (subscript, element) in enumerate(axes)
@@ -224,7 +224,7 @@ def _is_variant(subscript: Dynamic, fresh: Mapping[Symbol, Symbol]) -> bool:
     return substitute_expr(subscript.value, renaming) != subscript.value
 
 
-def compared(name: str, left: Affine, right: Affine) -> Expr:
+def compare_indices(name: str, left: Affine, right: Affine) -> Expr:
     """Return a comparison of index expressions, with common terms cancelled."""
     gap = right - left
     if name != "eq":

@@ -6,17 +6,17 @@ iterations" are solved in integers, with sizes as unknowns (`presburger`). So th
 for affine subscripts, and a loop is refused with the two iterations in conflict. Where a subscript
 depends on data, only the other axes count. Analysis only.
 
-`confined` and `private` say which temporaries are privatizable.
+`loop_local_nodes` and `find_privatizable` say which temporaries are privatizable.
 
 >>> program = lowered("y[i] = x[i] * 2", y="f32[8]", x="f32[8]")
 >>> loop = program.kernels[0].body[1]
->>> print(independent(loop))
+>>> print(find_dependence(loop))
 None
 >>> program = lowered('''
 ... for t in range(1, 8):
 ...     y[t] = y[t - 1] * x[t]
 ... ''', y="f32[8]", x="f32[8]")
->>> print(independent(program.kernels[0].body[0]))
+>>> print(find_dependence(program.kernels[0].body[0]))
 two rounds use the same element: `y[t]` in the round t = 1 and `y[t - 1]` in the round t = 2
 """
 
@@ -27,28 +27,28 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 from ...base.dataclass import dataclass
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.bounds import Bounds
 from ..ir.decision import Reason
 from ..ir.expressions import Index
-from ..ir.indexing import Affine, Quasi, Range, Symbol, const, show, substitute, var
+from ..ir.indexing import Affine, Quasi, Range, Symbol, affine_text, const, substitute, var
 from ..ir.loops import Check, For, If, Program, Stmt, While
-from ..ir.memo import keep
-from ..ir.walk import binds, bodies, exchanged, own_reads, own_writes, statements
-from .accesses import Site, accesses
-from .involution import are_partners
-from .subscripts import are_apart, facts, ranges
+from ..ir.memo import memoize
+from ..ir.walk import binds, bodies, own_reads, own_writes, permuted_nodes, statements
+from .accesses import Site, collect_accesses
+from .involution import are_paired
+from .subscripts import are_disjoint, implied_inequalities, ranges
 
 if TYPE_CHECKING:
     from . import presburger
 else:  # what few programs need
-    presburger = Later(".presburger", __package__)
+    presburger = LazyModule(".presburger", __package__)
 
 
-NOTHING = Bounds()
+NO_BOUNDS = Bounds()
 Ranks = tuple[Affine, Affine]
-Uses = dict[int, int]
+UseCounts = dict[int, int]
 """Number of accesses of nodes, by their ids."""
 
 
@@ -76,12 +76,12 @@ class Refusal:
         return f"{self.reason}{': ' if self.detail else ''}{self.detail}"
 
 
-def independent(
+def find_dependence(
     loop: For,
     privatized: frozenset[int] = frozenset(),
     own: frozenset[int] = frozenset(),
     outer: tuple[Range, ...] = (),
-    known: Bounds = NOTHING,
+    known: Bounds = NO_BOUNDS,
 ) -> Refusal | None:
     """Return why the iterations of a loop may not run in any order, None where they may.
 
@@ -90,13 +90,13 @@ def independent(
     the loop, `known` the bounds of these. Iterations may end early by a `Continue`, and may fail a
     `Check`: which iteration fails first has to be found by whoever runs them.
     """
-    if known is not NOTHING:
+    if known is not NO_BOUNDS:
         return _find_refusal(loop, privatized, own, outer, known)
     key = (privatized, own, outer)
     try:
         memo: dict[object, Refusal | None] = loop.refusals
     except AttributeError:
-        memo = keep(loop, "refusals", {})
+        memo = memoize(loop, "refusals", {})
     if key not in memo:
         memo[key] = _find_refusal(loop, privatized, own, outer, known)
     return memo[key]
@@ -106,9 +106,9 @@ def _find_refusal(
     loop: For, privatized: frozenset[int], own: frozenset[int], outer: tuple[Range, ...],
     known: Bounds,
 ) -> Refusal | None:  # fmt: skip
-    if is_left(loop.body):
+    if has_break(loop.body):
         return Refusal(Dependent.JUMPS)
-    touched = accesses((loop,))
+    touched = collect_accesses((loop,))
     inside = statements(loop.body)
     for stmt in inside:
         match stmt:
@@ -130,12 +130,12 @@ def _find_refusal(
             if not node.rank:  # even with one iteration at most: its value must not be lost
                 return Refusal(Dependent.SCALAR, f"`{node.label}`")
             refusal = _find_conflict(loop, sites, outer, known)
-            if refusal is not None and not are_partners(loop, sites):
+            if refusal is not None and not are_paired(loop, sites):
                 return refusal
     return None
 
 
-def overtakes(
+def has_carried_dependence(
     loop: For, one: Site, other: Site, outer: tuple[Range, ...] = (), ranks: Ranks | None = None
 ) -> bool:
     """Whether there is a loop-carried dependence from the first access to the second: it may
@@ -148,35 +148,35 @@ def overtakes(
     ...     z[i] = y[i - 1]
     ... ''', y="f32[8]", x="f32[8]", z="f32[8]")
     >>> loop = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)][0]
-    >>> write, read = accesses((loop,)).of(program.parameters[0].node)
-    >>> overtakes(loop, read, write), overtakes(loop, write, read)
+    >>> write, read = collect_accesses((loop,)).of(program.parameters[0].node)
+    >>> has_carried_dependence(loop, read, write), has_carried_dependence(loop, write, read)
     (False, True)
     """
     return _DependenceTest(loop, one, other, outer, ranks).refusal() is not None
 
 
-def confined(program: Program) -> Mapping[int, frozenset[int]]:
+def loop_local_nodes(program: Program) -> Mapping[int, frozenset[int]]:
     """Return by the `id` of each loop the ids of the temporaries that only its body accesses."""
-    totals, inside = uses_of(program)
+    totals, inside = count_uses(program)
     return {
         loop: frozenset(number for number, count in uses.items() if count == totals[number])
         for loop, uses in inside.items()
     }
 
 
-def uses_of(program: Program) -> tuple[Uses, Mapping[int, Uses]]:
+def count_uses(program: Program) -> tuple[UseCounts, Mapping[int, UseCounts]]:
     """Return how often each temporary is accessed in all, and in the body of each loop by its
     `id`."""
-    temporaries = {node.id for node in program.locals} - exchanged(program)
-    totals: Uses = {}
-    inside: dict[int, Uses] = {}
+    temporaries = {node.id for node in program.locals} - permuted_nodes(program)
+    totals: UseCounts = {}
+    inside: dict[int, UseCounts] = {}
     for kernel in program.kernels:
         for stmt in kernel.body:
             _add_counts(totals, _count_uses(stmt, temporaries, inside))
     return totals, inside
 
 
-def private(
+def find_privatizable(
     loop: For, only: frozenset[int], noted: Iterable[tuple[int, Symbol]] = ()
 ) -> frozenset[int]:
     """Return the privatizable temporaries among those `only` this loop accesses: no iteration reads
@@ -184,13 +184,13 @@ def private(
 
     `noted` are annotations from before loops were transformed, see `Program.rounds`.
     """
-    touched = accesses((loop,))
+    touched = collect_accesses((loop,))
     nodes = (touched.sites[number][0].node for number in only if number in touched.sites)
     return frozenset(
         node.id for node in nodes
         if node.purpose in _FILLED_PURPOSES
         or _is_noted_private(touched.of(node), {s for number, s in noted if number == node.id})
-        or not touched.read_before_written(node)
+        or not touched.is_read_before_written(node)
     )  # fmt: skip
 
 
@@ -202,10 +202,10 @@ def _is_noted_private(sites: tuple[Site, ...], symbols: set[Symbol]) -> bool:
     )
 
 
-def _count_uses(stmt: Stmt, temporaries: set[int], inside: dict[int, Uses]) -> Uses:
+def _count_uses(stmt: Stmt, temporaries: set[int], inside: dict[int, UseCounts]) -> UseCounts:
     """Return how often a statement accesses each temporary; those of loops are put into `inside` by
     their `id`."""
-    uses: Uses = {}
+    uses: UseCounts = {}
     for body in bodies(stmt):
         for one in body:
             _add_counts(uses, _count_uses(one, temporaries, inside))
@@ -217,25 +217,25 @@ def _count_uses(stmt: Stmt, temporaries: set[int], inside: dict[int, Uses]) -> U
     return uses
 
 
-def _add_counts(total: Uses, more: Uses) -> None:
+def _add_counts(total: UseCounts, more: UseCounts) -> None:
     for number, times in more.items():
         total[number] = total.get(number, 0) + times
 
 
-def is_left(body: tuple[Stmt, ...]) -> bool:
+def has_break(body: tuple[Stmt, ...]) -> bool:
     """Whether the loop with this body, not one nested in it, may be left by a `Break`."""
     return any(
         isinstance(stmt, Break)
-        or (isinstance(stmt, If) and (is_left(stmt.then) or is_left(stmt.other)))
+        or (isinstance(stmt, If) and (has_break(stmt.then) or has_break(stmt.other)))
         for stmt in body
     )
 
 
-def ends_early(body: tuple[Stmt, ...]) -> bool:
+def has_early_exit(body: tuple[Stmt, ...]) -> bool:
     """Whether an iteration of the loop with this body may end before its last statement."""
     return any(
         isinstance(stmt, Break | Continue)
-        or (isinstance(stmt, If) and (ends_early(stmt.then) or ends_early(stmt.other)))
+        or (isinstance(stmt, If) and (has_early_exit(stmt.then) or has_early_exit(stmt.other)))
         for stmt in body
     )
 
@@ -283,9 +283,9 @@ def _moves_apart(loop: For, first: Site, second: Site, known: Bounds) -> bool:
     ...         y[i * j + i] = 0
     ... ''', y="f32[900]")
     >>> (outer,) = program.kernels[0].body
-    >>> independent(outer.body[0]) is None
+    >>> find_dependence(outer.body[0]) is None
     False
-    >>> independent(outer.body[0], known=facts_of(program).around(outer.body[0])) is None
+    >>> find_dependence(outer.body[0], known=facts_of(program).around(outer.body[0])) is None
     True
     """
     if first.index != second.index or first.index is None:
@@ -331,7 +331,7 @@ def _later_values(loop: For) -> Names:
         inner_symbols = [s.symbol for s in statements(loop.body) if isinstance(s, For | Let)]
         names = {symbol: var(Symbol(symbol.name, -2 - symbol.serial)) for symbol in inner_symbols}
         names[loop.symbol] = var(loop.symbol) + var(_DISTANCE) * loop.step
-        keep(loop, "later", names)
+        memoize(loop, "later", names)
     return names
 
 
@@ -353,7 +353,7 @@ class _DependenceTest:
             return Refusal(Dependent.STORAGE, f"`{node.label}`")
         names = _later_values(self.loop)
         later = _substitute_index(self.other.index, names)
-        if are_apart(self.one.index, later, self.known(names)):
+        if are_disjoint(self.one.index, later, self.known(names)):
             return None
         solution = presburger.solve(*self.system(names, later))
         if solution == "none":
@@ -398,7 +398,11 @@ class _DependenceTest:
                 lo, hi = substitute(loop.lo, values), substitute(loop.hi, values)
                 zero.append(at - lo - var(lattice) * loop.step)
                 least += [var(lattice), hi - at - 1 if loop.step > 0 else at - hi - 1]
-            least += [substitute(fact, values) for test in site.tests for fact in facts(test)]
+            least += [
+                substitute(fact, values)
+                for test in site.tests
+                for fact in implied_inequalities(test)
+            ]
         for left, right, size in zip(self.one.index or (), later, self.one.node.shape, strict=True):
             if isinstance(left, Affine) and isinstance(right, Affine):
                 zero.append(left - right)
@@ -410,7 +414,7 @@ class _DependenceTest:
         data = {s.symbol for s in statements(self.loop.body) if isinstance(s, Let)}
         return all(
             not any(isinstance(stmt, While) for stmt in site.inside)
-            and all(tuple(facts(test)) for test in site.tests)
+            and all(tuple(implied_inequalities(test)) for test in site.tests)
             and all(isinstance(i, Affine) and not i.symbols() & data for i in site.index or ())
             for site in (self.one, self.other)
         )
@@ -425,5 +429,5 @@ def _renamed(symbol: Symbol, names: Names) -> Symbol:
 
 
 def _spell(site: Site) -> str:
-    index = ", ".join(show(i) if isinstance(i, Affine) else "..." for i in site.index or ())
+    index = ", ".join(affine_text(i) if isinstance(i, Affine) else "..." for i in site.index or ())
     return f"`{site.node.label}[{index}]`" if site.node.rank else f"`{site.node.label}`"

@@ -8,7 +8,7 @@ looks only at what has changed.
 >>> from plusequals.lowering.ir.assignments import Access
 >>> x, y = (node.Node(n, "xy"[n], (), dtypes.float32) for n in (0, 1))
 >>> store = loops.Store(Access(y, ()), expressions.Read(x, ()))
->>> found = summary(store)
+>>> found = summarize(store)
 >>> sorted(found.reads), sorted(found.writes), [kind.__name__ for kind in found.kinds]
 ([0], [1], ['Store'])
 """
@@ -22,8 +22,8 @@ from typing import NamedTuple
 from ..ir.assignments import Alloc
 from ..ir.indexing import Symbol
 from ..ir.loops import Program, Stmt
-from ..ir.memo import keep
-from ..ir.walk import binds, bodies, own, statements
+from ..ir.memo import memoize
+from ..ir.walk import binds, bodies, own_effects, statements
 
 
 class Summary(NamedTuple):
@@ -43,24 +43,24 @@ class Summary(NamedTuple):
         return self.reads | self.writes
 
 
-def summary(stmt: Stmt) -> Summary:
+def summarize(stmt: Stmt) -> Summary:
     """Return the summary of one statement; memoized."""
     try:
         known: Summary = stmt.summary
     except AttributeError:
-        known = keep(stmt, "summary", _summarize(stmt))
+        known = memoize(stmt, "summary", _summarize(stmt))
     return known
 
 
 def _summarize(stmt: Stmt) -> Summary:
-    accessed = own(stmt)
+    accessed = own_effects(stmt)
     written = {node.id for node in accessed.writes}
     read = {node.id for node in accessed.reads}
     kinds: set[type] = {type(stmt)}
     bound = set(binds(stmt))
     for body in bodies(stmt):
         for one in body:
-            inner = summary(one)
+            inner = summarize(one)
             read |= inner.reads
             written |= inner.writes
             kinds |= inner.kinds
@@ -68,54 +68,54 @@ def _summarize(stmt: Stmt) -> Summary:
     return Summary(frozenset(read), frozenset(written), frozenset(kinds), frozenset(bound))
 
 
-def both(stmt: Stmt, first: Stmt, second: Stmt) -> Summary:
+def merged_summary(stmt: Stmt, first: Stmt, second: Stmt) -> Summary:
     """Return the summary of a statement that does what two statements of its kind do (for
     fusion)."""
-    one, other = summary(first), summary(second)
+    one, other = summarize(first), summarize(second)
     merged = Summary(
         one.reads | other.reads, one.writes | other.writes, one.kinds | other.kinds,
         one.bound | other.bound,
     )  # fmt: skip
-    return keep(stmt, "summary", merged)
+    return memoize(stmt, "summary", merged)
 
 
-def bound_in(body: Iterable[Stmt]) -> frozenset[Symbol]:
+def bound_symbols(body: Iterable[Stmt]) -> frozenset[Symbol]:
     """Return the symbols that statements bind."""
-    return frozenset[Symbol]().union(*(summary(stmt).bound for stmt in body))
+    return frozenset[Symbol]().union(*(summarize(stmt).bound for stmt in body))
 
 
-def sizes_use(body: Iterable[Stmt], symbols: frozenset[Symbol]) -> bool:
+def alloc_sizes_use(body: Iterable[Stmt], symbols: frozenset[Symbol]) -> bool:
     """Whether some statements allocate an array whose size uses one of these symbols.
 
     Sizes belong to arrays, not to statements: such a symbol cannot be substituted there.
     """
     return any(
         isinstance(stmt, Alloc) and any(symbols & extent.symbols() for extent in stmt.node.shape)
-        for outer in body if Alloc in summary(outer).kinds
+        for outer in body if Alloc in summarize(outer).kinds
         for stmt in statements((outer,))
     )  # fmt: skip
 
 
-def changed_where(
+def change_touching(
     nodes: Collection[int], body: tuple[Stmt, ...],
     change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]],
 ) -> tuple[Stmt, ...]:  # fmt: skip
     """Return statements with those replaced by `change` that access any of these nodes."""
     out: list[Stmt] = []
     for stmt in body:
-        effects = summary(stmt)
+        effects = summarize(stmt)
         is_disjoint = effects.reads.isdisjoint(nodes) and effects.writes.isdisjoint(nodes)
         out += (stmt,) if is_disjoint else change((stmt,))
     return tuple(out)
 
 
-def touched(body: Iterable[Stmt]) -> frozenset[int]:
+def touched_nodes(body: Iterable[Stmt]) -> frozenset[int]:
     """Return the ids of the nodes that statements read or write."""
-    return frozenset[int]().union(*(summary(stmt).touches for stmt in body))
+    return frozenset[int]().union(*(summarize(stmt).touches for stmt in body))
 
 
-def without_unused(program: Program) -> Program:
+def remove_unused_scalars(program: Program) -> Program:
     """Return the program without the scalars that no statement accesses any more."""
-    used = frozenset[int]().union(*(touched(kernel.body) for kernel in program.kernels))
+    used = frozenset[int]().union(*(touched_nodes(kernel.body) for kernel in program.kernels))
     remaining = tuple(node for node in program.locals if node.rank or node.id in used)
     return program if len(remaining) == len(program.locals) else replace(program, locals=remaining)

@@ -16,23 +16,23 @@ from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Position, Read, 
 from ..ir.loops import For, Stmt, While
 from ..ir.ops import Op
 
-CHEAP = 2
+RECOMPUTE_COST = 2
 """Up to this cost an expression is always worth recomputing: a read and an operation."""
 STORE, READ = 4, 1
 """Cost of storing an element of an array, and of reading it again."""
-UNKNOWN = 64
+UNKNOWN_SIZE = 64
 """Assumed trip count of a loop, or extent of an axis, whose size is not known."""
 
 
-def rounds(inside: Iterable[Stmt]) -> int:
-    """Return how often the innermost body runs, with `UNKNOWN` for sizes that are not known."""
+def estimate_iterations(inside: Iterable[Stmt]) -> int:
+    """Return how often the innermost body runs, with `UNKNOWN_SIZE` for sizes that are not known."""
     total = 1
     for stmt in inside:
         if isinstance(stmt, For):
             gap = (stmt.hi - stmt.lo).constant
-            total *= UNKNOWN if gap is None else max(0, -(-gap // stmt.step))
+            total *= UNKNOWN_SIZE if gap is None else max(0, -(-gap // stmt.step))
         elif isinstance(stmt, While):
-            total *= UNKNOWN
+            total *= UNKNOWN_SIZE
     return total
 
 

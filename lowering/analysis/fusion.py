@@ -19,13 +19,13 @@ from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.rewrite import map_statements
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import inside, parts, statements
-from .accesses import Accesses, Site, accesses, within
-from .effects import bound_in, summary
+from .accesses import Accesses, Site, body_accesses, collect_accesses
+from .effects import bound_symbols, summarize
 from .product_loops import Depth, tiled_depth
-from .subscripts import are_apart, is_in_range, ranges
+from .subscripts import are_disjoint, is_in_range, ranges
 
 
-class Apart(Reason):
+class FusionRefusal(Reason):
     """Why two neighbouring nests were not fused."""
 
     RANGES = "their loops do not run through the same values"
@@ -72,9 +72,9 @@ class Nest:
 
     def is_visible(self, own: frozenset[int]) -> bool:
         """Whether it writes nodes that are visible: not among these ids of temporaries."""
-        return is_visible(self.found, own)
+        return has_visible_writes(self.found, own)
 
-    def written_for(self, other: Nest) -> dict[int, int]:
+    def reads_produced_for(self, other: Nest) -> dict[int, int]:
         """Return the arrays that it writes and another nest reads, by id, with the number of reads
         of both."""
         read_counts: dict[int, int] = {}
@@ -91,10 +91,10 @@ class Nest:
         return self.effects or self.stays
 
 
-def nest_of(loop: For) -> Nest:
+def analyze_nest(loop: For) -> Nest:
     """Return the analysis results of a loop."""
     all_statements: tuple[Stmt, ...] = inside(loop)
-    sites = within(loop).sites
+    sites = body_accesses(loop).sites
     reads = {number: sum(site.reads for site in node_sites) for number, node_sites in sites.items()}
     kinds = frozenset(map(type, all_statements))
     stays = kinds.isdisjoint((For, While)) and any(
@@ -109,7 +109,7 @@ def nest_of(loop: For) -> Nest:
     return Nest(loop, representatives, reads, kinds, stays)
 
 
-def grown(first: Nest, second: Nest, both: For) -> Nest:
+def fuse_nests(first: Nest, second: Nest, both: For) -> Nest:
     """Return the analysis results of the fusion `both` of two nests over the same symbol.
 
     The time is linear in the second nest: a nest that many are fused with is not analyzed each
@@ -149,15 +149,15 @@ def _element_key(site: Site) -> tuple[object, ...]:
     return tuple(substitute(at, names) for at in site.index if isinstance(at, Affine)), ends
 
 
-def match(first: For, second: For) -> bool:
+def has_same_range(first: For, second: For) -> bool:
     """Whether two loops have the same iteration range."""
     ends = first.hi == second.hi and first.lo == second.lo
     return ends and (first.step, first.kind) == (second.step, second.kind)
 
 
-def are_strangers(first: For, second: For) -> bool:
+def are_unrelated(first: For, second: For) -> bool:
     """Whether two loops access no common node, and the second writes some."""
-    one, other = summary(first), summary(second)
+    one, other = summarize(first), summarize(second)
     nodes = other.touches
     return (
         bool(other.writes)
@@ -165,7 +165,7 @@ def are_strangers(first: For, second: For) -> bool:
     )  # fmt: skip
 
 
-def is_visible(found: Accesses, own: frozenset[int]) -> bool:
+def has_visible_writes(found: Accesses, own: frozenset[int]) -> bool:
     """Whether anything is written that is not among the ids of temporaries."""
     return any(
         number not in own and any(site.writes for site in sites)
@@ -174,7 +174,7 @@ def is_visible(found: Accesses, own: frozenset[int]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class NestPair:
     """Two neighbouring nests whose loops have the same iteration range."""
 
     first: Nest
@@ -182,7 +182,7 @@ class Pair:
     own: frozenset[int]
     outer: tuple[Range, ...]
 
-    def refusal(self, moved: Sequence[Stmt]) -> tuple[Apart | None, str]:
+    def refusal(self, moved: Sequence[Stmt]) -> tuple[FusionRefusal | None, str]:
         """Return why they cannot, or should not, be fused, and the names involved; None where they
         are."""
         first, second = self.first, self.second
@@ -192,24 +192,24 @@ class Pair:
         )
         checks_only = not any(s.writes for sites in second.found.sites.values() for s in sites)
         if not shared and not checks_only:
-            return Apart.NOTHING, ""
+            return FusionRefusal.NOTHING, ""
         if first.jumps or second.jumps:
-            return Apart.JUMPS, ""
+            return FusionRefusal.JUMPS, ""
         if self._reorders_effects():
-            return Apart.EFFECTS, ""
+            return FusionRefusal.EFFECTS, ""
         if not all(self._is_movable(stmt) for stmt in moved):
-            return Apart.SEPARATED, ""
+            return FusionRefusal.SEPARATED, ""
         if first.is_innermost and second.is_innermost and first.runs != second.runs:
-            return Apart.RUNNING, ""
+            return FusionRefusal.RUNNING, ""
         clash = self._find_conflict(first.found)
         if clash is not None:
-            return Apart.ORDER, clash
+            return FusionRefusal.ORDER, clash
         if first.effects and self._outruns_checks():
-            return Apart.CHECKS, ""
+            return FusionRefusal.CHECKS, ""
         if self._breaks_tiling():
-            return Apart.TILES, ""
+            return FusionRefusal.TILES, ""
         if self._has_other_axes():
-            return Apart.ACROSS, ""
+            return FusionRefusal.ACROSS, ""
         return None, ""
 
     def is_in_order(self) -> bool:
@@ -229,12 +229,12 @@ class Pair:
         if not isinstance(stmt, Store | Update | Fill | Alloc | Let):
             return False
         before = self.first.found
-        touched = summary(stmt).touches
+        touched = summarize(stmt).touches
         if not self.first.effects and not any(number in before.sites for number in touched):
             return True
-        alone = accesses((stmt,))
+        alone = collect_accesses((stmt,))
         if self.first.effects and (
-            is_visible(alone, self.own) or any(s[0].node.rank for s in alone.sites.values())
+            has_visible_writes(alone, self.own) or any(s[0].node.rank for s in alone.sites.values())
         ):
             return False
         return not any(
@@ -256,7 +256,7 @@ class Pair:
             self.first.loop.body, lambda stmt: (stmt,) if isinstance(stmt, structural) else ()
         )
         tests = [stmt.test for stmt in statements(checks) if isinstance(stmt, Check)]
-        if self._find_conflict(accesses(checks), checked=True) is not None:
+        if self._find_conflict(collect_accesses(checks), checked=True) is not None:
             return True
         of_positions = any(
             isinstance(e, Position) and e.index.terms for test in tests for e in walk(test)
@@ -303,7 +303,7 @@ class Pair:
         later = Symbol("later", -1)
         gap = second.hi - symbol if step > 0 else symbol - second.hi
         values = {first.symbol: symbol + var(later) * step}
-        for name in (bound_in(second.body) & summary(first).bound) - {first.symbol}:
+        for name in (bound_symbols(second.body) & summarize(first).bound) - {first.symbol}:
             values[name] = var(Symbol(name.name, -2 - name.serial))
         return values, (*self.outer, *ranges((second,)), Range(later, const(1), gap))
 
@@ -342,10 +342,10 @@ class Pair:
         independently.
         """
         other = self.first if is_late else self.second
-        if not depth.is_enough and not self._is_independent(other):
+        if not depth.is_tiled_inside and not self._is_independent(other):
             return False
         if depth.loops == 1:
-            return depth.is_enough or self._is_tileable_around(other, is_late)
+            return depth.is_tiled_inside or self._is_tileable_around(other, is_late)
         first_body, second_body = (
             _without_comments(self.first.loop.body),
             _without_comments(self.second.loop.body),
@@ -360,10 +360,10 @@ class Pair:
         inner = depth._replace(loops=depth.loops - 1)
         return all(
             isinstance(first, For)
-            and match(first, second)
-            and Pair(nest_of(first), nest_of(second), self.own, known)._can_fuse_inside(
-                is_late, inner
-            )
+            and has_same_range(first, second)
+            and NestPair(
+                analyze_nest(first), analyze_nest(second), self.own, known
+            )._can_fuse_inside(is_late, inner)
             for first in first_body
         )
 
@@ -377,7 +377,7 @@ class Pair:
             for number, node_sites in nest.found.sites.items()
             if node_sites[0].node.rank or number not in self.own or node_sites[0].kind != "write"
         }
-        return Pair(nest, nest, self.own, self.outer)._find_conflict(Accesses(sites)) is None
+        return NestPair(nest, nest, self.own, self.outer)._find_conflict(Accesses(sites)) is None
 
     def _is_tileable_around(self, other: Nest, is_late: bool) -> bool:
         """Whether a nest does nothing around an element of a product that tiling cannot do, too.
@@ -426,7 +426,7 @@ def _are_disjoint(
         for r in ranges(one.inside)
     )
     known = (*known, *inner)
-    return all(are_apart(index, o.index, (*known, *ranges(o.inside))) for o in others)
+    return all(are_disjoint(index, o.index, (*known, *ranges(o.inside))) for o in others)
 
 
 def _renamed(symbol: Symbol, values: dict[Symbol, Affine]) -> Symbol:

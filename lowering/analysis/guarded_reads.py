@@ -7,7 +7,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 
 
-def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> list[tuple[Read, tuple[Expr, ...]]]:
+def guarded_reads(expr: Expr, tests: tuple[Expr, ...] = ()) -> list[tuple[Read, tuple[Expr, ...]]]:
     """Return each read of an expression with the tests that hold where it is evaluated."""
     guarded: list[tuple[Read, tuple[Expr, ...]]] = []
     _collect_reads(expr, tests, guarded)
@@ -20,7 +20,7 @@ def _collect_reads(
     if isinstance(expr, Select):
         _collect_reads(expr.test, tests, guarded)
         _collect_reads(expr.yes, (*tests, *conjuncts(expr.test)), guarded)
-        _collect_reads(expr.no, (*tests, negated(expr.test)), guarded)
+        _collect_reads(expr.no, (*tests, negate(expr.test)), guarded)
         return
     if isinstance(expr, Read):
         guarded.append((expr, tests))
@@ -33,6 +33,6 @@ def nodes_of(expr: Expr) -> frozenset[Node]:
     return frozenset([read.node for read in reads(expr)])
 
 
-def negated(test: Expr) -> Expr:
+def negate(test: Expr) -> Expr:
     """Return the test that holds where the given one does not."""
     return Apply(OPS["logical_not"], (test,), test.dtype)

@@ -16,8 +16,8 @@ independent (butterflies of sorting networks and transforms). Analysis only.
 ...         x[j] = t
 ... ''', x="f32[8]", k="i64")
 >>> loop = next(stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
->>> from plusequals.lowering.analysis.accesses import accesses
->>> are_partners(loop, accesses((loop,)).of(program.parameters[0].node))
+>>> from plusequals.lowering.analysis.accesses import collect_accesses
+>>> are_paired(loop, collect_accesses((loop,)).of(program.parameters[0].node))
 True
 """
 
@@ -35,12 +35,12 @@ from ..ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statem
 from .accesses import Site
 
 Body = tuple[Stmt, ...]
-JOINED = ("add", "bitor", "bitxor")
+DISJOINT_BIT_OPS = ("add", "bitor", "bitxor")
 """Operations that are equal where their operands have no bit in common."""
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class IterationValues:
     """The values of scalars and symbols in an iteration."""
 
     loop: For
@@ -82,10 +82,10 @@ class Round:
         return operand if self.stays(operand) else None
 
 
-def are_partners(loop: For, sites: Sequence[Site]) -> bool:
+def are_paired(loop: For, sites: Sequence[Site]) -> bool:
     """Whether the sites of a node are only reached in one iteration of each pair, whose two
     elements they access."""
-    iteration = round_of(loop)
+    iteration = iteration_values(loop)
     rank = sites[0].node.rank
     indices = [site.index for site in sites if site.index is not None]
     if len(indices) < len(sites):
@@ -101,20 +101,20 @@ def are_partners(loop: For, sites: Sequence[Site]) -> bool:
                     _requires_order(conjuncts, variable, operands[0], above) for conjuncts in tests
                 ):
                     return True
-        operands = [iteration.partner(subscript, JOINED) for subscript in subscripts]
+        operands = [iteration.partner(subscript, DISJOINT_BIT_OPS) for subscript in subscripts]
         if operands and operands[0] is not None and operands == operands[:1] * len(operands):
             if all(_requires_no_bit(conjuncts, variable, operands[0]) for conjuncts in tests):
                 return True
     return False
 
 
-def round_of(loop: For) -> Round:
+def iteration_values(loop: For) -> IterationValues:
     """Return the values of scalars and symbols in an iteration of a loop."""
     values = dict(_single_stores(loop.body, Counter(_read_ids(loop.body)), loop.body))
     lets = [stmt for stmt in statements(loop.body) if isinstance(stmt, Let)]
     bound = [symbol for stmt in statements(loop.body) for symbol in binds(stmt)]
     names = {var(one.symbol): one.value for one in lets if bound.count(one.symbol) == 1}
-    return Round(loop, values, names)
+    return IterationValues(loop, values, names)
 
 
 def _single_stores(part: Body, total: Counter[int], whole: Body) -> Iterator[tuple[int, Expr]]:

@@ -9,7 +9,7 @@ What depends on data is assumed, and the assumption is part of the answer. Analy
 >>> i, j = Symbol("i", 0), Symbol("j", 1)
 >>> inner = For(j, const(0), var(i), 1, ())
 >>> outer = For(i, const(0), const(1000), 1, (inner,))
->>> points((outer, inner), (), frozenset(), Known()).times
+>>> domain_points((outer, inner), (), frozenset(), CallValues()).times
 499500.0
 """
 
@@ -30,7 +30,7 @@ from ..ir.indexing import Affine, Quasi, Symbol
 from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.walk import free_symbols, statements
 
-LIMIT = 1 << 20
+MAX_POINTS = 1 << 20
 """With more points than that, evenly spaced samples stand for all of them."""
 _ARRAY_OPS = frozenset(
     "eq ne lt le gt ge and or logical_not add sub mul neg floordiv mod min max".split()
@@ -43,7 +43,7 @@ Value = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CallValues:
     """The values of one call: sizes by symbol, scalar arguments by the id of their node."""
 
     symbols: Mapping[Symbol, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Points:
         return float(self.weight.sum())
 
 
-def known_of(parameters: Iterable[Parameter], values: Iterable[Any]) -> Known:
+def call_values(parameters: Iterable[Parameter], values: Iterable[Any]) -> CallValues:
     """Return the symbols and scalars that the arguments of a call determine: extents of arrays, and
     numbers."""
     symbols: dict[Symbol, int] = {}
@@ -85,24 +85,24 @@ def known_of(parameters: Iterable[Parameter], values: Iterable[Any]) -> Known:
                 symbols.setdefault(extent.symbol, size)
         if not (parameter.written or np.ndim(value) or parameter.node.dtype.kind == "c"):
             scalars[parameter.node.id] = np.asarray(value, parameter.node.dtype.numpy).item()
-    return Known(symbols, scalars)
+    return CallValues(symbols, scalars)
 
 
-def known_after(program: Program, known: Known) -> Known:
+def add_let_values(program: Program, known: CallValues) -> CallValues:
     """Return the values of a call, with the integers that the program's `Let` statements compute
     from them."""
     symbols = dict(known.symbols)
     for kernel in program.kernels:
         for stmt in statements(kernel.body):
             if isinstance(stmt, Let):
-                value = value_at(stmt.value, {}, Known(symbols, known.scalars))
+                value = evaluate_at(stmt.value, {}, CallValues(symbols, known.scalars))
                 if value is not None:
                     symbols[stmt.symbol] = int(value)
-    return Known(symbols, known.scalars)
+    return CallValues(symbols, known.scalars)
 
 
-def points(
-    inside: tuple[Stmt, ...], tests: Iterable[Expr], wanted: frozenset[Symbol], known: Known
+def domain_points(
+    inside: tuple[Stmt, ...], tests: Iterable[Expr], wanted: frozenset[Symbol], known: CallValues
 ) -> Points:
     """Return the points inside of some statements, outermost first, at which the tests hold.
 
@@ -123,7 +123,9 @@ def points(
     return _filter(domain, tests, inside, known)
 
 
-def number_at(index: Affine, columns: Mapping[Symbol, Value], known: Known) -> Value | None:
+def evaluate_index(
+    index: Affine, columns: Mapping[Symbol, Value], known: CallValues
+) -> Value | None:
     """Return the value of an index expression at points; None where a symbol is not known."""
     total: Value = index.offset
     for atom, factor in index.terms:
@@ -137,22 +139,22 @@ def number_at(index: Affine, columns: Mapping[Symbol, Value], known: Known) -> V
     return total
 
 
-def value_at(expr: Expr, columns: Mapping[Symbol, Value], known: Known) -> Value | None:
+def evaluate_at(expr: Expr, columns: Mapping[Symbol, Value], known: CallValues) -> Value | None:
     """Return the value of an expression at points; None where it depends on data."""
     match expr:
         case Const(value, _):
             return value
         case Position(index):
-            return number_at(index, columns, known)
+            return evaluate_index(index, columns, known)
         case Read(node, ()):
             return known.scalars.get(node.id)
         case Cast(value, dtype) if dtype.kind in "biu":
-            inner = value_at(value, columns, known)
+            inner = evaluate_at(value, columns, known)
             return None if inner is None else np.asarray(inner).astype(dtype.numpy)
         case Apply(op, args, _) if op.name in _ARRAY_OPS:
-            return _apply(op.name, op.meaning, [value_at(a, columns, known) for a in args])
+            return _apply(op.name, op.meaning, [evaluate_at(a, columns, known) for a in args])
         case Select(test, yes, no):
-            parts = [value_at(part, columns, known) for part in (test, yes, no)]
+            parts = [evaluate_at(part, columns, known) for part in (test, yes, no)]
             return _apply("where", np.where, parts)
         case _:
             return None
@@ -165,8 +167,8 @@ def _apply(name: str, meaning: Any, args: list[Value | None]) -> Value | None:
     return by_element.get(name, meaning)(*args)
 
 
-def _quasi_value(atom: Quasi, columns: Mapping[Symbol, Value], known: Known) -> Value | None:
-    left, right = (number_at(side, columns, known) for side in (atom.left, atom.right))
+def _quasi_value(atom: Quasi, columns: Mapping[Symbol, Value], known: CallValues) -> Value | None:
+    left, right = (evaluate_index(side, columns, known) for side in (atom.left, atom.right))
     if left is None or right is None:
         return None
     match atom.op:
@@ -182,9 +184,9 @@ def _quasi_value(atom: Quasi, columns: Mapping[Symbol, Value], known: Known) -> 
             return left * right
 
 
-def _add_loop(domain: Points, loop: For, is_needed: bool, known: Known) -> Points:
+def _add_loop(domain: Points, loop: For, is_needed: bool, known: CallValues) -> Points:
     """Return the points with one more loop around them, its variable as a column if needed."""
-    lo, hi = (number_at(bound, domain.columns, known) for bound in (loop.lo, loop.hi))
+    lo, hi = (evaluate_index(bound, domain.columns, known) for bound in (loop.lo, loop.hi))
     if any(isinstance(stmt, Break | Continue) for stmt in statements(loop.body)):
         text = "this loop may be left early: all of its rounds are counted"
         domain = _assume(domain, text, loop.span)
@@ -199,7 +201,7 @@ def _add_loop(domain: Points, loop: For, is_needed: bool, known: Known) -> Point
         return Points(
             domain.columns, domain.weight * trip_counts, domain.assumed, domain.is_sampled
         )
-    stride = max(1, -(-int(trip_counts.sum()) // LIMIT))
+    stride = max(1, -(-int(trip_counts.sum()) // MAX_POINTS))
     sampled = -(-trip_counts // stride)
     row = np.repeat(np.arange(count), sampled)
     iteration = np.arange(len(row)) - np.repeat(np.cumsum(sampled) - sampled, sampled)
@@ -211,11 +213,11 @@ def _add_loop(domain: Points, loop: For, is_needed: bool, known: Known) -> Point
 
 
 def _filter(
-    domain: Points, tests: tuple[Expr, ...], inside: tuple[Stmt, ...], known: Known
+    domain: Points, tests: tuple[Expr, ...], inside: tuple[Stmt, ...], known: CallValues
 ) -> Points:
     """Return the points at which tests hold that do not depend on data."""
     for test in tests:
-        value = value_at(test, domain.columns, known)
+        value = evaluate_at(test, domain.columns, known)
         if value is None:
             text = "a test here depends on data: what it guards is counted as always done"
             domain = _assume(domain, text, _span_of(test, inside))

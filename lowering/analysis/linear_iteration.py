@@ -7,9 +7,9 @@ Analysis only.
 
 >>> program = lowered("s[0] += x[i, j]", s="f32[1]", x="f32[8, 9]")
 >>> from plusequals.lowering.ir.printer import print_index
->>> from plusequals.lowering.analysis.parallel_band import nest_of
->>> loops, _ = nest_of(program.kernels[0].body[-1])
->>> found = numbered(loops)
+>>> from plusequals.lowering.analysis.parallel_band import perfect_nest
+>>> loops, _ = perfect_nest(program.kernels[0].body[-1])
+>>> found = linearize(loops)
 >>> print_index(found.number), [print_index(at) for at in found.rounds(var(Symbol("n", -1)))]
 ('9*i + j', ['n//9', 'n%9'])
 """
@@ -28,7 +28,7 @@ from ..ir.loops import For, Stmt
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class LinearIterations:
     """Loops, outermost first, and the linear number of an iteration."""
 
     loops: tuple[For, ...]
@@ -57,7 +57,7 @@ class Numbered:
         return (Let(at, number),), {loop.symbol: value for loop, value in values}
 
 
-def numbered(loops: Sequence[For]) -> Numbered | None:
+def linearize(loops: Sequence[For]) -> LinearIterations | None:
     """Return directly nested loops with non-negative numbers of their iterations; None where the
     maximal extent of one of them is not known."""
     starts, sizes = [loops[0].lo], list[Affine]()
@@ -74,7 +74,7 @@ def numbered(loops: Sequence[For]) -> Numbered | None:
         starts.append(lo)
         number = multiply(number, sizes[-1]) + (var(loop.symbol) - lo) * _sign(loop)
         known, outer_symbols = known.inside(loop), {*outer_symbols, loop.symbol}
-    return Numbered(tuple(loops), tuple(starts), tuple(sizes), number)
+    return LinearIterations(tuple(loops), tuple(starts), tuple(sizes), number)
 
 
 def _sign(loop: For) -> int:

@@ -8,7 +8,7 @@ Analysis only.
 ...     n += 2
 ... y[0] = n
 ... ''', y="i64[1]", x="f32[90]"), Target("cuda"))
->>> [*growing(program).values()]
+>>> [*monotonic_bounds(program).values()]
 [3]
 """
 
@@ -19,11 +19,11 @@ from ..ir.expressions import Apply, Const, Read
 from ..ir.loops import Program, Stmt, Store, Update
 from ..ir.walk import own_writes, statements
 
-SMALL = 1 << 16
+MAX_INCREMENT = 1 << 16
 """Increments below this cannot overflow in any feasible run."""
 
 
-def growing(program: Program) -> dict[int, int]:
+def monotonic_bounds(program: Program) -> dict[int, int]:
     """Return the lower bounds of scalars that are only incremented, by their ids."""
     lower_bounds: dict[int, int] = {}
     excluded: set[int] = set()
@@ -43,13 +43,13 @@ def _initial_value(stmt: Stmt) -> int | None:
     """Return the constant that a statement initializes a scalar with, -1 where it increments it,
     None where it does anything else."""
     match stmt:
-        case Store(_, Const(int() as value)) if 0 <= value < SMALL:
+        case Store(_, Const(int() as value)) if 0 <= value < MAX_INCREMENT:
             return value
         case Store(access, Apply(op, (Read(node), Const(int() as by)))) if (
-            op.name == "add" and node == access.node and 0 <= by < SMALL
+            op.name == "add" and node == access.node and 0 <= by < MAX_INCREMENT
         ):
             return -1
-        case Update(_, op, Const(int() as by)) if op.name == "add" and 0 <= by < SMALL:
+        case Update(_, op, Const(int() as by)) if op.name == "add" and 0 <= by < MAX_INCREMENT:
             return -1
         case _:
             return None

@@ -12,7 +12,7 @@ only, but for the functions that return rewritten loops.
 ...     y[t, i] = y[t - 1, i] * x[t, i]
 ... ''', y="f32[8, 9]", x="f32[8, 9]")
 >>> facts = facts_of(program)
->>> found = band(program.kernels[0].body[0], facts)
+>>> found = find_band(program.kernels[0].body[0], facts)
 >>> [loop.symbol.name for loop in found.free], [loop.symbol.name for loop in found.serial]
 (['i'], ['t'])
 """
@@ -30,7 +30,7 @@ from ..ir.bounds import Bounds
 from ..ir.expressions import Const, Dynamic, Index
 from ..ir.expressions import reads as reads_of
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Range, Symbol, const, floordiv, mod, recombined, var
+from ..ir.indexing import Affine, Range, Symbol, const, floordiv, mod, recombine_quotients, var
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, substitute, with_bodies
@@ -44,10 +44,10 @@ from ..ir.walk import (
     statements,
     writes,
 )
-from .dependence import NOTHING, confined, independent, is_left, private
+from .dependence import NO_BOUNDS, find_dependence, find_privatizable, has_break, loop_local_nodes
 from .subscripts import ranges
 
-MOST_IN_ORDER = 3
+MAX_ORDERED_AXES = 3
 """The axes of a grid; iterations distributed beyond these do not start in program order."""
 
 
@@ -57,24 +57,24 @@ class Facts:
 
     only: dict[int, tuple[Stmt, frozenset[int]]]
     """By the `id` of each loop: the loop, and the temporaries that only its body accesses."""
-    everything: frozenset[int]
+    all_nodes: frozenset[int]
     """The ids of all nodes."""
     exact: bool = False
     """Whether reductions are order-preserving."""
     bounds: Mapping[int, Bounds] = field(default_factory=dict)
     """By the `id` of each loop of the program: the bounds of the values around it."""
 
-    def only_in(self, loop: For) -> frozenset[int]:
+    def temporaries_in(self, loop: For) -> frozenset[int]:
         """Return the temporaries that only a loop accesses; none of a loop that is not known."""
         return self.only.get(id(loop), (loop, frozenset[int]()))[1]
 
     def tell(self, body: Iterable[Stmt], only: frozenset[int]) -> None:
         """Register loops that are new; `only` are temporaries that only these statements access."""
         body = tuple(body)
-        total = uses_of(body)
+        total = count_uses(body)
         for stmt in statements(body):
             if isinstance(stmt, For) and id(stmt) not in self.only:
-                body_uses = uses_of(stmt.body)
+                body_uses = count_uses(stmt.body)
                 loop_only = frozenset(
                     n for n in only if n in body_uses and body_uses[n] == total[n]
                 )
@@ -82,18 +82,18 @@ class Facts:
 
     def private(self, loop: For) -> frozenset[int]:
         """Return the privatizable temporaries of a loop."""
-        return own_of(loop, self.only_in(loop))
+        return privatizable_in(loop, self.temporaries_in(loop))
 
     def is_free(
         self, loop: For, own: frozenset[int] = frozenset(), outer: tuple[Range, ...] = (),
-        known: Bounds = NOTHING,
+        known: Bounds = NO_BOUNDS,
     ) -> bool:  # fmt: skip
         """Whether the iterations of a loop are independent, with the nodes `own` privatized."""
-        return independent(loop, own, self.everything, outer, known) is None
+        return find_dependence(loop, own, self.all_nodes, outer, known) is None
 
     def around(self, loop: For) -> Bounds:
         """Return the bounds of the values around a loop, as far as they are known."""
-        return self.bounds.get(id(loop), NOTHING)
+        return self.bounds.get(id(loop), NO_BOUNDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +113,12 @@ class Band:
 def facts_of(program: Program, exact: bool = False) -> Facts:
     """Return the analysis results about a program; loops are identified by `id`."""
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
-    only = confined(program)
+    only = loop_local_nodes(program)
     loops = (s for kernel in program.kernels for s in statements(kernel.body))
     registered = {id(s): (s, only[id(s)]) for s in loops if isinstance(s, For)}
     bounds: dict[int, Bounds] = {}
     for kernel in program.kernels:
-        _record_bounds(kernel.body, NOTHING, bounds)
+        _record_bounds(kernel.body, NO_BOUNDS, bounds)
     return Facts(dict(registered), frozenset(node.id for node in nodes), exact, bounds)
 
 
@@ -136,27 +136,27 @@ def _record_bounds(body: Iterable[Stmt], known: Bounds, bounds: dict[int, Bounds
             _record_bounds(part, branch, bounds)
 
 
-def band(loop: For, facts: Facts) -> Band | None:
+def find_band(loop: For, facts: Facts) -> Band | None:
     """Return the band of a nest, None where no loop of it may be distributed.
 
     Where checks may fail its loops keep their order: the first failure in program order is
     reported.
     """
-    loops, body = nest_of(loop)
-    only = facts.only_in(loop)
+    loops, body = perfect_nest(loop)
+    only = facts.temporaries_in(loop)
     free: list[For] = []
     private_ids: frozenset[int] = frozenset()
     remaining = list(loops)
-    in_order = fails(body)
-    last = loops[-1] if is_left(body) else None  # whose iterations may end the innermost loop
-    while remaining and not (in_order and len(free) == MOST_IN_ORDER):
+    in_order = has_checks(body)
+    last = loops[-1] if has_break(body) else None  # whose iterations may end the innermost loop
+    while remaining and not (in_order and len(free) == MAX_ORDERED_AXES):
         for at in range(1 if in_order else len(remaining)):
             moved = None if remaining[at] is last else _interchange_to_front(remaining, at)
             if moved is None:
                 continue
-            (interchanged,) = around(moved, body)
+            (interchanged,) = nest_loops(moved, body)
             assert isinstance(interchanged, For)
-            candidate_ids = own_of(interchanged, only)
+            candidate_ids = privatizable_in(interchanged, only)
             if facts.is_free(interchanged, candidate_ids, ranges(free), facts.around(loop)):
                 free.append(moved[0])
                 private_ids, remaining = candidate_ids, moved[1:]
@@ -167,28 +167,28 @@ def band(loop: For, facts: Facts) -> Band | None:
         return None
     if tuple(loop.symbol for loop in (*free, *remaining)) == tuple(x.symbol for x in loops):
         return Band(tuple(free), tuple(remaining), body, private_ids, loops[len(free) - 1].body)
-    inner = around(remaining, body)
+    inner = nest_loops(remaining, body)
     facts.tell(inner, only)
     return Band(tuple(free), tuple(remaining), body, private_ids, inner)
 
 
-def uses_of(body: Iterable[Stmt]) -> Counter[int]:
+def count_uses(body: Iterable[Stmt]) -> Counter[int]:
     """Return how often each node is read or written, by its id."""
     return Counter(n.id for s in statements(body) for n in (*own_reads(s), *own_writes(s)))
 
 
-def fails(body: Iterable[Stmt]) -> bool:
+def has_checks(body: Iterable[Stmt]) -> bool:
     """Whether statements contain a check, which may fail."""
     return any(isinstance(stmt, Check) for stmt in statements(tuple(body)))
 
 
-def own_of(loop: For, only: frozenset[int]) -> frozenset[int]:
+def privatizable_in(loop: For, only: frozenset[int]) -> frozenset[int]:
     """Return the privatizable temporaries among those `only` the loop accesses.
 
     The best value of an argmin or argmax is among them where every iteration starts with no
     position.
     """
-    privatizable = private(loop, only)
+    privatizable = find_privatizable(loop, only)
     inside = statements(loop.body)
     pairs = [s for s in inside if isinstance(s, Update) and s.pair is not None]
     initialized = {
@@ -216,7 +216,7 @@ def _interchange_to_front(loops: list[For], at: int) -> list[For] | None:
     return [first, *loops[:at], *loops[at + 1 :]]
 
 
-def nest_of(loop: For) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
+def perfect_nest(loop: For) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
     """Return the loops of a perfect nest, outermost first, and the body of the innermost."""
     loops = [loop]
     while True:
@@ -226,14 +226,14 @@ def nest_of(loop: For) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
         loops.append(inside[0])
 
 
-def around(loops: Iterable[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def nest_loops(loops: Iterable[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return loops nested around a body."""
     for loop in reversed([*loops]):
         body = (replace(loop, body=body),)
     return body
 
 
-def with_loops(
+def replace_loops(
     body: Iterable[Stmt], facts: Facts,
     made: Callable[[For, tuple[For, ...]], tuple[Stmt, ...]], outer: tuple[For, ...] = (),
 ) -> tuple[Stmt, ...]:  # fmt: skip
@@ -244,42 +244,42 @@ def with_loops(
         replaced = made(stmt, outer) if isinstance(stmt, For) else ()
         if not replaced:
             inner = (*outer, stmt) if isinstance(stmt, For) else outer
-            lists = tuple(with_loops(one, facts, made, inner) for one in bodies(stmt))
+            lists = tuple(replace_loops(one, facts, made, inner) for one in bodies(stmt))
             replaced = (stmt,)
             if lists != bodies(stmt):
                 replaced = (with_bodies(stmt, lists),)
                 if isinstance(stmt, For):
-                    facts.tell(replaced, facts.only_in(stmt))
+                    facts.tell(replaced, facts.temporaries_in(stmt))
         out += replaced
     return tuple(out)
 
 
-def trips(loop: For) -> int | None:
+def static_trip_count(loop: For) -> int | None:
     """Return the static trip count of a loop, None where it depends on run-time values."""
-    count = rounds_of(loop).constant
+    count = trip_count(loop).constant
     return None if count is None else max(0, count)
 
 
-def rounds_of(loop: For) -> Affine:
+def trip_count(loop: For) -> Affine:
     """Return the trip count of a loop; zero or less where it has no iteration."""
     by = abs(loop.step)
     gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
     return floordiv(gap + (by - 1), const(by))
 
 
-def normal(loop: For, symbol: Symbol) -> tuple[For, Affine]:
+def normalize(loop: For, symbol: Symbol) -> tuple[For, Affine]:
     """Return the normalized loop (from 0, in steps of one), and the value of its old variable
     there."""
     value = loop.lo + var(symbol) * loop.step
-    return replace(loop, symbol=symbol, lo=const(0), hi=rounds_of(loop), step=1), value
+    return replace(loop, symbol=symbol, lo=const(0), hi=trip_count(loop), step=1), value
 
 
-def with_value(body: tuple[Stmt, ...], symbol: Symbol, value: Affine) -> tuple[Stmt, ...]:
+def substitute_symbol(body: tuple[Stmt, ...], symbol: Symbol, value: Affine) -> tuple[Stmt, ...]:
     """Return statements with an index expression substituted for a symbol."""
     return substitute(body, {symbol: value})
 
 
-def counted(
+def collapse_static(
     loops: Sequence[For], body: tuple[Stmt, ...], fresh: Fresh
 ) -> tuple[list[For], tuple[Stmt, ...]]:
     """Return loops with those of static trip count collapsed into one, in program order.
@@ -287,46 +287,46 @@ def counted(
     Linear combinations of their variables that increase by one from iteration to iteration are
     simplified to the variable of the collapsed loop.
     """
-    static = [loop for loop in loops if is_known(loop)]
+    static = [loop for loop in loops if is_static(loop)]
     others = [loop for loop in loops if loop not in static]
-    total = prod(trips(loop) or 0 for loop in static)
+    total = prod(static_trip_count(loop) or 0 for loop in static)
     symbol = fresh.symbol("point")
     inner = 1
     for loop in reversed(static):
-        count = trips(loop) or 0
+        count = static_trip_count(loop) or 0
         part = floordiv(var(symbol), const(inner))
         if loop is not static[0]:
             part = mod(part, const(max(count, 1)))
-        body = with_value(body, loop.symbol, loop.lo + part)
+        body = substitute_symbol(body, loop.symbol, loop.lo + part)
         inner *= max(count, 1)
-    recombine = Rewrite(index=recombined)
+    recombine = Rewrite(index=recombine_quotients)
     body = map_statements(body, lambda stmt: (rebuild_statement(stmt, recombine),))
     return [*others, replace(static[0], symbol=symbol, lo=const(0), hi=const(total))], body
 
 
-def is_known(loop: For) -> bool:
+def is_static(loop: For) -> bool:
     """Whether the trip count and the start of a loop are static."""
-    return trips(loop) is not None and loop.lo.constant is not None
+    return static_trip_count(loop) is not None and loop.lo.constant is not None
 
 
-def as_one(
+def collapse(
     loops: Sequence[For], body: tuple[Stmt, ...], fresh: Fresh, in_order: bool
 ) -> tuple[For, tuple[Stmt, ...]] | None:
     """Return a perfect nest collapsed into one loop; None where not all trip counts are static.
 
     Unless they have to stay `in_order`, the loop along which accesses are contiguous comes last.
     """
-    if len(loops) < 2 or not all(is_known(loop) and loop.step == 1 for loop in loops):
+    if len(loops) < 2 or not all(is_static(loop) and loop.step == 1 for loop in loops):
         return None
     ordered = list(loops)
     if not in_order:
-        at = max(range(len(loops)), key=lambda k: (favours(body, loops[k].symbol), k))
+        at = max(range(len(loops)), key=lambda k: (contiguity_score(body, loops[k].symbol), k))
         ordered.append(ordered.pop(at))
-    (one,), collapsed = counted(ordered, body, fresh)
+    (one,), collapsed = collapse_static(ordered, body, fresh)
     return one, collapsed
 
 
-def found_in(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def producer_loops(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return the loops in an iteration's body that produce what the rest of it reads: all of them
     where there is no rest."""
     rest = [stmt for stmt in body if not isinstance(stmt, For)]
@@ -337,25 +337,25 @@ def found_in(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return tuple(loop for loop in loops if used & {node.id for node in writes((loop,))})
 
 
-def within(body: Iterable[Stmt], known: Bounds | None = None) -> int:
+def largest_trip_count(body: Iterable[Stmt], known: Bounds | None = None) -> int:
     """Return the greatest trip count of a nest in statements, as far as it is bounded by what is
     `known`; 1 where there is none."""
     known, most = Bounds() if known is None else known, 1
     for stmt in body:
         inside = known.inside(stmt) if isinstance(stmt, For) else known
-        rounds = max(known.most(rounds_of(stmt)) or 0, 0) if isinstance(stmt, For) else 1
-        most = max(most, *(rounds * within(part, inside) for part in bodies(stmt)), 1)
+        rounds = max(known.most(trip_count(stmt)) or 0, 0) if isinstance(stmt, For) else 1
+        most = max(most, *(rounds * largest_trip_count(part, inside) for part in bodies(stmt)), 1)
     return most
 
 
-def favours(body: Iterable[Stmt], symbol: Symbol) -> int:
+def contiguity_score(body: Iterable[Stmt], symbol: Symbol) -> int:
     """Return a score of running neighbouring iterations of a symbol at once.
 
     Contiguous accesses count for it, strided ones against it.
     """
     score = 0
-    for node, index in accesses_of(body):
-        distance = distance_of(node, index, symbol)
+    for node, index in array_accesses(body):
+        distance = iteration_stride(node, index, symbol)
         if distance is None or abs(distance) > 1:
             score -= 1
         elif distance:
@@ -363,7 +363,7 @@ def favours(body: Iterable[Stmt], symbol: Symbol) -> int:
     return score
 
 
-def accesses_of(body: Iterable[Stmt]) -> Iterator[tuple[Node, tuple[Index, ...]]]:
+def array_accesses(body: Iterable[Stmt]) -> Iterator[tuple[Node, tuple[Index, ...]]]:
     """Yield every array access of statements, with the index."""
     for stmt in statements(body):
         yield from ((a.node, a.index) for a in parts(stmt).targets if a.node.rank)
@@ -371,7 +371,7 @@ def accesses_of(body: Iterable[Stmt]) -> Iterator[tuple[Node, tuple[Index, ...]]
             yield from ((r.node, r.index) for r in reads_of(expr) if r.node.rank)
 
 
-def distance_of(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
+def iteration_stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
     """Return the stride of an access, in elements, from one iteration to the next; None where it
     varies."""
     total = 0

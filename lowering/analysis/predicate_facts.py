@@ -9,7 +9,7 @@ Analysis only.
 >>> b, i = Node(0, "b", (), dtypes.int64), Symbol("i", 0)
 >>> is_found = Apply(OPS["ge"], (Read(b, ()), Const(0, dtypes.int64)), dtypes.bool_)
 >>> rounds = (Range(i, const(0), const(9)),)
->>> is_sure(is_found, {0: Position(var(i))}, rounds), is_never(is_found, {}, rounds)
+>>> is_always(is_found, {0: Position(var(i))}, rounds), is_never(is_found, {}, rounds)
 (True, False)
 """
 
@@ -23,16 +23,16 @@ from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, r
 from ..ir.indexing import Affine, Range, const
 from ..ir.loops import Comment, Stmt, Store
 from ..ir.walk import writes
-from .guarded_reads import negated
-from .subscripts import is_least
+from .guarded_reads import negate
+from .subscripts import is_nonnegative
 
-SAFE = 1 << 61
+OVERFLOW_SAFE = 1 << 61
 """Positions, and numbers below this, may be added without wrapping."""
 Values = Mapping[int, Expr]
 """Values of scalars, by their ids."""
 
 
-def after(body: Iterable[Stmt], values: Values | None = None) -> Values:
+def scalar_values_after(body: Iterable[Stmt], values: Values | None = None) -> Values:
     """Return the known values of scalars after statements, given those before."""
     known = dict(values or {})
     for stmt in body:
@@ -46,7 +46,7 @@ def after(body: Iterable[Stmt], values: Values | None = None) -> Values:
     return known
 
 
-def is_sure(test: Expr, values: Values, known: tuple[Range, ...]) -> bool:
+def is_always(test: Expr, values: Values, known: tuple[Range, ...]) -> bool:
     """Whether a test holds for all values of the symbols."""
     return _decide(_substitute_values(test, values), known) is True
 
@@ -76,7 +76,7 @@ def _decide(test: Expr, known: tuple[Range, ...]) -> bool | None:
             both = _decide(first, known), _decide(second, known)
             return False if False in both else None if None in both else True
         case Select(first, no, second) if no == FALSE:
-            return _decide(Select(negated(first), second, FALSE), known)
+            return _decide(Select(negate(first), second, FALSE), known)
         case Select(first, yes, second) if yes == TRUE:
             either = _decide(first, known), _decide(second, known)
             return True if True in either else None if None in either else False
@@ -95,12 +95,12 @@ def _decide_comparison(name: str, one: Expr, other: Expr, known: tuple[Range, ..
     non_negative = {"le": gap, "lt": gap - 1, "ge": gap * -1, "gt": gap * -1 - 1}
     opposite = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le"}
     if name in non_negative:
-        if is_least(non_negative[name], known):
+        if is_nonnegative(non_negative[name], known):
             return True
-        return False if is_least(non_negative[opposite[name]], known) else None
+        return False if is_nonnegative(non_negative[opposite[name]], known) else None
     if name not in ("eq", "ne"):
         return None
-    unequal = is_least(non_negative["lt"], known) or is_least(non_negative["gt"], known)
+    unequal = is_nonnegative(non_negative["lt"], known) or is_nonnegative(non_negative["gt"], known)
     equal = gap.constant == 0
     return None if not unequal and not equal else equal == (name == "eq")
 
@@ -111,7 +111,7 @@ def _as_index(expr: Expr) -> Affine | None:
             return index
         case Const(bool() as value, _):
             return const(int(value))
-        case Const(int() as value, dtype) if dtype.kind in "iu" and abs(value) < SAFE:
+        case Const(int() as value, dtype) if dtype.kind in "iu" and abs(value) < OVERFLOW_SAFE:
             return const(value)
         case Apply(op, (one, other), dtype) if op.name in ("add", "sub") and dtype is dtypes.int64:
             left, right = _as_index(one), _as_index(other)

@@ -30,9 +30,9 @@ Row = tuple[int, ...]
 """A linear expression: the coefficient of each symbol, one column a symbol, then the offset."""
 Columns = dict[int, int]
 """Values of symbols, by their columns."""
-ROWS = 160
+MAX_ROWS = 160
 """With more inequalities than that at once the answer is "unclear"."""
-TRIES = 400
+MAX_TRIES = 400
 """How many values are tried where the inequalities allow rational points that need not be
 integers."""
 
@@ -234,7 +234,7 @@ def _eliminate(rows: Iterable[Row]) -> list[_Step] | Literal["none", "unclear"]:
             return "none"
         if not tight:
             return steps
-        if len(tight) > ROWS:
+        if len(tight) > MAX_ROWS:
             return "unclear"
         at = _choose_column(tight)
         above, below = [r for r in tight if r[at] > 0], [r for r in tight if r[at] < 0]
@@ -285,7 +285,7 @@ class _Search:
 
     def __init__(self, steps: Sequence[_Step]) -> None:
         self.steps = steps[::-1]
-        self.left = TRIES
+        self.left = MAX_TRIES
 
     def run(self, at: int = 0, chosen: Columns | None = None) -> Columns | None:
         """Return values that satisfy all inequalities; None where none was found."""

@@ -15,7 +15,7 @@ of every iteration. A loop that has another symbol afterwards has to be analyzed
 ... y[i, j] = e[i, j] / sum[k](e[i, k])
 ... ''', y="f32[8, 9]", x="f32[8, 9]"), sharing, stop_after="dead again")
 >>> names = {node.id: node.label for node in program.locals}
->>> [(names[number], symbol.name) for number, symbol in noted(program, sharing).rounds]
+>>> [(names[number], symbol.name) for number, symbol in annotate_private(program, sharing).rounds]
 [('e', 'i')]
 """
 
@@ -29,17 +29,17 @@ from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.node import Node
 from ..ir.walk import bodies
 from ..target import Target
-from .cost import total_of
-from .dependence import confined, private
-from .effects import summary
+from .cost import total_work
+from .dependence import find_privatizable, loop_local_nodes
+from .effects import summarize
 
 
-def noted(program: Program, target: Target) -> Program:
+def annotate_private(program: Program, target: Target) -> Program:
     """Return the program with its privatizable temporaries annotated, for a target with threads."""
     arrays = {node.id: node for node in program.locals if node.rank}
     if not target.schedule or target.threads < 2 or not arrays:
         return program
-    only = confined(program)
+    only = loop_local_nodes(program)
     annotations = (
         pair
         for kernel in program.kernels
@@ -54,14 +54,14 @@ def _find_annotations(
     """Yield arrays with the loops that they are privatizable in, where parallelizing these is worth
     it."""
     for stmt in body:
-        if not isinstance(stmt, For | If | While) or For not in summary(stmt).kinds:
+        if not isinstance(stmt, For | If | While) or For not in summarize(stmt).kinds:
             continue
         if isinstance(stmt, For):
-            total = total_of(stmt).constant
+            total = total_work(stmt).constant
             if total is not None and total < least:
                 continue
             candidates = only[id(stmt)] & arrays.keys()
-            for number in sorted(private(stmt, candidates)) if candidates else ():
+            for number in sorted(find_privatizable(stmt, candidates)) if candidates else ():
                 yield number, stmt.symbol
         for inner in bodies(stmt):
             yield from _find_annotations(inner, arrays, only, least)

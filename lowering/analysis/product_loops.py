@@ -16,17 +16,17 @@ from ..ir.expressions import Apply, Cast, Expr
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Stmt, Update
 from ..ir.walk import bodies
-from .effects import summary
+from .effects import summarize
 from .self_dependence import symbols_of
 
 PRODUCTS = frozenset(("mul", "product"))
-TILED = 4096
+MIN_TILED_POINTS = 4096
 """From how many points on a product of matrices is worth tiling over both of its outer axes."""
-LEFT = 32
+MIN_TILE_SIDE = 32
 """With so many rows and so many columns inside of a loop, that loop need not be tiled."""
 
 
-def tiled(nest: For) -> frozenset[Symbol]:
+def tiled_symbols(nest: For) -> frozenset[Symbol]:
     """Return the symbols over which a large product of matrices in the nest is tiled.
 
     They index its target and just one of its factors.
@@ -39,7 +39,7 @@ class Depth(NamedTuple):
 
     loops: int
     """0 where there are no tiles."""
-    is_enough: bool
+    is_tiled_inside: bool
     """Whether the product inside of them is tiled by itself: else that is one element."""
 
 
@@ -67,7 +67,10 @@ def _is_tileable(
 ) -> bool:
     """Whether loops have enough rows and columns for tiles."""
     row_count, column_count = (_trip_count(symbols, loops) for symbols in (rows, columns))
-    return min(row_count, column_count) >= LEFT and row_count * column_count >= TILED
+    return (
+        min(row_count, column_count) >= MIN_TILE_SIDE
+        and row_count * column_count >= MIN_TILED_POINTS
+    )
 
 
 def _trip_count(symbols: frozenset[Symbol], loops: tuple[For, ...]) -> int:
@@ -106,7 +109,7 @@ def _product(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) ->
     rows, columns = target & (left_symbols - right_symbols), target & (right_symbols - left_symbols)
     sizes = ((loop.hi - loop.lo).constant for loop in loops)
     points = prod(64 if size is None else size for size in sizes)
-    if rows and columns and bound - target and points >= TILED:
+    if rows and columns and bound - target and points >= MIN_TILED_POINTS:
         return _Product(frozenset(rows), frozenset(columns), frozenset(target), loops)
     return _Product(frozenset(), frozenset(), frozenset(target), loops)
 
@@ -121,7 +124,7 @@ def _updates(
     for stmt in body:
         if isinstance(stmt, Update):
             yield stmt, loops
-        elif Update in summary(stmt).kinds:
+        elif Update in summarize(stmt).kinds:
             inner = (*loops, stmt) if isinstance(stmt, For) else loops
             for one in bodies(stmt):
                 yield from _updates(one, inner)

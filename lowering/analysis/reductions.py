@@ -7,9 +7,9 @@ combines SIMD lanes.
 >>> program = lowered("y[i] = sum(x[i, j, k])", y="f32[8]", x="f32[8, 9, 3]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> (loop,) = [stmt for stmt in nest.body if isinstance(stmt, For)]
->>> [[one.symbol.name for one in found.letters] for found in sums(loop, (nest,))]
+>>> [[one.symbol.name for one in found.letters] for found in find_reductions(loop, (nest,))]
 [['j', 'k']]
->>> sums(nest, ())
+>>> find_reductions(nest, ())
 []
 """
 
@@ -27,24 +27,24 @@ from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import Op, neutral_of
 from ..ir.walk import bodies, expressions_of, own_writes, statements
-from .accesses import accesses
+from .accesses import collect_accesses
 from .subscripts import is_in_range, ranges
 
-STAYS = (Alloc, Break, Continue, Permute, Print, While, Check)
+NOT_REORDERABLE = (Alloc, Break, Continue, Permute, Print, While, Check)
 """Statements that a loop may not contain whose reductions are computed outside: results would be
 missing after them."""
-MANY = 32
+MIN_SPLIT_ITERATIONS = 32
 """From so many iterations on minima and maxima are distributed into a loop of their own."""
 _CHEAP_OPS = frozenset(
     "add sub mul neg abs isnan eq ne lt le gt ge logical_not bitand bitor".split()
 )
 """Operations on floats, and tests of them, that take next to no time."""
 _NEVER_MOVED = (Alloc, Break, Continue, Permute, While)
-"""Those of `STAYS` that no pass moves into a loop whose results are visible after an error."""
+"""Those of `NOT_REORDERABLE` that no pass moves into a loop whose results are visible after an error."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Reduction:
     """A reduction: an update, and the loops over its terms."""
 
     update: Update
@@ -70,29 +70,29 @@ class Sum:
         return counts and all(isinstance(stmt, simple) for stmt in statements(loop.body))
 
 
-def sums(loop: For, outer: tuple[For, ...]) -> list[Sum]:
+def find_reductions(loop: For, outer: tuple[For, ...]) -> list[Reduction]:
     """Return the reductions whose outermost loop this is, and that may be computed outside of it.
 
     `outer` are the loops around it.
     """
     reductions = [
         one for one in _collect(loop.body, (*outer, loop), False)
-        if one.letters and one.letters[0] is loop and is_regrouped(one.update)
+        if one.letters and one.letters[0] is loop and can_reassociate(one.update)
     ]  # fmt: skip
     if not reductions or any(isinstance(stmt, _NEVER_MOVED) for stmt in statements((loop,))):
         return []
     bound = frozenset(s.symbol for s in statements((loop,)) if isinstance(s, For | Let))
-    sites, known = accesses((loop,)), ranges(outer)
+    sites, known = collect_accesses((loop,)), ranges(outer)
     return [
         one for one in reductions
-        if not is_extreme(one.update) or (one.is_plain and not one.is_guarded and _is_light(one))
+        if not is_min_max(one.update) or (one.is_plain and not one.is_guarded and _is_light(one))
         if len(sites.of(one.update.access.node)) == 1
         and all(isinstance(i, Affine) and not i.symbols() & bound for i in one.update.access.index)
         and is_in_range(one.update.access.node, one.update.access.index, known)
     ]  # fmt: skip
 
 
-def is_regrouped(update: Update) -> bool:
+def can_reassociate(update: Update) -> bool:
     """Whether a reduction is reassociable: partial results may be combined in another order.
 
     Products of complex numbers, which are rare, are order-preserving.
@@ -100,17 +100,17 @@ def is_regrouped(update: Update) -> bool:
     dtype = update.access.node.dtype
     if dtype.kind == "c":
         return update.op.name == "add"
-    is_supported = update.op.name in ("add", "mul") or is_extreme(update)
+    is_supported = update.op.name in ("add", "mul") or is_min_max(update)
     return is_supported and dtype in (dtypes.float32, dtypes.float64)
 
 
-def is_extreme(update: Update) -> bool:
+def is_min_max(update: Update) -> bool:
     """Whether it is a maximum or a minimum, which any order leaves the same, but for the sign of
     zeros."""
     return update.op.name in ("max", "min")
 
 
-def _is_light(one: Sum) -> bool:
+def _is_light(one: Reduction) -> bool:
     """Whether a loop only finds minima and maxima, of terms so cheap that this takes most of its
     time.
 
@@ -125,7 +125,7 @@ def _is_light(one: Sum) -> bool:
         if not {read.node.id for read in reads(stmt.value)} & written <= defined:
             return False
         if isinstance(stmt, Update):
-            if not (is_extreme(stmt) and is_regrouped(stmt)):
+            if not (is_min_max(stmt) and can_reassociate(stmt)):
                 return False
         elif stmt.access.index or stmt.access.node.id in defined:
             return False
@@ -134,7 +134,7 @@ def _is_light(one: Sum) -> bool:
     return True
 
 
-def extremes_apart(loop: For) -> tuple[For, ...]:
+def split_min_max(loop: For) -> tuple[For, ...]:
     """Return a loop distributed into one that does all but find minima and maxima of cheap terms,
     and one that finds them: each is vectorized, both in one are not. The loop alone where that is
     not legal or not profitable.
@@ -155,7 +155,7 @@ def extremes_apart(loop: For) -> tuple[For, ...]:
         node = stmt.access.node.id
         is_name = isinstance(stmt, Store) and node in names and node not in defined
         is_candidate = (
-            isinstance(stmt, Update) and is_extreme(stmt) and is_regrouped(stmt) and stmt.over
+            isinstance(stmt, Update) and is_min_max(stmt) and can_reassociate(stmt) and stmt.over
         )
         (definitions if is_name else extremes if is_candidate else others).append(stmt)
         used = {one.node.id for expr in expressions_of(stmt) for one in reads(expr)}
@@ -171,7 +171,13 @@ def extremes_apart(loop: For) -> tuple[For, ...]:
     )
     is_disjoint = len(set(written)) == len(written) and (read | names).isdisjoint(written)
     trip_count = (loop.hi - loop.lo).constant
-    if not extremes or not others or not all_cheap or not is_disjoint or trip_count in range(MANY):
+    if (
+        not extremes
+        or not others
+        or not all_cheap
+        or not is_disjoint
+        or trip_count in range(MIN_SPLIT_ITERATIONS)
+    ):
         return (loop,)
     rest = tuple(stmt for stmt in loop.body if stmt not in extremes)
     return replace(loop, body=rest), replace(loop, body=(*definitions, *extremes))
@@ -194,16 +200,16 @@ def _is_cheap(expr: Expr) -> bool:
             return False
 
 
-def _collect(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list[Sum]:
+def _collect(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list[Reduction]:
     """Return the updates in a body that know the positions of their terms."""
-    reductions: list[Sum] = []
+    reductions: list[Reduction] = []
     for stmt in body:
         if isinstance(stmt, Update) and stmt.over:
-            candidates = [counting_loop(at, path) for at in stmt.over]
+            candidates = [reduction_loop(at, path) for at in stmt.over]
             reduction_loops = tuple(loop for loop in candidates if loop is not None)
-            reduction_loops = reduction_loops[-1:] if is_extreme(stmt) else reduction_loops
+            reduction_loops = reduction_loops[-1:] if is_min_max(stmt) else reduction_loops
             reductions.append(
-                Sum(stmt, reduction_loops, guarded or reduction_loops[-1:] != path[-1:])
+                Reduction(stmt, reduction_loops, guarded or reduction_loops[-1:] != path[-1:])
             )
         for one in bodies(stmt):
             if isinstance(stmt, For):
@@ -213,12 +219,12 @@ def _collect(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> li
     return reductions
 
 
-def counting_loop(at: Affine, path: tuple[For, ...]) -> For | None:
+def reduction_loop(at: Affine, path: tuple[For, ...]) -> For | None:
     """Return the reduction loop of a range: the bounds of a range use loops further out only."""
     return next((loop for loop in reversed(path) if loop.symbol in at.symbols()), None)
 
 
-def start_of(op: Op, node: Node) -> float:
+def initial_value(op: Op, node: Node) -> float:
     """Return the initial value of a reduction: of floating-point sums -0.0, for 0.0 would change
     the sum of negative zeros."""
     if node.dtype.kind != "f":
@@ -226,7 +232,7 @@ def start_of(op: Op, node: Node) -> float:
     return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
 
 
-def chosen(update: Update, test: Expr) -> Update:
+def predicate_update(update: Update, test: Expr) -> Update:
     """Return an update predicated by a test: where it does not hold, its term is neutral.
 
     Of a product both factors are selected: `fma(-0.0, 0.0, s)` is s, for -0.0 too.
@@ -237,11 +243,11 @@ def chosen(update: Update, test: Expr) -> Update:
             sides = tuple(Select(test, a, b) for a, b in zip((one, two), zeros, strict=True))
             return replace(update, value=replace(update.value, args=sides))
         case value:
-            nothing = Const(start_of(update.op, update.access.node), value.dtype)
+            nothing = Const(initial_value(update.op, update.access.node), value.dtype)
             return replace(update, value=Select(test, value, nothing))
 
 
-def together(op: Op, terms: list[Expr]) -> Expr:
+def combine_lanes(op: Op, terms: list[Expr]) -> Expr:
     """Return partial results combined in the order of SIMD lanes: a tree, but for minima and
     maxima, where the first of two zeros is taken."""
     if op.name in ("max", "min"):

@@ -12,7 +12,7 @@ from typing import Literal
 from ..ir import walk
 from ..ir.assignments import Access, Assign
 from ..ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, children
-from ..ir.indexing import Affine, Atom, Quasi, Range, Symbol, collected, var
+from ..ir.indexing import Affine, Atom, Quasi, Range, Symbol, from_terms, var
 
 Clash = Literal["value at the cell", "value elsewhere", "place"]
 """The value reads the element itself, after it may have been written; the value reads elements that
@@ -21,7 +21,7 @@ OnExpr = Callable[[Expr], Expr]
 OnIndex = Callable[[Affine], Affine]
 
 
-def of(
+def find_clashes(
     stmt: Assign, access: Access, positive: Collection[Symbol] = (), outer: Sequence[Range] = ()
 ) -> frozenset[Clash]:
     """Return how reads of the node of one written access conflict with the statement's own writes.
@@ -29,16 +29,16 @@ def of(
     `positive` are symbols of loops around it that are greater than zero, `outer` the ranges of
     all.
     """
-    if access.node not in [read.node for read in walk.own(stmt).found]:
+    if access.node not in [read.node for read in walk.own_effects(stmt).found]:
         return frozenset()
     ranges = stmt.free.ranges + stmt.reduced.ranges
     is_own_element = is_injective(access.index, stmt.free.ranges, positive)
-    is_own_element = is_own_element and not uses(access, stmt.reduced)
+    is_own_element = is_own_element and not depends_on(access, stmt.reduced)
     is_written_once = not stmt.reduced.ranges and not stmt.initialize
     clashes: set[Clash] = set()
     for decides_where, is_after_write, expr in _expressions(stmt):
         for read in _reads_of(expr, access):
-            if apart(read.index, access.index, ranges, outer):
+            if never_overlap(read.index, access.index, ranges, outer):
                 continue
             if is_own_element and read.index == access.index:
                 if is_after_write and not is_written_once:
@@ -119,7 +119,7 @@ def _symbols_inside(atom: Quasi) -> frozenset[Symbol]:
     return atom.left.symbols() | atom.right.symbols()
 
 
-def apart(
+def never_overlap(
     read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...],
     outer: Sequence[Range] = (),
 ) -> bool:  # fmt: skip
@@ -128,16 +128,16 @@ def apart(
 
     >>> i, j, k = (Symbol(name, n) for n, name in enumerate("ijk"))
     >>> rows, columns = Range(i, var(k) + 1, var(k) + 9), Range(j, var(k), var(k) + 9)
-    >>> apart((var(k), var(j)), (var(i), var(j)), (columns,), (rows,))
+    >>> never_overlap((var(k), var(j)), (var(i), var(j)), (columns,), (rows,))
     True
     """
     for left, right in zip(read, write, strict=True):
         if isinstance(left, Dynamic) or isinstance(right, Dynamic):
             continue
         for below, above in ((left, right), (right, left)):
-            most, least = extreme(below, ranges, 1), extreme(above, ranges, -1)
+            most, least = bound_over(below, ranges, 1), bound_over(above, ranges, -1)
             if most is not None and least is not None:
-                gap = extreme(least - most, tuple(outer), -1)
+                gap = bound_over(least - most, tuple(outer), -1)
                 if gap is not None and (gap.constant or 0) > 0:
                     return True
         if _differs_by_gcd(left, right, ranges):
@@ -156,14 +156,14 @@ def _differs_by_gcd(read: Affine, write: Affine, ranges: tuple[Range, ...]) -> b
 
     coefficients = [k for side in (read, write) for atom, k in side.terms if is_bound(atom)]
     rest = [
-        collected({atom: k for atom, k in side.terms if not is_bound(atom)}, side.offset)
+        from_terms({atom: k for atom, k in side.terms if not is_bound(atom)}, side.offset)
         for side in (read, write)
     ]
     gap, step = (rest[0] - rest[1]).constant, gcd(*coefficients)
     return gap is not None and step > 1 and gap % step != 0
 
 
-def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | None:
+def bound_over(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | None:
     """Return the greatest (sign 1) or least value over the ranges, None where it is not affine."""
     terms, offset = dict(index.terms), index.offset
     others = [atom for atom in terms if isinstance(atom, Quasi)]
@@ -178,7 +178,7 @@ def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | Non
             for atom, factor in end.terms:
                 terms[atom] = terms.get(atom, 0) + factor * k
                 others += [atom] if isinstance(atom, Quasi) else []
-    return collected(terms, offset)
+    return from_terms(terms, offset)
 
 
 def _is_hidden(symbol: Symbol, terms: Mapping[Atom, int]) -> bool:
@@ -189,7 +189,7 @@ def _is_hidden(symbol: Symbol, terms: Mapping[Atom, int]) -> bool:
     )
 
 
-def uses(access: Access, domain: Domain) -> bool:
+def depends_on(access: Access, domain: Domain) -> bool:
     """Whether the subscripts of an access depend on a symbol of the domain."""
     bound = set(domain.symbols)
     return any(

@@ -9,7 +9,7 @@ buffering). Analysis only.
 ...     y[1:-1] = x[:-2] + x[2:]
 ...     x[1:-1] = y[1:-1]
 ... ''', y="f32[100]", x="f32[100]")
->>> found = sweeps_of(program.kernels[0].body[0], {}, frozenset(), ())
+>>> found = find_sweeps(program.kernels[0].body[0], {}, frozenset(), ())
 >>> [str(one.loop.hi) for one in found.stages], found.reach, found.period
 (['98', '98'], 1, 1)
 """
@@ -27,15 +27,15 @@ from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import rename, substitute
 from ..ir.walk import own_reads, own_writes, statements
-from .accesses import Site, accesses
-from .dependence import independent, private
+from .accesses import Site, collect_accesses
+from .dependence import find_dependence, find_privatizable
 from .subscripts import ranges
 
 Body = tuple[Stmt, ...]
 Names = Mapping[int, Node]
-ROOM = 64 << 10
+MAX_ROW_BYTES = 64 << 10
 """The most bytes of a private row, of which each thread has a copy."""
-MOST_PERIOD = 4
+MAX_PERIOD = 4
 """After so many iterations at most exchanged arrays have to be back in their places."""
 
 
@@ -80,7 +80,7 @@ class Sweeps:
         return renamed
 
 
-def sweeps_of(
+def find_sweeps(
     loop: For,
     only: Mapping[int, frozenset[int]],
     own: frozenset[int],
@@ -105,12 +105,16 @@ def sweeps_of(
         elif not isinstance(stmt, Permute):
             row = _row_loop(stmt)
             private_ids = (
-                private(stmt, only.get(id(stmt), frozenset())) if row is stmt else frozenset()
+                find_privatizable(stmt, only.get(id(stmt), frozenset()))
+                if row is stmt
+                else frozenset()
             )
-            if row is None or independent(row, private_ids, own, outer_ranges) is not None:
+            if row is None or find_dependence(row, private_ids, own, outer_ranges) is not None:
                 return None
             private_nodes = _private_nodes(row, private_ids)
-            if any(node.static_shape is None or node.bytes > ROOM for node in private_nodes):
+            if any(
+                node.static_shape is None or node.bytes > MAX_ROW_BYTES for node in private_nodes
+            ):
                 return None
             stages.append(Stage(tuple(comments), row, private_nodes))
             sites += ((site, len(stages) - 1) for site in _shared_sites(row, private_ids))
@@ -157,7 +161,7 @@ def _exchange_period(loop: For) -> tuple[Names, ...] | None:
         return None
     first = {node.id: node for node in exchanges[0].nodes}
     names: list[Names] = [first]
-    while len(names) <= MOST_PERIOD:
+    while len(names) <= MAX_PERIOD:
         last = names[-1]
         pairs = zip(exchanges[0].nodes, exchanges[0].sources, strict=True)
         after = {node.id: last.get(source.id, source) for node, source in pairs}
@@ -192,7 +196,10 @@ def _distribute_rows(
         return (stmt,)
     rows = [s.access.index[0] for s in stmt.body if isinstance(s, Store) and s.access.index]
     are_constant = len(rows) > 1 and all(isinstance(at, Affine) and not at.terms for at in rows)
-    if not are_constant or independent(stmt, frozenset(), temporaries, outer_ranges) is not None:
+    if (
+        not are_constant
+        or find_dependence(stmt, frozenset(), temporaries, outer_ranges) is not None
+    ):
         return (stmt,)
     return tuple(s if isinstance(s, Comment) else replace(stmt, body=(s,)) for s in stmt.body)
 
@@ -227,7 +234,7 @@ def _written_row_symbols(stmt: Stmt) -> Iterator[frozenset[Symbol]]:
 
 
 def _sites_of(stmt: Stmt) -> Iterator[Site]:
-    for sites in accesses((stmt,)).sites.values():
+    for sites in collect_accesses((stmt,)).sites.values():
         yield from sites
 
 

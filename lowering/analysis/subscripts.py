@@ -19,15 +19,15 @@ from ..ir.indexing import (
     Range,
     Symbol,
     const,
+    extremum_operands,
     floordiv,
     mod,
-    sides,
     substitute,
     var,
 )
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
-from .self_dependence import extreme, symbols_of
+from .self_dependence import bound_over, symbols_of
 
 
 def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
@@ -41,12 +41,12 @@ def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
     )
 
 
-def differs(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
+def are_different(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
     """Whether two subscripts are different numbers, whatever the values of the symbols.
 
     >>> i, j = Symbol("i", 0), Symbol("j", 1)
     >>> triangle = Range(i, const(0), const(9)), Range(j, const(0), var(i))
-    >>> differs(var(i), var(j), triangle), differs(var(i) * 2, var(j) * 2 + 1, ())
+    >>> are_different(var(i), var(j), triangle), are_different(var(i) * 2, var(j) * 2 + 1, ())
     (True, True)
     """
     if isinstance(left, Dynamic) or isinstance(right, Dynamic):
@@ -56,16 +56,16 @@ def differs(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
         return gap.offset != 0
     if gap.offset % gcd(*[k for _, k in gap.terms]):
         return True
-    return is_least(gap - 1, known) or is_least(gap * -1 - 1, known)
+    return is_nonnegative(gap - 1, known) or is_nonnegative(gap * -1 - 1, known)
 
 
-def are_apart(
+def are_disjoint(
     left: tuple[Index, ...] | None, right: tuple[Index, ...] | None, known: tuple[Range, ...]
 ) -> bool:
     """Whether two indices of an array are never the same element, shown by one axis."""
     if left is None or right is None:
         return False
-    return any(differs(one, other, known) for one, other in zip(left, right, strict=True))
+    return any(are_different(one, other, known) for one, other in zip(left, right, strict=True))
 
 
 def is_in_range(
@@ -77,21 +77,21 @@ def is_in_range(
     """Whether an access is surely in bounds of its array where `tests` hold."""
     return index is None or all(
         isinstance(one, Affine)
-        and is_least(one, known, tests)
-        and is_least(size - one - 1, known, tests)
+        and is_nonnegative(one, known, tests)
+        and is_nonnegative(size - one - 1, known, tests)
         for one, size in zip(index, node.shape, strict=True)
     )
 
 
-def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:
+def is_nonnegative(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:
     """Whether an index expression is surely non-negative where `tests` hold."""
     if not value.terms:
         return value.offset >= 0
-    if _is_non_negative(extreme(value, known, -1)):
+    if _is_non_negative(bound_over(value, known, -1)):
         return True
     if any(_has_min_max(one) for one in known):
         wider = tuple(map(_widen, known))
-        if wider != known and _is_non_negative(extreme(value, wider, -1)):
+        if wider != known and _is_non_negative(bound_over(value, wider, -1)):
             return True
     if any(isinstance(atom, Quasi) for atom, _ in value.terms):
         least = _bounds_inside(known).least(value)
@@ -99,8 +99,8 @@ def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()
             return True
     if not tests:
         return False
-    implied = (fact for test in tests for fact in facts(test))
-    return any(is_least(value - fact, known) for fact in implied if fact.terms)
+    implied = (fact for test in tests for fact in implied_inequalities(test))
+    return any(is_nonnegative(value - fact, known) for fact in implied if fact.terms)
 
 
 @lru_cache(256)
@@ -127,18 +127,18 @@ def _widen(known: Range) -> Range:
 
 
 def _constant_side(end: Affine, op: QuasiOp) -> Affine:
-    return next((side for side in sides(end, op) if side.constant is not None), end)
+    return next((side for side in extremum_operands(end, op) if side.constant is not None), end)
 
 
-def holds(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:
+def is_implied(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:
     """Whether a test is surely implied by others."""
     if test in tests:
         return True
-    implied = tuple(facts(test))
-    return bool(implied) and all(is_least(fact, known, tests) for fact in implied)
+    implied = tuple(implied_inequalities(test))
+    return bool(implied) and all(is_nonnegative(fact, known, tests) for fact in implied)
 
 
-def facts(test: Expr) -> Iterator[Affine]:
+def implied_inequalities(test: Expr) -> Iterator[Affine]:
     """Yield expressions that are non-negative where a comparison of index expressions holds,
     equivalent to it."""
     match test:
@@ -160,7 +160,7 @@ def facts(test: Expr) -> Iterator[Affine]:
                 case _:
                     return
         case Apply(op, (inner,), _) if op.name == "logical_not":
-            for fact in tuple(facts(inner))[:1] if not _is_equality(inner) else ():
+            for fact in tuple(implied_inequalities(inner))[:1] if not _is_equality(inner) else ():
                 yield fact * -1 - 1
         case _:
             return
@@ -206,7 +206,7 @@ def stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
     return total
 
 
-def solve(
+def solve_subscripts(
     written: tuple[Index, ...], wanted: tuple[Index, ...], inner: Iterable[Stmt]
 ) -> dict[Symbol, Affine] | None:
     """Return the iteration of the write's inner loops that accesses the wanted element; None where
@@ -218,7 +218,7 @@ def solve(
 
     >>> i = Symbol("i", 0)
     >>> loop = For(i, const(0), const(8), 1, ())
-    >>> solve((var(i) + 1,), (const(5),), (loop,))
+    >>> solve_subscripts((var(i) + 1,), (const(5),), (loop,))
     {i.0: 4}
     """
     loops = [stmt for stmt in inner if isinstance(stmt, For)]
@@ -297,7 +297,7 @@ def _solve_axes(
     return values
 
 
-def is_inside(
+def is_in_loops(
     values: Mapping[Symbol, Affine],
     loops: Iterable[Stmt],
     known: tuple[Range, ...],
@@ -311,6 +311,6 @@ def is_inside(
             (reach,) = ranges((stmt,))
             at = values[stmt.symbol]
             low, high = at - substitute(reach.lo, values), substitute(reach.hi, values) - at - 1
-            if not (is_least(low, known, tests) and is_least(high, known, tests)):
+            if not (is_nonnegative(low, known, tests) and is_nonnegative(high, known, tests)):
                 return False
     return True

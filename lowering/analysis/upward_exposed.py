@@ -16,20 +16,20 @@ from ..ir.expressions import Dynamic
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, While
 from .accesses import Accesses, Site
-from .iteration_domains import Known, Points, number_at, points
+from .iteration_domains import CallValues, Points, domain_points, evaluate_index
 
-EVENTS = 1 << 20
+MAX_EVENTS = 1 << 20
 """With more accesses than that they are not put in order one by one."""
 _Integers = NDArray[np.int64]
 _TimedAccesses = tuple[_Integers, _Integers]
 """The times of accesses, a row each, and the flat indices of the elements that they access."""
 
 
-def needed(
+def upward_exposed(
     readers: Iterable[Site],
     writers: Iterable[Site],
     shape: tuple[int, ...],
-    known: Known,
+    known: CallValues,
     noted: Callable[[Points], Points],
 ) -> NDArray[np.bool_] | None:
     """Return which elements are read before they are surely written, bool of `shape`; None where
@@ -45,7 +45,7 @@ def needed(
             if event is None:
                 return None
             events.append(event)
-    if sum(len(flat) for _, flat in (*reads, *writes)) > EVENTS:
+    if sum(len(flat) for _, flat in (*reads, *writes)) > MAX_EVENTS:
         return None
     ranks = _dense_ranks([times for times, _ in (*reads, *writes)])
     never = np.iinfo(np.int64).max
@@ -57,7 +57,7 @@ def needed(
 
 
 def _accesses_of(
-    site: Site, shape: tuple[int, ...], known: Known, noted: Callable[[Points], Points]
+    site: Site, shape: tuple[int, ...], known: CallValues, noted: Callable[[Points], Points]
 ) -> _TimedAccesses | None:
     """Return when a site accesses which elements; None where that is not known."""
     if any(isinstance(stmt, While) for stmt in site.inside):
@@ -68,16 +68,16 @@ def _accesses_of(
         *(one.symbols() for one in site.index or () if isinstance(one, Affine)),
         (stmt.symbol for stmt in site.inside if isinstance(stmt, For)),
     )
-    at = noted(points(site.inside, site.tests, symbols, known))
+    at = noted(domain_points(site.inside, site.tests, symbols, known))
     count = len(at.weight)
     size = int(np.prod(shape))
-    if at.is_sampled or count * (size if site.index is None else 1) > EVENTS:
+    if at.is_sampled or count * (size if site.index is None else 1) > MAX_EVENTS:
         return None
     if site.index is None:
         return _access_times(site, at).repeat(size, axis=0), np.tile(np.arange(size), count)
     flat, inside = np.zeros(count, np.int64), np.ones(count, bool)
     for one, extent in zip(site.index, shape, strict=True):
-        number = number_at(one, at.columns, known) if isinstance(one, Affine) else None
+        number = evaluate_index(one, at.columns, known) if isinstance(one, Affine) else None
         if number is None:
             return None
         inside &= (number >= 0) & (number < extent)
@@ -112,7 +112,7 @@ def _dense_ranks(times: list[_Integers]) -> list[_Integers]:
     return np.split(ranks, np.cumsum([len(rows) for rows in times])[:-1])
 
 
-def is_from_before(found: Accesses, site: Site) -> bool:
+def may_read_entry_value(found: Accesses, site: Site) -> bool:
     """Whether a site may read the value of an element on entry."""
     return site.reads and site.index is not None and not found.is_covered(site)
 
@@ -129,7 +129,7 @@ def is_box(site: Site) -> bool:
     )
 
 
-def is_plain(readers: Iterable[Site], writers: Iterable[Site]) -> bool:
+def are_in_place_updates(readers: Iterable[Site], writers: Iterable[Site]) -> bool:
     """Whether each write has a read of its own element by the same statement."""
     read = {(site.route, site.index, site.tests) for site in readers}
     return all((site.route, site.index, site.tests) in read for site in writers)

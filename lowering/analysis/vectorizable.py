@@ -4,11 +4,11 @@ Each of their statements has to be one that compilers vectorize, and in the inne
 neighbouring iterations have to access neighbours in memory, or the same element. Analysis only.
 
 >>> program = lowered("s[j] = sum(x[i, j])", s="f32[70]", x="f32[9, 70]")
->>> down = Outer(program.kernels[0].body[-1], reorders=False)
+>>> down = OuterLoop(program.kernels[0].body[-1], reorders=False)
 >>> down.is_plain(), down.is_near(frozenset()), down.touched()
 (True, True, 2520)
 >>> program = lowered("s[i] = sum(x[i, j])", s="f32[9]", x="f32[9, 70]")
->>> across = Outer(program.kernels[0].body[-1], reorders=False)
+>>> across = OuterLoop(program.kernels[0].body[-1], reorders=False)
 >>> across.is_plain(), across.is_near(frozenset())
 (True, False)
 """
@@ -24,7 +24,7 @@ from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.walk import expressions_of, own_reads, own_writes, statements, writes
-from .complex_parts import is_complex, is_of_parts
+from .complex_parts import is_complex, reads_only_parts
 from .subscripts import is_in_range, ranges, stride
 
 _SCALAR_OPS = frozenset(("floordiv", "mod", "fmod", "round_to", "round_decimal"))
@@ -32,7 +32,7 @@ _SCALAR_OPS = frozenset(("floordiv", "mod", "fmod", "round_to", "round_decimal")
 
 
 @dataclass(frozen=True, slots=True)
-class Outer:
+class OuterLoop:
     """A loop with inner loops."""
 
     loop: For
@@ -72,7 +72,7 @@ class Outer:
                 is_affine = all(isinstance(at, Affine) for at in index)
                 if isinstance(stmt, Update) and is_complex(stmt.access.node.dtype):
                     return False
-                can = (is_of_parts(e) and can_be_vector(e) for e in expressions_of(stmt))
+                can = (reads_only_parts(e) and can_be_vector(e) for e in expressions_of(stmt))
                 return not is_for_lanes and is_affine and all(can)
             case _:
                 return False
@@ -82,7 +82,7 @@ class Outer:
         be expanded."""
         total = 0
         for stmt in statements(self.loop.body):
-            for node, index in places(stmt):
+            for node, index in statement_accesses(stmt):
                 if node.id in private and not _is_expandable(node, index, self.loop.symbol):
                     return None
         for node in dict.fromkeys(self.nodes()):
@@ -99,8 +99,8 @@ class Outer:
         for _, inner in _innermost(self.loop):
             trip_counts = (self.loop.hi - self.loop.lo).constant, (inner.hi - inner.lo).constant
             for stmt in inner.body:
-                for node, index in places(stmt):
-                    is_in_both = {self.loop.symbol, inner.symbol} <= symbols_in(index)
+                for node, index in statement_accesses(stmt):
+                    is_in_both = {self.loop.symbol, inner.symbol} <= subscript_symbols(index)
                     if is_in_both and trip_counts[0] is not None and trip_counts[1] is not None:
                         greatest = max(
                             greatest, trip_counts[0] * trip_counts[1] * node.dtype.itemsize
@@ -115,20 +115,20 @@ class Outer:
         for between, inner in _innermost(self.loop):
             domain = ranges((*self.outer, self.loop, *between))
             for stmt in inner.body:
-                for node, index in places(stmt):
+                for node, index in statement_accesses(stmt):
                     step = stride(node, index, self.loop.symbol)
                     if node.id in private:
                         continue
                     if step not in (0, 1):
-                        is_invariant = node.id not in changed and inner.symbol not in symbols_in(
-                            index
+                        is_invariant = (
+                            node.id not in changed and inner.symbol not in subscript_symbols(index)
                         )
                         if is_invariant and is_in_range(node, index, domain):
                             continue
                         return False
                     is_worthwhile |= step == 1 and stride(node, index, inner.symbol) not in (0, 1)
                 if _is_update(stmt):
-                    is_worthwhile |= inner.symbol not in symbols_in(stmt.access.index)
+                    is_worthwhile |= inner.symbol not in subscript_symbols(stmt.access.index)
         return is_worthwhile
 
 
@@ -167,7 +167,7 @@ def _innermost(loop: For) -> Iterator[tuple[tuple[For, ...], For]]:
                 yield (), stmt
 
 
-def places(stmt: Stmt) -> Iterator[tuple[Node, tuple[Index, ...]]]:
+def statement_accesses(stmt: Stmt) -> Iterator[tuple[Node, tuple[Index, ...]]]:
     """Yield the accesses of a statement itself."""
     if isinstance(stmt, Store | Update):
         yield stmt.access.node, stmt.access.index
@@ -180,10 +180,10 @@ def _is_expandable(node: Node, index: tuple[Index, ...], symbol: Symbol) -> bool
     """Whether a private array has a static shape and no memory request, so that it can be expanded,
     and its index does not use the loop's variable."""
     is_free = node.static_shape is not None and node.request is None
-    return is_free and symbol not in symbols_in(index)
+    return is_free and symbol not in subscript_symbols(index)
 
 
-def symbols_in(index: Iterable[Index]) -> frozenset[Symbol]:
+def subscript_symbols(index: Iterable[Index]) -> frozenset[Symbol]:
     """Return the symbols of affine subscripts."""
     parts = (at.symbols() for at in index if isinstance(at, Affine))
     return frozenset[Symbol]().union(*parts)

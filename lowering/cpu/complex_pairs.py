@@ -13,7 +13,7 @@ generated C.
 Precondition: operations that have such a formula. Postcondition: bit-identical: products and the
 sums they are added to are rounded separately, as in those formulae.
 
->>> show(pairs, "for i in range(8):\n    u = x[i]\n    while abs(u) < 9:\n"
+>>> show(scalarize_complex, "for i in range(8):\n    u = x[i]\n    while abs(u) < 9:\n"
 ...      "        u = u * u\n    y[i] = u", y="c128[8]", x="c128[8]")
 for i in 0..8:
     u_re = real(x[i])
@@ -34,15 +34,15 @@ from typing import NamedTuple
 
 from ...base.diagnostic import Span
 from ..analysis.complex_parts import (
-    Pair,
-    Parts,
-    added,
-    computes_place,
+    ComplexPair,
+    ComplexSplitter,
+    add_product,
+    has_complex_subscript,
     has_formula,
     is_complex,
-    is_plain,
+    needs_no_temporaries,
 )
-from ..analysis.effects import summary, without_unused
+from ..analysis.effects import remove_unused_scalars, summarize
 from ..ir.assignments import Access, Alloc, Break, Continue
 from ..ir.expressions import Apply, Dynamic, Expr, Read, Select, reads, walk
 from ..ir.fresh import fresh_for
@@ -51,7 +51,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import expressions_of, statements, writes
 from ..ir.walk import reads as reads_of
-from .complex_planes import with_planes
+from .complex_planes import split_planes
 
 Body = tuple[Stmt, ...]
 _BRANCHING = frozenset(("div", "recip"))
@@ -59,7 +59,7 @@ _BRANCHING = frozenset(("div", "recip"))
 _KNOWN = Store | Update | If | While | For | Comment | Break | Continue | Alloc
 
 
-def pairs(program: Program) -> Program:
+def scalarize_complex(program: Program) -> Program:
     """Return the program with complex numbers as pairs of real ones, where that is a gain."""
     stmts = [stmt for kernel in program.kernels for stmt in kernel.body]
     locals_ = frozenset(n.id for n in program.locals if not n.rank and n.request is None)
@@ -69,7 +69,10 @@ def pairs(program: Program) -> Program:
     if not chosen:
         return program
     split = frozenset[int]().union(*(nest.scalars for nest in chosen))
-    chosen_ids, parts = {id(nest.stmt) for nest in chosen}, Parts(fresh_for(program), split)
+    chosen_ids, parts = (
+        {id(nest.stmt) for nest in chosen},
+        ComplexSplitter(fresh_for(program), split),
+    )
     kernels = tuple(
         replace(kernel, body=tuple(
             new for stmt in kernel.body
@@ -77,7 +80,7 @@ def pairs(program: Program) -> Program:
         ))
         for kernel in program.kernels
     )  # fmt: skip
-    return without_unused(parts.fresh.declared(replace(program, kernels=kernels)))
+    return remove_unused_scalars(parts.fresh.declared(replace(program, kernels=kernels)))
 
 
 class _Nest(NamedTuple):
@@ -121,7 +124,7 @@ def _can_be_pairs(stmt: Stmt) -> bool:
     return all(
         isinstance(inner, _KNOWN)
         and all(map(has_formula, expressions_of(inner)))
-        and (not isinstance(inner, While) or is_plain(inner.test))
+        and (not isinstance(inner, While) or needs_no_temporaries(inner.test))
         and (not isinstance(inner, Store | Update) or _has_plain_target(inner))
         for inner in statements((stmt,))
     )
@@ -129,7 +132,7 @@ def _can_be_pairs(stmt: Stmt) -> bool:
 
 def _has_plain_target(stmt: Store | Update) -> bool:
     """Whether no complex number is in a statement's subscripts, and its value has a formula."""
-    if computes_place(stmt.access.index):
+    if has_complex_subscript(stmt.access.index):
         return False
     return isinstance(stmt, Store) or has_formula(_updated_value(stmt))
 
@@ -146,19 +149,19 @@ def _is_gain(stmt: Stmt) -> bool:
         and (
             isinstance(part, Select)
             or (isinstance(part, Apply) and part.op.name in _BRANCHING)
-            or not summary(stmt).kinds.isdisjoint((If, While))
+            or not summarize(stmt).kinds.isdisjoint((If, While))
         )
         for part in values
     )
 
 
-def _scalarize(nest: Stmt, parts: Parts) -> Body:
+def _scalarize(nest: Stmt, parts: ComplexSplitter) -> Body:
     """Return the statements that replace an outermost statement."""
     body = _body((nest,), parts)
-    return tuple(new for stmt in body for new in with_planes(stmt, parts.fresh))
+    return tuple(new for stmt in body for new in split_planes(stmt, parts.fresh))
 
 
-def _body(stmts: Body, parts: Parts) -> Body:
+def _body(stmts: Body, parts: ComplexSplitter) -> Body:
     """Return a list of statements that compute with parts."""
     out: list[Stmt] = []
     for stmt in stmts:
@@ -168,7 +171,7 @@ def _body(stmts: Body, parts: Parts) -> Body:
     return tuple(out)
 
 
-def _statement(stmt: Stmt, parts: Parts) -> Body:
+def _statement(stmt: Stmt, parts: ComplexSplitter) -> Body:
     """Return a statement that computes with parts; what comes before it is in `parts`."""
     match stmt:
         case Store(Access(node, ()), value, span) if node.id in parts.split:
@@ -203,12 +206,12 @@ def _statement(stmt: Stmt, parts: Parts) -> Body:
             return (stmt,)
 
 
-def _add_product(stmt: Update, one: Pair, two: Pair, parts: Parts) -> Body:
+def _add_product(stmt: Update, one: ComplexPair, two: ComplexPair, parts: ComplexSplitter) -> Body:
     """Return the updates of both parts of a sum by a product of matrices, as in the generated C."""
     access, span = stmt.access, stmt.span
     if access.node.id not in parts.split or any(r.node == access.node for r in reads(stmt.value)):
         old = parts.pair(Read(access.node, access.index, span), span)
-        total = added(old, one, two)
+        total = add_product(old, one, two)
         if access.node.id in parts.split:
             return _store_pair(access.node, total, parts, span)
         return (Store(access, total.joined(), span),)
@@ -227,7 +230,7 @@ def _updated_value(stmt: Update) -> Expr:
     return Apply(stmt.op, (old, stmt.value), stmt.access.node.dtype)
 
 
-def _store_pair(node: Node, pair: Pair, parts: Parts, span: Span) -> Body:
+def _store_pair(node: Node, pair: ComplexPair, parts: ComplexSplitter, span: Span) -> Body:
     """Return the stores of a pair to the parts of a scalar, as one assignment."""
     re, im = parts.halves(node)
     first, last = (Store(Access(n, ()), v, span) for n, v in zip((re, im), pair))

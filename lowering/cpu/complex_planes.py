@@ -23,8 +23,8 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from ..analysis.accesses import Site, accesses
-from ..analysis.complex_parts import part_of
+from ..analysis.accesses import Site, collect_accesses
+from ..analysis.complex_parts import source_of_part
 from ..ir.assignments import Access, Alloc
 from ..ir.expressions import Apply, Expr, Read, rebuild, walk
 from ..ir.fresh import Fresh
@@ -46,11 +46,11 @@ OFTEN = 16
 sizes."""
 
 
-def with_planes(nest: Stmt, fresh: Fresh) -> Body:
+def split_planes(nest: Stmt, fresh: Fresh) -> Body:
     """Return a nest that reads parts from planes, behind the loops that copy parts into these."""
     if isinstance(nest, If):
         then, other = (
-            tuple(new for stmt in body for new in with_planes(stmt, fresh))
+            tuple(new for stmt in body for new in split_planes(stmt, fresh))
             for body in (nest.then, nest.other)
         )
         return (replace(nest, then=then, other=other),)
@@ -70,8 +70,8 @@ def _is_gain(nest: For, node: Node) -> bool:
     """Whether a nest reads nothing but parts of an array, and at some site most of them often."""
     exprs = [part for s in statements((nest,)) for e in expressions_of(s) for part in walk(e)]
     read_count = sum(isinstance(part, Read) and part.node == node for part in exprs)
-    parts = [read.node for part in exprs if (read := part_of(part)) is not None]
-    sites = accesses((nest,)).of(node)
+    parts = [read.node for part in exprs if (read := source_of_part(part)) is not None]
+    sites = collect_accesses((nest,)).of(node)
     return read_count == parts.count(node) and any(_is_read_often(site, node) for site in sites)
 
 

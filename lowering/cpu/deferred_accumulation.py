@@ -16,7 +16,7 @@ for each thread, and inner loops that threads do not share as they are, at no co
 bit-identical: the terms, and their order, stay the same.
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: defer(program, Target(threads=2, parallel_from=10_000)),
+>>> show(lambda program: distribute_accumulations(program, Target(threads=2, parallel_from=10_000)),
 ... '''
 ... s = 0.0
 ... for i in range(200):
@@ -41,11 +41,11 @@ from dataclasses import replace
 from math import ceil, prod
 
 from ...base.dataclass import dataclass
-from ..analysis.accesses import accesses
-from ..analysis.cost import SCALAR, rounds_of, total_of, work_of
-from ..analysis.dependence import ends_early, independent, private
-from ..analysis.parallel_band import normal
-from ..analysis.reductions import is_extreme, is_regrouped
+from ..analysis.accesses import collect_accesses
+from ..analysis.cost import SCALAR, iteration_count, total_work, work_per_iteration
+from ..analysis.dependence import find_dependence, find_privatizable, has_early_exit
+from ..analysis.parallel_band import normalize
+from ..analysis.reductions import can_reassociate, is_min_max
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Access, Let
 from ..ir.decision import Decided, Decision, Reason
@@ -58,8 +58,8 @@ from ..ir.rewrite import map_statements, rename
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import statements
 from ..target import Target
-from ..transform.outermost import Outermost
-from .parallelize import is_worth
+from ..transform.outermost import OutermostRewriter
+from .parallelize import is_worth_sharing
 
 Body = tuple[Stmt, ...]
 SHARE = 16
@@ -72,30 +72,30 @@ UNKNOWN = 256
 """The most iterations between two loops over terms where the trip count is dynamic."""
 
 
-class Later(Reason):
+class DistributeReason(Reason):
     """Why accumulations are distributed."""
 
     THREADS = "nothing else keeps the rounds of its loop from being shared among threads"
 
 
-def defer(program: Program, target: Target) -> Program:
+def distribute_accumulations(program: Program, target: Target) -> Program:
     """Return the program with accumulations in loops behind independent ones."""
-    return deferred(program, target).program
+    return decide_distribute_accumulations(program, target).program
 
 
-def deferred(program: Program, target: Target) -> Decided:
+def decide_distribute_accumulations(program: Program, target: Target) -> Decided:
     """Return the program with accumulations in loops behind independent ones, and the decisions."""
     if target.threads < 2:
         return Decided(program, ())
     return _Distribution.on(program, target)
 
 
-def put_off(program: Program, target: Target) -> Program:
+def distribute_reductions(program: Program, target: Target) -> Program:
     """Return the program with reassociable reductions of whole loops distributed."""
-    return sums_put_off(program, target).program
+    return decide_distribute_reductions(program, target).program
 
 
-def sums_put_off(program: Program, target: Target) -> Decided:
+def decide_distribute_reductions(program: Program, target: Target) -> Decided:
     """Return the program with reassociable reductions of whole loops distributed, and the
     decisions.
 
@@ -158,7 +158,7 @@ class _Accumulation:
         return Store(access, replace(self.stmt.value, args=tuple(args)), self.stmt.span)
 
 
-class _Distribution(Outermost):
+class _Distribution(OutermostRewriter):
     """The distribution of the accumulations of one program."""
 
     __slots__ = ()
@@ -166,12 +166,12 @@ class _Distribution(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop that stores terms and one that adds them; the loop itself where it is
         parallel as it is; None where loops inside of it may be distributed."""
-        if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
+        if loop.kind != "serial" or not is_worth_sharing(loop, self.target.parallel_from):
             return None
         if not any(map(self.is_candidate, statements(loop.body))):
             return (loop,)  # before asking what takes longer
-        privates = private(loop, self.only()[id(loop)])
-        if independent(loop, privates, self.own, ranges(outer)) is None:
+        privates = find_privatizable(loop, self.only()[id(loop)])
+        if find_dependence(loop, privates, self.own, ranges(outer)) is None:
             return (loop,)
         node_count = len(self.fresh.nodes)
         accumulations = self.sums(loop, privates)
@@ -184,7 +184,9 @@ class _Distribution(Outermost):
             return None
         for one in accumulations:
             name, span = loop.symbol.name, one.stmt.span
-            decision = Decision("deferred", Later.THREADS, one.node, span=span, variable=name)
+            decision = Decision(
+                "deferred", DistributeReason.THREADS, one.node, span=span, variable=name
+            )
             self.decisions.append(decision)
         return deferral.nests()
 
@@ -199,7 +201,7 @@ class _Distribution(Outermost):
     ) -> bool:
         """Whether storing terms pays: not where these are arrays, and half of the work is in inner
         loops that threads share as they are."""
-        work = work_of(loop).constant
+        work = work_per_iteration(loop).constant
         if work is None or not any(one.path for one in accumulations):
             return bool(accumulations)
         return 2 * self.shared_work(loop.body, (*outer, loop)) < work
@@ -210,10 +212,10 @@ class _Distribution(Outermost):
         for stmt in body:
             if not isinstance(stmt, For) or stmt.kind != "serial":
                 continue
-            if is_worth(stmt, self.target.parallel_from) and self.is_free((stmt,), outer):
-                total += total_of(stmt).constant or 0
+            if is_worth_sharing(stmt, self.target.parallel_from) and self.is_free((stmt,), outer):
+                total += total_work(stmt).constant or 0
             else:
-                total += (rounds_of(stmt).constant or 0) * self.shared_work(
+                total += (iteration_count(stmt).constant or 0) * self.shared_work(
                     stmt.body, (*outer, stmt)
                 )
         return total
@@ -225,7 +227,7 @@ class _Distribution(Outermost):
         nodes."""
         temporaries = self.own | {node.id for node in deferral.terms.values()}
         return (
-            independent(
+            find_dependence(
                 deferral.store_loop(), privates, temporaries, ranges((*outer, *deferral.chunks))
             )
             is None
@@ -234,7 +236,7 @@ class _Distribution(Outermost):
     def sums(self, loop: For, privates: frozenset[int]) -> list[_Accumulation]:
         """Return the accumulations whose terms a loop may store; none if adding these is too much
         work in comparison with the loop's."""
-        sites, work = accesses((loop,)), work_of(loop).constant
+        sites, work = collect_accesses((loop,)), work_per_iteration(loop).constant
         let_symbols = {stmt.symbol for stmt in statements(loop.body) if isinstance(stmt, Let)}
         accumulations = [
             one for one in _find_accumulations(loop.body, ())
@@ -259,8 +261,8 @@ class _ReductionDistribution(_Distribution):
         terms together fit."""
         accumulations, trip_count = super().sums(loop, privates), (loop.hi - loop.lo).constant
         is_reassociable = all(
-            isinstance(one.stmt, Update) and not one.path and is_regrouped(one.stmt)
-            and not is_extreme(one.stmt) and one.stmt.over[-1:] == (var(loop.symbol) - loop.lo,)
+            isinstance(one.stmt, Update) and not one.path and can_reassociate(one.stmt)
+            and not is_min_max(one.stmt) and one.stmt.over[-1:] == (var(loop.symbol) - loop.lo,)
             for one in accumulations
         )  # fmt: skip
         fits = (
@@ -272,7 +274,7 @@ class _ReductionDistribution(_Distribution):
 def _find_accumulations(body: Body, path: tuple[For, ...]) -> Iterator[_Accumulation]:
     """Yield the accumulations that every iteration reaches, in inner loops of static trip
     counts."""
-    if ends_early(body):
+    if has_early_exit(body):
         return
     for stmt in body:
         if isinstance(stmt, For):
@@ -314,7 +316,7 @@ class _Deferral:
     def of(cls, fresh: Fresh, loop: For, sums: list[_Accumulation]) -> _Deferral:
         """Return the deferral of a loop's accumulations, with new arrays for their terms."""
         targets = {one.node.id for one in sums}
-        plain, value = normal(loop, fresh.symbol(loop.symbol.name))
+        plain, value = normalize(loop, fresh.symbol(loop.symbol.name))
         plain = replace(plain, body=substituted(loop.body, {loop.symbol: value}))
         accumulations = [
             one for one in _find_accumulations(plain.body, ()) if one.node.id in targets

@@ -13,7 +13,7 @@ What was a remainder has stride 1 then, so that the inner loop can be vectorized
 Precondition: loops that only store. Postcondition: bit-identical: the iterations are the same, in
 their order.
 
->>> show(periods, "y[i] = x[i % 30]", y="f32[90]", x="f32[30]")
+>>> show(delinearize_loops, "y[i] = x[i % 30]", y="f32[90]", x="f32[30]")
 for turn in 0..3:
     for i in 0..30:
         y[30*turn + i] = x[i]
@@ -26,23 +26,23 @@ from collections.abc import Iterator
 from ...base.dataclass import dataclass
 from ..ir.expressions import Expr, Position, Read, rebuild, walk
 from ..ir.fresh import Fresh, fresh_for
-from ..ir.indexing import BUILDERS, Affine, Quasi, Symbol, const, multiply, var
+from ..ir.indexing import QUASI_BUILDERS, Affine, Quasi, Symbol, const, multiply, var
 from ..ir.loops import Comment, For, Program, Stmt, Store
-from ..ir.rewrite import Rewrite, map_statements, over_kernels, rewrite
+from ..ir.rewrite import Rewrite, map_kernels, map_statements, rewrite
 from ..ir.walk import expressions_of
 
 LEAST = 16
 """The least trip count of an inner loop: vectors of adjacent elements."""
 
 
-def periods(program: Program) -> Program:
+def delinearize_loops(program: Program) -> Program:
     """Return the program with loops over a multiple of a period in two."""
     fresh = fresh_for(program)
 
     def delinearize(stmt: Stmt) -> tuple[Stmt, ...]:
         return (_strip_mine(stmt, fresh) if isinstance(stmt, For) else stmt,)
 
-    return over_kernels(program, lambda body: map_statements(body, delinearize))
+    return map_kernels(program, lambda body: map_statements(body, delinearize))
 
 
 def _strip_mine(loop: For, fresh: Fresh) -> For:
@@ -140,4 +140,4 @@ class _Delinearized:
             return multiply(self.turn, self.by) + self.inside if is_it else var(atom)
         if _is_division(atom, self.symbol) and atom.right == self.by:
             return self.inside if atom.op == "mod" else self.turn
-        return BUILDERS[atom.op](self.index(atom.left), self.index(atom.right))
+        return QUASI_BUILDERS[atom.op](self.index(atom.left), self.index(atom.right))

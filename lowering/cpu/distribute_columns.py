@@ -15,7 +15,7 @@ did, in its order. The method is loop fission after strip-mining, with scalar ex
 Kennedy, Optimizing Compilers for Modern Architectures, 5.3 and 5.4).
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: split(program, Target(schedule=True)),
+>>> show(lambda program: distribute_columns(program, Target(schedule=True)),
 ... '''
 ... for j in range(70):
 ...     s = 0.0
@@ -39,18 +39,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..analysis.dependence import independent, private
-from ..analysis.parallel_band import fails, trips
+from ..analysis.dependence import find_dependence, find_privatizable
+from ..analysis.parallel_band import has_checks, static_trip_count
 from ..analysis.subscripts import ranges
-from ..analysis.vectorizable import Outer
+from ..analysis.vectorizable import OuterLoop
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.indexing import Affine, const, var
 from ..ir.loops import For, Program, Stmt, Store, Update
 from ..ir.rewrite import rename
 from ..ir.walk import reads, writes
 from ..target import Target
-from ..transform.distribute import crossing_of, cut, halves, may_split
-from ..transform.outermost import Outermost
+from ..transform.distribute import can_distribute, distribute_at, distribution_point, find_crossing
+from ..transform.outermost import OutermostRewriter
 
 Body = tuple[Stmt, ...]
 AT_A_TIME = 2048
@@ -58,51 +58,55 @@ AT_A_TIME = 2048
 cache."""
 
 
-class Split(Reason):
+class ColumnReason(Reason):
     """Why a loop is split."""
 
     COLUMNS = "its iterations go down columns side by side, then do what waits for earlier ones"
 
 
-def split(program: Program, target: Target) -> Program:
+def distribute_columns(program: Program, target: Target) -> Program:
     """Return the program with loops distributed whose first part can be vectorized then."""
-    return loops_split(program, target).program
+    return decide_distribute_columns(program, target).program
 
 
-def loops_split(program: Program, target: Target) -> Decided:
+def decide_distribute_columns(program: Program, target: Target) -> Decided:
     """Return the program with loops distributed whose first part can be vectorized then, and the
     decisions."""
     return _Distribution.on(program, target)
 
 
-class _Distribution(Outermost):
+class _Distribution(OutermostRewriter):
     """The distribution of the loops of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return the two loops that replace one, in blocks of iterations; None where it stays."""
-        if loop.step != 1 or not may_split(loop):
+        if loop.step != 1 or not can_distribute(loop):
             return None
         only = self.only()[id(loop)]
         loop = replace(loop, body=_sink_updates(loop.body, only))
-        at = cut(loop.body)
+        at = distribution_point(loop.body)
         first = replace(loop, body=loop.body[:at])
-        shape = Outer(first, self.target.reorders, outer)
+        shape = OuterLoop(first, self.target.reorders, outer)
         if not at or not shape.is_plain() or not shape.is_near(only):
             return None
-        if fails(loop.body[at:]) and any(node.id not in self.own for node in writes(first.body)):
+        if has_checks(loop.body[at:]) and any(
+            node.id not in self.own for node in writes(first.body)
+        ):
             return None  # what later iterations write would be seen
-        privates, known = private(loop, only), ranges(outer)
-        crossing = crossing_of(loop, at, privates)
-        if crossing is None or independent(loop, privates, self.own, known) is None:
+        privates, known = find_privatizable(loop, only), ranges(outer)
+        crossing = find_crossing(loop, at, privates)
+        if crossing is None or find_dependence(loop, privates, self.own, known) is None:
             return None
         expanded = privates | {node.id for node in crossing}
-        if independent(first, expanded, self.own, known) is not None:
+        if find_dependence(first, expanded, self.own, known) is not None:
             return None
         node, name = next(iter(writes(loop.body[at:])), None), loop.symbol.name
-        self.decisions.append(Decision("split", Split.COLUMNS, node, span=loop.span, variable=name))
-        size = const(min(trips(loop) or AT_A_TIME, AT_A_TIME))
+        self.decisions.append(
+            Decision("split", ColumnReason.COLUMNS, node, span=loop.span, variable=name)
+        )
+        size = const(min(static_trip_count(loop) or AT_A_TIME, AT_A_TIME))
 
         def block(width: int, lo: Affine, hi: Affine) -> For:
             return For(self.fresh.symbol("block"), lo, hi, width, (), span=loop.span)
@@ -120,11 +124,11 @@ class _Distribution(Outermost):
             if one.symbol != loop.symbol:  # a loop over blocks
                 start = var(one.symbol)
                 part = replace(part, lo=start, hi=start + AT_A_TIME)
-                body = halves(part, at, crossed, size, self.fresh, "panel")
+                body = distribute_at(part, at, crossed, size, self.fresh, "panel")
                 out.append(replace(one, body=body))
             else:
                 part = replace(part, lo=one.lo, hi=one.hi)
-                out += halves(part, at, crossed, size, self.fresh, "panel")
+                out += distribute_at(part, at, crossed, size, self.fresh, "panel")
         return tuple(out)
 
 

@@ -18,8 +18,8 @@ iteration does what it did, in its order.
 ...     y[c] = u
 ... ''', x="f32[40]", y="f32[40]"), Target(), stop_after="dead again")
 >>> (loop,) = (stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
->>> privates = private(loop, confined(program)[id(loop)])
->>> print_loops((in_lockstep(loop, fresh_for(program), privates, ranges((loop,))),))
+>>> privates = find_privatizable(loop, loop_local_nodes(program)[id(loop)])
+>>> print_loops((run_in_lockstep(loop, fresh_for(program), privates, ranges((loop,))),))
 for c in 0..40 step 32:
     for lane in 0..min(-c + 40, 32):
         # u = x[c]
@@ -53,12 +53,12 @@ from functools import partial
 from itertools import groupby
 
 from ...base.dataclass import dataclass
-from ..analysis.accesses import accesses
-from ..analysis.complex_parts import part_of
-from ..analysis.dependence import is_left
-from ..analysis.effects import summary
+from ..analysis.accesses import collect_accesses
+from ..analysis.complex_parts import source_of_part
+from ..analysis.dependence import has_break
+from ..analysis.effects import summarize
 from ..analysis.subscripts import ranges
-from ..analysis.vectorizable import symbols_in
+from ..analysis.vectorizable import subscript_symbols
 from ..ir import dtypes
 from ..ir.algebra import TRUE
 from ..ir.assignments import Access, Break, Continue
@@ -71,7 +71,14 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite, substitute
 from ..ir.walk import expressions_of, own_writes, statements, writes
-from ..transform.if_convert import Straight, both, eager, fits, now, straight
+from ..transform.if_convert import (
+    IfConverted,
+    can_if_convert,
+    conjoin,
+    evaluate_eagerly,
+    if_convert,
+    substitute_values,
+)
 
 Body = tuple[Stmt, ...]
 LANES = 32
@@ -79,9 +86,9 @@ LANES = 32
 A loop with fewer iterations stays."""
 
 
-def may_leave(stmt: Stmt) -> bool:
+def may_exit_early(stmt: Stmt) -> bool:
     """Whether a loop may end before all of its iterations have run."""
-    return isinstance(stmt, While) or (isinstance(stmt, For) and is_left(stmt.body))
+    return isinstance(stmt, While) or (isinstance(stmt, For) and has_break(stmt.body))
 
 
 def can_be_lanes(loop: For, domain: tuple[Range, ...]) -> bool:
@@ -90,7 +97,7 @@ def can_be_lanes(loop: For, domain: tuple[Range, ...]) -> bool:
     trip_count = (loop.hi - loop.lo).constant
     return (trip_count is None or trip_count >= LANES) and all(
         _can_run_lockstep(stmt, loop.symbol, domain) if isinstance(stmt, For | While)
-        else fits((stmt,), (), domain)
+        else can_if_convert((stmt,), (), domain)
         for stmt in loop.body
     )  # fmt: skip
 
@@ -100,16 +107,16 @@ def _can_run_lockstep(stmt: For | While, symbol: Symbol, domain: tuple[Range, ..
     if any(node.rank for node in writes(stmt.body)):
         return False
     if isinstance(stmt, While):
-        if stmt.prelude or not fits((If(stmt.test, ()),), (), domain, sure=False):
+        if stmt.prelude or not can_if_convert((If(stmt.test, ()),), (), domain, sure=False):
             return False
     elif stmt.kind != "serial" or symbol in stmt.lo.symbols() | stmt.hi.symbols():
         return False
     else:
         domain = (*domain, *ranges((stmt,)))
-    return fits(stmt.body, (Break, Continue), domain, sure=False)
+    return can_if_convert(stmt.body, (Break, Continue), domain, sure=False)
 
 
-def in_lockstep(
+def run_in_lockstep(
     loop: For, fresh: Fresh, privates: frozenset[int], domain: tuple[Range, ...]
 ) -> For:
     """Return the loop over strips of lanes that replaces a loop.
@@ -160,11 +167,13 @@ class _Lanes:
     def find_live(self, parts: list[Body]) -> Iterator[Node]:
         """Yield the scalars that are live from one part of an iteration to another, or from one
         inner iteration to the next."""
-        used = [frozenset[int]().union(*(summary(s).touches for s in part)) for part in parts]
+        used = [frozenset[int]().union(*(summarize(s).touches for s in part)) for part in parts]
         loops = [part for part in parts if isinstance(part[0], For | While)]
         for node in writes(self.loop.body):
             if not node.rank and node.id in self.privates:
-                is_carried = any(accesses(part).read_before_written(node) for part in loops)
+                is_carried = any(
+                    collect_accesses(part).is_read_before_written(node) for part in loops
+                )
                 if is_carried or sum(node.id in one for one in used) > 1:
                     yield node
 
@@ -177,7 +186,7 @@ class _Lanes:
     def run_statements(self, part: Body) -> Body:
         """Return statements outside of loops, for the lanes that have an iteration."""
         lane = self.fresh.symbol("lane")
-        converted = straight(part, self.fresh, self.values(lane), self.domain)
+        converted = if_convert(part, self.fresh, self.values(lane), self.domain)
         return (self.lane_loop(lane, self.store_values(converted, lane, None), self.count),)
 
     def run_loop(self, loop: For | While) -> Body:
@@ -186,11 +195,11 @@ class _Lanes:
         near = self.invariant_arrays(loop)
         out = [self.gather(near)] if near else []
         is_far = any(
-            self.loop.symbol in symbols_in(read.index) and part not in near
+            self.loop.symbol in subscript_symbols(read.index) and part not in near
             for part, read in _find_elements(loop)
         )  # fmt: skip
         count = self.count if is_far else const(LANES)
-        if not may_leave(loop):
+        if not may_exit_early(loop):
             assert isinstance(loop, For), "a `while` may end"
             body = self.store_values(self.if_convert(loop, near, lane), lane, None)
             return (*out, replace(loop, body=(self.lane_loop(lane, body, count),)))
@@ -210,11 +219,11 @@ class _Lanes:
         here = Access(on, (var(lane),))
         test: Expr = _comparison("ne", Read(here.node, here.index), Const(0, on.dtype))
         if isinstance(loop, While):
-            guard = _read_gathered(eager(loop.test, self.domain), near, lane)
-            test = both(test, now(guard, self.values(lane)))
+            guard = _read_gathered(evaluate_eagerly(loop.test, self.domain), near, lane)
+            test = conjoin(test, substitute_values(guard, self.values(lane)))
         live = self.fresh.scalar("live", dtypes.bool_)
         converted = self.if_convert(loop, near, lane)
-        goes_on = both(Read(live, ()), converted.goes_on)
+        goes_on = conjoin(Read(live, ()), converted.goes_on)
         stmts = (
             Store(Access(live, ()), test, loop.span),
             *self.store_values(converted, lane, Read(live, ())),
@@ -222,12 +231,12 @@ class _Lanes:
         )
         return self.lane_loop(lane, stmts, count)
 
-    def if_convert(self, loop: For | While, near: Mapping[Expr, Node], lane: Symbol) -> Straight:
+    def if_convert(self, loop: For | While, near: Mapping[Expr, Node], lane: Symbol) -> IfConverted:
         """Return the body of an inner loop, if-converted."""
         inner = (*ranges((loop,)), Range(lane, const(0), const(LANES)))
         gathered = Rewrite(expr=partial(_read_gathered, near=near, lane=lane))
         body = rewrite(loop.body, gathered) if near else loop.body
-        return straight(body, self.fresh, self.values(lane), (*self.domain, *inner))
+        return if_convert(body, self.fresh, self.values(lane), (*self.domain, *inner))
 
     def while_active(self, loop: For | While, on: Node, iteration: Stmt) -> Body:
         """Return a loop that ends when no lane is active."""
@@ -249,7 +258,7 @@ class _Lanes:
         """Return the expanded element of each scalar, by the id of the scalar."""
         return {number: Read(node, (var(lane),)) for number, node in self.expanded.items()}
 
-    def store_values(self, converted: Straight, lane: Symbol, live: Expr | None) -> Body:
+    def store_values(self, converted: IfConverted, lane: Symbol, live: Expr | None) -> Body:
         """Return statements, with the new values of scalars stored for the active lanes."""
         body, line = list(converted.body), self.loop.span
         for number, node in self.expanded.items():
@@ -270,7 +279,7 @@ class _Lanes:
         inner_symbols = {loop.symbol} if isinstance(loop, For) else set[Symbol]()
         arrays: dict[Expr, Node] = {}
         for part, read in _find_elements(loop):
-            used = symbols_in(read.index)
+            used = subscript_symbols(read.index)
             if self.loop.symbol in used and not used & inner_symbols and part not in arrays:
                 arrays[part] = self.array(read.node.label, part.dtype)
         return arrays
@@ -296,7 +305,7 @@ def _find_elements(loop: For | While) -> Iterator[tuple[Expr, Read]]:
     for stmt in statements((loop,)):
         for expr in expressions_of(stmt):
             inside = walk(expr)
-            parts = [(part, read) for part in inside if (read := part_of(part)) is not None]
+            parts = [(part, read) for part in inside if (read := source_of_part(part)) is not None]
             in_parts = {id(read) for _, read in parts}
             parts += [(p, p) for p in inside if isinstance(p, Read) and id(p) not in in_parts]
             yield from ((part, read) for part, read in parts if read.node.rank)
@@ -306,7 +315,7 @@ def _read_gathered(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
     """Return an expression that reads gathered elements."""
 
     def value(one: Expr) -> Expr:
-        read = one if isinstance(one, Read) else part_of(one)
+        read = one if isinstance(one, Read) else source_of_part(one)
         if read is not None and one in near:
             return Read(near[one], (var(lane),), read.span)
         return rebuild(one, value, lambda index: index)

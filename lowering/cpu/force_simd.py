@@ -10,7 +10,7 @@ loop, or does not vectorize it.
 Precondition: finished loops. Postcondition: bit-identical, for no iteration uses what another one
 writes.
 
->>> show(lambda program: picked(program, Target(schedule=True)),
+>>> show(lambda program: force_simd(program, Target(schedule=True)),
 ...      "for b in range(16): t[0, b] = min(t[0, b], t[clamp(p[0]), b])",
 ...      t="f32[9, 16]", p="i64[1]")
 for b in 0..16 vector:
@@ -25,24 +25,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ..analysis.cost import rounds_of
-from ..analysis.dependence import confined, independent, private
+from ..analysis.cost import iteration_count
+from ..analysis.dependence import find_dependence, find_privatizable, loop_local_nodes
 from ..ir.assignments import Let
 from ..ir.expressions import Dynamic, Index
 from ..ir.indexing import var
 from ..ir.loops import Comment, For, Program, Stmt, Store
-from ..ir.rewrite import map_bodies, over_kernels
-from ..ir.walk import own
+from ..ir.rewrite import map_bodies, map_kernels
+from ..ir.walk import own_effects
 from ..target import Target
 
 MOST = 64
 """Loops of more iterations are long enough for a run-time overlap test before them."""
 
 
-def picked(program: Program, target: Target) -> Program:
+def force_simd(program: Program, target: Target) -> Program:
     """Return the program with short loops over rows that data selects as vector loops."""
-    vectorizer = _Vectorizer(confined(program), target.vector_bits)
-    return over_kernels(program, vectorizer.body)
+    vectorizer = _Vectorizer(loop_local_nodes(program), target.vector_bits)
+    return map_kernels(program, vectorizer.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class _Vectorizer:
         """Return a statement with such loops, itself or inside of it, as vector loops."""
         if not isinstance(stmt, For) or stmt.kind != "serial" or not self.is_candidate(stmt):
             return map_bodies(stmt, self.body)
-        privates = private(stmt, self.exclusive[id(stmt)])
-        return stmt if independent(stmt, privates) is not None else replace(stmt, kind="vector")
+        privates = find_privatizable(stmt, self.exclusive[id(stmt)])
+        return stmt if find_dependence(stmt, privates) is not None else replace(stmt, kind="vector")
 
     def is_candidate(self, loop: For) -> bool:
         """Whether a loop is short, stores full vectors of adjacent elements, and data selects a
         row."""
-        trip_count = rounds_of(loop).constant
+        trip_count = iteration_count(loop).constant
         stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
         if trip_count is None or trip_count > MOST or loop.step != 1 or not stores:
             return False
@@ -79,7 +79,7 @@ class _Vectorizer:
         for access in targets:
             subscripts.setdefault(access.node.id, {})[access.index] = None
         for stmt in stores:
-            for read in own(stmt).found:
+            for read in own_effects(stmt).found:
                 if read.node.id in written:
                     subscripts[read.node.id][read.index] = None
         is_contiguous = all(

@@ -24,7 +24,7 @@ of its own, of kind `elemental`: C calls a function for all its iterations, as c
 one takes a tenth of a second. Postcondition: results are bit-identical: dependent statements of an
 iteration keep their order.
 
->>> show(lambda program: stages(program, Target(schedule=True)),
+>>> show(lambda program: distribute_functions(program, Target(schedule=True)),
 ...      "y[i] = exp(x[i]) * log(z[i] + sin(x[i]))", y="f32[512]", x="f32[512]", z="f32[512]")
 for block in 0..512 step 256:
     for i in block..block + 256:
@@ -45,9 +45,9 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
-from ...base.lazy_import import Later
-from ..analysis.cost import DEAR, is_beside
-from ..analysis.dependence import ends_early, independent, private
+from ...base.lazy_import import LazyModule
+from ..analysis.cost import LIBRARY_CALL_COST, is_contiguous_store
+from ..analysis.dependence import find_dependence, find_privatizable, has_early_exit
 from ..analysis.expression_cost import cost
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Access
@@ -61,12 +61,12 @@ from ..ir.node import Node
 from ..ir.rewrite import substitute
 from ..ir.walk import expressions_of, own_reads, reads, statements, writes
 from ..target import Target
-from ..transform.outermost import Outermost
+from ..transform.outermost import OutermostRewriter
 
 if TYPE_CHECKING:
     from ..transform import remap
 else:  # what few programs need
-    remap = Later("..transform.remap", __package__)
+    remap = LazyModule("..transform.remap", __package__)
 
 Body = tuple[Stmt, ...]
 ROUNDS = 256
@@ -80,7 +80,7 @@ MANY = 16
 12 and AVX2: an inlined `exp` of float64 takes 0.1 s to compile, a `sin` 0.25 s, a call 0.01 s."""
 
 
-class Chained(Reason):
+class FunctionReason(Reason):
     """Why a loop is distributed into stages."""
 
     LONG = "they are chains, longer than what processors look ahead for"
@@ -88,12 +88,12 @@ class Chained(Reason):
     ENDS = "its iterations end in functions, which are vectors in a loop of their own"
 
 
-def stages(program: Program, target: Target) -> Program:
+def distribute_functions(program: Program, target: Target) -> Program:
     """Return the program with chains of functions in stages."""
-    return in_stages(program, target).program
+    return decide_distribute_functions(program, target).program
 
 
-def in_stages(program: Program, target: Target) -> Decided:
+def decide_distribute_functions(program: Program, target: Target) -> Decided:
     """Return the program with chains of functions in stages, and the decisions."""
     costly = (
         _is_costly(part)
@@ -103,11 +103,11 @@ def in_stages(program: Program, target: Target) -> Decided:
     return (_Calls if sum(costly) > MANY else _Chains).on(program, target)
 
 
-class _Chains(Outermost):
+class _Chains(OutermostRewriter):
     """The distribution of the loops of one program into stages."""
 
     __slots__ = ()
-    WHY: ClassVar = Chained.LONG
+    WHY: ClassVar = FunctionReason.LONG
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop in stages; None where it stays as it is."""
@@ -121,8 +121,8 @@ class _Chains(Outermost):
             return None
         if sum(_is_costly(part) for stmt in stores for part in walk(stmt.value)) < 2:
             return None
-        privates = private(loop, self.only()[id(loop)])
-        if independent(loop, privates, self.own, ranges(outer)) is not None:
+        privates = find_privatizable(loop, self.only()[id(loop)])
+        if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
             return None
         name, span, before = loop.symbol.name, loop.span, len(self.fresh.nodes)
         bodies = self.find_stages(loop)
@@ -142,16 +142,16 @@ class _Chains(Outermost):
         before, behind = loop.body[:at], loop.body[at:]
         if (
             not isinstance(loop.body[last], For)
-            or ends_early(before)
+            or has_early_exit(before)
             or not _is_worth_distributing(loop, behind)
         ):
             return None
-        privates = private(loop, self.only()[id(loop)])
+        privates = find_privatizable(loop, self.only()[id(loop)])
         written = dict.fromkeys(node for node in writes(before) if node.id in privates)
         crossing = [node for node in written if node in reads(behind)]
         if any(node.rank or node in writes(behind) for node in crossing):
             return None
-        if independent(loop, privates, self.own, ranges(outer)) is not None:
+        if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
             return None
         trip_count = (loop.hi - loop.lo).constant
         size = LONG if trip_count is None else min(trip_count, LONG)
@@ -161,16 +161,18 @@ class _Chains(Outermost):
             here = (var(loop.symbol) - lo,)
             stores = tuple(Store(Access(array, here), Read(n, ())) for n, array in arrays.items())
 
-            def redirect(node: Node, index: tuple[Index, ...]) -> remap.Place:
+            def redirect(node: Node, index: tuple[Index, ...]) -> remap.Element:
                 return (arrays[node], here) if node in arrays else (node, index)
 
             symbol = self.fresh.symbol(loop.symbol.name)
-            tail = substitute(remap.elsewhere(behind, redirect), {loop.symbol: var(symbol)})
+            tail = substitute(remap.remap_accesses(behind, redirect), {loop.symbol: var(symbol)})
             first = replace(loop, lo=lo, hi=hi, body=(*before, *stores))
             return first, replace(loop, symbol=symbol, lo=lo, hi=hi, body=tail)
 
         name = loop.symbol.name
-        self.decisions.append(Decision("staged", Chained.ENDS, span=loop.span, variable=name))
+        self.decisions.append(
+            Decision("staged", FunctionReason.ENDS, span=loop.span, variable=name)
+        )
         if trip_count == size:
             return halves(loop.lo, loop.hi)
         block = self.fresh.symbol("block")
@@ -207,12 +209,12 @@ class _Chains(Outermost):
         return (For(block, loop.lo, loop.hi, size, body, span=loop.span),)
 
     def stages(
-        self, loop: For, bodies: list[Body], crossing: Lives, lo: Affine, hi: Affine, size: int
+        self, loop: For, bodies: list[Body], crossing: LiveRanges, lo: Affine, hi: Affine, size: int
     ) -> Body:  # fmt: skip
         """Return a loop for each stage, over the same iterations."""
         arrays = self.arrays(crossing, size)
 
-        def redirect(node: Node, index: tuple[Index, ...]) -> remap.Place:
+        def redirect(node: Node, index: tuple[Index, ...]) -> remap.Element:
             return (
                 (arrays[node.id], (var(loop.symbol) - lo,)) if node.id in arrays else (node, index)
             )
@@ -220,12 +222,12 @@ class _Chains(Outermost):
         out: list[Stmt] = []
         for stage in bodies:
             symbol = self.fresh.symbol(loop.symbol.name)
-            body = substitute(remap.elsewhere(stage, redirect), {loop.symbol: var(symbol)})
+            body = substitute(remap.remap_accesses(stage, redirect), {loop.symbol: var(symbol)})
             kind = self.kind(stage)
             out.append(replace(loop, symbol=symbol, lo=lo, hi=hi, body=body, kind=kind))
         return tuple(out)
 
-    def arrays(self, crossing: Lives, size: int) -> dict[int, Node]:
+    def arrays(self, crossing: LiveRanges, size: int) -> dict[int, Node]:
         """Return the array of each scalar. Scalars of one type share an array where their live
         ranges, in stages, are disjoint (linear scan allocation: Poletto and Sarkar, 1999)."""
         free: dict[DType, list[Node]] = {}
@@ -250,7 +252,7 @@ class _Calls(_Chains):
     """The distribution with a loop for each function, whose arguments are stored before it."""
 
     __slots__ = ()
-    WHY: ClassVar = Chained.MANY
+    WHY: ClassVar = FunctionReason.MANY
 
     def find_stages(self, loop: For) -> list[Body]:
         """Return the statements of an iteration by stage: functions of one depth, each alone, then
@@ -307,7 +309,7 @@ def _is_worth_distributing(loop: For, behind: Body) -> bool:
     if any(isinstance(stmt, Update) and stmt.pair is not None for stmt in stores):
         return False
     ranked = [stmt for stmt in stores if stmt.access.index]
-    return bool(ranked) and all(is_beside(stmt, loop.symbol) for stmt in ranked)
+    return bool(ranked) and all(is_contiguous_store(stmt, loop.symbol) for stmt in ranked)
 
 
 def _is_safe(expr: Expr) -> bool:
@@ -318,7 +320,7 @@ def _is_safe(expr: Expr) -> bool:
 
 def _is_costly(expr: Expr) -> bool:
     """Whether an expression is a function that takes many instructions, of computed values."""
-    return isinstance(expr, Apply) and cost(expr) - sum(map(cost, expr.args)) >= DEAR
+    return isinstance(expr, Apply) and cost(expr) - sum(map(cost, expr.args)) >= LIBRARY_CALL_COST
 
 
 def _by_depth(loop: For, fresh: Fresh, always: bool = False) -> Iterator[tuple[int, Body]]:
@@ -367,11 +369,11 @@ def _split_calls(stmt: Stmt, fresh: Fresh, always: bool) -> Body:
     return (*out, replace(stmt, value=value))
 
 
-Lives = Mapping[Node, tuple[int, int]]
+LiveRanges = Mapping[Node, tuple[int, int]]
 """The live range of each scalar: the first and the last stage that use it."""
 
 
-def _crossing_lives(bodies: list[Body]) -> Lives:
+def _crossing_lives(bodies: list[Body]) -> LiveRanges:
     """Return the live ranges of the scalars that more than one stage uses."""
     lives: dict[Node, tuple[int, int]] = {}
     written: set[Node] = set()
@@ -385,7 +387,7 @@ def _crossing_lives(bodies: list[Body]) -> Lives:
     return {n: life for n, life in lives.items() if life[0] < life[1] and n in written}
 
 
-def _live_bytes(crossing: Lives) -> int:
+def _live_bytes(crossing: LiveRanges) -> int:
     """Return the most bytes that one iteration has in live arrays in a stage."""
     change: Counter[int] = Counter()
     for node, (first, last) in crossing.items():

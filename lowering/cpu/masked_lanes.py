@@ -17,7 +17,7 @@ Precondition: iterations that may run in any order; guarded statements that can 
 speculatively, which a read out of bounds cannot; inner loops that write nothing but private scalars
 of an iteration. Postcondition: bit-identical: each iteration does what it did, in its order.
 
->>> show(lambda program: masks(program, Target(schedule=True)),
+>>> show(lambda program: mask_lanes(program, Target(schedule=True)),
 ...      "for i in range(9):\n    if x[i] > 0.5:\n        y[i] = x[i] * 2", y="f32[9]", x="f32[9]")
 for i in 0..9:
     y[i] = x[i] * 2.0 if x[i] > 0.5 else y[i]
@@ -30,11 +30,11 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
-from ...base.lazy_import import later
-from ..analysis.dependence import independent, private
-from ..analysis.effects import summary
+from ...base.lazy_import import lazy_modules
+from ..analysis.dependence import find_dependence, find_privatizable
+from ..analysis.effects import summarize
 from ..analysis.expression_cost import cost
-from ..analysis.guarded_reads import negated
+from ..analysis.guarded_reads import negate
 from ..analysis.subscripts import ranges, stride
 from ..ir.assignments import Continue
 from ..ir.decision import Decided, Decision, Reason
@@ -46,14 +46,14 @@ from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite
 from ..ir.walk import expressions_of, statements, writes
 from ..target import Target
-from ..transform.outermost import Outermost
+from ..transform.outermost import OutermostRewriter
 
 if TYPE_CHECKING:
     from ..transform import if_convert
     from . import divergent_lanes
     from . import predicated_reduction as guarded
 else:  # what few programs need
-    guarded, divergent_lanes, if_convert = later(
+    guarded, divergent_lanes, if_convert = lazy_modules(
         __package__, ".predicated_reduction", ".divergent_lanes", "..transform.if_convert"
     )
 
@@ -65,7 +65,7 @@ DEAR = 128
 hold."""
 
 
-class Masked(Reason):
+class MaskReason(Reason):
     """Why iterations become lanes."""
 
     BRANCH = "what its branches guard is cheap, and can be done where they do not hold"
@@ -74,54 +74,54 @@ class Masked(Reason):
     LEAVE = "each round may leave a loop inside by itself, and needs nothing of the others"
 
 
-def masks(program: Program, target: Target) -> Program:
+def mask_lanes(program: Program, target: Target) -> Program:
     """Return the program with iterations that branch, or leave a loop early, as lanes."""
-    return masked(program, target).program
+    return decide_mask_lanes(program, target).program
 
 
-def masked(program: Program, target: Target) -> Decided:
+def decide_mask_lanes(program: Program, target: Target) -> Decided:
     """Return the program with iterations that branch, or leave a loop early, as lanes, and the
     decisions."""
     return _IfConversion.on(program, target)
 
 
-class _IfConversion(Outermost):
+class _IfConversion(OutermostRewriter):
     """The if-conversion of the loops of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop without branches, or over lanes; None where it stays as it is."""
-        kinds = summary(loop).kinds
+        kinds = summarize(loop).kinds
         if not kinds & {If, While} or loop.kind != "serial" or loop.step != 1:
             return None
         domain = ranges((*outer, loop))
         if not all(map(if_convert.is_made_of_numbers, statements(loop.body))):
             return None
         if (counted := _predicate_counts(loop, domain)) is not None:
-            self.record(Masked.COUNT, writes(loop.body)[0], loop)
+            self.record(MaskReason.COUNT, writes(loop.body)[0], loop)
             return (counted,)
-        if (summed := guarded.summed(loop, domain)) is not None:
-            self.record(Masked.SUM, writes(loop.body)[0], loop)
+        if (summed := guarded.predicate_sums(loop, domain)) is not None:
+            self.record(MaskReason.SUM, writes(loop.body)[0], loop)
             return (summed,)
-        is_divergent = any(divergent_lanes.may_leave(stmt) for stmt in loop.body)
+        is_divergent = any(divergent_lanes.may_exit_early(stmt) for stmt in loop.body)
         written = writes(loop.body)
         is_legal = divergent_lanes.can_be_lanes if is_divergent else _can_if_convert
         if not written or not is_legal(loop, domain):
             return None
-        privates = private(loop, self.only()[id(loop)])
+        privates = find_privatizable(loop, self.only()[id(loop)])
         if (
             self.target.lanes(32) < 2
-            or independent(loop, privates, self.own, ranges(outer)) is not None
+            or find_dependence(loop, privates, self.own, ranges(outer)) is not None
         ):
             return None
         node = next((node for node in written if node.id not in privates), written[0])
-        self.record(Masked.LEAVE if is_divergent else Masked.BRANCH, node, loop)
+        self.record(MaskReason.LEAVE if is_divergent else MaskReason.BRANCH, node, loop)
         if is_divergent:
-            return (divergent_lanes.in_lockstep(loop, self.fresh, privates, domain),)
-        return (replace(loop, body=if_convert.straight(loop.body, self.fresh, {}, domain).body),)
+            return (divergent_lanes.run_in_lockstep(loop, self.fresh, privates, domain),)
+        return (replace(loop, body=if_convert.if_convert(loop.body, self.fresh, {}, domain).body),)
 
-    def record(self, why: Masked, node: Node, loop: For) -> None:
+    def record(self, why: MaskReason, node: Node, loop: For) -> None:
         """Record the decision on a loop."""
         name = loop.symbol.name
         self.decisions.append(Decision("masked", why, node, span=loop.span, variable=name))
@@ -140,7 +140,7 @@ def _predicate_counts(loop: For, known: tuple[Range, ...]) -> For | None:
         or not counters
         or not _depend_on_data(inside)
         or any(read.node.id in counters for value in values for read in reads(value))
-        or not if_convert.fits(loop.body, (), known)
+        or not if_convert.can_if_convert(loop.body, (), known)
         or sum(map(cost, values)) > DEAR
     ):
         return None
@@ -149,7 +149,7 @@ def _predicate_counts(loop: For, known: tuple[Range, ...]) -> For | None:
         for stmt in stmts:
             if isinstance(stmt, If):
                 yield from body(stmt.then, (*tests, stmt.test))
-                yield from body(stmt.other, (*tests, negated(stmt.test)))
+                yield from body(stmt.other, (*tests, negate(stmt.test)))
             elif isinstance(stmt, Store) and tests:
                 yield replace(stmt, value=_predicated_sum(stmt, tests))
             else:
@@ -157,7 +157,8 @@ def _predicate_counts(loop: For, known: tuple[Range, ...]) -> For | None:
 
     predicated = tuple(body(loop.body, ()))
     return replace(
-        loop, body=rewrite(predicated, Rewrite(expr=partial(if_convert.eager, known=known)))
+        loop,
+        body=rewrite(predicated, Rewrite(expr=partial(if_convert.evaluate_eagerly, known=known))),
     )
 
 
@@ -198,7 +199,7 @@ def _can_if_convert(loop: For, domain: tuple[Range, ...]) -> bool:
         and not any(isinstance(stmt, For | While) for stmt in inside)
         and _depend_on_data(inside)
         and all(_has_unit_strides(stmt, loop.symbol) for stmt in inside)
-        and if_convert.fits(loop.body, (Continue,), domain)
+        and if_convert.can_if_convert(loop.body, (Continue,), domain)
         and sum(map(cost, guarded)) <= DEAR
     )
 

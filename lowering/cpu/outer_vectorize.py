@@ -14,8 +14,8 @@ Loops of a few iterations in a strip are unrolled and jammed first (`unroll_and_
 Precondition: iterations that may run in any order, with unit stride in the innermost loops.
 Postcondition: bit-identical: each iteration does what it did, in its order.
 
->>> from plusequals.lowering.passes.contract_arrays import shrink
->>> show(lambda program: abreast(shrink(program), Target(schedule=True)),
+>>> from plusequals.lowering.passes.contract_arrays import contract_arrays
+>>> show(lambda program: vectorize_outer(contract_arrays(program), Target(schedule=True)),
 ...      "y[j] = sum(x[i, j])", y="f32[70]", x="f32[9, 70]")
 for j in 0..64 step 32:
     for lane in 0..32 vector:
@@ -39,10 +39,10 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from ...base.dataclass import dataclass
-from ...base.lazy_import import Later
-from ..analysis.dependence import independent, private
+from ...base.lazy_import import LazyModule
+from ..analysis.dependence import find_dependence, find_privatizable
 from ..analysis.subscripts import is_in_range, ranges, stride
-from ..analysis.vectorizable import Outer, places, symbols_in
+from ..analysis.vectorizable import OuterLoop, statement_accesses, subscript_symbols
 from ..ir.assignments import Access
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import (
@@ -59,59 +59,59 @@ from ..ir.node import Node, Purpose
 from ..ir.rewrite import substitute
 from ..ir.walk import expressions_of, statements, writes
 from ..target import Target
-from ..transform.outermost import Outermost
+from ..transform.outermost import OutermostRewriter
 
 if TYPE_CHECKING:
     from . import unroll_and_jam
 else:  # what few programs need
-    unroll_and_jam = Later(".unroll_and_jam", __package__)
+    unroll_and_jam = LazyModule(".unroll_and_jam", __package__)
 
 Body = tuple[Stmt, ...]
 Place = tuple[int, tuple[Index, ...]]
 """A node, by its id, and the subscripts of an element."""
 
 
-class Abreast(Reason):
+class OuterLoopReason(Reason):
     """Why an outer loop is vectorized."""
 
     APART = "the rounds of a loop inside wait for each other, those of this one do not"
 
 
-def abreast(program: Program, target: Target) -> Program:
+def vectorize_outer(program: Program, target: Target) -> Program:
     """Return the program with outer loops vectorized."""
-    return rounds_abreast(program, target).program
+    return decide_vectorize_outer(program, target).program
 
 
-def rounds_abreast(program: Program, target: Target) -> Decided:
+def decide_vectorize_outer(program: Program, target: Target) -> Decided:
     """Return the program with outer loops vectorized, and the decisions."""
     return _OuterVectorizer.on(program, target)
 
 
-class _OuterVectorizer(Outermost):
+class _OuterVectorizer(OutermostRewriter):
     """The vectorization of the outer loops of one program."""
 
     __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop in strips; None where it stays as it is."""
-        shape = Outer(loop, self.target.reorders, outer)
+        shape = OuterLoop(loop, self.target.reorders, outer)
         trip_count = (loop.hi - loop.lo).constant
         if not shape.is_plain():
             return None
         lanes = self.target.lanes(max(node.dtype.bits for node in shape.nodes()))
         if lanes < 2 or (trip_count is not None and trip_count < lanes):
             return None
-        privates = private(loop, self.only()[id(loop)])
+        privates = find_privatizable(loop, self.only()[id(loop)])
         room = shape.room(privates)
         if room is None or room * lanes > self.target.l2_bytes or not shape.is_near(privates):
             return None
-        if independent(loop, privates, self.own, ranges(outer)) is not None:
+        if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
             return None
         written = writes(loop.body)
         node = next((node for node in written if node.id not in privates), written[0])
-        self.decisions.append(Decision("abreast", Abreast.APART, node, span=loop.span))
+        self.decisions.append(Decision("abreast", OuterLoopReason.APART, node, span=loop.span))
         widths = self.widths(shape, privates, lanes)
-        jammed, privates = unroll_and_jam.jammed(
+        jammed, privates = unroll_and_jam.unroll_and_jam(
             loop, self.fresh, privates, self.only(), self.own, outer
         )
         shape = replace(shape, loop=jammed)
@@ -123,7 +123,7 @@ class _OuterVectorizer(Outermost):
 
         return self.cut(loop, self.end(loop, outer), widths, strip)
 
-    def widths(self, shape: Outer, privates: frozenset[int], lanes: int) -> tuple[int, ...]:
+    def widths(self, shape: OuterLoop, privates: frozenset[int], lanes: int) -> tuple[int, ...]:
         """Return the widths of strips: some registers or, where much memory is touched, long
         rows."""
         expanded_bytes, lane_bytes = shape.room(privates) or 0, shape.kept(privates)
@@ -141,7 +141,7 @@ class _Strip:
     """A strip of iterations, one in each lane."""
 
     fresh: Fresh
-    shape: Outer
+    shape: OuterLoop
     privates: frozenset[int]
     """The ids of the private nodes of each iteration."""
     width: int
@@ -161,7 +161,7 @@ class _Strip:
         groups_of: dict[int, set[int]] = {}
         for number, group in enumerate(_split_at_loops(self.loop.body)):
             for stmt in group:
-                for node, _ in places(stmt):
+                for node, _ in statement_accesses(stmt):
                     if node.id in self.privates:
                         groups_of.setdefault(node.id, set()).add(number)
                         is_expanded = node.rank or len(groups_of[node.id]) > 1
@@ -207,7 +207,7 @@ class _Strip:
             place = read.node.id, read.index
             if place in near or place in gathers or read.node.id in written:
                 continue
-            if symbols_in(read.index) & inner_symbols or self.step(read) in (0, 1):
+            if subscript_symbols(read.index) & inner_symbols or self.step(read) in (0, 1):
                 continue
             if not is_in_range(read.node, read.index, ranges(outer)):
                 continue

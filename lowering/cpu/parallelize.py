@@ -1,6 +1,6 @@
 """Parallelization: the outermost independent loops that are worth it run on several threads.
 
-A loop becomes parallel where `independent` allows it, with a private copy for each thread of the
+A loop becomes parallel where `find_dependence` allows it, with a private copy for each thread of the
 temporaries that are live in single iterations only, and where its work is more than the cost of
 starting threads; with run-time sizes, the generated code decides at the call. Parallel loops do not
 nest: a loop that an earlier schedule made parallel is serial again where an enclosing loop becomes
@@ -8,7 +8,7 @@ parallel. Which thread executes which iterations never decides a bit.
 
 Precondition: none. Postcondition: the same meaning, and no parallel loop inside of a parallel one.
 
->>> show(lambda program: parallel(program, Target(threads=4, schedule=True)),
+>>> show(lambda program: parallelize(program, Target(threads=4, schedule=True)),
 ...      "s[i] = sum(x[i, j]); y[i, j] = x[i, j] / s[i]",
 ...      y="f32[800, 900]", x="f32[800, 900]")
 for i in 0..800 parallel:
@@ -27,14 +27,20 @@ from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdInternalError, Diagnostic, Label
-from ..analysis.cost import rounds_of, total_of
-from ..analysis.dependence import Dependent, Refusal, confined, independent, private
+from ..analysis.cost import iteration_count, total_work
+from ..analysis.dependence import (
+    Dependent,
+    Refusal,
+    find_dependence,
+    find_privatizable,
+    loop_local_nodes,
+)
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Alloc
 from ..ir.decision import Reason
 from ..ir.indexing import Range, Symbol
 from ..ir.loops import For, If, Program, Stmt, While
-from ..ir.rewrite import map_bodies, over_kernels, with_bodies
+from ..ir.rewrite import map_bodies, map_kernels, with_bodies
 from ..ir.walk import bodies, parallel_loops, statements, writes
 from ..target import Target
 
@@ -42,22 +48,24 @@ ROOM = 4 << 20
 """The most bytes of private temporaries of a thread."""
 
 
-class Crowded(Reason):
+class StorageReason(Reason):
     """Why a loop is not parallel that could be."""
 
     ROOM = "each thread would need temporaries of its own"
 
 
-def parallel(program: Program, target: Target) -> Program:
+def parallelize(program: Program, target: Target) -> Program:
     """Return the program with parallel loops, for a target with several threads."""
     if not target.schedule or target.threads < 2:
         return program
     hidden = frozenset(node.id for node in (*program.locals, *program.results))
-    parallelizer = _Parallelizer(confined(program), hidden, target.parallel_from, program.rounds)
-    return over_kernels(program, lambda body: parallelizer.body(body, ()))
+    parallelizer = _Parallelizer(
+        loop_local_nodes(program), hidden, target.parallel_from, program.rounds
+    )
+    return map_kernels(program, lambda body: parallelizer.body(body, ()))
 
 
-def privates(program: Program) -> frozenset[int]:
+def thread_privates(program: Program) -> frozenset[int]:
     """Return the ids of the temporaries of which each thread of a parallel loop has a private copy.
 
     Raises CdInternalError CD0901 where parallel loops nest, so that an array could be private to
@@ -66,12 +74,12 @@ def privates(program: Program) -> frozenset[int]:
     loops = parallel_loops(tuple(s for kernel in program.kernels for s in kernel.body))
     if not loops:
         return frozenset()
-    exclusive = confined(program)
+    exclusive = loop_local_nodes(program)
     out: set[int] = set()
     for loop in loops:
         if parallel_loops(loop.body):
             raise _nesting_error(loop, program.name)
-        out |= private(loop, exclusive[id(loop)], program.rounds)
+        out |= find_privatizable(loop, exclusive[id(loop)], program.rounds)
     return frozenset(out)
 
 
@@ -104,7 +112,7 @@ class _Parallelizer:
         inside."""
         match stmt:
             case For(kind="serial"):
-                total = total_of(stmt).constant
+                total = total_work(stmt).constant
                 if total is not None and total < self.least:
                     return stmt  # nor is anything inside worth it
                 if _has_several(stmt) and self.refusal(stmt, outer) is None:
@@ -118,7 +126,7 @@ class _Parallelizer:
 
     def refusal(self, loop: For, outer: tuple[Range, ...]) -> Refusal | None:
         """Return why a loop may not be parallel; None where it may."""
-        private_ids = private(loop, self.exclusive[id(loop)], self.annotations)
+        private_ids = find_privatizable(loop, self.exclusive[id(loop)], self.annotations)
         size = 0
         for stmt in statements(loop.body):
             if isinstance(stmt, Alloc):
@@ -126,8 +134,8 @@ class _Parallelizer:
         for node in writes(loop.body):
             size += node.bytes if node.id in private_ids else 0
         if size > ROOM:
-            return Refusal(Crowded.ROOM, f"{size:,} bytes")
-        return independent(loop, private_ids, self.hidden, outer)
+            return Refusal(StorageReason.ROOM, f"{size:,} bytes")
+        return find_dependence(loop, private_ids, self.hidden, outer)
 
 
 def _make_serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -141,21 +149,21 @@ def _make_serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     )
 
 
-def is_worth(loop: For, least: int) -> bool:
+def is_worth_sharing(loop: For, least: int) -> bool:
     """Whether a loop may have more than one iteration, and at least so much work.
 
     >>> program = lowered("y[i] = x[i] + 1", y="f32[8]", x="f32[8]")
     >>> (*_, loop) = program.kernels[0].body
-    >>> is_worth(loop, 20), is_worth(loop, 30)
+    >>> is_worth_sharing(loop, 20), is_worth_sharing(loop, 30)
     (True, False)
     """
     if not _has_several(loop):
         return False
-    total = total_of(loop).constant
+    total = total_work(loop).constant
     return total is None or total >= least
 
 
 def _has_several(loop: For) -> bool:
     """Whether a loop may have more than one iteration."""
-    trip_count = rounds_of(loop).constant
+    trip_count = iteration_count(loop).constant
     return trip_count is None or trip_count > 1

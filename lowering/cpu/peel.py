@@ -16,7 +16,7 @@ Precondition: loops that are not left early. Postcondition: bit-identical: the i
 same, in their order. A loop over terms of a reassociable reduction, which `lanes` reorders, stays
 whole.
 
->>> show(lambda program: edges(program, Target(schedule=True)),
+>>> show(lambda program: peel_loops(program, Target(schedule=True)),
 ...      "y[i] = x[i - 1] if i > 0 else 0.0", y="f32[90]", x="f32[90]")
 for i in 0..1:
     y[i] = x[i - 1] if i > 0 else 0.0
@@ -32,16 +32,16 @@ from functools import cache, partial
 
 from ...base.dataclass import dataclass
 from ..analysis.cost import is_large
-from ..analysis.dependence import confined, private
-from ..analysis.effects import bound_in
-from ..analysis.self_dependence import extreme
-from ..analysis.subscripts import facts, ranges
+from ..analysis.dependence import find_privatizable, loop_local_nodes
+from ..analysis.effects import bound_symbols
+from ..analysis.self_dependence import bound_over
+from ..analysis.subscripts import implied_inequalities, ranges
 from ..ir.expressions import Dynamic, Expr, Position, Read, Select, walk
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Quasi, Symbol, maximum, minimum, var
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.rewrite import over_kernels, rename, with_bodies
+from ..ir.rewrite import map_kernels, rename, with_bodies
 from ..ir.walk import bodies, expressions_of, statements, writes
 from ..target import Target
 
@@ -52,10 +52,10 @@ MOST = 4
 """The most run-time bounds at which a loop is split."""
 
 
-def edges(program: Program, target: Target) -> Program:
+def peel_loops(program: Program, target: Target) -> Program:
     """Return the program with loops split where their tests change."""
-    peeler = _Peeler(fresh_for(program), cache(partial(confined, program)), target.reorders)
-    peeled = over_kernels(program, peeler.body)
+    peeler = _Peeler(fresh_for(program), cache(partial(loop_local_nodes, program)), target.reorders)
+    peeled = map_kernels(program, peeler.body)
     return program if peeled is program else peeler.fresh.declared(peeled)
 
 
@@ -115,11 +115,11 @@ class _Peeler:
 
     def copy_range(self, loop: For, lo: Affine, hi: Affine) -> For:
         """Return a copy of a loop over a range of its iterations, with private nodes of its own."""
-        privates = private(loop, self.exclusive()[id(loop)])
-        return replace(renewed(loop, privates, self.fresh), lo=lo, hi=hi)
+        privates = find_privatizable(loop, self.exclusive()[id(loop)])
+        return replace(clone_loop(loop, privates, self.fresh), lo=lo, hi=hi)
 
 
-def renewed(loop: For, privates: Collection[int], fresh: Fresh) -> For:
+def clone_loop(loop: For, privates: Collection[int], fresh: Fresh) -> For:
     """Return a copy of a loop with a new index variable and new private nodes.
 
     `privates` are the ids of the nodes that are private to each iteration.
@@ -154,14 +154,14 @@ def _dynamic_bounds(loop: For, sign: int) -> tuple[Affine, ...]:
     """Return the run-time bounds from which on (sign 1), or up to which, subscripts are not clamped
     and tests hold, where enclosing loops or data decide on these."""
     bounds = dict[Affine, None]()
-    inner_symbols = bound_in(loop.body)
+    inner_symbols = bound_symbols(loop.body)
     for fact, inside in _collect_facts(loop.body, loop.symbol, ()):
         rest = fact - var(loop.symbol) * sign
         if fact.coefficient(loop.symbol) != sign or loop.symbol in rest.symbols():
             continue
         if inside and inside[-1].symbol not in rest.symbols():
             continue  # invariant in the innermost loop, which it does not slow down
-        place = extreme(rest * -1 if sign > 0 else rest + 1, ranges(inside), sign)
+        place = bound_over(rest * -1 if sign > 0 else rest + 1, ranges(inside), sign)
         if place is None or place.symbols() & (inner_symbols | {loop.symbol}):
             continue
         if (place - loop.lo).constant is None and (loop.hi - place).constant is None:
@@ -190,9 +190,9 @@ def _collect_facts(
                     case Position(at):
                         implied = _unclamped_facts(at, symbol)
                     case Select(test):
-                        implied = (fact for one in walk(test) for fact in facts(one))
+                        implied = (fact for one in walk(test) for fact in implied_inequalities(one))
                     case _ if isinstance(stmt, If):
-                        implied = facts(part)
+                        implied = implied_inequalities(part)
                     case _:
                         pass
                 yield from ((fact, inside) for fact in implied)
@@ -239,7 +239,7 @@ def _sign_changes(fact: Affine, symbol: Symbol, inside: tuple[For, ...]) -> Iter
         return
     place = rest * -1 if factor == 1 else rest + 1
     for sign in (1, -1):
-        root = extreme(place, ranges(inside), sign)
+        root = bound_over(place, ranges(inside), sign)
         if root is not None and not root.symbols() & {one.symbol for one in inside}:
             yield root
 
@@ -255,9 +255,9 @@ def _deciding_exprs(expr: Expr, is_test: bool) -> Iterator[Affine]:
                 yield from _clamp_decisions(index)
             case Select(test):
                 for one in walk(test):
-                    yield from facts(one)
+                    yield from implied_inequalities(one)
             case _ if is_test:
-                yield from facts(part)
+                yield from implied_inequalities(part)
             case _:
                 pass
 

@@ -9,7 +9,7 @@ Precondition: a branch does nothing but update reductions in lanes and counters,
 its reads are in bounds where the test does not hold. Postcondition: each reduction is bit-identical
 to that with a branch, for its terms keep their lanes.
 
->>> show(lambda program: masks(program, Target(schedule=True)),
+>>> show(lambda program: mask_lanes(program, Target(schedule=True)),
 ...      "y[0] = x[x > 0.5].sum()", y="f32[1]", x="f32[9]")
 y[0] = 0.0
 for i in 0..9:
@@ -23,8 +23,8 @@ from dataclasses import replace
 from functools import reduce
 
 from ..analysis.expression_cost import cost
-from ..analysis.guarded_reads import negated
-from ..analysis.reductions import chosen, is_regrouped
+from ..analysis.guarded_reads import negate
+from ..analysis.reductions import can_reassociate, predicate_update
 from ..analysis.vectorizable import can_be_vector
 from ..ir import dtypes
 from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, reads, walk
@@ -40,7 +40,7 @@ DEAR = 64
 hold."""
 
 
-def summed(loop: For, domain: tuple[Range, ...]) -> For | None:
+def predicate_sums(loop: For, domain: tuple[Range, ...]) -> For | None:
     """Return a loop whose branches only update reductions and counters, if-converted; None for
     others."""
     inside = [stmt for stmt in statements(loop.body) if not isinstance(stmt, Comment)]
@@ -54,7 +54,8 @@ def summed(loop: For, domain: tuple[Range, ...]) -> For | None:
     tests = [stmt.test for stmt in guarded if isinstance(stmt, If)]
     accumulators = {node.id for stmt in updates for node in own_writes(stmt)}
     fits = len(terms) == len(updates) and all(
-        can_be_vector(if_convert.eager(one, domain)) and if_convert.is_inside(one, domain)
+        can_be_vector(if_convert.evaluate_eagerly(one, domain))
+        and if_convert.reads_in_bounds(one, domain)
         for one in (*terms, *tests)
     )
     is_separate = not any(
@@ -99,7 +100,7 @@ def _is_reduction(stmt: Stmt) -> bool:
     """Whether a statement is a sum, product, maximum or minimum of floats in lanes."""
     if not isinstance(stmt, Update) or not stmt.over:
         return False
-    return is_regrouped(stmt) and if_convert.is_number(stmt.access.node)
+    return can_reassociate(stmt) and if_convert.is_number(stmt.access.node)
 
 
 def _is_count(value: Expr) -> bool:
@@ -115,9 +116,9 @@ def _if_convert(body: Body, tests: tuple[Expr, ...], domain: tuple[Range, ...]) 
     """Yield statements without branches, which add neutral elements where a test does not hold."""
     for stmt in body:
         if isinstance(stmt, If):
-            test = if_convert.eager(stmt.test, domain)
+            test = if_convert.evaluate_eagerly(stmt.test, domain)
             yield from _if_convert(stmt.then, (*tests, test), domain)
-            yield from _if_convert(stmt.other, (*tests, negated(test)), domain)
+            yield from _if_convert(stmt.other, (*tests, negate(test)), domain)
         elif tests and isinstance(stmt, Store | Update):
             yield _predicate(stmt, reduce(_conjunction, tests))
         else:
@@ -135,7 +136,7 @@ def _predicate(stmt: Store | Update, test: Expr) -> Stmt:
         old, value = stmt.value.args
         return replace(stmt, value=replace(stmt.value, args=(old, _predicate_count(value, test))))
     return (
-        chosen(stmt, test)
+        predicate_update(stmt, test)
         if _is_reduction(stmt)
         else replace(stmt, value=_predicate_count(stmt.value, test))
     )

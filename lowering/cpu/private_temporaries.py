@@ -11,7 +11,7 @@ temporaries.
 Precondition: loops that are finished but for that. Postcondition: bit-identical, for no loop read a
 value of another.
 
->>> show(lambda program: separate(shared(program), Target(threads=2, parallel_from=9000)),
+>>> show(lambda program: privatize_temporaries(shared(program), Target(threads=2, parallel_from=9000)),
 ... '''
 ... for i in range(8000):
 ...     t = x[i] * 2
@@ -32,13 +32,13 @@ from __future__ import annotations
 
 from ..ir.loops import Program
 from ..target import Target
-from ..transform.renaming import with_own
-from .parallelize import is_worth
+from ..transform.renaming import rename_temporaries
+from .parallelize import is_worth_sharing
 
 
-def separate(program: Program, target: Target) -> Program:
+def privatize_temporaries(program: Program, target: Target) -> Program:
     """Return the program in which loops that are worth sharing use temporaries of their own, where
     other statements of their list use the same ones without need."""
     if target.threads < 2:
         return program
-    return with_own(program, lambda loop: is_worth(loop, target.parallel_from))
+    return rename_temporaries(program, lambda loop: is_worth_sharing(loop, target.parallel_from))

@@ -23,7 +23,7 @@ checks, as elements written before a failing check would remain. Postcondition: 
 
 >>> from plusequals.lowering.passes.simplify import simplify
 >>> target = Target(threads=2, parallel_from=10_000)
->>> show(lambda program: pieces(simplify(program), target),
+>>> show(lambda program: privatize_arrays(simplify(program), target),
 ...      "h[k[i]] += 1", h="i64[256]", k="u8[9000]")
 for piece in 0..2:
     for at in 0..256:
@@ -33,7 +33,7 @@ for piece in 0..2:
 for at in 0..256:
     for piece in 0..2:
         h[at] += h_parts[piece, at]
->>> show(lambda program: pieces(simplify(program), target),
+>>> show(lambda program: privatize_arrays(simplify(program), target),
 ...      "t[k[i], j] += x[i, j]", t="f32[256, 64]", k="u8[900]", x="f32[900, 64]")
 for piece in 0..2:
     for i in 0..900:
@@ -48,11 +48,11 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from ...base.dataclass import dataclass
-from ...base.lazy_import import later
-from ..analysis.cost import MOST, SCALAR, total_of
-from ..analysis.dependence import independent, is_left, private
-from ..analysis.effects import bound_in
-from ..analysis.parallel_band import around
+from ...base.lazy_import import lazy_modules
+from ..analysis.cost import MAX_WORK, SCALAR, total_work
+from ..analysis.dependence import find_dependence, find_privatizable, has_break
+from ..analysis.effects import bound_symbols
+from ..analysis.parallel_band import nest_loops
 from ..analysis.subscripts import ranges
 from ..ir import dtypes
 from ..ir.assignments import Access, Let
@@ -65,15 +65,15 @@ from ..ir.node import Node
 from ..ir.ops import OPS, Op
 from ..ir.walk import reads, writes
 from ..target import Target
-from ..transform.outermost import Outermost
-from .checks.fused import checked, round_of
-from .parallelize import is_worth
+from ..transform.outermost import OutermostRewriter
+from .checks.fused import checks_in_iteration, find_checked_loops
+from .parallelize import is_worth_sharing
 
 if TYPE_CHECKING:
     from ..analysis import accumulators
     from ..transform import remap, strip_mine
 else:  # what few programs need
-    accumulators, remap, strip_mine = later(
+    accumulators, remap, strip_mine = lazy_modules(
         __package__, "..analysis.accumulators", "..transform.remap", "..transform.strip_mine"
     )
 
@@ -87,19 +87,19 @@ SHARE = 4
 """The least ratio of a loop's work to that of all copies."""
 
 
-class Apart(Reason):
+class PrivatizeReason(Reason):
     """Why threads have chunks or copies of their own."""
 
     EXACT = "nothing else keeps the rounds from being shared, and their order changes no bit"
     INSIDE = "its own rounds need each other, those inside do not"
 
 
-def pieces(program: Program, target: Target) -> Program:
+def privatize_arrays(program: Program, target: Target) -> Program:
     """Return the program with dependent loops in chunks for threads."""
-    return in_pieces(program, target).program
+    return decide_privatize_arrays(program, target).program
 
 
-def in_pieces(program: Program, target: Target) -> Decided:
+def decide_privatize_arrays(program: Program, target: Target) -> Decided:
     """Return the program with dependent loops in chunks for threads, and the decisions."""
     if target.threads < 2:
         return Decided(program, ())
@@ -107,7 +107,7 @@ def in_pieces(program: Program, target: Target) -> Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class _Privatization(Outermost):
+class _Privatization(OutermostRewriter):
     """The privatization of the arrays of one program."""
 
     checks: dict[int, For] = field(default_factory=dict)
@@ -117,8 +117,10 @@ class _Privatization(Outermost):
 
     def body(self, body: Body, outer: tuple[For, ...]) -> Body:
         """Return a list of statements with dependent loops in chunks."""
-        self.checks.update((id(body[position]), check) for check, position in checked(body))
-        stmts = Outermost.body(self, body, outer)
+        self.checks.update(
+            (id(body[position]), check) for check, position in find_checked_loops(body)
+        )
+        stmts = OutermostRewriter.body(self, body, outer)
         return tuple(stmt for stmt in stmts if id(stmt) not in self.merged_checks)
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
@@ -126,31 +128,33 @@ class _Privatization(Outermost):
         inside of it may be chunked."""
         if any(loop is one for one in self.checks.values()):
             return (loop,)
-        if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
+        if loop.kind != "serial" or not is_worth_sharing(loop, self.target.parallel_from):
             return None
-        privates, domain = private(loop, self.only()[id(loop)]), ranges(outer)
-        if independent(loop, privates, self.own, domain) is None:
+        privates, domain = find_privatizable(loop, self.only()[id(loop)]), ranges(outer)
+        if find_dependence(loop, privates, self.own, domain) is None:
             return (loop,)
         chunked = self.chunk_inner(loop, domain)
         if chunked is not None:
             return chunked
         copies = self.find_copies(loop, privates)
         copied = frozenset(copy.node.id for copy in copies)
-        if not copies or independent(loop, privates | copied, self.own, domain) is not None:
+        if not copies or find_dependence(loop, privates | copied, self.own, domain) is not None:
             return None
         least = (
             SHARE * SCALAR * sum(copy.parts.bytes // copy.node.dtype.itemsize for copy in copies)
         )
-        total = total_of(loop)
+        total = total_work(loop)
         if total.constant is not None and total.constant < least:
             return None
         for copy in copies:
             name = loop.symbol.name
             self.decisions.append(
-                Decision("deferred", Apart.EXACT, copy.node, span=loop.span, variable=name)
+                Decision(
+                    "deferred", PrivatizeReason.EXACT, copy.node, span=loop.span, variable=name
+                )
             )
         checks = self.take_checks(loop, copied)
-        tests = [stmt for one in checks for stmt in round_of(one, loop.symbol)]
+        tests = [stmt for one in checks for stmt in checks_in_iteration(one, loop.symbol)]
         privatized = self.privatize(replace(loop, body=(*tests, *loop.body)), copies)
         if total.constant is not None:
             return privatized
@@ -169,23 +173,25 @@ class _Privatization(Outermost):
     def chunk_inner(self, loop: For, domain: tuple[Range, ...]) -> Body | None:
         """Return a loop over chunks of the outermost inner loop whose iterations are independent
         whatever the loops around it do; None where there is none."""
-        if not is_worth(loop, LONG * self.target.parallel_from):
+        if not is_worth_sharing(loop, LONG * self.target.parallel_from):
             return None
         for inner in _chain(loop):
             count = self.chunk_count(inner)
-            if not count or (inner.lo.symbols() | inner.hi.symbols()) & bound_in((loop,)):
+            if not count or (inner.lo.symbols() | inner.hi.symbols()) & bound_symbols((loop,)):
                 continue
             if self.is_large(loop):
                 return None
             candidate = replace(inner, body=_splice(loop, inner, inner.body))
-            privates = private(candidate, self.only()[id(loop)])
-            if independent(candidate, privates, self.own, domain) is not None:
+            privates = find_privatizable(candidate, self.only()[id(loop)])
+            if find_dependence(candidate, privates, self.own, domain) is not None:
                 continue
             name, span = inner.symbol.name, inner.span
-            self.decisions.append(Decision("parallel", Apart.INSIDE, span=span, variable=name))
+            self.decisions.append(
+                Decision("parallel", PrivatizeReason.INSIDE, span=span, variable=name)
+            )
             piece = self.fresh.symbol("piece")
             part, body = strip_mine.chunk(inner, piece, count, inner.body, self.fresh)
-            nest = _splice(loop, inner, around((part,), body))
+            nest = _splice(loop, inner, nest_loops((part,), body))
             return (For(piece, const(0), const(count), 1, nest, span=loop.span),)
         return None
 
@@ -197,7 +203,7 @@ class _Privatization(Outermost):
             loop.step != 1
             or trip_count is None
             or trip_count < WIDE * threads
-            or is_left(loop.body)
+            or has_break(loop.body)
         ):
             return 0
         is_inner = not any(isinstance(stmt, For) for stmt in loop.body)
@@ -206,14 +212,14 @@ class _Privatization(Outermost):
     def is_large(self, loop: For) -> bool:
         """Whether a loop writes more than caches hold, where other loops over its arrays pay."""
         nodes = (node for node in writes((loop,)) if node.rank)
-        written = sum(MOST if node.static_shape is None else node.bytes for node in nodes)
+        written = sum(MAX_WORK if node.static_shape is None else node.bytes for node in nodes)
         return written > 2 * self.target.threads * self.target.l2_bytes
 
     def find_copies(self, loop: For, privates: frozenset[int]) -> list[_PrivateCopy]:
         """Return the copies of the arrays that a loop accumulates into; none where one is too
         large."""
-        arrays = accumulators.only_written(loop, privates)
-        ops = [accumulators.accumulates(loop, node) for node in arrays]
+        arrays = accumulators.write_only_arrays(loop, privates)
+        ops = [accumulators.accumulation_op(loop, node) for node in arrays]
         fits = all(
             node.static_shape is not None and 0 < node.bytes <= self.target.l2_bytes // 2
             for node in arrays
@@ -229,13 +235,13 @@ class _Privatization(Outermost):
         """Return the loop over chunks, and the loops that combine the copies."""
         piece, by_id = self.fresh.symbol("piece"), {copy.node.id: copy for copy in copies}
 
-        def redirect(node: Node, index: tuple[Index, ...]) -> remap.Place:
+        def redirect(node: Node, index: tuple[Index, ...]) -> remap.Element:
             copy = by_id.get(node.id)
             return (node, index) if copy is None else (copy.parts, (var(piece), *index))
 
         part, body = strip_mine.chunk(loop, piece, self.target.threads, loop.body, self.fresh)
         initial = (copy.initialize(piece) for copy in copies)
-        chunk = (*initial, *remap.elsewhere(around((part,), body), redirect))
+        chunk = (*initial, *remap.remap_accesses(nest_loops((part,), body), redirect))
         end = const(self.target.threads)
         chunks = For(piece, const(0), end, 1, chunk, span=loop.span)
         return (chunks, *(copy.combine() for copy in copies))
@@ -292,7 +298,9 @@ class _PrivateCopy:
         """Return the loops that initialize the copy of a chunk."""
         axes = self.axes()
         place = Access(self.parts, (var(piece), *map(var, axes)))
-        return self.loops(axes, Store(place, accumulators.neutral(self.op, self.node.dtype)))
+        return self.loops(
+            axes, Store(place, accumulators.neutral_element(self.op, self.node.dtype))
+        )
 
     def combine(self) -> Stmt:
         """Return the loops that add the copies of all chunks to the array."""
@@ -305,5 +313,5 @@ class _PrivateCopy:
     def loops(self, axes: Sequence[Symbol], stmt: Stmt) -> Stmt:
         """Return a statement in loops over all elements of the array."""
         shape = zip(axes, self.node.shape, strict=True)
-        (nest,) = around([For(at, const(0), extent, 1, ()) for at, extent in shape], (stmt,))
+        (nest,) = nest_loops([For(at, const(0), extent, 1, ()) for at, extent in shape], (stmt,))
         return nest

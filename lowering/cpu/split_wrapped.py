@@ -17,7 +17,7 @@ Precondition: iterations in their order, of which none ends the loop; terms of a
 `lanes` reorders stay in one loop. Postcondition: bit-identical, as the iterations are the same, in
 their order.
 
->>> show(lambda program: wraps(program, Target(schedule=True)),
+>>> show(lambda program: split_wrapped_loops(program, Target(schedule=True)),
 ...      "for k in range(3):\n    y[k, i] = x[k, wrap(i - 7 * k)]",
 ...      y="f32[3, 90]", x="f32[3, 90]")
 for k in 0..3:
@@ -35,10 +35,10 @@ from dataclasses import field, replace
 from functools import cache, partial
 
 from ...base.dataclass import dataclass
-from ..analysis.conjunctions import every
+from ..analysis.conjunctions import conjunction
 from ..analysis.cost import is_large
-from ..analysis.dependence import confined, private
-from ..analysis.effects import bound_in
+from ..analysis.dependence import find_privatizable, loop_local_nodes
+from ..analysis.effects import bound_symbols
 from ..analysis.subscripts import is_in_range, ranges
 from ..ir import dtypes
 from ..ir.assignments import Let
@@ -47,7 +47,7 @@ from ..ir.dtypes import DType
 from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, rebuild, walk
 from ..ir.fresh import Fresh, fresh_for, label_of
 from ..ir.indexing import (
-    BUILDERS,
+    QUASI_BUILDERS,
     Affine,
     Quasi,
     Symbol,
@@ -59,10 +59,10 @@ from ..ir.indexing import (
 )
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.ops import OPS
-from ..ir.rewrite import Rewrite, over_kernels, rewrite, substitute, with_bodies
+from ..ir.rewrite import Rewrite, map_kernels, rewrite, substitute, with_bodies
 from ..ir.walk import bodies, expressions_of, free_symbols, own_reads, statements, writes
 from ..target import Target
-from .peel import renewed
+from .peel import clone_loop
 
 Body = tuple[Stmt, ...]
 LEAST = 16
@@ -74,15 +74,17 @@ _PLAIN = frozenset(("add", "sub", "neg", "mul", "min", "max"))
 """Operations that are defined for all operands."""
 
 
-def wraps(program: Program, target: Target) -> Program:
+def split_wrapped_loops(program: Program, target: Target) -> Program:
     """Return the program with loops split where their subscripts wrap."""
-    splitter = _WrapSplitter(fresh_for(program), cache(partial(confined, program)), target.reorders)
+    splitter = _WrapSplitter(
+        fresh_for(program), cache(partial(loop_local_nodes, program)), target.reorders
+    )
     known = bounds_of(parameter.node for parameter in program.parameters)
-    split_program = over_kernels(program, lambda body: splitter.body(body, known, ()))
+    split_program = map_kernels(program, lambda body: splitter.body(body, known, ()))
     return program if split_program is program else splitter.fresh.declared(split_program)
 
 
-Piece = tuple[Affine, Affine, dict[Quasi, Affine]]
+IterationRange = tuple[Affine, Affine, dict[Quasi, Affine]]
 """A range of a loop's iterations, and the values of wrapped subscripts in it."""
 
 
@@ -99,7 +101,9 @@ class _Wrap:
         start = loop.lo if self.step > 0 else loop.hi - 1
         return mod(self.rest + start * self.step, maximum(self.atom.right, const(1)))
 
-    def split(self, loop: For, shift: Affine, piece: Piece) -> tuple[Piece, Piece]:
+    def split(
+        self, loop: For, shift: Affine, piece: IterationRange
+    ) -> tuple[IterationRange, IterationRange]:
         """Return a range of iterations up to where the subscript wraps, and from there on; `shift`
         is its value at the start."""
         size, here = self.atom.right, var(loop.symbol)
@@ -131,7 +135,7 @@ class _WrapSplitter:
         out: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Let):
-                known = known.holding(stmt.symbol, known.value(stmt.value))
+                known = known.with_interval(stmt.symbol, known.value(stmt.value))
             if isinstance(stmt, For):
                 out += self.split(stmt, known, outer) or self.split_inside(stmt, known, outer)
             else:
@@ -143,7 +147,7 @@ class _WrapSplitter:
         """Return a loop with its inner loops split, behind the loop-invariant values that these
         need."""
         body = self.body(loop.body, known.inside(loop), (*outer, loop))
-        variant, written = bound_in(body) | {loop.symbol}, frozenset(writes(body))
+        variant, written = bound_symbols(body) | {loop.symbol}, frozenset(writes(body))
         hoisted: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Let) and stmt.symbol in self.lets:
@@ -179,7 +183,7 @@ class _WrapSplitter:
         )
         if bound_loop is None or not 0 < len(wrapped) <= MOST:
             return ()
-        pieces: list[Piece] = [(loop.lo, loop.hi, {})]
+        pieces: list[IterationRange] = [(loop.lo, loop.hi, {})]
         lets = [*bindings.lets]
         for wrap in wrapped:
             shift = self.fresh.symbol("shift")
@@ -187,14 +191,14 @@ class _WrapSplitter:
             pieces = [one for piece in pieces for one in wrap.split(loop, var(shift), piece)]
         self.lets.update(let.symbol for let in lets)
         *most, last = (self.build_piece(bound_loop, piece) for piece in pieces)
-        privates = private(loop, self.exclusive()[id(loop)])
-        loops = [renewed(one, privates, self.fresh) for one in most]
+        privates = find_privatizable(loop, self.exclusive()[id(loop)])
+        loops = [clone_loop(one, privates, self.fresh) for one in most]
         if not bindings.tests:
             return (*lets, *loops, last)
-        loops.append(renewed(last, privates, self.fresh))
-        return (*lets, If(every(bindings.tests), tuple(loops), (loop,), loop.span))
+        loops.append(clone_loop(last, privates, self.fresh))
+        return (*lets, If(conjunction(bindings.tests), tuple(loops), (loop,), loop.span))
 
-    def build_piece(self, loop: For, piece: Piece) -> For:
+    def build_piece(self, loop: For, piece: IterationRange) -> For:
         """Return a loop over a range of iterations."""
         lo, hi, values = piece
 
@@ -313,7 +317,7 @@ class _InvariantBindings:
         if high is None or high > safe:
             self.tests.append(_comparison("le", symbol, safe))
             high = safe
-        self.known = self.known.holding(symbol, (low, high))
+        self.known = self.known.with_interval(symbol, (low, high))
         return symbol
 
 
@@ -364,5 +368,5 @@ def _substitute_terms(index: Affine, values: Mapping[Quasi, Affine]) -> Affine:
             total += values[atom] * factor
         else:
             sides = _substitute_terms(atom.left, values), _substitute_terms(atom.right, values)
-            total += BUILDERS[atom.op](*sides) * factor
+            total += QUASI_BUILDERS[atom.op](*sides) * factor
     return total

@@ -12,7 +12,7 @@ is still in the cache when the next one reads it.
         for piece: for block: for t: for some i: v[i] = ...; for some i - 1: u[i] = ...
         for gap: for t: for i beside the gap: v[i] = ...; u[i] = ...
 
-Precondition: time steps of sweeps (`stencil`), over as many rows in each step. Postcondition:
+Precondition: time steps of sweeps (`tile_stencils`), over as many rows in each step. Postcondition:
 bit-identical: every element is computed as often, from the same values, whatever the number of
 threads. After "Time Skewing" (Wonnacott) and "Cache Oblivious Stencil Computations" (Frigo and
 Strumpen), with tiles of a fixed size.
@@ -23,7 +23,7 @@ Strumpen), with tiles of a fixed size.
 ...     y[1:-1] = x[:-2] + x[2:]
 ...     x[1:-1] = y[1:-1]
 ... ''', y="f32[10000]", x="f32[10000]")
->>> text = print_program(stencil(program, Target(schedule=True, l2_bytes=16384, threads=2)))
+>>> text = print_program(tile_stencils(program, Target(schedule=True, l2_bytes=16384, threads=2)))
 >>> print("\n".join(line[8:].split("..")[0] for line in text.split("\n") if "for " in line))
 for tile in 0
     for piece in 0
@@ -44,8 +44,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...base.lazy_import import Later
-from ..analysis.dependence import private
+from ...base.lazy_import import LazyModule
+from ..analysis.dependence import find_privatizable
 from ..analysis.subscripts import ranges
 from ..ir import dtypes
 from ..ir.assignments import Let, Permute
@@ -56,15 +56,15 @@ from ..ir.loops import For, If, LoopKind, Program, Stmt
 from ..ir.ops import OPS
 from ..ir.walk import own_reads, own_writes, statements
 from ..target import Target
-from ..transform.outermost import Outermost
+from ..transform.outermost import OutermostRewriter
 
 if TYPE_CHECKING:
     from ..analysis import stencil as sweeps
 else:  # what few programs need
-    sweeps = Later("..analysis.stencil", __package__)
+    sweeps = LazyModule("..analysis.stencil", __package__)
 
 Body = tuple[Stmt, ...]
-Rounds = Callable[[Callable[[Affine], tuple[Affine, Affine]]], Body]
+StepsBuilder = Callable[[Callable[[Affine], tuple[Affine, Affine]]], Body]
 """Builds the time steps of a tile, given the rows of a sweep by its skew."""
 MOST_STAGES = 32
 """The most sweeps over a tile, one after the other."""
@@ -78,7 +78,7 @@ PIECES = 4
 """So many tiles there are for each thread, where they are wide enough."""
 
 
-class Tiled(Reason):
+class TimeTileReason(Reason):
     """Why time steps are tiled."""
 
     CACHE = "its arrays are larger than the cache, and a row needs only those near to it"
@@ -96,17 +96,17 @@ class _Sizes(NamedTuple):
     """Rows of a tile, a multiple of those of a block."""
 
 
-def stencil(program: Program, target: Target) -> Program:
+def tile_stencils(program: Program, target: Target) -> Program:
     """Return the program with stencils in time tiles."""
-    return in_time(program, target).program
+    return decide_tile_stencils(program, target).program
 
 
-def in_time(program: Program, target: Target) -> Decided:
+def decide_tile_stencils(program: Program, target: Target) -> Decided:
     """Return the program with stencils in time tiles, and the decisions."""
     return _TimeTiling.on(program, target)
 
 
-class _TimeTiling(Outermost):
+class _TimeTiling(OutermostRewriter):
     """The time tiling of one program."""
 
     __slots__ = ()
@@ -119,7 +119,7 @@ class _TimeTiling(Outermost):
         footprint, caches = _bytes(loop), 2 * self.target.threads * self.target.l2_bytes
         if not any(isinstance(s, For) for s in loop.body) or footprint <= min(NEAR, caches):
             return None
-        nest = sweeps.sweeps_of(loop, self.only(), self.own, ranges(outer))
+        nest = sweeps.find_sweeps(loop, self.only(), self.own, ranges(outer))
         if nest is None or (nest.reach and footprint <= caches):
             return None
         exclusive = self.only()[id(loop)]
@@ -131,7 +131,7 @@ class _TimeTiling(Outermost):
         node = next(
             n for s in nest.stages for one in statements((s.loop,)) for n in own_writes(one)
         )
-        why, name = Tiled.CACHE if nest.reach else Tiled.ALONE, loop.symbol.name
+        why, name = TimeTileReason.CACHE if nest.reach else TimeTileReason.ALONE, loop.symbol.name
         self.decisions.append(Decision("skewed", why, node, span=loop.span, variable=name))
         return _Tiles(self, nest, sizes, self.end(loop, outer)).statements()
 
@@ -178,7 +178,7 @@ def _sizes(nest: sweeps.Sweeps, target: Target, step_count: int | None) -> _Size
 class _Tiles(NamedTuple):
     """The tiles of one loop."""
 
-    work: Outermost
+    work: OutermostRewriter
     nest: sweeps.Sweeps
     sizes: _Sizes
     end: Affine
@@ -230,7 +230,7 @@ class _Tiles(NamedTuple):
         tiles = floordiv(whole + (self.sizes.periods - 1), const(self.sizes.periods))
         return For(tile, const(0), tiles, 1, tuple(body), span=nest.loop.span)
 
-    def pieces(self, steps: Rounds, start: int, pieces: int) -> For:
+    def pieces(self, steps: StepsBuilder, start: int, pieces: int) -> For:
         """Return the loop over tiles of rows: each does what depends on no other one, by blocks."""
         fresh, (_, block, width) = self.work.fresh, self.sizes
         piece, number = fresh.symbol("piece"), fresh.symbol("block")
@@ -247,7 +247,7 @@ class _Tiles(NamedTuple):
         inner = For(number, const(0), const(width // block), 1, steps(span))
         return self.thread_loop(piece, 0, pieces, (inner,))
 
-    def gaps(self, steps: Rounds, start: int, pieces: int) -> For:
+    def gaps(self, steps: StepsBuilder, start: int, pieces: int) -> For:
         """Return the loop over the gaps between tiles: what these left, when both are done."""
         gap = self.work.fresh.symbol("gap")
         between = var(gap) * self.sizes.width + start
@@ -291,6 +291,8 @@ class _Tiles(NamedTuple):
         temporaries = frozenset(node.id for node in self.work.fresh.nodes if node.id in used)
         is_several = self.work.target.threads > 1 and behind - first > 1
         kind: LoopKind = (
-            "parallel" if is_several and private(loop, temporaries) == temporaries else "serial"
+            "parallel"
+            if is_several and find_privatizable(loop, temporaries) == temporaries
+            else "serial"
         )
         return replace(loop, kind=kind)

@@ -28,7 +28,7 @@ from dataclasses import replace
 from math import prod
 
 from ...base.diagnostic import Span
-from ..analysis.parallel_band import accesses_of, trips
+from ..analysis.parallel_band import array_accesses, static_trip_count
 from ..analysis.subscripts import stride
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Index
@@ -37,7 +37,7 @@ from ..ir.loops import Comment, For, If, Program, Stmt, Store
 from ..ir.node import Node
 from ..ir.walk import statements
 from ..target import Target
-from ..transform.outermost import Body, Outermost
+from ..transform.outermost import Body, OutermostRewriter
 
 TILE = 128
 """So many bytes of neighbours a tile has along both loops: two lines, which are fetched at once.
@@ -65,7 +65,7 @@ def in_square_tiles(program: Program, target: Target) -> Decided:
     return _Work.on(program, target)
 
 
-class _Work(Outermost):
+class _Work(OutermostRewriter):
     """The work on one program."""
 
     __slots__ = ()
@@ -77,7 +77,7 @@ class _Work(Outermost):
         if moved is None or not self.is_free(chain, outer):
             return None
         *rest, last = (one for one in chain if one is not moved)
-        size = min(node.dtype.itemsize for node, _ in accesses_of(body))
+        size = min(node.dtype.itemsize for node, _ in array_accesses(body))
         made = body
         for one in reversed((*rest, *self.tiles(moved, last, TILE // size))):
             made = (replace(one, body=made),)
@@ -126,10 +126,10 @@ def _along(chain: tuple[For, ...], body: Body) -> For | None:
     if not all(isinstance(one, Store | If | Comment) for one in statements(body)):
         return None
     last = chain[-1].symbol
-    far = [one for one in accesses_of(body) if _is_across(*one, last)]
+    far = [one for one in array_accesses(body) if _is_across(*one, last)]
     for at in range(len(chain) - 2, -1, -1):
         if any(_step(*one, chain[at].symbol) == 1 for one in far):
-            counts = [trips(loop) for loop in chain[at + 1 :]]
+            counts = [static_trip_count(loop) for loop in chain[at + 1 :]]
             known = prod(count for count in counts if count is not None)
             return chain[at] if None in counts or known > NEAR else None
     return None

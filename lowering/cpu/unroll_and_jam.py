@@ -20,8 +20,8 @@ its order.
 ... y[i, k] = sum(w[i, j] * (z[j, k] - z[i, k]))
 ... ''', y="f32[70, 2]", x="f32[70]", z="f32[70, 2]"), Target(), stop_after="dead again")
 >>> (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
->>> only, own = confined(program), frozenset(node.id for node in program.locals)
->>> result, _ = jammed(loop, fresh_for(program), own, only, own)
+>>> only, own = loop_local_nodes(program), frozenset(node.id for node in program.locals)
+>>> result, _ = unroll_and_jam(loop, fresh_for(program), own, only, own)
 >>> print_loops((result,))
 for i in 0..70:
     # y[i, k] = sum(w[i, j] * (z[j, k] - z[i, k]))
@@ -41,11 +41,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ..analysis.accesses import accesses
-from ..analysis.dependence import independent, private
-from ..analysis.effects import summary
-from ..analysis.fusion import Pair, match
-from ..analysis.fusion import nest_of as nest_with_facts
+from ..analysis.accesses import collect_accesses
+from ..analysis.dependence import find_dependence, find_privatizable
+from ..analysis.effects import summarize
+from ..analysis.fusion import NestPair, has_same_range
+from ..analysis.fusion import analyze_nest as nest_with_facts
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Access
 from ..ir.expressions import Expr, Read, rebuild
@@ -61,7 +61,7 @@ MOST = 4
 Body = tuple[Stmt, ...]
 
 
-def jammed(
+def unroll_and_jam(
     loop: For, fresh: Fresh, privates: frozenset[int], exclusive: Mapping[int, frozenset[int]],
     temporaries: frozenset[int], outer: tuple[For, ...] = (),
 ) -> tuple[For, frozenset[int]]:  # fmt: skip
@@ -104,7 +104,7 @@ class _Jam:
         if len(inner) != 1 or loop.kind != "serial" or not all(map(_is_plain, loop.body)):
             return None
         (long,) = inner
-        privates = private(loop, self.exclusive[id(loop)])
+        privates = find_privatizable(loop, self.exclusive[id(loop)])
         nodes = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
         is_variant = loop.symbol in long.lo.symbols() | long.hi.symbols()
         if (
@@ -113,7 +113,7 @@ class _Jam:
             or any(nodes[n].rank for n in privates if n in nodes)
         ):
             return None
-        if independent(loop, privates, self.temporaries, self.domain) is not None:
+        if find_dependence(loop, privates, self.temporaries, self.domain) is not None:
             return None
         scalars = [nodes[number] for number in sorted(privates) if number in nodes]
         copies = [
@@ -150,23 +150,23 @@ class _Jam:
 
     def can_fuse(self, first: For, between: list[Stmt], second: For) -> bool:
         """Whether two long loops can be fused, and the first computes an array for the second."""
-        if not (match(first, second) and _is_innermost(first) and _is_innermost(second)):
+        if not (has_same_range(first, second) and _is_innermost(first) and _is_innermost(second)):
             return False
-        first_effects, second_effects = summary(first), summary(second)
+        first_effects, second_effects = summarize(first), summarize(second)
         arrays = {n.id for s in statements(first.body) for n in own_writes(s) if n.rank}
         if not arrays & second_effects.reads & self.privates:
             return False
         for stmt in between:
-            effects = summary(stmt)
+            effects = summarize(stmt)
             if effects.touches & first_effects.writes or effects.writes & first_effects.touches:
                 return False
-        pair = Pair(nest_with_facts(first), nest_with_facts(second), frozenset(), self.domain)
+        pair = NestPair(nest_with_facts(first), nest_with_facts(second), frozenset(), self.domain)
         return pair.is_in_order()
 
     def contract(self, body: list[Stmt], number: int) -> list[Stmt]:
         """Return statements with an array contracted to a scalar, if each element is used at
         once."""
-        sites = accesses(body).sites.get(number, ())
+        sites = collect_accesses(body).sites.get(number, ())
         node = sites[0].node if sites else None
         if node is None or not node.rank or node.request is not None or not sites[0].inside:
             return body

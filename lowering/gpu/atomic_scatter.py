@@ -10,7 +10,7 @@ Precondition: the loop only updates arrays that it does not read otherwise, each
 that the device has as an atomic one.
 
 >>> program = lowered("h[k[i]] += x[i]", h="f32[9]", x="f32[800]", k="i64[800]")
->>> kernel = scattered(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
+>>> kernel = map_atomic_scatter(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
 >>> print_loops(kernel.body)
 for tile in 0..4 block:
     for thread in 0..min(-224*tile + 800, 224) thread:
@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..analysis.accumulators import only_written
-from ..analysis.parallel_band import Band, Facts, nest_of
+from ..analysis.accumulators import write_only_arrays
+from ..analysis.parallel_band import Band, Facts, perfect_nest
 from ..analysis.subscripts import ranges
 from ..ir.fresh import Fresh
 from ..ir.indexing import const
@@ -31,7 +31,7 @@ from ..ir.loops import For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import map_statements
 from ..ir.walk import statements
-from .thread_points import Made, points
+from .thread_points import DeviceCode, map_to_threads
 
 WHOLE = frozenset(("i32", "i64", "u32", "u64"))
 """Integer types, by their short names, for which the device has all atomic operations below."""
@@ -40,11 +40,13 @@ REAL = frozenset(("f32", "f64"))
 OPERATIONS = frozenset(("add", "max", "min", "bitand", "bitor", "bitxor"))
 
 
-def scattered(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
+def map_atomic_scatter(
+    loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
+) -> DeviceCode | None:
     """Return the kernel of a loop that only accumulates at data-dependent locations, else None."""
-    arrays = only_written(loop, facts.private(loop))
+    arrays = write_only_arrays(loop, facts.private(loop))
     targets = frozenset(node.id for node in arrays)
-    loops, _ = nest_of(loop)
+    loops, _ = perfect_nest(loop)
     if not arrays or not _has_atomic_writes(loop, targets, facts.exact):
         return None
     parallel: list[For] = []
@@ -68,7 +70,7 @@ def scattered(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) 
     last = parallel[-1]
     inner = map_statements(last.body, make_atomic)
     nest = Band(tuple(parallel), (), last.body, facts.private(last), inner)
-    return points(nest, fresh, nodes)
+    return map_to_threads(nest, fresh, nodes)
 
 
 def _has_atomic_writes(loop: For, targets: frozenset[int], exact: bool) -> bool:

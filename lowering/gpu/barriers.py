@@ -11,7 +11,7 @@ own copy.
 ... z[i] = x[i]
 ... ''', y="f32[8]", z="f32[8]", x="f32[8]", s="f32[8]")
 >>> loops = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
->>> print_loops(met(tuple(in_kind(loop, "thread") for loop in loops), frozenset()))
+>>> print_loops(insert_barriers(tuple(in_kind(loop, "thread") for loop in loops), frozenset()))
 for i in 0..8 thread:
     s[i] = x[i] * 2.0
 barrier
@@ -47,7 +47,9 @@ class _Accesses:
         return bool(self.written & (other.read | other.written) or self.read & other.written)
 
 
-def met(body: tuple[Stmt, ...], private: frozenset[int], loops: bool = False) -> tuple[Stmt, ...]:
+def insert_barriers(
+    body: tuple[Stmt, ...], private: frozenset[int], loops: bool = False
+) -> tuple[Stmt, ...]:
     """Return a block's statements with barriers; `loops` says that they are executed repeatedly."""
     placer = _BarrierPlacer(private)
     result, pending = placer.place(body, _Accesses())
@@ -118,11 +120,11 @@ class _BarrierPlacer:
         return with_bodies(stmt, tuple(parts)), exits | end
 
 
-def leaves(stmt: Stmt) -> bool:
+def has_jump(stmt: Stmt) -> bool:
     """Whether a statement is, or contains, a jump out of an enclosing loop."""
     if isinstance(stmt, Break | Continue):
         return True
-    return isinstance(stmt, If) and any(leaves(inner) for part in bodies(stmt) for inner in part)
+    return isinstance(stmt, If) and any(has_jump(inner) for part in bodies(stmt) for inner in part)
 
 
 def _without_body(stmt: Stmt) -> Stmt:
@@ -132,7 +134,7 @@ def _without_body(stmt: Stmt) -> Stmt:
 
 def _is_block_wide(stmt: Stmt) -> bool:
     """Whether all threads execute a loop or branch, with thread loops or jumps inside."""
-    if isinstance(stmt, If) and leaves(stmt):
+    if isinstance(stmt, If) and has_jump(stmt):
         return True
     if not isinstance(stmt, For | While | If) or getattr(stmt, "kind", "") == "thread":
         return False

@@ -10,10 +10,10 @@ loop and issues the loads of several iterations ahead of their uses. Preconditio
 counts, and bodies of assignments without loops, checks or jumps; all other loops stay.
 
 >>> program = lowered("y[i] = x[i] * 2", y="f32[600]", x="f32[600]")
->>> cyclic = dealt(in_kind(program.kernels[0].body[-1], "thread"))
+>>> cyclic = find_cyclic_loop(in_kind(program.kernels[0].body[-1], "thread"))
 >>> cyclic.count, cyclic.size, cyclic.rounds
 (600, 256, 3)
->>> print_loops((counted(cyclic, cyclic.body, fresh_for(program)),))
+>>> print_loops((build_cyclic_loop(cyclic, cyclic.body, fresh_for(program)),))
 for thread in 0..256 thread:
     for q in 0..2:
         y[256*q + thread] = x[256*q + thread] * 2.0
@@ -27,21 +27,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ..analysis.parallel_band import around, nest_of, rounds_of, trips, with_value
+from ..analysis.parallel_band import (
+    nest_loops,
+    perfect_nest,
+    static_trip_count,
+    substitute_symbol,
+    trip_count,
+)
 from ..ir import dtypes
 from ..ir.expressions import Apply, Position
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, If, LoopKind, Stmt
 from ..ir.ops import OPS
-from .thread_points import THREADS, is_light
+from .thread_points import THREADS, is_loop_free
 
 STRIP = 32
 """Most iterations that are unrolled as one strip, loads first: more run out of registers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class CyclicLoop:
     """A thread loop whose thread `t` executes iterations `t`, `t + size`, ... of `count`."""
 
     loop: For
@@ -80,32 +86,32 @@ class Dealt:
         return self.lo + iteration * self.step
 
 
-def dealt(loop: For) -> Dealt | None:
+def find_cyclic_loop(loop: For) -> CyclicLoop | None:
     """Return the cyclic distribution of a thread loop; None where it is no such loop."""
     if loop.kind != "thread" or loop.step != 1:
         return None
-    if is_light(loop.body):
-        count = trips(loop)
-        return Dealt(loop, None, (), loop.lo, 1, count, min(count, THREADS)) if count else None
+    if is_loop_free(loop.body):
+        count = static_trip_count(loop)
+        return CyclicLoop(loop, None, (), loop.lo, 1, count, min(count, THREADS)) if count else None
     nests = [stmt for stmt in loop.body if isinstance(stmt, For)]
     others = tuple(stmt for stmt in loop.body if not isinstance(stmt, For))
     size = loop.hi.constant
-    if len(nests) != 1 or loop.lo != const(0) or not size or not is_light(others):
+    if len(nests) != 1 or loop.lo != const(0) or not size or not is_loop_free(others):
         return None
-    (*outer, inner), body = nest_of(nests[0])
+    (*outer, inner), body = perfect_nest(nests[0])
     step = inner.lo.coefficient(loop.symbol)
     lo = inner.lo - var(loop.symbol) * step
     bounds = (lo, inner.hi, *(end for one in outer for end in (one.lo, one.hi)))
     if step < 1 or inner.step != step * size or any(loop.symbol in b.symbols() for b in bounds):
         return None
-    count = rounds_of(replace(inner, lo=lo, step=step)).constant
-    if count is None or count < 1 or not is_light(body):
+    count = trip_count(replace(inner, lo=lo, step=step)).constant
+    if count is None or count < 1 or not is_loop_free(body):
         return None
-    return Dealt(loop, inner, tuple(outer), lo, step, count, size)
+    return CyclicLoop(loop, inner, tuple(outer), lo, step, count, size)
 
 
-def counted(
-    cyclic: Dealt, body: tuple[Stmt, ...], fresh: Fresh, prologue: tuple[Stmt, ...] = (),
+def build_cyclic_loop(
+    cyclic: CyclicLoop, body: tuple[Stmt, ...], fresh: Fresh, prologue: tuple[Stmt, ...] = (),
     counter: Symbol | None = None, kind: LoopKind = "serial",
 ) -> For:  # fmt: skip
     """Return a thread loop with static trip counts and a body. All iterations of `prologue` are
@@ -113,7 +119,9 @@ def counted(
     iterations."""
     counter_symbol = fresh.symbol("q") if counter is None else counter
     if cyclic.inner is None and cyclic.rounds == 1:
-        return replace(cyclic.loop, body=with_value((*prologue, *body), counter_symbol, const(0)))
+        return replace(
+            cyclic.loop, body=substitute_symbol((*prologue, *body), counter_symbol, const(0))
+        )
     thread = fresh.symbol("thread") if cyclic.inner is None else cyclic.loop.symbol
     iterations = tuple(
         stmt for stmts in (prologue, body) if stmts
@@ -121,50 +129,50 @@ def counted(
     )  # fmt: skip
     if cyclic.inner is None:
         return For(thread, const(0), const(cyclic.size), 1, iterations, "thread", cyclic.loop.span)
-    nest = around(cyclic.around, iterations)
+    nest = nest_loops(cyclic.around, iterations)
     stmt_lists = ((stmt,) if not isinstance(stmt, For) else nest for stmt in cyclic.loop.body)
     return replace(cyclic.loop, body=tuple(stmt for stmts in stmt_lists for stmt in stmts))
 
 
 def _build_iterations(
-    cyclic: Dealt, body: tuple[Stmt, ...], thread: Symbol, counter: Symbol, kind: LoopKind,
+    cyclic: CyclicLoop, body: tuple[Stmt, ...], thread: Symbol, counter: Symbol, kind: LoopKind,
     fresh: Fresh,
 ) -> Sequence[Stmt]:  # fmt: skip
     """Return the iterations of a thread: those of all threads, then the predicated remainder."""
     full_trips, remainder = divmod(cyclic.count, cyclic.size)
-    body = with_value(
+    body = substitute_symbol(
         body, cyclic.shared.symbol, cyclic.at(var(thread) + var(counter) * cyclic.size)
     )
     out: tuple[Stmt, ...] = ()
     if full_trips == 1:
-        out = with_value(body, counter, const(0))
+        out = substitute_symbol(body, counter, const(0))
     elif full_trips:
         loop = For(counter, const(0), const(full_trips), 1, body, kind)
-        out = (loop,) if kind == "unrolled" else stripped(loop, fresh)
+        out = (loop,) if kind == "unrolled" else strip_mine_loop(loop, fresh)
     if remainder:
         test = Apply(OPS["lt"], (Position(var(thread)), Position(const(remainder))), dtypes.bool_)
-        out = (*out, If(test, with_value(body, counter, const(full_trips))))
+        out = (*out, If(test, substitute_symbol(body, counter, const(full_trips))))
     return out
 
 
-def stripped(loop: For, fresh: Fresh) -> tuple[Stmt, ...]:
+def strip_mine_loop(loop: For, fresh: Fresh) -> tuple[Stmt, ...]:
     """Return a loop strip-mined into strips that compilers unroll, and the remainder loop; the loop
     itself where it is short, its trip count is dynamic or its body is not loop-free (see
-    `is_light`).
+    `is_loop_free`).
 
     >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[70]")
-    >>> print_loops(stripped(program.kernels[0].body[-1], fresh_for(program)))
+    >>> print_loops(strip_mine_loop(program.kernels[0].body[-1], fresh_for(program)))
     for i in 0..64 step 32:
         for q in 0..32:
             s[0] += x[i + q]
     for i in 64..70:
         s[0] += x[i]
     """
-    count = trips(loop)
-    if count is None or count <= STRIP or loop.step != 1 or not is_light(loop.body):
+    count = static_trip_count(loop)
+    if count is None or count <= STRIP or loop.step != 1 or not is_loop_free(loop.body):
         return (loop,)
     main_count, offset = count // STRIP * STRIP, fresh.symbol("q")
-    body = with_value(loop.body, loop.symbol, var(loop.symbol) + var(offset))
+    body = substitute_symbol(loop.body, loop.symbol, var(loop.symbol) + var(offset))
     inner = For(offset, const(0), const(STRIP), 1, body)
     main_loop = replace(loop, hi=loop.lo + main_count, step=STRIP, body=(inner,))
     return (

@@ -7,31 +7,31 @@ Analysis only.
 ...     y[i] = y[i] * x[i]
 ... ''', y="f32[9000]", x="f32[9000]")
 >>> (loop,) = program.kernels[0].body
->>> is_hosts(loop), is_large(loop, Bounds({}))
+>>> is_host_only(loop), has_many_iterations(loop, Bounds({}))
 (False, True)
 """
 
 from __future__ import annotations
 
-from ..analysis.parallel_band import rounds_of
+from ..analysis.parallel_band import trip_count
 from ..ir.assignments import Alloc, Let, Permute, Print
 from ..ir.bounds import Bounds
 from ..ir.loops import For, Stmt, While
 from ..ir.walk import bodies, statements
-from .barriers import leaves
+from .barriers import has_jump
 
 SMALL = 4096
 """A sequential loop stays in one block if its iterations execute at most so many points."""
 
 
-def is_hosts(stmt: Stmt) -> bool:
+def is_host_only(stmt: Stmt) -> bool:
     """Whether a statement, or one in it, can only be executed by the host."""
-    if isinstance(stmt, Let) or leaves(stmt):
+    if isinstance(stmt, Let) or has_jump(stmt):
         return True
     return any(isinstance(inner, Alloc | Permute | Print) for inner in statements((stmt,)))
 
 
-def is_large(stmt: Stmt, bounds: Bounds) -> bool:
+def has_many_iterations(stmt: Stmt, bounds: Bounds) -> bool:
     """Whether the largest nest of a statement may have many iterations, within `bounds`."""
     count = _max_iterations(stmt, bounds)
     return count is None or count > SMALL
@@ -43,7 +43,7 @@ def _max_iterations(stmt: Stmt, bounds: Bounds) -> int | None:
         return None
     count = 1
     if isinstance(stmt, For):
-        most = bounds.most(rounds_of(stmt))
+        most = bounds.most(trip_count(stmt))
         if most is None:
             return None
         count, bounds = max(most, 0), bounds.inside(stmt)

@@ -11,7 +11,7 @@ address is read that the program does not read.
 
 >>> program = lowered("y[i] = exp(x[i])", y="f32[4]", x="f32[4]")
 >>> loop, fresh = program.kernels[0].body[-1], fresh_for(program)
->>> loads, body, made = early(loop.body, loop.symbol, 4, fresh)
+>>> loads, body, made = hoist_loads(loop.body, loop.symbol, 4, fresh)
 >>> print_loops((*loads, *body))
 x_at[i] = x[i]
 y[i] = exp(x_at[i])
@@ -31,34 +31,34 @@ from ..ir.indexing import Symbol, var
 from ..ir.loops import Stmt, Store
 from ..ir.node import Node
 from ..ir.walk import expressions_of, statements, writes
-from ..transform.remap import Place, elsewhere
+from ..transform.remap import Element, remap_accesses
 
 BYTES = 64
 """Most bytes that a thread loads ahead: 16 registers."""
 WORD = 4
 """Bytes of a register."""
 
-Early = tuple[tuple[Stmt, ...], tuple[Stmt, ...], tuple[Node, ...]]
+HoistedLoads = tuple[tuple[Stmt, ...], tuple[Stmt, ...], tuple[Node, ...]]
 
 
-def early(body: tuple[Stmt, ...], point: Symbol, count: int, fresh: Fresh) -> Early:
+def hoist_loads(body: tuple[Stmt, ...], point: Symbol, count: int, fresh: Fresh) -> HoistedLoads:
     """Return the hoisted loads of a thread's points, their body with these replaced, and the
     thread-private arrays between the two; no loads where hoisting gains nothing. `point` is the
     number of a point among the `count` of a thread."""
     written = writes(body)
     hoisted = dict.fromkeys(
-        Access(read.node, read.index) for read in sure_reads(body)
+        Access(read.node, read.index) for read in unconditional_reads(body)
         if read.node.rank and read.node not in written and _is_distinct(read.index, point)
     )  # fmt: skip
     bytes_held = sum(max(access.node.dtype.itemsize, WORD) for access in hoisted) * count
-    if not hoisted or bytes_held > BYTES or not branches(body):
+    if not hoisted or bytes_held > BYTES or not has_branching_ops(body):
         return (), body, ()
     copies = {
         access: fresh.array(f"{access.node.label}_at", (count,), access.node.dtype)
         for access in hoisted
     }
 
-    def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+    def redirect(node: Node, index: tuple[Index, ...]) -> Element:
         copy = copies.get(Access(node, index))
         return (node, index) if copy is None else (copy, (var(point),))
 
@@ -66,7 +66,7 @@ def early(body: tuple[Stmt, ...], point: Symbol, count: int, fresh: Fresh) -> Ea
         Store(Access(copy, (var(point),)), Read(access.node, access.index))
         for access, copy in copies.items()
     )  # fmt: skip
-    return loads, elsewhere(body, redirect), tuple(copies.values())
+    return loads, remap_accesses(body, redirect), tuple(copies.values())
 
 
 def _is_distinct(index: tuple[Index, ...], point: Symbol) -> bool:
@@ -76,7 +76,7 @@ def _is_distinct(index: tuple[Index, ...], point: Symbol) -> bool:
     return len(affine) == len(index) and any(point in subscript.symbols() for subscript in affine)
 
 
-def sure_reads(body: Iterable[Stmt]) -> Iterator[Read]:
+def unconditional_reads(body: Iterable[Stmt]) -> Iterator[Read]:
     """Yield the reads that statements execute whatever the data are."""
     for stmt in body:
         for expr in expressions_of(stmt):
@@ -90,7 +90,7 @@ def _walk_unconditional(expr: Expr) -> Iterator[Read]:
         yield from _walk_unconditional(one)
 
 
-def branches(body: Iterable[Stmt]) -> bool:
+def has_branching_ops(body: Iterable[Stmt]) -> bool:
     """Whether statements compute operations that a device implements with branches."""
     return any(
         isinstance(one, Apply)

@@ -18,7 +18,7 @@
 Allocations, prints and permutations between kernels are host code, too. A kernel is an outermost
 loop of the kind `block`; everything around kernels runs on the host.
 
->>> mapped = grid(lowered("y[i] = x[i] * 2", y="f32[900]", x="f32[900]"), Target("cuda"))
+>>> mapped = map_program(lowered("y[i] = x[i] * 2", y="f32[900]", x="f32[900]"), Target("cuda"))
 >>> print_loops(mapped.program.kernels[0].body)
 # y[i] = x[i] * 2
 for tile in 0..4 block:
@@ -34,9 +34,9 @@ from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE
-from ..analysis.accesses import accesses
-from ..analysis.accumulators import sums
-from ..analysis.parallel_band import Band, Facts, band, facts_of, uses_of
+from ..analysis.accesses import collect_accesses
+from ..analysis.accumulators import find_accumulators
+from ..analysis.parallel_band import Band, Facts, count_uses, facts_of, find_band
 from ..ir.bounds import Bounds
 from ..ir.decision import Decision, Reason
 from ..ir.fresh import Fresh, fresh_for
@@ -46,25 +46,25 @@ from ..ir.node import Node
 from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, reads, statements, writes
 from ..target import Target
-from ..transform.split_index_set import separated
-from .atomic_scatter import scattered
-from .gemm.shared_tiles import tiles
-from .gemm.split_k import divided
-from .gemm.tensor_tiles import tensor_tiles
-from .host_code import is_hosts, is_large
-from .mapping_heuristic import is_by_steps, prefers_rows
-from .nest_distribution import distributed
-from .owner_computes import owners
+from ..transform.split_index_set import distribute_statements
+from .atomic_scatter import map_atomic_scatter
+from .gemm.shared_tiles import map_shared_tiles
+from .gemm.split_k import split_terms
+from .gemm.tensor_tiles import map_tensor_tiles
+from .host_code import has_many_iterations, is_host_only
+from .mapping_heuristic import prefers_blocks, prefers_host
+from .nest_distribution import distribute_nests
+from .owner_computes import map_owner_computes
 from .passes import GPU_PASSES, Recomputed
-from .reductions.column_reduction import columns
-from .reductions.last_block import MOST_NODES, by_the_last
-from .reductions.prefix import prefix
-from .reductions.scan import rows_of, scan
-from .reductions.segmented import Segment, segments
-from .reductions.split_reduction import apart, blocks_for
-from .scalar_rematerialization import scalars, with_copies
-from .thread_block import is_shared, is_worth, one_block, rows
-from .thread_points import PRIVATE_BYTES, Made, Space, points
+from .reductions.column_reduction import split_columns
+from .reductions.last_block import MOST_NODES, merge_last_blocks
+from .reductions.prefix import map_prefix_sums
+from .reductions.scan import build_scan, scan_rows
+from .reductions.segmented import Segment, split_segments
+from .reductions.split_reduction import count_blocks, map_split_reduction
+from .scalar_rematerialization import find_cheap_scalars, rematerialize_scalars
+from .thread_block import contains_thread_loop, is_thread_loop, map_to_blocks, map_to_one_block
+from .thread_points import PRIVATE_BYTES, DeviceCode, Space, map_to_threads
 
 
 class Mapped(Reason):
@@ -90,7 +90,7 @@ class Mapped(Reason):
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class MappedProgram:
     """A program whose outermost loops of the kind `block` are kernels."""
 
     program: Program
@@ -108,7 +108,7 @@ class Grid:
         return frozenset(d.node.id for d in self.decisions if d.node and d.reason is reason)
 
 
-def grid(program: Program, target: Target, exact: bool = False) -> Grid:
+def map_program(program: Program, target: Target, exact: bool = False) -> MappedProgram:
     """Return a program as kernels, after the passes of devices; with `exact` sums keep their
     order."""
     target = replace(target, exact=exact)
@@ -117,7 +117,7 @@ def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     return map_kernels(program, target)
 
 
-def map_kernels(program: Program, target: Target) -> Grid:
+def map_kernels(program: Program, target: Target) -> MappedProgram:
     """Return a program mapped to kernels.
 
     Precondition: it is as the passes of devices leave it, or nests stay in order that need not.
@@ -125,21 +125,23 @@ def map_kernels(program: Program, target: Target) -> Grid:
     fresh = fresh_for(program)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
-    copied = scalars(body, program.locals)
+    copied = find_cheap_scalars(body, program.locals)
     copied_ids = set(map(id, copied.values()))
     rest = tuple(stmt for stmt in body if id(stmt) not in copied_ids)
     builder = _KernelBuilder(
-        facts_of(program, target.exact), fresh, {node.id: node for node in nodes}, uses_of(body),
+        facts_of(program, target.exact), fresh, {node.id: node for node in nodes}, count_uses(body),
         frozenset(node.id for node in program.locals), target,
         dict.fromkeys(copied, "private"),
     )  # fmt: skip
-    kernels = with_copies(by_the_last(builder.map_body(rest), builder.spaces, fresh), copied)
+    kernels = rematerialize_scalars(
+        merge_last_blocks(builder.map_body(rest), builder.spaces, fresh), copied
+    )
     mapped = replace(program, kernels=(replace(program.kernels[0], body=kernels),))
     mapped = fresh.declared(mapped)
     used = {node.id for node in (*reads(kernels), *writes(kernels))}
     locals_ = tuple(n for n in mapped.locals if n.id in used)
     decisions = tuple(dict.fromkeys(builder.decisions))
-    return Grid(replace(mapped, locals=locals_), builder.spaces, program, decisions)
+    return MappedProgram(replace(mapped, locals=locals_), builder.spaces, program, decisions)
 
 
 @dataclass(slots=True)
@@ -173,15 +175,15 @@ class _KernelBuilder:
             if isinstance(stmt, Comment):
                 pending.append(stmt)
                 continue
-            mapped = None if is_hosts(stmt) else self.map_nest(stmt)
-            if mapped is None and not is_hosts(stmt) and not self.is_host_loop(stmt):
+            mapped = None if is_host_only(stmt) else self.map_nest(stmt)
+            if mapped is None and not is_host_only(stmt) and not self.is_host_loop(stmt):
                 mapped = (stmt,)
             for one in self.map_host_code(stmt) if mapped is None else mapped:
                 if _is_pending(one):
                     pending.append(one)
                     continue
                 comments = _trailing_comments(pending)
-                if not _is_kernel(one) or meets(pending, one):
+                if not _is_kernel(one) or must_stay_behind(pending, one):
                     out += self.group_kernels(pending)
                     pending = []
                 elif comments:
@@ -208,16 +210,16 @@ class _KernelBuilder:
         """
         if not isinstance(stmt, For):
             return None
-        nest = band(stmt, self.facts)
+        nest = find_band(stmt, self.facts)
         if nest is None:
             return self.map_dependent(stmt)
-        if is_by_steps(nest, stmt, self.facts):
+        if prefers_host(nest, stmt, self.facts):
             return None
-        parts = segments(nest, self.facts, self.fresh, self.nodes)
+        parts = split_segments(nest, self.facts, self.fresh, self.nodes)
         if parts is not None:
             self.note(stmt, Mapped.SEGMENTS)
             return self.map_segments(parts)
-        split = divided(nest, self.facts, self.fresh)
+        split = split_terms(nest, self.facts, self.fresh)
         if split is not None:
             self.note(stmt, Mapped.SPLIT_K)
             return self.map_in_order(split)
@@ -225,58 +227,63 @@ class _KernelBuilder:
 
     def map_parallel(self, nest: Band, loop: For) -> tuple[Stmt, ...] | None:
         """Return the kernels of a band of independent iterations that stays one, None for none."""
-        code = tensor_tiles(nest, self.facts, self.fresh, self.target)
+        code = map_tensor_tiles(nest, self.facts, self.fresh, self.target)
         if code is not None:
             return self.finish(loop, Mapped.TENSOR_TILES, code)
-        code = tiles(nest, self.facts, self.fresh)
+        code = map_shared_tiles(nest, self.facts, self.fresh)
         if code is not None:
             return self.finish(loop, Mapped.TILES, code)
-        phases = rows_of(nest, self.fresh, self.facts.exact)
+        phases = scan_rows(nest, self.fresh, self.facts.exact)
         if phases is not None:
             self.note(loop, Mapped.ROWS_OF_SCANS)
             return tuple(kernel for phase in phases for kernel in self.map_new_nest(phase))
-        nests: Sequence[Made | For] | None = distributed(nest, self.facts, self.fresh, self.nodes)
+        nests: Sequence[DeviceCode | For] | None = distribute_nests(
+            nest, self.facts, self.fresh, self.nodes
+        )
         if nests:
             self.note(loop, Mapped.NESTS)
             return self.map_in_order(nests)
-        nests = columns(nest, self.facts, self.fresh, self.nodes)
+        nests = split_columns(nest, self.facts, self.fresh, self.nodes)
         if nests is not None:
             self.note(loop, Mapped.COLUMNS)
             return self.map_in_order(nests)
-        by_block = prefers_rows(nest, self.facts, self.nodes)
-        code = None if by_block else points(nest, self.fresh, self.nodes)
+        by_block = prefers_blocks(nest, self.facts, self.nodes)
+        code = None if by_block else map_to_threads(nest, self.fresh, self.nodes)
         if code is not None:
             return self.finish(loop, Mapped.POINTS, code)
-        code = rows(nest, self.facts, self.fresh, self.nodes)
+        code = map_to_blocks(nest, self.facts, self.fresh, self.nodes)
         if code is not None:
             return self.finish(loop, Mapped.BLOCKS, code)
-        code = points(nest, self.fresh, self.nodes) if by_block else None
+        code = map_to_threads(nest, self.fresh, self.nodes) if by_block else None
         return None if code is None else self.finish(loop, Mapped.POINTS, code)
 
     def map_dependent(self, loop: For) -> tuple[Stmt, ...] | None:
         """Return the kernels of a loop whose iterations are not independent, None for none."""
-        accumulators = sums(loop, self.facts.private(loop), self.facts)
+        accumulators = find_accumulators(loop, self.facts.private(loop), self.facts)
         if accumulators:
-            if blocks_for(loop, known=self.bounds) <= 1:
+            if count_blocks(loop, known=self.bounds) <= 1:
                 return None
-            code = apart(loop, accumulators, self.facts, self.fresh, self.nodes)
+            code = map_split_reduction(loop, accumulators, self.facts, self.fresh, self.nodes)
             if code is None:
                 return None
             self.note(loop, Mapped.REDUCTION)
             return self.map_partials(code)
-        phases = scan(loop, self.fresh, self.facts.exact)
+        phases = build_scan(loop, self.fresh, self.facts.exact)
         if phases is not None:
             self.note(loop, Mapped.SCAN)
             return tuple(kernel for phase in phases for kernel in self.map_new_nest(phase))
-        code = prefix(loop, self.facts, self.fresh, self.nodes)
+        code = map_prefix_sums(loop, self.facts, self.fresh, self.nodes)
         if code is not None:
             self.note(loop, Mapped.PREFIX)
             return self.map_phases(code)
         reason = Mapped.ATOMIC
         if self.target.atomics:
-            code = scattered(loop, self.facts, self.fresh, self.nodes)
+            code = map_atomic_scatter(loop, self.facts, self.fresh, self.nodes)
         if code is None:
-            code, reason = owners(loop, self.facts, self.fresh, self.nodes), Mapped.OWNERS
+            code, reason = (
+                map_owner_computes(loop, self.facts, self.fresh, self.nodes),
+                Mapped.OWNERS,
+            )
         if code is None:
             return self.map_index_sets(loop)
         if len(code.body) == 1:
@@ -284,7 +291,7 @@ class _KernelBuilder:
         self.note(loop, reason)
         return self.map_partials(code)
 
-    def finish(self, loop: For, reason: Mapped, code: Made) -> tuple[Stmt, ...]:
+    def finish(self, loop: For, reason: Mapped, code: DeviceCode) -> tuple[Stmt, ...]:
         """Return the kernels of a loop, noted with the reason for them."""
         self.note(loop, reason)
         self.spaces |= code.spaces
@@ -294,16 +301,18 @@ class _KernelBuilder:
         """Return the kernels of a band's segments; other statements wait for the combined sums."""
         out: list[Stmt] = []
         pending: list[Stmt] = []
-        private = frozenset(n for part in parts for n in self.facts.only_in(part.point))
+        private = frozenset(n for part in parts for n in self.facts.temporaries_in(part.point))
         for part in parts:
             code = None
             if part.sums:
                 nodes = self.nodes | self.new_nodes()
-                code = apart(part.loop, part.sums, self.facts, self.fresh, nodes, part.point)
+                code = map_split_reduction(
+                    part.loop, part.sums, self.facts, self.fresh, nodes, part.point
+                )
             if code is None and not part.wide:
                 pending += part.point.body
                 continue
-            if meets(pending, part.point if code is None else code.body[0]):
+            if must_stay_behind(pending, part.point if code is None else code.body[0]):
                 out += self.map_points(part.point, pending, private)
                 pending = []
             if code is None:
@@ -322,14 +331,14 @@ class _KernelBuilder:
             return tuple(body)
         loop = replace(point, body=tuple(body))
         known = self.new_nodes()
-        new = {number for number in uses_of(body) if number in known and not known[number].rank}
+        new = {number for number in count_uses(body) if number in known and not known[number].rank}
         self.nodes |= known
         self.facts.tell((loop,), private | new)
         return self.map_or_keep(loop)
 
     def map_index_sets(self, loop: For) -> tuple[Stmt, ...] | None:
         """Return the kernels of a loop distributed into index sets; None where these have none."""
-        parts = separated(loop, self.facts) or ()
+        parts = distribute_statements(loop, self.facts) or ()
         mapped = [self.map_nest(part) for part in parts]
         if all(kernels is None for kernels in mapped):
             return None
@@ -337,7 +346,7 @@ class _KernelBuilder:
             stmt for part, kernels in zip(parts, mapped, strict=True) for stmt in kernels or (part,)
         )
 
-    def map_partials(self, code: Made, count: int = 1) -> tuple[Stmt, ...]:
+    def map_partials(self, code: DeviceCode, count: int = 1) -> tuple[Stmt, ...]:
         """Return `count` kernels of partial results, and what combines these."""
         self.spaces |= code.spaces
         last = code.body[count:]
@@ -345,7 +354,7 @@ class _KernelBuilder:
         rest = [stmt for stmt, kernels in zip(last, mapped, strict=True) if kernels is None]
         return (*code.body[:count], *(stmt for one in mapped for stmt in one or ()), *rest)
 
-    def map_phases(self, code: Made) -> tuple[Stmt, ...]:
+    def map_phases(self, code: DeviceCode) -> tuple[Stmt, ...]:
         """Return kernels, and those of the nests between and behind them."""
         self.spaces |= code.spaces
         parts = [
@@ -363,16 +372,16 @@ class _KernelBuilder:
         """Return the kernels of a nest that was built here, with private scalars."""
         known = self.new_nodes()
         self.nodes |= known
-        used = uses_of((stmt,)).keys() & known.keys()
+        used = count_uses((stmt,)).keys() & known.keys()
         self.facts.tell((stmt,), frozenset(n for n in used if not known[n].rank))
         return self.map_or_keep(stmt)
 
-    def map_in_order(self, nests: Sequence[Made | For]) -> tuple[Stmt, ...]:
+    def map_in_order(self, nests: Sequence[DeviceCode | For]) -> tuple[Stmt, ...]:
         """Return the kernels of nests, some of which are mapped already."""
         out: list[Stmt] = []
         self.nodes |= self.new_nodes()
         for nest in nests:
-            if isinstance(nest, Made):
+            if isinstance(nest, DeviceCode):
                 self.spaces |= nest.spaces
                 out += nest.body
             else:
@@ -381,9 +390,13 @@ class _KernelBuilder:
 
     def is_host_loop(self, stmt: Stmt) -> bool:
         """Whether the host should run a sequential loop, whose body is worth kernels of its own."""
-        if not isinstance(stmt, For | While | If) or not is_worth(stmt, self.facts):
+        if not isinstance(stmt, For | While | If) or not contains_thread_loop(stmt, self.facts):
             return False
-        return any(is_large(one, self.bounds_inside(stmt)) for part in bodies(stmt) for one in part)
+        return any(
+            has_many_iterations(one, self.bounds_inside(stmt))
+            for part in bodies(stmt)
+            for one in part
+        )
 
     def group_kernels(self, pending: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Return statements as kernels of one block or thread, each of at most MOST_NODES nodes."""
@@ -405,8 +418,13 @@ class _KernelBuilder:
         if all(isinstance(stmt, Comment) for stmt in body):
             return body
         private, facts = self.find_private(body), self.facts
-        if any(is_worth(s, facts) or (isinstance(s, For) and is_shared(s, facts)) for s in body):
-            code = one_block(body, private, self.facts, self.fresh, self.nodes | self.new_nodes())
+        if any(
+            contains_thread_loop(s, facts) or (isinstance(s, For) and is_thread_loop(s, facts))
+            for s in body
+        ):
+            code = map_to_one_block(
+                body, private, self.facts, self.fresh, self.nodes | self.new_nodes()
+            )
             if code is not None:
                 for stmt in body:
                     self.note(stmt, Mapped.ONE_BLOCK)
@@ -418,7 +436,7 @@ class _KernelBuilder:
             node = (self.nodes | self.new_nodes())[number]
             if not node.rank or node.bytes <= PRIVATE_BYTES:
                 self.spaces[number] = "private"
-        return (alone(body),)
+        return (single_thread_kernel(body),)
 
     def new_nodes(self) -> dict[int, Node]:
         """Return the nodes that were created here, by id."""
@@ -426,12 +444,12 @@ class _KernelBuilder:
 
     def find_private(self, body: tuple[Stmt, ...]) -> frozenset[int]:
         """Return the temporaries that only these statements use, and write before they read."""
-        here, sites = uses_of(body), accesses(body)
+        here, sites = count_uses(body), collect_accesses(body)
         return frozenset(
             number for number, times in here.items()
             if number in self.locals and times == self.uses[number]
             and self.nodes[number].static_shape is not None
-            and not sites.read_before_written(self.nodes[number])
+            and not sites.is_read_before_written(self.nodes[number])
         )  # fmt: skip
 
 
@@ -448,11 +466,11 @@ def _is_kernel(stmt: Stmt) -> bool:
 def _is_pending(stmt: Stmt) -> bool:
     """Whether a statement is neither a kernel nor host code."""
     return not _is_kernel(stmt) and not (
-        is_hosts(stmt) or any(_is_kernel(inner) for inner in statements((stmt,)))
+        is_host_only(stmt) or any(_is_kernel(inner) for inner in statements((stmt,)))
     )
 
 
-def meets(run: Sequence[Stmt], kernel: Stmt) -> bool:
+def must_stay_behind(run: Sequence[Stmt], kernel: Stmt) -> bool:
     """Whether a kernel has to stay behind the statements before it.
 
     Where a check may fail, on either side, all that precedes it is executed, and no more.
@@ -464,7 +482,7 @@ def meets(run: Sequence[Stmt], kernel: Stmt) -> bool:
     return bool(written & (outputs | used) or outputs & inputs)
 
 
-def alone(body: tuple[Stmt, ...]) -> For:
+def single_thread_kernel(body: tuple[Stmt, ...]) -> For:
     """Return statements as a kernel of one thread."""
     thread = For(Symbol("thread", -(2**20)), const(0), const(1), 1, body, "thread")
     return For(Symbol("block", -(2**20) - 1), const(0), const(1), 1, (thread,), "block")

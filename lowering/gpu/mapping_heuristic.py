@@ -5,7 +5,7 @@ Analysis only.
 >>> program = lowered("y[i] = sum[j](x[i, j])", y="f32[64]", x="f32[64, 900]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts, nodes = facts_of(program), {node.id: node for node in program.locals}
->>> prefers_rows(band(program.kernels[0].body[1], facts), facts, nodes)
+>>> prefers_blocks(find_band(program.kernels[0].body[1], facts), facts, nodes)
 True
 """
 
@@ -14,32 +14,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from ..analysis.parallel_band import Band, Facts, favours, trips
+from ..analysis.parallel_band import Band, Facts, contiguity_score, static_trip_count
 from ..ir.loops import For
 from ..ir.node import Node
 from ..ir.walk import statements
 from .host_code import SMALL
 from .reductions.segmented import MANY, is_wide
-from .thread_block import LONG, is_shared
+from .thread_block import LONG, is_thread_loop
 from .thread_points import PRIVATE_BYTES
 
 POINTS = 2048
 """With fewer points the loops inside them are distributed over threads, too."""
 
 
-def is_by_steps(nest: Band, loop: For, facts: Facts) -> bool:
+def prefers_host(nest: Band, loop: For, facts: Facts) -> bool:
     """Whether the host should run a sequential loop: few points, each with long parallel loops."""
     if not nest.serial or loop.symbol != nest.serial[0].symbol:
         return False
-    count = prod(MANY if (one := trips(free)) is None else one for free in nest.free)
+    count = prod(MANY if (one := static_trip_count(free)) is None else one for free in nest.free)
     return count < MANY and any(is_wide(stmt, facts) for stmt in statements(nest.inner))
 
 
-def prefers_rows(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
+def prefers_blocks(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
     """Whether the loops inside the points are worth distributing over the threads of a block."""
     inner = [
         stmt for stmt in statements(nest.inner)
-        if isinstance(stmt, For) and trips(stmt) not in range(LONG) and is_shared(stmt, facts)
+        if isinstance(stmt, For) and static_trip_count(stmt) not in range(LONG) and is_thread_loop(stmt, facts)
     ]  # fmt: skip
     private = [nodes[number] for number in nest.private]
     if any(n.static_shape is None or (n.rank and n.bytes > PRIVATE_BYTES) for n in private):
@@ -48,12 +48,12 @@ def prefers_rows(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
         return False
     points = 1
     for loop in nest.free:
-        points *= SMALL if (count := trips(loop)) is None else count
+        points *= SMALL if (count := static_trip_count(loop)) is None else count
     if points < POINTS:
         return True
-    is_static = all(trips(loop) is not None for loop in inner)
+    is_static = all(static_trip_count(loop) is not None for loop in inner)
     outer_score = max(
-        favours(inner if is_static else nest.inner, loop.symbol) for loop in nest.free
+        contiguity_score(inner if is_static else nest.inner, loop.symbol) for loop in nest.free
     )
     return max(_locality_score(loop) for loop in inner) > outer_score
 
@@ -61,4 +61,4 @@ def prefers_rows(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
 def _locality_score(loop: For) -> int:
     """Return how contiguous the accesses are if a loop, or one directly in it, is distributed."""
     loops = [stmt for stmt in statements((loop,)) if isinstance(stmt, For)]
-    return max(favours(one.body, one.symbol) for one in loops)
+    return max(contiguity_score(one.body, one.symbol) for one in loops)

@@ -17,8 +17,8 @@ that fills tiles: it has more parallelism than the points.
 ... ''', y="f32[4, 200]", x="f32[4, 200, 30]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts, nodes = facts_of(program), {node.id: node for node in program.locals}
->>> nest = band(program.kernels[0].body[1], facts)
->>> [len(part.body) for part in distributed(nest, facts, fresh_for(program), nodes) or ()]
+>>> nest = find_band(program.kernels[0].body[1], facts)
+>>> [len(part.body) for part in distribute_nests(nest, facts, fresh_for(program), nodes) or ()]
 [1, 2]
 """
 
@@ -27,44 +27,53 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from ..analysis.parallel_band import Band, Facts, around, band, fails, trips
+from ..analysis.parallel_band import (
+    Band,
+    Facts,
+    find_band,
+    has_checks,
+    nest_loops,
+    static_trip_count,
+)
 from ..ir.expressions import Index
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, var
 from ..ir.loops import Comment, For, Stmt
 from ..ir.node import Node
-from ..thresholds import EXPANDED_BYTES
-from ..transform.remap import Place, elsewhere
-from .gemm.contraction import SIDE, contraction, points_of
-from .reductions.segmented import carried, cuts, shares_symbols
-from .thread_block import SHARED_BYTES, is_shared
+from ..thresholds import MAX_EXPANDED_BYTES
+from ..transform.remap import Element, remap_accesses
+from .gemm.contraction import SIDE, iteration_count, match_contraction
+from .reductions.segmented import find_carried, group_ranges, shares_symbols
+from .thread_block import SHARED_BYTES, is_thread_loop
 
 
-def distributed(
+def distribute_nests(
     nest: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
 ) -> tuple[For, ...] | None:
     """Return a nest over all points for each part, None without a gain or without memory.
 
     Points that contain checks stay whole: of several failures the first is reported.
     """
-    is_static = all(loop.step == 1 and trips(loop) for loop in nest.free)
-    if nest.serial or not is_static or fails(nest.inner):
+    is_static = all(loop.step == 1 and static_trip_count(loop) for loop in nest.free)
+    if nest.serial or not is_static or has_checks(nest.inner):
         return None
     body = nest.inner
     parts = _split_at_nests(body, facts)
     if len(parts) < 2 or shares_symbols(parts):
         return None
-    if not is_large([nodes[number] for number in nest.private]) and not any(
+    if not exceeds_shared_memory([nodes[number] for number in nest.private]) and not any(
         fills_tiles(part, facts) for part in parts
     ):
         return None
-    crossing = carried(parts, nest.private)
+    crossing = find_carried(parts, nest.private)
     expanded = _expand_nodes([nodes[number] for number in sorted(crossing)], nest.free, fresh)
     if expanded is None:
         return None
     out = []
     for part in parts:
-        (loop,) = around(nest.free, elsewhere(part, _ExpandedAccesses(expanded, nest.free)))
+        (loop,) = nest_loops(
+            nest.free, remap_accesses(part, _ExpandedAccesses(expanded, nest.free))
+        )
         assert isinstance(loop, For)
         facts.tell((loop,), nest.private - crossing)
         out.append(loop)
@@ -75,7 +84,7 @@ def _split_at_nests(body: Sequence[Stmt], facts: Facts) -> list[tuple[Stmt, ...]
     """Return statements as parts: each distributable nest alone, behind its comments."""
     out: list[tuple[Stmt, ...]] = []
     pending: tuple[Stmt, ...] = ()
-    for lo, hi in cuts([is_nest(stmt, facts) for stmt in body]):
+    for lo, hi in group_ranges([is_distributable_nest(stmt, facts) for stmt in body]):
         pending = (*pending, *body[lo:hi])
         if any(not isinstance(stmt, Comment) for stmt in pending):
             out.append(pending)
@@ -83,12 +92,12 @@ def _split_at_nests(body: Sequence[Stmt], facts: Facts) -> list[tuple[Stmt, ...]
     return out
 
 
-def is_nest(stmt: Stmt, facts: Facts) -> bool:
+def is_distributable_nest(stmt: Stmt, facts: Facts) -> bool:
     """Whether a statement is a loop that is distributed over threads."""
-    return isinstance(stmt, For) and is_shared(stmt, facts)
+    return isinstance(stmt, For) and is_thread_loop(stmt, facts)
 
 
-def is_large(nodes: Sequence[Node]) -> bool:
+def exceeds_shared_memory(nodes: Sequence[Node]) -> bool:
     """Whether the arrays of a point exceed the shared memory of a block."""
     arrays = [node for node in nodes if node.rank]
     if any(node.static_shape is None for node in arrays):
@@ -101,9 +110,9 @@ def fills_tiles(part: Sequence[Stmt], facts: Facts) -> bool:
     loops = [stmt for stmt in part if not isinstance(stmt, Comment)]
     if len(loops) != 1 or not isinstance(loops[0], For):
         return False
-    inner = band(loops[0], facts)
-    gemm = None if inner is None else contraction(inner)
-    sides = [] if gemm is None else [points_of(gemm.rows), points_of(gemm.columns)]
+    inner = find_band(loops[0], facts)
+    gemm = None if inner is None else match_contraction(inner)
+    sides = [] if gemm is None else [iteration_count(gemm.rows), iteration_count(gemm.columns)]
     return bool(sides) and all(size is not None and size >= SIDE for size in sides)
 
 
@@ -111,10 +120,10 @@ def _expand_nodes(
     nodes: Sequence[Node], free: Sequence[For], fresh: Fresh
 ) -> dict[int, Node] | None:
     """Return arrays expanded by leading axes for loops, by id; None where memory is too small."""
-    counts = [trips(loop) or 0 for loop in free]
+    counts = [static_trip_count(loop) or 0 for loop in free]
     if any(node.static_shape is None for node in nodes):
         return None
-    if prod(counts) * sum(node.bytes for node in nodes) > EXPANDED_BYTES:
+    if prod(counts) * sum(node.bytes for node in nodes) > MAX_EXPANDED_BYTES:
         return None
     return {
         node.id: fresh.array(node.label, (*counts, *(node.static_shape or ())), node.dtype)
@@ -129,6 +138,6 @@ class _ExpandedAccesses:
         self.expanded = expanded
         self.positions: tuple[Affine, ...] = tuple(var(loop.symbol) - loop.lo for loop in free)
 
-    def __call__(self, node: Node, index: tuple[Index, ...]) -> Place:
+    def __call__(self, node: Node, index: tuple[Index, ...]) -> Element:
         target = self.expanded.get(node.id)
         return (node, index) if target is None else (target, (*self.positions, *index))

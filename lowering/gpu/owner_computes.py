@@ -20,7 +20,7 @@ Owner computes: Callahan and Kennedy, Compiling programs for distributed-memory 
 1988.
 
 >>> program = lowered("h[k[i]] += x[i]", h="f32[9]", x="f32[8]", k="i64[8]")
->>> kernel = owners(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
+>>> kernel = map_owner_computes(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
 >>> print_loops(kernel.body)
 for tile in 0..1 block:
     for owner in 0..9 thread:
@@ -35,10 +35,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from ..analysis.accesses import accesses
-from ..analysis.accumulators import accumulates, neutral, only_written
-from ..analysis.effects import touched
-from ..analysis.parallel_band import Facts, around, trips, within
+from ..analysis.accesses import collect_accesses
+from ..analysis.accumulators import accumulation_op, neutral_element, write_only_arrays
+from ..analysis.effects import touched_nodes
+from ..analysis.parallel_band import Facts, largest_trip_count, nest_loops, static_trip_count
 from ..analysis.self_dependence import symbols_of
 from ..ir import dtypes
 from ..ir.assignments import Access, Let
@@ -50,10 +50,10 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import map_statements, with_bodies
 from ..ir.walk import binds, bodies, own_reads, statements, uses, writes
-from ..transform.remap import Place, elsewhere
+from ..transform.remap import Element, remap_accesses
 from ..transform.strip_mine import chunk
 from .reductions.block_reduction import WARP
-from .thread_points import PRIVATE_BYTES, Made, dealt
+from .thread_points import PRIVATE_BYTES, DeviceCode, tile_over_threads
 
 MOST = 4096
 """Most threads that own elements."""
@@ -71,14 +71,16 @@ PARTS_BYTES = 1 << 26
 """Most bytes of all partial results."""
 
 
-def owners(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
+def map_owner_computes(
+    loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
+) -> DeviceCode | None:
     """Return the kernel of a loop that only writes at data-dependent locations, else None."""
     private = facts.private(loop)
     is_small = all(
         nodes[n].static_shape is not None and (not nodes[n].rank or nodes[n].bytes <= PRIVATE_BYTES)
         for n in private
     )
-    arrays = only_written(loop, private)
+    arrays = write_only_arrays(loop, private)
     targets = frozenset(node.id for node in arrays)
     if not arrays:
         return _map_read_writes(loop, facts, private, fresh) if is_small else None
@@ -92,7 +94,10 @@ def owners(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> 
         return _map_chunks(loop, arrays, chunks, min(owner_count, thread_count), private, fresh)
     body: tuple[Stmt, ...] = (loop,)
     owner_loop = _build_owner_loop(body, targets, owner_count, fresh)
-    return Made((dealt([owner_loop], owner_loop.body, fresh),), dict.fromkeys(private, "private"))
+    return DeviceCode(
+        (tile_over_threads([owner_loop], owner_loop.body, fresh),),
+        dict.fromkeys(private, "private"),
+    )
 
 
 def _build_owner_loop(
@@ -112,14 +117,16 @@ def _build_owner_loop(
 # ------------------------------------------------------------------------ read-write accesses
 
 
-def _map_read_writes(loop: For, facts: Facts, private: frozenset[int], fresh: Fresh) -> Made | None:
+def _map_read_writes(
+    loop: For, facts: Facts, private: frozenset[int], fresh: Fresh
+) -> DeviceCode | None:
     """Return the kernel of a loop each iteration of which updates one element of an array that it
     may also read; None for others. The owner of the element executes all its accesses."""
     written = {n.id: n for n in writes((loop,)) if n.id not in private}
-    if len(written) != 1 or fails_with(loop, written):
+    if len(written) != 1 or has_dependent_check(loop, written):
         return None
     (node,) = written.values()
-    indices = {site.index for site in accesses((loop,)).of(node)}
+    indices = {site.index for site in collect_accesses((loop,)).of(node)}
     index = indices.pop() if node.rank else None
     if indices or index is None or not facts.is_free(loop, private | {node.id}):
         return None
@@ -133,10 +140,13 @@ def _map_read_writes(loop: For, facts: Facts, private: frozenset[int], fresh: Fr
     if body is None:
         return None
     owner_loop = For(owner, const(0), const(count), 1, (replace(loop, body=body),))
-    return Made((dealt([owner_loop], owner_loop.body, fresh),), dict.fromkeys(private, "private"))
+    return DeviceCode(
+        (tile_over_threads([owner_loop], owner_loop.body, fresh),),
+        dict.fromkeys(private, "private"),
+    )
 
 
-def fails_with(loop: For, written: Mapping[int, Node]) -> bool:
+def has_dependent_check(loop: For, written: Mapping[int, Node]) -> bool:
     """Whether a check in a loop reads what the loop writes: then only the owner can evaluate it."""
     return any(
         isinstance(stmt, Check) and any(node.id in written for node in own_reads(stmt))
@@ -151,7 +161,7 @@ def _guard_accesses(
     that the guarded part defines is used outside it."""
     needed = symbols_of(test)
     bound_inside = {s for stmt in statements(body) for s in binds(stmt)} | bound
-    users = [at for at, stmt in enumerate(body) if node.id in touched((stmt,))]
+    users = [at for at, stmt in enumerate(body) if node.id in touched_nodes((stmt,))]
     lo, hi = users[0], users[-1] + 1
     visible = bound | {s for stmt in body[:lo] for s in binds(stmt) if isinstance(stmt, Let)}
     if needed & bound_inside <= visible:
@@ -159,7 +169,7 @@ def _guard_accesses(
         names = {s for stmt in part for s in binds(stmt)}
         used = {s for stmt in statements(rest) for s in uses(stmt)}
         others = {n.id for n in writes(part)} - {node.id}
-        if names & used or others & (touched(rest) | {one.node.id for one in reads(test)}):
+        if names & used or others & (touched_nodes(rest) | {one.node.id for one in reads(test)}):
             return None
         return (*body[:lo], If(test, part), *body[hi:])
     if hi > lo + 1 or not isinstance(body[lo], For | If):
@@ -167,7 +177,7 @@ def _guard_accesses(
     branches = []
     for one in bodies(body[lo]):
         symbols = visible | set(binds(body[lo]))
-        branch = _guard_accesses(one, node, test, symbols) if node.id in touched(one) else one
+        branch = _guard_accesses(one, node, test, symbols) if node.id in touched_nodes(one) else one
         if branch is None:
             return None
         branches.append(branch)
@@ -180,12 +190,12 @@ def _guard_accesses(
 def _count_chunks(loop: For, written: Sequence[Node]) -> int:
     """Return the number of chunks, 0 where the iterations are not split."""
     sizes = [_element_count(node) for node in written]
-    if None in sizes or any(accumulates(loop, node) is None for node in written):
+    if None in sizes or any(accumulation_op(loop, node) is None for node in written):
         return 0
-    count, elements = trips(loop), max(sum(size or 0 for size in sizes), 1)
+    count, elements = static_trip_count(loop), max(sum(size or 0 for size in sizes), 1)
     most = min(PIECES, PARTS_BYTES // max(sum(node.bytes for node in written), 1))
     outer = UNKNOWN if count is None else count
-    iterations = outer * within(loop.body)
+    iterations = outer * largest_trip_count(loop.body)
     most = min(most, outer, iterations // ROUNDS, 4 * iterations // elements)
     return most if most >= FEWEST else 0
 
@@ -197,36 +207,40 @@ def _map_chunks(
     count: int,
     private: frozenset[int],
     fresh: Fresh,
-) -> Made:
+) -> DeviceCode:
     """Return the kernel of all chunks, and the loops that combine their partial results."""
     partials = [_Partials(loop, node, chunks, fresh) for node in written]
     chunk_symbol = fresh.symbol("piece")
     chunk_loop, body = chunk(loop, chunk_symbol, chunks, loop.body, fresh)
     owner_loop = _build_owner_loop(
-        around((chunk_loop,), body), frozenset(node.id for node in written), count, fresh
+        nest_loops((chunk_loop,), body), frozenset(node.id for node in written), count, fresh
     )
     by_id = {one.node.id: one for one in partials}
 
-    def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+    def redirect(node: Node, index: tuple[Index, ...]) -> Element:
         return by_id[node.id].locate(chunk_symbol, index) if node.id in by_id else (node, index)
 
     starts = tuple(one.initialize(chunk_symbol, owner_loop) for one in partials)
     outer = For(chunk_symbol, const(0), const(chunks), 1, ())
-    kernel = dealt([outer, owner_loop], (*starts, *elsewhere(owner_loop.body, redirect)), fresh)
-    return Made((kernel, *(one.combine() for one in partials)), dict.fromkeys(private, "private"))
+    kernel = tile_over_threads(
+        [outer, owner_loop], (*starts, *remap_accesses(owner_loop.body, redirect)), fresh
+    )
+    return DeviceCode(
+        (kernel, *(one.combine() for one in partials)), dict.fromkeys(private, "private")
+    )
 
 
 class _Partials:
     """The partial results of all chunks for one array, flattened, by chunk."""
 
     def __init__(self, loop: For, node: Node, chunks: int, fresh: Fresh) -> None:
-        op = accumulates(loop, node)
+        op = accumulation_op(loop, node)
         assert op is not None, "what is not accumulated is not taken apart"
         self.node, self.op, self.fresh, self.chunks = node, op, fresh, chunks
         self.size = _element_count(node) or 0
         self.partials = fresh.array(f"{node.label}_parts", (chunks, max(self.size, 1)), node.dtype)
 
-    def locate(self, chunk_symbol: Symbol, index: tuple[Index, ...]) -> Place:
+    def locate(self, chunk_symbol: Symbol, index: tuple[Index, ...]) -> Element:
         """Return the location of a chunk's partial result for an element."""
         flat = _flat_position(Access(self.node, index))
         at: Index = flat.index if isinstance(flat, Position) else Dynamic(flat)
@@ -236,7 +250,7 @@ class _Partials:
         """Return the loop in which an owner initializes its partial results of a chunk."""
         at, count = self.fresh.symbol("element"), owner_loop.hi.constant
         target = Access(self.partials, (var(chunk_symbol), var(at)))
-        store = Store(target, neutral(self.op, self.node.dtype))
+        store = Store(target, neutral_element(self.op, self.node.dtype))
         return For(at, var(owner_loop.symbol), const(self.size), count or 1, (store,))
 
     def combine(self) -> Stmt:
@@ -253,7 +267,7 @@ class _Partials:
             For(symbol, const(0), extent, 1, ())
             for symbol, extent in zip((*axes, chunk_symbol), extents, strict=True)
         ]
-        (nest,) = around(loops, (update,))
+        (nest,) = nest_loops(loops, (update,))
         return nest
 
 

@@ -26,29 +26,29 @@ from ..analysis.parallel_band import Facts, facts_of
 from ..ir.decision import Decided, Decision, Pass, Reason
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import Program
-from ..ir.rewrite import over_kernels
-from ..passes.dce import dead
+from ..ir.rewrite import map_kernels
+from ..passes.dce import eliminate_dead_code
 from ..target import Target
-from ..transform.distribute import fission
-from ..transform.double_buffer import beforehand
-from ..transform.expand_dynamic import rooms
-from ..transform.induction import induced
-from ..transform.perfect_nest import inward
-from ..transform.recognize_updates import as_updates
-from ..transform.split_index_set import in_sections
-from ..transform.version import ahead
-from .gemm.rematerialize import anew
-from .recurrences.any_of import flags
-from .recurrences.arg_lookup import pivots
-from .recurrences.arg_min_max import firsts
-from .recurrences.find_first import searches
-from .recurrences.find_last import hits
-from .recurrences.idempotent_scatter import marks
-from .recurrences.last_writer import lasts
-from .recurrences.multi_prefix import ranks
-from .recurrences.right_looking import onward
-from .recurrences.separate_min_max import sided
-from .recurrences.wavefront import fronts
+from ..transform.distribute import distribute_loops
+from ..transform.double_buffer import double_buffer
+from ..transform.expand_dynamic import expand_dynamic
+from ..transform.induction import substitute_induction
+from ..transform.perfect_nest import make_perfect_nests
+from ..transform.recognize_updates import recognize_updates
+from ..transform.split_index_set import split_and_rename
+from ..transform.version import version_loops
+from .gemm.rematerialize import rematerialize_elements
+from .recurrences.any_of import rewrite_any_of
+from .recurrences.arg_lookup import rewrite_arg_lookups
+from .recurrences.arg_min_max import rewrite_arg_min_max
+from .recurrences.find_first import rewrite_find_first
+from .recurrences.find_last import rewrite_find_last
+from .recurrences.idempotent_scatter import rewrite_idempotent_scatters
+from .recurrences.last_writer import rewrite_last_writers
+from .recurrences.multi_prefix import rewrite_multi_prefix
+from .recurrences.right_looking import rewrite_right_looking
+from .recurrences.separate_min_max import separate_extremes
+from .recurrences.wavefront import skew_to_wavefronts
 
 Rewriting = Callable[[Program, Facts, Fresh], Program]
 
@@ -72,7 +72,7 @@ def _run(name: str, rewriting: Rewriting) -> Pass:
 
 def _in_bodies(rewriting: Callable[..., Any]) -> Rewriting:
     """Return a rewriting of bodies as one of programs."""
-    return lambda program, facts, fresh: over_kernels(
+    return lambda program, facts, fresh: map_kernels(
         program, lambda body: rewriting(body, facts=facts, fresh=fresh)
     )
 
@@ -80,13 +80,13 @@ def _in_bodies(rewriting: Callable[..., Any]) -> Rewriting:
 def _searched(program: Program, _: Target) -> Program:
     """Return the program with early exits as searches; the flags of those exits are dead."""
     fresh = fresh_for(program)
-    rewritten = searches(program, facts_of(program), fresh)
-    return program if rewritten is program else dead(fresh.declared(rewritten))
+    rewritten = rewrite_find_first(program, facts_of(program), fresh)
+    return program if rewritten is program else eliminate_dead_code(fresh.declared(rewritten))
 
 
 def _recomputed(program: Program, target: Target) -> Decided:
     """Return the program whose contractions recompute elements, and the arrays that went."""
-    rewritten = anew(program, target, target.exact)
+    rewritten = rematerialize_elements(program, target, target.exact)
     kept = {node.id for node in rewritten.locals}
     gone = (node for node in program.locals if node.id not in kept)
     decisions = tuple(Decision("virtual", Recomputed.IN_TILES, node) for node in gone)
@@ -94,28 +94,28 @@ def _recomputed(program: Program, target: Target) -> Decided:
 
 
 NORMALIZING: tuple[Pass, ...] = (
-    Pass("induction", lambda program, _: induced(program)),
-    Pass("updates", lambda program, _: over_kernels(program, as_updates)),
-    _run("expansion", rooms),  # of arrays whose sizes only the run gives
-    _run("versions", ahead),  # checks in front of loops leave their order open
-    Pass("perfect nests", lambda program, _: inward(program, facts_of(program))),
-    Pass("index sets", lambda program, _: in_sections(program)),
-    _run("arg lookups", lambda program, _, fresh: pivots(program, fresh)),
-    _run("distribution", fission),
-    _run("separate extremes", _in_bodies(sided)),
-    _run("distribution 2", fission),
-    _run("arg reductions", _in_bodies(firsts)),  # of each row
-    _run("distribution 3", fission),
-    _run("arg reductions 2", _in_bodies(firsts)),  # of all rows
+    Pass("induction", lambda program, _: substitute_induction(program)),
+    Pass("updates", lambda program, _: map_kernels(program, recognize_updates)),
+    _run("expansion", expand_dynamic),  # of arrays whose sizes only the run gives
+    _run("versions", version_loops),  # checks in front of loops leave their order open
+    Pass("perfect nests", lambda program, _: make_perfect_nests(program, facts_of(program))),
+    Pass("index sets", lambda program, _: split_and_rename(program)),
+    _run("arg lookups", lambda program, _, fresh: rewrite_arg_lookups(program, fresh)),
+    _run("distribution", distribute_loops),
+    _run("separate extremes", _in_bodies(separate_extremes)),
+    _run("distribution 2", distribute_loops),
+    _run("arg reductions", _in_bodies(rewrite_arg_min_max)),  # of each row
+    _run("distribution 3", distribute_loops),
+    _run("arg reductions 2", _in_bodies(rewrite_arg_min_max)),  # of all rows
     Pass("find first", _searched),
-    _run("find last", hits),
-    _run("conditional scatters", marks),
-    _run("multi-prefixes", ranks),
-    _run("last writers", lasts),
-    _run("any of", lambda program, _, fresh: flags(program, fresh)),
-    _run("double buffering", beforehand),
-    _run("right-looking", onward),
-    _run("wavefronts", fronts),
+    _run("find last", rewrite_find_last),
+    _run("conditional scatters", rewrite_idempotent_scatters),
+    _run("multi-prefixes", rewrite_multi_prefix),
+    _run("last writers", rewrite_last_writers),
+    _run("any of", lambda program, _, fresh: rewrite_any_of(program, fresh)),
+    _run("double buffering", double_buffer),
+    _run("right-looking", rewrite_right_looking),
+    _run("wavefronts", skew_to_wavefronts),
 )
 """Those that bring programs into the form that nests are mapped from."""
 

@@ -22,7 +22,7 @@ hoisted.
 >>> loops = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> body = tuple(in_kind(loop, "thread") for loop in loops)
 >>> (e,) = (p.node for p in program.parameters if p.node.label == "e")
->>> code = in_registers(Made(body, {e.id: "shared"}), fresh_for(program))
+>>> code = cache_rows(DeviceCode(body, {e.id: "shared"}), fresh_for(program))
 >>> print_loops(code.body)
 for i in 0..40 thread:
     x_row[i, 0] = x[i]
@@ -37,7 +37,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...base.dataclass import dataclass
-from ..analysis.parallel_band import accesses_of, fails, uses_of
+from ..analysis.parallel_band import array_accesses, count_uses, has_checks
 from ..ir.assignments import Access
 from ..ir.expressions import Dynamic, Index, Read
 from ..ir.fresh import Fresh
@@ -46,11 +46,11 @@ from ..ir.loops import For, If, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.rewrite import map_statements, with_bodies
 from ..ir.walk import bodies, own_reads, own_writes, parts, statements, writes
-from ..transform.remap import Place, elsewhere
-from .barriers import leaves
-from .cyclic_distribution import Dealt, counted, dealt
-from .load_hoisting import sure_reads
-from .thread_points import Made, Space
+from ..transform.remap import Element, remap_accesses
+from .barriers import has_jump
+from .cyclic_distribution import CyclicLoop, build_cyclic_loop, find_cyclic_loop
+from .load_hoisting import unconditional_reads
+from .thread_points import DeviceCode, Space
 
 BYTES = 128
 """Most bytes of rows that a thread caches at a time: 32 registers."""
@@ -61,15 +61,15 @@ Key = tuple[int, tuple[Affine, ...], tuple[int, int]]
 """A node, the index of its element in an iteration, and the distribution of the iterations."""
 
 
-def in_registers(code: Made, fresh: Fresh) -> Made:
+def cache_rows(code: DeviceCode, fresh: Fresh) -> DeviceCode:
     """Return a block's statements with static trip counts, and rows of elements in registers."""
-    if fails(code.body):
+    if has_checks(code.body):
         return code
     cache = _RowCache(
-        fresh, fresh.symbol("place"), uses_of(code.body),
+        fresh, fresh.symbol("place"), count_uses(code.body),
         frozenset(node.id for node in writes(code.body)), dict(code.spaces),
     )  # fmt: skip
-    return Made(cache.rewrite_body(code.body), cache.spaces)
+    return DeviceCode(cache.rewrite_body(code.body), cache.spaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,9 @@ class _RowCache:
         """Return statements with static trip counts, and rows cached from one loop to the next."""
         loops = {
             at: cyclic for at, stmt in enumerate(body)
-            if isinstance(stmt, For) and (cyclic := dealt(stmt)) is not None
+            if isinstance(stmt, For) and (cyclic := find_cyclic_loop(stmt)) is not None
         }  # fmt: skip
-        rows = self.select_rows(self.find_rows(loops, not any(map(leaves, body))))
+        rows = self.select_rows(self.find_rows(loops, not any(map(has_jump, body))))
         for row in rows:
             size = min(extent for extent in row.distribution if extent)
             row.registers = self.fresh.array(
@@ -165,12 +165,12 @@ class _RowCache:
                 out.append(stmt)
         return tuple(out)
 
-    def find_rows(self, loops: Mapping[int, Dealt], is_joint: bool) -> list[_Row]:
+    def find_rows(self, loops: Mapping[int, CyclicLoop], is_joint: bool) -> list[_Row]:
         """Return the rows of all loops whose elements each thread may cache; `is_joint` says that
         the loops are either all executed or none."""
         rows: dict[Key, _Row] = {}
         for at, loop in loops.items():
-            for node, index in accesses_of(loop.body) if not loop.around else ():
+            for node, index in array_accesses(loop.body) if not loop.around else ():
                 key = self.key_of(loop, node, index)
                 if key is None:
                     continue
@@ -178,10 +178,10 @@ class _RowCache:
                 new = _Row(node, loop.dealing, loop.rounds, {}, is_local, is_joint)
                 row = rows.setdefault(key, new)
                 if at not in row.uses:
-                    row.uses[at] = use_of(loop.body, node, index)
+                    row.uses[at] = analyze_use(loop.body, node, index)
         return [row for row in rows.values() if self.is_cacheable(row)]
 
-    def key_of(self, loop: Dealt, node: Node, index: tuple[Index, ...]) -> Key | None:
+    def key_of(self, loop: CyclicLoop, node: Node, index: tuple[Index, ...]) -> Key | None:
         """Return the key of an iteration's element of a node; None where iterations share it."""
         symbol = loop.shared.symbol
         if self.spaces.get(node.id, "device") not in ("device", "shared"):
@@ -221,11 +221,11 @@ class _RowCache:
                 out = candidate
         return out
 
-    def rewrite_loop(self, loop: Dealt, at: int, rows: Sequence[_Row]) -> Stmt:
+    def rewrite_loop(self, loop: CyclicLoop, at: int, rows: Sequence[_Row]) -> Stmt:
         """Return a loop with static trip counts, in which rows are accessed in registers."""
         if not rows:
             is_plain = loop.rounds == 1 and loop.inner is None
-            return loop.loop if is_plain else counted(loop, loop.body, self.fresh)
+            return loop.loop if is_plain else build_cyclic_loop(loop, loop.body, self.fresh)
         symbol = self.fresh.symbol("q")
         iteration = const(0) if loop.rounds == 1 else var(symbol)
         thread = var(loop.loop.symbol)
@@ -237,7 +237,7 @@ class _RowCache:
         cached = {row.registers.id: row for row in rows if row.registers is not None}
         by_access = {(row.node.id, row.uses[at].index): row.registers for row in cached.values()}
 
-        def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+        def redirect(node: Node, index: tuple[Index, ...]) -> Element:
             registers = by_access.get((node.id, index))
             return (node, index) if registers is None else (registers, (thread, iteration))
 
@@ -249,26 +249,26 @@ class _RowCache:
                     value = Read(access.node, access.index)
                     yield Store(Access(row.node, row.uses[at].index), value)
 
-        body = map_statements(elsewhere(loop.body, redirect), write_through)
+        body = map_statements(remap_accesses(loop.body, redirect), write_through)
         loads = tuple(
             Store(Access(row.registers, (thread, iteration)), Read(row.node, row.uses[at].index))
             for row in rows
             if row.registers is not None and at == row.first and not row.uses[at].stores_first
         )
-        return counted(loop, body, self.fresh, loads, symbol, "unrolled")
+        return build_cyclic_loop(loop, body, self.fresh, loads, symbol, "unrolled")
 
 
-def use_of(body: tuple[Stmt, ...], node: Node, index: tuple[Index, ...]) -> _Use:
+def analyze_use(body: tuple[Stmt, ...], node: Node, index: tuple[Index, ...]) -> _Use:
     """Return how an iteration uses an element."""
-    is_single_element = all(at == index for one, at in accesses_of(body) if one == node)
+    is_single_element = all(at == index for one, at in array_accesses(body) if one == node)
     here = Access(node, index)
-    is_read = any((read.node, read.index) == (node, index) for read in sure_reads(body))
+    is_read = any((read.node, read.index) == (node, index) for read in unconditional_reads(body))
     stored = [isinstance(stmt, Store) and stmt.access == here for stmt in body]
     is_written = any(here in parts(stmt).targets for stmt in body)
-    first = next(at for at, stmt in enumerate(body) if node.id in uses_of((stmt,)))
+    first = next(at for at, stmt in enumerate(body) if node.id in count_uses((stmt,)))
     return _Use(
         index,
-        uses_of(body)[node.id] if is_single_element else 0,
+        count_uses(body)[node.id] if is_single_element else 0,
         is_read or is_written,
         stored[first] and node not in own_reads(body[first]),
         any(node in own_writes(stmt) for stmt in statements(body)),

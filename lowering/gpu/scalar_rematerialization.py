@@ -11,8 +11,8 @@ branches on.
 
 >>> program = lowered("y[i] = x[i] * (s * 2 + 1)", y="f64[8]", x="f64[8]", s="f64")
 >>> program = optimize(program, Target("cuda"))[0]
->>> definitions = scalars(program.kernels[0].body, program.locals)
->>> print_loops(with_copies([in_kind(program.kernels[0].body[-1], "block")], definitions))
+>>> definitions = find_cheap_scalars(program.kernels[0].body, program.locals)
+>>> print_loops(rematerialize_scalars([in_kind(program.kernels[0].body[-1], "block")], definitions))
 for i in 0..8 block:
     total = s * 2.0 + 1.0
     y[i] = x[i] * total
@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ..analysis.accesses import accesses
+from ..analysis.accesses import collect_accesses
 from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select
 from ..ir.loops import For, Stmt, Store, Update
 from ..ir.node import Node
@@ -37,7 +37,7 @@ CHEAP = frozenset("add sub mul neg abs max min lt le gt ge eq ne and or logical_
 """Operations of few instructions in every type."""
 
 
-def scalars(body: Sequence[Stmt], temporaries: Iterable[Node]) -> Mapping[int, Store]:
+def find_cheap_scalars(body: Sequence[Stmt], temporaries: Iterable[Node]) -> Mapping[int, Store]:
     """Return the definitions of the scalars to rematerialize, by node id, in program order."""
     stmts = statements(body)
     locals_ = {node.id for node in temporaries}
@@ -61,10 +61,10 @@ def scalars(body: Sequence[Stmt], temporaries: Iterable[Node]) -> Mapping[int, S
             and cost in range(MOST + 1)
         ):
             definitions[number] = stmt
-    sites = accesses(body) if definitions else None
+    sites = collect_accesses(body) if definitions else None
     return {
         number: stmt for number, stmt in definitions.items()
-        if sites is not None and not sites.read_before_written(stmt.access.node)
+        if sites is not None and not sites.is_read_before_written(stmt.access.node)
     }  # fmt: skip
 
 
@@ -85,14 +85,16 @@ def _count_operations(value: Expr) -> int:
             return MOST + 1
 
 
-def with_copies(body: Iterable[Stmt], definitions: Mapping[int, Store]) -> tuple[Stmt, ...]:
+def rematerialize_scalars(
+    body: Iterable[Stmt], definitions: Mapping[int, Store]
+) -> tuple[Stmt, ...]:
     """Return kernels, and host code around them, each kernel with the definitions it needs."""
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For) and stmt.kind == "block":
             out.append(replace(stmt, body=(*_select_needed(stmt, definitions), *stmt.body)))
         else:
-            inner = tuple(with_copies(part, definitions) for part in bodies(stmt))
+            inner = tuple(rematerialize_scalars(part, definitions) for part in bodies(stmt))
             out.append(with_bodies(stmt, inner) if inner else stmt)
     return tuple(out)
 

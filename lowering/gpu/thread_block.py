@@ -14,7 +14,7 @@ unless each thread needs only the elements that it computes: see `register_cachi
 ... y[i, j] = x[i, j] - m[i]
 ... ''', y="f32[8, 40]", x="f32[8, 40]", m="f32[8]")
 >>> facts = facts_of(program)
->>> rows(band(program.kernels[0].body[1], facts), facts, fresh_for(program), {}) is not None
+>>> map_to_blocks(find_band(program.kernels[0].body[1], facts), facts, fresh_for(program), {}) is not None
 True
 """
 
@@ -24,17 +24,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
-from ..analysis.accumulators import sums
+from ..analysis.accumulators import find_accumulators
 from ..analysis.parallel_band import (
     Band,
     Facts,
-    around,
-    band,
-    fails,
-    favours,
-    found_in,
-    nest_of,
-    trips,
+    contiguity_score,
+    find_band,
+    has_checks,
+    nest_loops,
+    perfect_nest,
+    producer_loops,
+    static_trip_count,
 )
 from ..ir.assignments import Break, Continue, Let
 from ..ir.fresh import Fresh
@@ -43,12 +43,12 @@ from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, parts, statements, writes
-from ..thresholds import WORTH
-from ..transform.remap import filling
-from .barriers import leaves, met
-from .reductions.block_reduction import reduced
-from .register_caching import in_registers
-from .thread_points import PRIVATE_BYTES, Made, Space, normalised
+from ..thresholds import MIN_DISTRIBUTED_ITERATIONS
+from ..transform.remap import fill_loops
+from .barriers import has_jump, insert_barriers
+from .reductions.block_reduction import build_block_reduction
+from .register_caching import cache_rows
+from .thread_points import PRIVATE_BYTES, DeviceCode, Space, normalize_band
 
 SHARED_BYTES = 47 * 1024
 """Shared memory of a block without opting in to more; a little is reserved for faults."""
@@ -56,33 +56,37 @@ LONG = 32
 """Fewest iterations of a loop inside points that make a block for each point worth it."""
 
 
-def rows(nest: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
+def map_to_blocks(
+    nest: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
+) -> DeviceCode | None:
     """Return the kernel with a block for each point; None if its arrays exceed shared memory."""
-    code = together(nest.inner, nest.private, facts, fresh, nodes)
+    code = build_block_code(nest.inner, nest.private, facts, fresh, nodes)
     if code is None:
         return None
     blocks = [replace(loop, kind="block") for loop in nest.free[:3]]
-    body = around(nest.free[3:], code.body)
-    return Made(around(blocks, met(body, code.threads, loops=True)), code.spaces)
+    body = nest_loops(nest.free[3:], code.body)
+    return DeviceCode(
+        nest_loops(blocks, insert_barriers(body, code.threads, loops=True)), code.spaces
+    )
 
 
-def one_block(
+def map_to_one_block(
     body: tuple[Stmt, ...], private: frozenset[int], facts: Facts, fresh: Fresh,
     nodes: Mapping[int, Node],
-) -> Made | None:  # fmt: skip
+) -> DeviceCode | None:  # fmt: skip
     """Return the kernel of one block that executes statements; None if it exceeds shared memory."""
-    code = together(body, private, facts, fresh, nodes)
+    code = build_block_code(body, private, facts, fresh, nodes)
     if code is None:
         return None
-    inside = met(code.body, code.threads)
+    inside = insert_barriers(code.body, code.threads)
     block = For(fresh.symbol("block"), const(0), const(1), 1, inside, "block")
-    return Made((block,), code.spaces)
+    return DeviceCode((block,), code.spaces)
 
 
-def together(
+def build_block_code(
     body: tuple[Stmt, ...], private: frozenset[int], facts: Facts, fresh: Fresh,
     nodes: Mapping[int, Node],
-) -> Made | None:  # fmt: skip
+) -> DeviceCode | None:  # fmt: skip
     """Return the code of a block, without barriers; `private` are the ids of the temporaries that
     it may privatize. None if it exceeds shared memory.
 
@@ -101,7 +105,7 @@ def together(
         if number not in builder.spaces:
             space: Space = "private" if number in scalars else "shared"
             builder.spaces[number] = space
-    code = in_registers(Made(stmts, builder.spaces), fresh)
+    code = cache_rows(DeviceCode(stmts, builder.spaces), fresh)
     all_nodes = {**nodes, **{node.id: node for node in fresh.nodes}}
     shared_nodes = [all_nodes[number] for number, space in code.spaces.items() if space == "shared"]
     return code if fits_block(shared_nodes) else None
@@ -156,7 +160,7 @@ class _BlockBuilder:
                 targets = [access.node.id for access in parts(stmt).targets]
                 yield stmt, not self.scalars.issuperset(targets)
             case Fill():
-                for loop in filling(stmt):
+                for loop in fill_loops(stmt):
                     yield from self.build_statement(loop)
             case For():
                 yield from self.build_loop(stmt)
@@ -167,7 +171,7 @@ class _BlockBuilder:
 
     def build_inside(self, stmt: For | While | If) -> Iterable[tuple[Stmt, bool]]:
         """Yield a loop or branch that all threads execute, or that one thread executes."""
-        if is_worth(stmt, self.facts) or leaves(stmt):
+        if contains_thread_loop(stmt, self.facts) or has_jump(stmt):
             yield with_bodies(stmt, tuple(self.build_body(part) for part in bodies(stmt))), False
         else:
             only_scalars = all(node.id in self.scalars for node in writes((stmt,)))
@@ -175,16 +179,26 @@ class _BlockBuilder:
 
     def build_loop(self, loop: For) -> Iterable[tuple[Stmt, bool]]:
         """Yield a loop distributed over threads, as a split reduction, or as it is."""
-        nest = band(loop, self.facts)
-        distributed = None if nest is None or not is_long(nest.free) else self.distribute_band(nest)
+        nest = find_band(loop, self.facts)
+        distributed = (
+            None
+            if nest is None or not has_enough_iterations(nest.free)
+            else self.distribute_band(nest)
+        )
         if distributed is not None:
             yield distributed, False
             return
         private = self.facts.private(loop)
-        accumulators = sums(loop, private, self.facts) if is_long((loop,)) else ()
-        prefers_inner = is_worth(loop, self.facts) and reads_inside(loop, self.facts)
+        accumulators = (
+            find_accumulators(loop, private, self.facts) if has_enough_iterations((loop,)) else ()
+        )
+        prefers_inner = contains_thread_loop(loop, self.facts) and prefers_inner_loops(
+            loop, self.facts
+        )
         if accumulators and not prefers_inner and self.make_private(private):
-            reduction = reduced(loop, accumulators, self.facts, self.fresh, self.spaces)
+            reduction = build_block_reduction(
+                loop, accumulators, self.facts, self.fresh, self.spaces
+            )
             for stmt in reduction.threads:
                 yield stmt, False
             private = self.scalars | {n for n, space in self.spaces.items() if space == "private"}
@@ -207,62 +221,67 @@ class _BlockBuilder:
         """Return a thread loop; None where its temporaries are too large for a thread."""
         if not self.make_private(nest.private):
             return None
-        free, body = normalised(nest, self.fresh)
-        at = 0 if fails(body) else longest(free)
+        free, body = normalize_band(nest, self.fresh)
+        at = 0 if has_checks(body) else select_thread_loop(free)
         others = (*free[:at], *free[at + 1 :])
-        (loop,) = around((replace(free[at], kind="thread"), *others), body)
+        (loop,) = nest_loops((replace(free[at], kind="thread"), *others), body)
         return loop
 
 
-def longest(free: Sequence[For]) -> int:
+def select_thread_loop(free: Sequence[For]) -> int:
     """Return the position of the loop to distribute, among those whose bounds depend on no other:
     the last of all loops, unless its bounds do, or it is short and another one is longer."""
     names, last = {loop.symbol for loop in free}, len(free) - 1
     ends = [loop.lo.symbols() | loop.hi.symbols() for loop in free]
     rectangular = [at for at, used in enumerate(ends) if not names & used]
-    if last in rectangular and trips(free[last]) not in range(LONG):
+    if last in rectangular and static_trip_count(free[last]) not in range(LONG):
         return last
     first = [last] if last in rectangular else []
-    return max(first + rectangular, key=lambda at: 2**40 if (n := trips(free[at])) is None else n)
+    return max(
+        first + rectangular,
+        key=lambda at: 2**40 if (n := static_trip_count(free[at])) is None else n,
+    )
 
 
-def is_long(loops: Sequence[For]) -> bool:
+def has_enough_iterations(loops: Sequence[For]) -> bool:
     """Whether loops have enough iterations in all to be distributed over threads."""
     total = 1
     for loop in loops:
-        count = trips(loop)
+        count = static_trip_count(loop)
         if count is None:
             return True
         total *= count
-    return total >= WORTH
+    return total >= MIN_DISTRIBUTED_ITERATIONS
 
 
-def is_worth(stmt: Stmt, facts: Facts) -> bool:
+def contains_thread_loop(stmt: Stmt, facts: Facts) -> bool:
     """Whether a statement contains a loop that is distributed over threads."""
     return any(
-        isinstance(inner, For) and is_shared(inner, facts)
+        isinstance(inner, For) and is_thread_loop(inner, facts)
         for part in bodies(stmt)
         for inner in statements(part)
     )
 
 
-def reads_inside(loop: For, facts: Facts) -> bool:
+def prefers_inner_loops(loop: For, facts: Facts) -> bool:
     """Whether accesses are contiguous in long loops inside a nest's body, which compute the terms
     of its reduction, rather than in the nest itself."""
-    loops, body = nest_of(loop)
+    loops, body = perfect_nest(loop)
     inner = [
-        stmt for stmt in statements(found_in(body))
-        if isinstance(stmt, For) and trips(stmt) not in range(LONG) and is_shared(stmt, facts)
+        stmt for stmt in statements(producer_loops(body))
+        if isinstance(stmt, For) and static_trip_count(stmt) not in range(LONG) and is_thread_loop(stmt, facts)
     ]  # fmt: skip
     if not inner:
         return False
-    outer_score = max(favours(inner, one.symbol) for one in loops)
-    return max(favours(one.body, one.symbol) for one in inner) > outer_score
+    outer_score = max(contiguity_score(inner, one.symbol) for one in loops)
+    return max(contiguity_score(one.body, one.symbol) for one in inner) > outer_score
 
 
-def is_shared(loop: For, facts: Facts) -> bool:
+def is_thread_loop(loop: For, facts: Facts) -> bool:
     """Whether a loop is distributed over threads: as independent iterations or as a reduction."""
-    nest = band(loop, facts)
-    if nest is not None and is_long(nest.free):
+    nest = find_band(loop, facts)
+    if nest is not None and has_enough_iterations(nest.free):
         return True
-    return is_long((loop,)) and bool(sums(loop, facts.private(loop), facts))
+    return has_enough_iterations((loop,)) and bool(
+        find_accumulators(loop, facts.private(loop), facts)
+    )

@@ -11,8 +11,8 @@ quotients and remainders. Precondition: a band, whose points compute the same in
 Temporaries that are too large for registers are expanded by an axis for each loop.
 
 >>> program = lowered("y[i, j] = x[i, j] * 2", y="f32[8, 600]", x="f32[8, 600]")
->>> nest = band(program.kernels[0].body[1], facts_of(program))
->>> code = points(nest, fresh_for(program), {})
+>>> nest = find_band(program.kernels[0].body[1], facts_of(program))
+>>> code = map_to_threads(nest, fresh_for(program), {})
 >>> print_loops(code.body)
 for i in 0..8 block:
     for tile in 0..3 block:
@@ -28,17 +28,17 @@ from math import ceil, prod
 from typing import Literal
 
 from ...base.dataclass import dataclass
-from ..analysis.dependence import ends_early
+from ..analysis.dependence import has_early_exit
 from ..analysis.parallel_band import (
     Band,
-    around,
-    counted,
-    fails,
-    favours,
-    normal,
-    rounds_of,
-    trips,
-    with_value,
+    collapse_static,
+    contiguity_score,
+    has_checks,
+    nest_loops,
+    normalize,
+    static_trip_count,
+    substitute_symbol,
+    trip_count,
 )
 from ..ir import dtypes
 from ..ir.assignments import Let
@@ -49,10 +49,10 @@ from ..ir.loops import Check, For, If, Stmt, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import reads, statements, writes
-from ..thresholds import EXPANDED_BYTES
-from ..transform.remap import Place, elsewhere
-from ..transform.skew import is_linear, skewed
-from .load_hoisting import early
+from ..thresholds import MAX_EXPANDED_BYTES
+from ..transform.remap import Element, remap_accesses
+from ..transform.skew import is_linear, skew_loops
+from .load_hoisting import hoist_loads
 
 Space = Literal["device", "shared", "private", "rows", "registers"]
 """The memory space of an array: device, shared by a block, private to a thread. Rows are private to
@@ -74,7 +74,7 @@ PRIVATE_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class DeviceCode:
     """Kernels or block code, and the memory spaces of temporaries: by default the device's."""
 
     body: tuple[Stmt, ...]
@@ -87,9 +87,9 @@ class Made:
         return frozenset(number for number, space in self.spaces.items() if space in private_spaces)
 
 
-def points(nest: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
+def map_to_threads(nest: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> DeviceCode | None:
     """Return the kernel of a band, None where the temporaries of its points are too large."""
-    free, body = normalised(nest, fresh)
+    free, body = normalize_band(nest, fresh)
     spaces: dict[int, Space] = {}
     large: list[Node] = []
     for number in nest.private:
@@ -99,41 +99,41 @@ def points(nest: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
         else:
             large.append(node)
     if large:
-        expansion = expanded(body, large, free, fresh)
+        expansion = expand_temporaries(body, large, free, fresh)
         if expansion is None:
             return None
         body = expansion
-    per_thread = points_each(free, body)
+    per_thread = points_per_thread(free, body)
     if not large and per_thread:
-        return several(free, body, per_thread, fresh, spaces)
-    return Made((dealt(free, body, fresh),), spaces)
+        return map_several_points(free, body, per_thread, fresh, spaces)
+    return DeviceCode((tile_over_threads(free, body, fresh),), spaces)
 
 
-def is_light(body: tuple[Stmt, ...]) -> bool:
+def is_loop_free(body: tuple[Stmt, ...]) -> bool:
     """Whether statements are assignments and branches only: no loop, jump, check or symbol."""
     stmts = statements(body)
-    return not ends_early(body) and not any(
+    return not has_early_exit(body) and not any(
         isinstance(stmt, For | While | Check | Let) for stmt in stmts
     )
 
 
-def points_each(free: list[For], body: tuple[Stmt, ...]) -> int:
+def points_per_thread(free: list[For], body: tuple[Stmt, ...]) -> int:
     """Return the number of points of a thread, 0 where that is one: so many that 16 bytes of its
     loads, or of its stores where it loads nothing, are in flight at once."""
-    if not is_light(body):
+    if not is_loop_free(body):
         return 0
     sizes = [node.dtype.itemsize for node in (reads(body) or writes(body)) if node.rank]
     per_thread = min(MOST_EACH, max(EACH, 4 * EACH // max(sizes, default=EACH)))
     while per_thread >= EACH:
-        if is_many(free, per_thread):
+        if has_enough_points(free, per_thread):
             return per_thread
         per_thread //= 2
     return 0
 
 
-def is_many(free: list[For], per_thread: int = EACH) -> bool:
+def has_enough_points(free: list[For], per_thread: int = EACH) -> bool:
     """Whether there are enough points for threads that execute several, with few threads idle."""
-    counts = [trips(loop) for loop in free]
+    counts = [static_trip_count(loop) for loop in free]
     last = counts[-1]
     if last is None or None in counts or len(free) > MOST_OUTER + 1:
         return False
@@ -141,9 +141,9 @@ def is_many(free: list[For], per_thread: int = EACH) -> bool:
     return last > 0 and fits and prod(count or 0 for count in counts) >= MANY
 
 
-def several(
+def map_several_points(
     free: list[For], body: tuple[Stmt, ...], per_thread: int, fresh: Fresh, spaces: dict[int, Space]
-) -> Made:
+) -> DeviceCode:
     """Return the kernel whose threads execute several points each, a block's width apart.
 
     All loads of a thread are in flight at once, and neighbouring threads still access neighbouring
@@ -153,42 +153,46 @@ def several(
     tile, thread, point = (fresh.symbol(name) for name in ("tile", "thread", "n"))
     start = last.lo + var(tile) * (per_thread * THREADS)
     position = start + var(point) * THREADS + var(thread)
-    loads, inner, copies = early(with_value(body, last.symbol, position), point, per_thread, fresh)
+    loads, inner, copies = hoist_loads(
+        substitute_symbol(body, last.symbol, position), point, per_thread, fresh
+    )
     stages = (loads, inner) if loads else (inner,)
     unrolled = tuple(
         For(point, const(0), const(per_thread), 1, stage, "unrolled") for stage in stages
     )
     threads: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, unrolled, "thread"),)
-    if (trips(last) or 0) % (per_thread * THREADS):
+    if (static_trip_count(last) or 0) % (per_thread * THREADS):
         end = start + per_thread * THREADS
         is_full = Apply(OPS["le"], (Position(end), Position(last.hi)), dtypes.bool_)
         partial = replace(last, lo=start, hi=minimum(last.hi, end), kind="thread", body=body)
         threads = (If(is_full, threads, (partial,)),)
-    tiles = floordiv(rounds_of(last) + (per_thread * THREADS - 1), const(per_thread * THREADS))
+    tiles = floordiv(trip_count(last) + (per_thread * THREADS - 1), const(per_thread * THREADS))
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
-    kernel = around((*(replace(one, kind="block") for one in outer), block), threads)
-    return Made(kernel, spaces | {node.id: "private" for node in copies})
+    kernel = nest_loops((*(replace(one, kind="block") for one in outer), block), threads)
+    return DeviceCode(kernel, spaces | {node.id: "private" for node in copies})
 
 
-def normalised(nest: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
+def normalize_band(nest: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
     """Return the parallel loops with unit steps, short ones collapsed, and the body."""
     free, body = list(nest.free), nest.inner
     for at, loop in enumerate(free):
         if loop.step != 1:
-            free[at], value = normal(loop, fresh.symbol(loop.symbol.name))
-            body, values = with_value(body, loop.symbol, value), {loop.symbol: value}
+            free[at], value = normalize(loop, fresh.symbol(loop.symbol.name))
+            body, values = substitute_symbol(body, loop.symbol, value), {loop.symbol: value}
             free[at + 1 :] = [
                 replace(one, lo=substitute(one.lo, values), hi=substitute(one.hi, values))
                 for one in free[at + 1 :]
             ]
-    score = [favours(body, loop.symbol) for loop in free]
+    score = [contiguity_score(body, loop.symbol) for loop in free]
     best = max(range(len(free)), key=lambda at: (score[at], at))
-    is_static = [trips(loop) is not None and loop.lo.constant is not None for loop in free]
-    if fails(body):
+    is_static = [
+        static_trip_count(loop) is not None and loop.lo.constant is not None for loop in free
+    ]
+    if has_checks(body):
         best = len(free) - 1
         is_static = [all(is_static)] * len(free)
-    is_rectangular = not any(following(free, at) for at in range(len(free)))
-    count = trips(free[best])
+    is_rectangular = not any(find_dependents(free, at) for at in range(len(free)))
+    count = static_trip_count(free[best])
     if (
         is_rectangular
         and count is not None
@@ -196,10 +200,10 @@ def normalised(nest: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
         and len(free) > 1
         and sum(is_static) > 1
     ):
-        return counted(free, body, fresh)
-    dependents = following(free, best)
+        return collapse_static(free, body, fresh)
+    dependents = find_dependents(free, best)
     if dependents == [len(free) - 1] == [best + 1] and is_linear(free[best], free[-1]):
-        across = skewed(free[best], replace(free[-1], body=body), 0, fresh.symbol("across"))
+        across = skew_loops(free[best], replace(free[-1], body=body), 0, fresh.symbol("across"))
         (inner,) = across.body
         assert isinstance(inner, For), "two loops stay two"
         return [*free[:best], replace(across, body=()), replace(inner, body=())], inner.body
@@ -208,46 +212,46 @@ def normalised(nest: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
     return free, body
 
 
-def following(free: Sequence[For], at: int) -> list[int]:
+def find_dependents(free: Sequence[For], at: int) -> list[int]:
     """Return the positions of the loops whose bounds depend on the variable of one of them."""
     symbol = free[at].symbol
     return [n for n, one in enumerate(free) if symbol in one.lo.symbols() | one.hi.symbols()]
 
 
-def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
+def tile_over_threads(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
     """Return loops as block and thread loops, the last distributed over threads.
 
     Threads count from 0 in each block: compilers then see that each executes one iteration.
     """
     *outer, last = free
-    count = trips(last)
-    size = THREADS if count is None else width(count)
+    count = static_trip_count(last)
+    size = THREADS if count is None else block_width(count)
     tile = fresh.symbol("tile")
     thread = replace(last, kind="thread", body=())
     if count is None or count > size:
         symbol, start = fresh.symbol("thread"), last.lo + var(tile) * size
         end = const(size) if count and count % size == 0 else minimum(const(size), last.hi - start)
         thread = replace(thread, symbol=symbol, lo=const(0), hi=end)
-        body = with_value(body, last.symbol, start + var(symbol))
-    tiles = floordiv(rounds_of(last) + (size - 1), const(size))
+        body = substitute_symbol(body, last.symbol, start + var(symbol))
+    tiles = floordiv(trip_count(last) + (size - 1), const(size))
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
     blocks = [replace(loop, kind="block") for loop in outer[:MOST_OUTER]]
-    (kernel,) = around((*blocks, block, thread, *outer[MOST_OUTER:]), body)
+    (kernel,) = nest_loops((*blocks, block, thread, *outer[MOST_OUTER:]), body)
     assert isinstance(kernel, For)
     return kernel
 
 
-def width(count: int) -> int:
+def block_width(count: int) -> int:
     """Return the number of threads of a block for `count` iterations: as few as possible are idle.
 
-    >>> width(600), width(256), width(300), width(1000), width(5)
+    >>> block_width(600), block_width(256), block_width(300), block_width(1000), block_width(5)
     (224, 256, 160, 256, 32)
     """
     blocks = max(1, ceil(count / THREADS))
     return max(32, ceil(count / blocks / 32) * 32)
 
 
-def expanded(
+def expand_temporaries(
     body: tuple[Stmt, ...], large: list[Node], free: list[For], fresh: Fresh
 ) -> tuple[Stmt, ...] | None:
     """Return the body with expanded temporaries: an axis for each loop, that of the last one
@@ -255,17 +259,17 @@ def expanded(
 
     None where that takes too much memory, or where sizes are dynamic.
     """
-    counts = [trips(loop) for loop in free]
+    counts = [static_trip_count(loop) for loop in free]
     if any(count is None for count in counts) or any(n.static_shape is None for n in large):
         return None
     sizes = [count or 0 for count in counts]
-    if prod(sizes) * sum(node.bytes for node in large) > EXPANDED_BYTES:
+    if prod(sizes) * sum(node.bytes for node in large) > MAX_EXPANDED_BYTES:
         return None
     positions = [var(loop.symbol) - loop.lo for loop in free]
     for node in large:
         shape = (*sizes[:-1], *(node.static_shape or ()), sizes[-1])
         expansion = fresh.array(node.label, shape, node.dtype)
-        body = elsewhere(body, _ExpandedAccesses(node, expansion, tuple(positions)))
+        body = remap_accesses(body, _ExpandedAccesses(node, expansion, tuple(positions)))
     return body
 
 
@@ -277,7 +281,7 @@ class _ExpandedAccesses:
     expansion: Node
     positions: tuple[Affine, ...]
 
-    def __call__(self, node: Node, index: tuple[Index, ...]) -> Place:
+    def __call__(self, node: Node, index: tuple[Index, ...]) -> Element:
         if node != self.node:
             return node, index
         return self.expansion, (*self.positions[:-1], *index, self.positions[-1])

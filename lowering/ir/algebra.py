@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ...base.lazy_import import Later
+from ...base.lazy_import import LazyModule
 from . import dtypes
 from .expressions import Apply, Cast, Const, Expr
 from .ops import OPS
@@ -23,7 +23,7 @@ from .ops import OPS
 if TYPE_CHECKING:
     from . import evaluate
 else:  # what few programs need
-    evaluate = Later(".evaluate", __package__)
+    evaluate = LazyModule(".evaluate", __package__)
 
 Rule = Callable[[Apply], Expr | None]
 TRUE, FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
@@ -37,7 +37,7 @@ _EXACT = frozenset(
 """Operations that every machine computes to the same bits."""
 
 
-def folded(expr: Apply | Cast) -> Const | None:
+def fold_constants(expr: Apply | Cast) -> Const | None:
     """Return an operation on constants as a constant, None where the result depends on the
     machine."""
     if isinstance(expr, Apply):
@@ -50,7 +50,7 @@ def folded(expr: Apply | Cast) -> Const | None:
     if expr.dtype.kind == "c":
         return None
     with np.errstate(all="ignore"):
-        value = evaluate.value_of(expr)(evaluate.State(print)).item()
+        value = evaluate.compile_value(expr)(evaluate.State(print)).item()
     if isinstance(value, float) and (math.isnan(value) or value == 0 and _is_extremum(expr)):
         return None
     return Const(value, expr.dtype)
@@ -81,14 +81,14 @@ def _zero(expr: Apply) -> Const:
     return Const(0, expr.dtype)
 
 
-def add_nothing(expr: Apply) -> Expr | None:
+def add_zero(expr: Apply) -> Expr | None:
     """`x + 0` is x for integers; `x + -0.0` is x for floats."""
     left, right = expr.args
     neutral = 0 if _is_integer(left) else -0.0
     return left if _is_number(right, neutral) else right if _is_number(left, neutral) else None
 
 
-def subtract_nothing(expr: Apply) -> Expr | None:
+def subtract_zero(expr: Apply) -> Expr | None:
     """`x - 0` is x, for floats as well."""
     left, right = expr.args
     return left if _is_number(right, 0) else None
@@ -99,7 +99,7 @@ def subtract_itself(expr: Apply) -> Expr | None:
     return _zero(expr) if _is_integer(expr.args[0]) and expr.args[0] == expr.args[1] else None
 
 
-def gather_constants(expr: Apply) -> Expr | None:
+def reassociate_constants(expr: Apply) -> Expr | None:
     """`(x + 2) + 3` is `x + 5`, and `(x * 2) * 3` is `x * 6`, for wrapping integers."""
     left, right = expr.args
     if not _is_integer(left):
@@ -112,11 +112,13 @@ def gather_constants(expr: Apply) -> Expr | None:
         case _:
             return None
     if expr.op.name == "mul" or op.name == "mul":
-        total = folded(Apply(OPS["mul"], (first, second), expr.dtype))
+        total = fold_constants(Apply(OPS["mul"], (first, second), expr.dtype))
         fits = op.name == expr.op.name == "mul"
     else:
         same_sign = op.name == expr.op.name
-        total = folded(Apply(OPS["add" if same_sign else "sub"], (first, second), expr.dtype))
+        total = fold_constants(
+            Apply(OPS["add" if same_sign else "sub"], (first, second), expr.dtype)
+        )
         fits = op.name in ("add", "sub")
     return Apply(op, (inner, total), expr.dtype) if fits and total is not None else None
 
@@ -156,13 +158,13 @@ def remainder_by_one(expr: Apply) -> Expr | None:
     return _zero(expr) if _is_number(expr.args[1], 1, "iu") else None
 
 
-def undo(expr: Apply) -> Expr | None:
+def cancel_involution(expr: Apply) -> Expr | None:
     """`-(-x)`, `not not x`, `~~x` and `conj(conj(x))` are x (involutions)."""
     inner = expr.args[0]
     return inner.args[0] if isinstance(inner, Apply) and inner.op == expr.op else None
 
 
-def repeat(expr: Apply) -> Expr | None:
+def drop_idempotent(expr: Apply) -> Expr | None:
     """`abs(abs(x))` is `abs(x)` (idempotence); the same for the roundings and for relu."""
     inner = expr.args[0]
     return inner if isinstance(inner, Apply) and inner.op == expr.op else None
@@ -177,7 +179,7 @@ def abs_of_neg(expr: Apply) -> Expr | None:
             return None
 
 
-def equal_sides(expr: Apply) -> Expr | None:
+def equal_operands(expr: Apply) -> Expr | None:
     """`max(x, x)`, `x and x`, `x & x` are x; the same for min, or, `|`."""
     return expr.args[0] if expr.args[0] == expr.args[1] else None
 
@@ -206,7 +208,7 @@ def compare_with_bool(expr: Apply) -> Expr | None:
     return None
 
 
-def opposite(expr: Apply) -> Expr | None:
+def negate_comparison(expr: Apply) -> Expr | None:
     """`not x == y` is `x != y`; `not x < y` is `x >= y` except for floats, which may be NaN."""
     names = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
     match expr.args[0]:
@@ -218,7 +220,7 @@ def opposite(expr: Apply) -> Expr | None:
     return None
 
 
-def both_hold(expr: Apply) -> Expr | None:
+def logical_constants(expr: Apply) -> Expr | None:
     """`x and True` is x, `x and False` is False; the reverse for `or`."""
     neutral = expr.op.name == "and"
     for one, other in (expr.args, expr.args[::-1]):
@@ -242,7 +244,7 @@ def bits_of_constants(expr: Apply) -> Expr | None:
     return None
 
 
-def shift_by_nothing(expr: Apply) -> Expr | None:
+def shift_by_zero(expr: Apply) -> Expr | None:
     """`x << 0` and `x >> 0` are x."""
     return expr.args[0] if _is_number(expr.args[1], 0, "iu") else None
 
@@ -257,40 +259,40 @@ def part_of_complex(expr: Apply) -> Expr | None:
 
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    "add": (add_nothing, gather_constants),
-    "sub": (subtract_nothing, subtract_itself, gather_constants),
-    "mul": (multiply_by_one, multiply_by_zero, gather_constants),
+    "add": (add_zero, reassociate_constants),
+    "sub": (subtract_zero, subtract_itself, reassociate_constants),
+    "mul": (multiply_by_one, multiply_by_zero, reassociate_constants),
     "div": (divide_by_one, divide_by_power_of_two),
     "floordiv": (divide_by_one,),
     "mod": (remainder_by_one,),
-    "neg": (undo,),
-    "invert": (undo,),
-    "conj": (undo,),
-    "logical_not": (undo, opposite),
-    "abs": (repeat, abs_of_neg),
-    "floor": (repeat,),
-    "ceil": (repeat,),
-    "trunc": (repeat,),
-    "rint": (repeat,),
-    "relu": (repeat,),
-    "sat01": (repeat,),
-    "max": (equal_sides,),
-    "min": (equal_sides,),
-    "fmax": (equal_sides,),
-    "fmin": (equal_sides,),
+    "neg": (cancel_involution,),
+    "invert": (cancel_involution,),
+    "conj": (cancel_involution,),
+    "logical_not": (cancel_involution, negate_comparison),
+    "abs": (drop_idempotent, abs_of_neg),
+    "floor": (drop_idempotent,),
+    "ceil": (drop_idempotent,),
+    "trunc": (drop_idempotent,),
+    "rint": (drop_idempotent,),
+    "relu": (drop_idempotent,),
+    "sat01": (drop_idempotent,),
+    "max": (equal_operands,),
+    "min": (equal_operands,),
+    "fmax": (equal_operands,),
+    "fmin": (equal_operands,),
     "eq": (compare_with_bool, compare_with_itself),
     "ne": (compare_with_bool, compare_with_itself),
     "lt": (compare_with_itself,),
     "le": (compare_with_itself,),
     "gt": (compare_with_itself,),
     "ge": (compare_with_itself,),
-    "and": (both_hold, equal_sides),
-    "or": (both_hold, equal_sides),
-    "bitand": (bits_of_constants, equal_sides),
-    "bitor": (bits_of_constants, equal_sides),
+    "and": (logical_constants, equal_operands),
+    "or": (logical_constants, equal_operands),
+    "bitand": (bits_of_constants, equal_operands),
+    "bitor": (bits_of_constants, equal_operands),
     "bitxor": (bits_of_constants,),
-    "shl": (shift_by_nothing,),
-    "shr": (shift_by_nothing,),
+    "shl": (shift_by_zero,),
+    "shr": (shift_by_zero,),
     "real": (part_of_complex,),
     "imag": (part_of_complex,),
 }

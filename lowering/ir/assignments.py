@@ -31,10 +31,10 @@ from numpy import generic
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
-from .dtypes import DType, shown
+from .dtypes import DType, format_scalar
 from .expressions import Domain, Expr, Index
 from .indexing import Affine, Symbol
-from .memo import Remembers
+from .memo import Memoized
 from .node import Node
 from .ops import Op
 
@@ -72,7 +72,7 @@ Names = tuple[tuple[Node, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Assign(Remembers):
+class Assign(Memoized):
     """For each point of its domain, `target = target op value`; see the module's docstring."""
 
     target: Access
@@ -89,7 +89,7 @@ class Assign(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class For(Remembers):
+class For(Memoized):
     """`for symbol in range(lo, hi, step)`, sequential; step is a number, never zero."""
 
     symbol: Symbol
@@ -103,7 +103,7 @@ class For(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class While(Remembers):
+class While(Memoized):
     """Run `prelude`, leave when `test` is false, run `body`, repeat."""
 
     prelude: tuple[Statement, ...]
@@ -113,7 +113,7 @@ class While(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Branch(Remembers):
+class Branch(Memoized):
     """`if test: then` `else: other`."""
 
     test: Expr
@@ -126,7 +126,7 @@ class Branch(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Block(Remembers):
+class Block(Memoized):
     """Statements under a comment: `with comment("...")`, or an inlined call."""
 
     comment: str
@@ -135,7 +135,7 @@ class Block(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Let(Remembers):
+class Let(Memoized):
     """Bind a symbol to an int64 value for the rest of the enclosing statement list."""
 
     symbol: Symbol
@@ -144,7 +144,7 @@ class Let(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Alloc(Remembers):
+class Alloc(Memoized):
     """Give a node of run-time shape its storage, sized by its shape now and filled with zeros."""
 
     node: Node
@@ -152,7 +152,7 @@ class Alloc(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Permute(Remembers):
+class Permute(Memoized):
     """Afterwards `nodes[k]` is the array that `sources[k]` was; shapes and dtypes are equal."""
 
     nodes: tuple[Node, ...]
@@ -161,7 +161,7 @@ class Permute(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Remembers):
+class Check(Memoized):
     """`test` must hold at every point of `over`; the first point where it does not raises."""
 
     test: Expr
@@ -172,7 +172,7 @@ class Check(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Print(Remembers):
+class Print(Memoized):
     """Show text and the current values, in Python's spelling or a value's own format."""
 
     pieces: tuple[str | Expr, ...]
@@ -189,19 +189,19 @@ class Print(Remembers):
         """Return the output for the values of the pieces that are expressions."""
         formats = self.formats or ("",) * len(self.pieces)
         types = self.dtypes or (None,) * len(self.pieces)
-        shown_values = map(shown, values, formats, types)
+        shown_values = map(format_scalar, values, formats, types)
         return (
             "".join(p if isinstance(p, str) else next(shown_values) for p in self.pieces) + self.end
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Break(Remembers):
+class Break(Memoized):
     """Leave the innermost loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Continue(Remembers):
+class Continue(Memoized):
     """Start the next iteration of the innermost loop."""
 
 

@@ -14,17 +14,17 @@ from ...base.dataclass import dataclass
 from . import intervals
 from .dtypes import DType
 from .expressions import Apply, Cast, Const, Expr, Position, Select
-from .indexing import Affine, Quasi, Range, Symbol, const, sides, var
-from .intervals import UNKNOWN, Interval, both, greater, smaller
+from .indexing import Affine, Quasi, Range, Symbol, const, extremum_operands, var
+from .intervals import UNKNOWN, Interval, combine_bounds, tighter_lower, tighter_upper
 from .loops import For
 from .node import Node
 
-COMPARED = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
-CHOSEN = frozenset(("mod", "min", "max", "bitand"))
+COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
+NON_WRAPPING = frozenset(("mod", "min", "max", "bitand"))
 """Operations whose result never exceeds the range of its type."""
-MOST_ENDS = 16
+MAX_END_CANDIDATES = 16
 """At most so many candidate bounds of an expression are compared."""
-WIDE = 64
+UNBOUNDED_BITS = 64
 """From so many bits on the type is no bound."""
 
 
@@ -45,7 +45,7 @@ class Bounds:
     def inside(self, loop: For | Range) -> Bounds:
         """Return the facts inside a loop: there it has at least one iteration."""
         step = loop.step if isinstance(loop, For) else 1
-        lo, last = loop.lo, last_of(loop.lo, loop.hi, step)
+        lo, last = loop.lo, last_value(loop.lo, loop.hi, step)
         if step < 0:
             lo, last = last, lo
         interval = (self.least(lo), self.most(last))
@@ -61,7 +61,7 @@ class Bounds:
             bounds = bounds._with_fact(fact)
         return bounds
 
-    def holding(self, symbol: Symbol, values: Interval) -> Bounds:
+    def with_interval(self, symbol: Symbol, values: Interval) -> Bounds:
         """Return the facts where a symbol is in this interval."""
         return Bounds({**self.intervals, symbol: values}, self.ranges)
 
@@ -80,9 +80,9 @@ class Bounds:
         lo, hi = self._interval_arithmetic(index)
         if len(index.terms) > 1 or any(isinstance(atom, Quasi) for atom, _ in index.terms):
             for least in self._extremes(index, -1):
-                lo = greater(lo, self._interval_arithmetic(least)[0])
+                lo = tighter_lower(lo, self._interval_arithmetic(least)[0])
             for most in self._extremes(index, 1):
-                hi = smaller(hi, self._interval_arithmetic(most)[1])
+                hi = tighter_upper(hi, self._interval_arithmetic(most)[1])
         return lo, hi
 
     def value(self, expr: Expr) -> Interval:
@@ -97,12 +97,12 @@ class Bounds:
                 return self.interval(index)
             case Select(test, yes, no):
                 one, two = self.where(test).value(yes), self.where(test, False).value(no)
-                return both(min, one[0], two[0]), both(max, one[1], two[1])
+                return combine_bounds(min, one[0], two[0]), combine_bounds(max, one[1], two[1])
             case Cast(inner, dtype) if inner.dtype.kind in "biu":
                 return _wrap_to_type(self.value(inner), dtype)
             case Apply(op, args, dtype) if all(arg.dtype.kind in "iu" for arg in args):
                 interval = _apply_operation(op.name, [self.value(arg) for arg in args])
-                return interval if op.name in CHOSEN else _wrap_to_type(interval, dtype)
+                return interval if op.name in NON_WRAPPING else _wrap_to_type(interval, dtype)
             case _:
                 return _interval_of_type(expr.dtype)
 
@@ -124,7 +124,7 @@ class Bounds:
                 ends += [
                     rest + end * k for end in _end_candidates(last if is_last else lo, is_last)
                 ]
-            candidates = ends[:MOST_ENDS]
+            candidates = ends[:MAX_END_CANDIDATES]
         return candidates
 
     def _interval_arithmetic(self, index: Affine) -> Interval:
@@ -149,15 +149,15 @@ class Bounds:
         left, right = self.interval(atom.left), self.interval(atom.right)
         match atom.op:
             case "min":
-                return both(min, left[0], right[0]), smaller(left[1], right[1])
+                return combine_bounds(min, left[0], right[0]), tighter_upper(left[1], right[1])
             case "max":
-                return greater(left[0], right[0]), both(max, left[1], right[1])
+                return tighter_lower(left[0], right[0]), combine_bounds(max, left[1], right[1])
             case "mod":
                 return intervals.mod(left, right)
             case "floordiv":
                 return intervals.floordiv(left, right)
             case "mul":
-                return intervals.product(left, right)
+                return intervals.multiply_intervals(left, right)
 
     def _with_fact(self, fact: Affine) -> Bounds:
         """Return the facts with one more: the expression is not negative."""
@@ -167,16 +167,16 @@ class Bounds:
                 rest = self.most(fact - var(atom) * k)
                 lo, hi = new.get(atom, UNKNOWN)
                 if rest is not None and k > 0:
-                    new[atom] = greater(lo, -(rest // k)), hi
+                    new[atom] = tighter_lower(lo, -(rest // k)), hi
                 elif rest is not None:
-                    new[atom] = lo, smaller(hi, rest // -k)
+                    new[atom] = lo, tighter_upper(hi, rest // -k)
         return Bounds(new, self.ranges)
 
 
-def last_of(lo: Affine, hi: Affine, step: int) -> Affine:
+def last_value(lo: Affine, hi: Affine, step: int) -> Affine:
     """Return the last value of a strided range; for a run-time length an upper bound of it.
 
-    >>> last_of(const(0), const(10), 4), last_of(const(10), const(0), -4)
+    >>> last_value(const(0), const(10), 4), last_value(const(10), const(0), -4)
     (8, 2)
     """
     trip_count = (hi - lo if step > 0 else lo - hi).constant
@@ -190,7 +190,7 @@ def _end_candidates(end: Affine, is_last: bool) -> tuple[Affine, ...]:
     itself."""
     if len(end.terms) != 1 or not isinstance(end.terms[0][0], Quasi):
         return (end,)
-    operands = sides(end, "min" if is_last else "max")
+    operands = extremum_operands(end, "min" if is_last else "max")
     return operands if operands == (end,) else (*operands, end)
 
 
@@ -214,7 +214,7 @@ def as_index(expr: Expr) -> Affine | None:
 def difference(test: Expr) -> tuple[str, Affine] | None:
     """Return a comparison of positions as `0 op right - left`; None for all other tests."""
     match test:
-        case Apply(op, (one, two), _) if op.name in COMPARED:
+        case Apply(op, (one, two), _) if op.name in COMPARISONS:
             left, right = as_index(one), as_index(two)
             return None if left is None or right is None else (op.name, right - left)
         case _:
@@ -257,24 +257,24 @@ def _apply_operation(op: str, args: list[Interval]) -> Interval:
     """Return the interval of an integer operation, if nothing wraps around."""
     match op, args:
         case "add", (left, right):
-            return intervals.total(left, right)
+            return intervals.add_intervals(left, right)
         case "sub", (left, right):
-            return intervals.total(left, intervals.negative(right))
+            return intervals.add_intervals(left, intervals.negate_interval(right))
         case "mul", (left, right):
-            return intervals.product(left, right)
+            return intervals.multiply_intervals(left, right)
         case "neg", (one,):
-            return intervals.negative(one)
+            return intervals.negate_interval(one)
         case "mod", (left, right):
             return intervals.mod(left, right)
         case "floordiv", (left, right):
             return intervals.floordiv(left, right)
         case "min", (left, right):
-            return both(min, left[0], right[0]), smaller(left[1], right[1])
+            return combine_bounds(min, left[0], right[0]), tighter_upper(left[1], right[1])
         case "max", (left, right):
-            return greater(left[0], right[0]), both(max, left[1], right[1])
+            return tighter_lower(left[0], right[0]), combine_bounds(max, left[1], right[1])
         case "bitand", (left, right):
             tops = [top for low, top in (left, right) if low is not None and low >= 0]
-            return (0, smaller(tops[0], tops[-1])) if tops else UNKNOWN
+            return (0, tighter_upper(tops[0], tops[-1])) if tops else UNKNOWN
         case _:
             return UNKNOWN
 
@@ -285,8 +285,8 @@ def _interval_of_type(dtype: DType) -> Interval:
         case "b":
             return 0, 1
         case "u":
-            return 0, 2**dtype.bits - 1 if dtype.bits < WIDE else None
-        case "i" if dtype.bits < WIDE:
+            return 0, 2**dtype.bits - 1 if dtype.bits < UNBOUNDED_BITS else None
+        case "i" if dtype.bits < UNBOUNDED_BITS:
             return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
         case _:
             return UNKNOWN

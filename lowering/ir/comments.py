@@ -1,6 +1,6 @@
 """Comments of removed statements: a comment is removed with the statements that it heads.
 
->>> [stmt.text for stmt in headed([Comment("gone"), None, Comment("left")])]
+>>> [stmt.text for stmt in drop_removed([Comment("gone"), None, Comment("left")])]
 ['left']
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from .loops import Comment, Stmt
 
 
-def headed(body: list[Stmt | None]) -> tuple[Stmt, ...]:
+def drop_removed(body: list[Stmt | None]) -> tuple[Stmt, ...]:
     """Return the remaining statements, where None marks a removed one: a comment is removed with
     all that it heads."""
     remaining = tuple([stmt for stmt in body if stmt is not None])

@@ -121,10 +121,10 @@ def is_weaker(kind: Kind, than: Kind) -> bool:
     return order[kind] <= order[than]
 
 
-def shown(value: np.generic, how: str | None, dtype: DType | None) -> str:
+def format_scalar(value: np.generic, how: str | None, dtype: DType | None) -> str:
     """Return a number as `str` shows one of its type, or in a format, as NumPy's scalars do.
 
-    >>> shown(np.float32(0.1), None, float32), shown(np.float32(0.1), "", float32)
+    >>> format_scalar(np.float32(0.1), None, float32), format_scalar(np.float32(0.1), "", float32)
     ('0.1', '0.10000000149011612')
     """
     if dtype is not None and dtype.numpy != value.dtype:  # it was computed in a wider one

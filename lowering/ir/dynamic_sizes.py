@@ -18,7 +18,7 @@ class Size(NamedTuple):
     axis: int
 
 
-def sizes_of(program: Program) -> tuple[Size, ...]:
+def run_time_sizes(program: Program) -> tuple[Size, ...]:
     """Return the sizes that the shapes of parameters give, each with its first occurrence."""
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     bound = {stmt.symbol for stmt in body if isinstance(stmt, Let | For)}

@@ -36,7 +36,7 @@ from .faults import raise_fault
 from .indexing import Affine, Quasi, Range, Symbol
 from .node import Node
 from .ops import Op, neutral_of
-from .scalars import beats, conversion_of, meaning_of
+from .scalars import conversion_function, is_better, scalar_function
 
 Array = NDArray[Any]
 Lines = list[str]
@@ -49,23 +49,23 @@ class State:
     show: Callable[[str], None]
     arrays: dict[int, Array] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
-    """By the `key` of each symbol."""
+    """By the `symbol_key` of each symbol."""
 
     def array(self, node: Node) -> Array:
         """The array of a node. Raises CdInternalError where it has no storage yet."""
         array = self.arrays.get(node.id)
         if array is None:
-            raise broken(f"{node} has no storage")
+            raise invalid_program_error(f"{node} has no storage")
         return array
 
 
-def key(symbol: Symbol) -> str:
+def symbol_key(symbol: Symbol) -> str:
     """Return the name of a symbol in the numbers of a state."""
     return f"{symbol.name}.{symbol.serial}"
 
 
 _LIMIT = 2**63
-DEEP = 10
+MAX_STATEMENT_DEPTH = 10
 """Nesting depth of statements in one Python function, which may have 20 loops."""
 _MAX_RANGES = 8
 """Ranges of a domain in one Python function."""
@@ -73,25 +73,25 @@ _MAX_EXPRESSION_DEPTH = 40
 """Nesting depth of expressions in one Python function, whose text may have 200 open brackets."""
 
 
-def broken(text: str) -> CdInternalError:
+def invalid_program_error(text: str) -> CdInternalError:
     """Return the error for a program that no lowering may produce."""
     return CdInternalError(Diagnostic("CD0991", f"an impossible program was interpreted: {text}"))
 
 
-def value_of(expr: Expr) -> Callable[[State], Any]:
+def compile_value(expr: Expr) -> Callable[[State], Any]:
     """Return the function from a state to the expression's value, a NumPy scalar of its dtype."""
-    writer = Writer()
+    writer = PythonWriter()
     return writer.function([f"return {writer.value(expr)}"])
 
 
-def number_of(index: Affine) -> Callable[[State], int]:
+def compile_index(index: Affine) -> Callable[[State], int]:
     """Return the function from a state to the 64-bit value of an index expression."""
-    writer = Writer()
+    writer = PythonWriter()
     return writer.function([f"return {writer.number(index)}"])
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class PythonWriter:
     """Writes one Python function, and keeps the objects that its names stand for."""
 
     known: list[Any] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Writer:
 
     def function(self, lines: Lines) -> Callable[[State], Any]:
         """Return the function whose body the lines are; it stores new arrays in the state."""
-        names, nodes = [key(symbol) for symbol in self.symbols], list(self.nodes.values())
+        names, nodes = [symbol_key(symbol) for symbol in self.symbols], list(self.nodes.values())
         known, run = tuple(self.known), _compile_text("\n".join(self._function_text(lines)))
 
         def call(state: State) -> Any:
@@ -118,13 +118,13 @@ class Writer:
         sizes = [name for node in self.nodes.values() for name in self.sizes(node)]
         shared = [*self.arrays.values(), *sizes, *self.symbols.values()]
         nonlocal_ = [f"nonlocal {', '.join(shared)}"] if shared else []
-        return under("def run(known, arrays, numbers, state):", [
+        return with_suite("def run(known, arrays, numbers, state):", [
             f"[{', '.join(f'k{n}' for n in range(len(self.known)))}] = known",
             f"[{', '.join(self.arrays.values())}] = arrays",
             f"[{', '.join(self.symbols.values())}] = numbers",
-            *(line for node in self.nodes.values() for line in self.measured(node)),
+            *(line for node in self.nodes.values() for line in self.size_bindings(node)),
             *(line for n, part in enumerate(self.parts)
-              for line in under(f"def part{n}():", [*nonlocal_, *part])),
+              for line in with_suite(f"def part{n}():", [*nonlocal_, *part])),
             *lines,
         ])  # fmt: skip
 
@@ -133,7 +133,7 @@ class Writer:
         self.parts.append(lines)
         return f"part{len(self.parts) - 1}()"
 
-    def knows(self, what: Any) -> str:
+    def refer(self, what: Any) -> str:
         """Return the name of an object."""
         self.known.append(what)
         return f"k{len(self.known) - 1}"
@@ -148,7 +148,7 @@ class Writer:
         name = self.array(node)[1:]
         return [f"s{name}_{axis}" for axis in range(node.rank)]
 
-    def measured(self, node: Node) -> Lines:
+    def size_bindings(self, node: Node) -> Lines:
         """Return the lines that bind the sizes after a node gets an array."""
         sizes = self.sizes(node)
         return [f"[{', '.join(sizes)}] = {self.array(node)}.shape"] if sizes else []
@@ -164,7 +164,7 @@ class Writer:
         depth += 1
         match expr:
             case Const(value, dtype):
-                return self.knows(dtype.numpy.type(value))
+                return self.refer(dtype.numpy.type(value))
             case Read(node, index):
                 return self._element(node, index, depth)
             case Position(index):
@@ -173,10 +173,10 @@ class Writer:
                 # an earlier test may guard the reads of a later one, as in C
                 return f"({self.value(left, depth)} {word} {self.value(right, depth)})"
             case Apply(op, args, _):
-                meaning = self.knows(meaning_of(op, args[0].dtype))
+                meaning = self.refer(scalar_function(op, args[0].dtype))
                 return f"{meaning}({', '.join(self.value(arg, depth) for arg in args)})"
             case Cast(value, dtype):
-                convert = self.knows(conversion_of(value.dtype, dtype))
+                convert = self.refer(conversion_function(value.dtype, dtype))
                 return f"{convert}({self.value(value, depth)})"
             case Select(test, yes, no):
                 holds, if_so, if_not = (self.value(one, depth) for one in (test, yes, no))
@@ -189,29 +189,31 @@ class Writer:
     def _reduce(self, expr: Reduce) -> Lines:
         value = self.value(expr.value)
         if expr.position is not None:
-            op, here = self.knows(expr.op), self.number(expr.position)
+            op, here = self.refer(expr.op), self.number(expr.position)
             test = f"if found < 0 or beats({op}, candidate, best):"
-            each = [f"candidate = {value}", *under(test, [f"best, found = candidate, {here}"])]
+            each = [f"candidate = {value}", *with_suite(test, [f"best, found = candidate, {here}"])]
             return ["best, found = None, -1", *self.points(expr.domain, each),
                     "return int64(found)"]  # fmt: skip
-        dtype, meaning = expr.dtype, self.knows(meaning_of(expr.op, expr.dtype))
-        neutral = self.knows(dtype.numpy.type(neutral_of(expr.op, dtype.kind, dtype.bits)))
+        dtype, meaning = expr.dtype, self.refer(scalar_function(expr.op, expr.dtype))
+        neutral = self.refer(dtype.numpy.type(neutral_of(expr.op, dtype.kind, dtype.bits)))
         each = [f"total = {meaning}(total, {value})"]
         return [f"total = {neutral}", *self.points(expr.domain, each), "return total"]
 
     def points(self, domain: Domain, each: Lines) -> Lines:
         """Return the lines of loops that run these lines at each point of a domain, in order."""
         if domain.where is not None:
-            each = under(f"if {self.value(domain.where)}:", each)
+            each = with_suite(f"if {self.value(domain.where)}:", each)
         return self._over(domain.ranges, each)
 
     def _over(self, ranges: Sequence[Range], each: Lines) -> Lines:
         outer, inner = ranges[:-_MAX_RANGES], ranges[-_MAX_RANGES:]
         for one in reversed(inner):
             lo, hi = self.number(one.lo), self.number(one.hi)
-            each = under(f"for {self.symbol(one.symbol)} in range({lo}, {hi}):", each)
+            each = with_suite(f"for {self.symbol(one.symbol)} in range({lo}, {hi}):", each)
         return (
-            under(f"for _ in {self.part(self._over(outer, ['yield']))}:", each) if outer else each
+            with_suite(f"for _ in {self.part(self._over(outer, ['yield']))}:", each)
+            if outer
+            else each
         )
 
     def _element(self, node: Node, index: tuple[Index, ...], depth: int) -> str:
@@ -225,7 +227,7 @@ class Writer:
             at = text if _is_plain_symbol(one) else f"({names[-1]} := {text})"
             tests.append(f"(0 <= {at} < {size})")
         cell = ", ".join(names)
-        outside = f"{array}[within({self.knows(node)}, {array}, ({cell},))]"
+        outside = f"{array}[within({self.refer(node)}, {array}, ({cell},))]"
         # `&` evaluates all tests, so that every name is bound
         both = (" and " if all(map(_is_plain_symbol, index)) else " & ").join(tests)
         return f"({array}[{cell}] if {both} else {outside})"
@@ -244,9 +246,9 @@ class Writer:
         tests = " and ".join(f"0 <= {n} < {size}" for n, size in zip(names, sizes, strict=True))
         cell = ", ".join(names)
         outside = (
-            f"[{', '.join(moved)}] = within({self.knows(node)}, {self.array(node)}, ({cell},))"
+            f"[{', '.join(moved)}] = within({self.refer(node)}, {self.array(node)}, ({cell},))"
         )
-        return [*found, *under(f"if not ({tests}):", [outside])], cell
+        return [*found, *with_suite(f"if not ({tests}):", [outside])], cell
 
     def place(self) -> str:
         """Return a new name for a cell."""
@@ -262,7 +264,7 @@ class Writer:
     def number(self, index: Affine, depth: int = 0) -> str:
         """Return the Python of the 64-bit value of an index expression."""
         if not index.terms:
-            return self.knows(_wrap_64(index.offset))
+            return self.refer(_wrap_64(index.offset))
         exact = self._sum(index, depth)
         return exact if index.symbol is not None else f"wrapped({exact})"
 
@@ -272,11 +274,11 @@ class Writer:
         terms = [
             self._atom(atom, depth + 1)
             if factor == 1
-            else f"{self.knows(factor)} * {self._atom(atom, depth + 1)}"
+            else f"{self.refer(factor)} * {self._atom(atom, depth + 1)}"
             for atom, factor in index.terms
         ]
         if index.offset or not terms:
-            terms.append(self.knows(index.offset))
+            terms.append(self.refer(index.offset))
         return " + ".join(terms)
 
     def _atom(self, atom: Symbol | Quasi, depth: int) -> str:
@@ -295,7 +297,7 @@ def _is_plain_symbol(index: Index) -> bool:
     return isinstance(index, Affine) and index.symbol is not None
 
 
-def under(head: str, lines: Lines) -> Lines:
+def with_suite(head: str, lines: Lines) -> Lines:
     """Return a statement of Python with a body."""
     return [head, *(f" {line}" for line in lines or ["pass"])]
 
@@ -304,7 +306,7 @@ def under(head: str, lines: Lines) -> Lines:
 def _compile_text(text: str) -> Callable[..., Any]:
     """Return the function `run` of a text; memoized."""
     scope: dict[str, Any] = dict(_GLOBALS)
-    exec(text, scope)  # noqa: S102 - the text of `Writer`, in which nothing else is written
+    exec(text, scope)  # noqa: S102 - the text of `PythonWriter`, in which nothing else is written
     run: Callable[..., Any] = scope["run"]
     return run
 
@@ -316,7 +318,7 @@ class _MissingArray:
         self.node, self.shape = node, (0,) * node.rank
 
     def __getitem__(self, cell: Any) -> Any:
-        raise broken(f"{self.node} has no storage")
+        raise invalid_program_error(f"{self.node} has no storage")
 
     __setitem__: Any = __getitem__
 
@@ -341,7 +343,7 @@ def _check_bounds(
         array[cell]
     wrapped = tuple(map(_wrap_64, cell))
     if not all(0 <= at < size for at, size in zip(wrapped, array.shape, strict=True)):
-        raise broken(f"{node} of shape {array.shape} is accessed at {wrapped}")
+        raise invalid_program_error(f"{node} of shape {array.shape} is accessed at {wrapped}")
     return wrapped
 
 
@@ -361,7 +363,7 @@ def _mod(left: int, right: int) -> int:
 
 
 _GLOBALS = {
-    "beats": beats, "floordiv": _floordiv, "int64": np.int64, "leave": _store_arrays,
+    "beats": is_better, "floordiv": _floordiv, "int64": np.int64, "leave": _store_arrays,
     "mod": _mod, "within": _check_bounds, "wrapped": _wrap_64, "zeros": np.zeros,
     "raise_fault": raise_fault,
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """Exact simplification of whole expressions, under the range facts of the enclosing loops.
 
-`simplified` applies the rules of `algebra` bottom-up, resolves `min`, `max`, `//` and `%` of
+`simplify_expr` applies the rules of `algebra` bottom-up, resolves `min`, `max`, `//` and `%` of
 index expressions and comparisons of positions where their ranges decide, and drops selects and
 conversions without effect. The result is bit-identical wherever the bounds hold.
 """
@@ -10,58 +10,58 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import dtypes, indexing
-from .algebra import FALSE, RULES, TRUE, folded
-from .bounds import COMPARED, Bounds, as_index, difference
+from .algebra import FALSE, RULES, TRUE, fold_constants
+from .bounds import COMPARISONS, Bounds, as_index, difference
 from .dtypes import DType
 from .expressions import Apply, Cast, Const, Dynamic, Expr, Index, Position, Read, Select, rebuild
 from .indexing import Affine, Quasi, Symbol, const
-from .intervals import negative, total
+from .intervals import add_intervals, negate_interval
 from .ops import OPS
 
 _SAFE = 1 << 62
 """Positions below this can be added without wrapping."""
 
 
-def simplified(expr: Expr, bounds: Bounds) -> Expr:
+def simplify_expr(expr: Expr, bounds: Bounds) -> Expr:
     """Return the expression with every rule applied, subexpressions first."""
     match expr:
         case Const():
             return expr
         case Position(index):
-            new = simplified_index(index, bounds)
+            new = simplify_index(index, bounds)
             number = new.constant
             if number is not None and abs(number) < _SAFE:
                 return Const(number, dtypes.int64)
             return expr if new is index else Position(new)
         case Select(test, yes, no):
-            test = simplified(test, bounds)
+            test = simplify_expr(test, bounds)
             if isinstance(test, Const):
-                return simplified(yes if test.value else no, bounds)
-            yes = simplified(yes, bounds.where(test))
+                return simplify_expr(yes if test.value else no, bounds)
+            yes = simplify_expr(yes, bounds.where(test))
             return _apply_rules(
-                Select(test, yes, simplified(no, bounds.where(test, False))), bounds
+                Select(test, yes, simplify_expr(no, bounds.where(test, False))), bounds
             )
         case _:
-            return _apply_rules(rebuilt(expr, bounds), bounds)
+            return _apply_rules(simplify_children(expr, bounds), bounds)
 
 
-def rebuilt(expr: Expr, bounds: Bounds) -> Expr:
+def simplify_children(expr: Expr, bounds: Bounds) -> Expr:
     """Return the expression with its children and subscripts simplified."""
     new = rebuild(
-        expr, lambda child: simplified(child, bounds), lambda i: simplified_index(i, bounds)
+        expr, lambda child: simplify_expr(child, bounds), lambda i: simplify_index(i, bounds)
     )
     if isinstance(new, Read) and any(isinstance(i, Dynamic) for i in new.index):
-        return replace(new, index=tuple(static(i) for i in new.index))
+        return replace(new, index=tuple(as_static(i) for i in new.index))
     return new
 
 
-def static(index: Index) -> Index:
+def as_static(index: Index) -> Index:
     """Return a data-dependent subscript that reads nothing as an affine one."""
     affine = as_index(index.value) if isinstance(index, Dynamic) else None
     return index if affine is None else affine
 
 
-def simplified_index(index: Affine, bounds: Bounds) -> Affine:
+def simplify_index(index: Affine, bounds: Bounds) -> Affine:
     """Return the index expression with every `Quasi` resolved that the bounds decide."""
     if not any(isinstance(atom, Quasi) for atom, _ in index.terms):
         return index
@@ -73,7 +73,7 @@ def simplified_index(index: Affine, bounds: Bounds) -> Affine:
 
 
 def _simplify_quasi(quasi: Quasi, bounds: Bounds) -> Affine:
-    left, right = simplified_index(quasi.left, bounds), simplified_index(quasi.right, bounds)
+    left, right = simplify_index(quasi.left, bounds), simplify_index(quasi.right, bounds)
     match quasi.op:
         case "min" | "max":
             low, high = bounds.interval(left - right)
@@ -88,7 +88,7 @@ def _simplify_quasi(quasi: Quasi, bounds: Bounds) -> Affine:
                 return const(quotient) if quasi.op == "floordiv" else left - right * quotient
         case "mul":
             pass
-    return indexing.BUILDERS[quasi.op](left, right)
+    return indexing.QUASI_BUILDERS[quasi.op](left, right)
 
 
 def _constant_quotient(left: Affine, right: Affine, bounds: Bounds) -> int | None:
@@ -116,7 +116,7 @@ def _apply_rule(expr: Expr, bounds: Bounds) -> Expr | None:
     match expr:
         case Apply(op, args, _):
             if all(isinstance(arg, Const) for arg in args):
-                return folded(expr)
+                return fold_constants(expr)
             for rule in RULES.get(op.name, ()):
                 new = rule(expr)
                 if new is not None:
@@ -142,11 +142,11 @@ def _decide_comparison(test: Apply, bounds: Bounds) -> Expr | None:
     comparison = difference(test)
     if comparison is not None:
         name, (low, high) = comparison[0], bounds.interval(comparison[1])
-    elif test.op.name in COMPARED and test.args[0].dtype.kind in "iu":
+    elif test.op.name in COMPARISONS and test.args[0].dtype.kind in "iu":
         if test.args[0].dtype is not test.args[1].dtype:
             return None
         left, right = map(bounds.value, test.args)
-        name, (low, high) = test.op.name, total(right, negative(left))
+        name, (low, high) = test.op.name, add_intervals(right, negate_interval(left))
     else:
         return None
     below = high is not None and high < 0
@@ -161,7 +161,7 @@ def _decide_comparison(test: Apply, bounds: Bounds) -> Expr | None:
 
 def _narrow_comparison(test: Apply) -> Expr | None:
     """Return a comparison of integers in the type that they were converted from."""
-    if test.op.name not in COMPARED:
+    if test.op.name not in COMPARISONS:
         return None
     sources = {arg.value.dtype for arg in test.args if isinstance(arg, Cast)}
     source, wide = next(iter(sources), test.args[0].dtype), test.args[0].dtype
@@ -172,7 +172,9 @@ def _narrow_comparison(test: Apply) -> Expr | None:
         match arg:
             case Cast(value):
                 args.append(value)
-            case Const(number) if (small := folded(Cast(arg, source))) and small.value == number:
+            case Const(number) if (
+                small := fold_constants(Cast(arg, source))
+            ) and small.value == number:
                 args.append(small)
             case _:
                 return None
@@ -190,7 +192,7 @@ def _fold_position(expr: Apply, bounds: Bounds) -> Expr | None:
     low, high = bounds.interval(affine)
     if low is None or high is None or low < -_SAFE or high > _SAFE:
         return None
-    return Position(simplified_index(affine, bounds))
+    return Position(simplify_index(affine, bounds))
 
 
 def _affine_operation(name: str, args: list[Affine]) -> Affine | None:
@@ -222,9 +224,9 @@ def _simplify_cast(expr: Cast) -> Expr | None:
         return value
     match value:
         case Const():
-            return folded(expr)
+            return fold_constants(expr)
         case Select(test, Const() as yes, Const() as no):
-            one, two = folded(Cast(yes, out)), folded(Cast(no, out))
+            one, two = fold_constants(Cast(yes, out)), fold_constants(Cast(no, out))
             return None if one is None or two is None else Select(test, one, two)
         case Cast(inner, middle) if _is_lossless(inner.dtype, middle) and _is_direct(
             inner.dtype, out

@@ -42,13 +42,13 @@ def error_class(kind: str) -> type[CdError]:
     return class_
 
 
-def raised_as(kind: type[BaseException], number: bool) -> str:
+def fault_kind(kind: type[BaseException], number: bool) -> str:
     """Return the `kind` of a fault for another class, `CdValueError` where other processes cannot
     find it.
 
     A suffix says whether its argument is a number.
 
-    >>> raised_as(SystemExit, True), raised_as(type("Local", (Exception,), {}), False)
+    >>> fault_kind(SystemExit, True), fault_kind(type("Local", (Exception,), {}), False)
     ('builtins:SystemExit:number', 'CdValueError')
     """
     location = f"{kind.__module__}:{kind.__qualname__}"

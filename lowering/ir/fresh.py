@@ -12,7 +12,7 @@ from .dtypes import DType
 from .expressions import Apply, Cast, Expr, Read
 from .indexing import Affine, Symbol, const
 from .loops import Program, Stmt
-from .memo import keep
+from .memo import memoize
 from .node import Node, Purpose
 
 _NOUNS = {"add": "total", "sub": "difference", "mul": "product", "div": "quotient"}
@@ -101,7 +101,7 @@ def _highest_serial(stmt: Stmt) -> int:
     except AttributeError:
         serials = [_highest_serial(one) for body in walk.bodies(stmt) for one in body]
         serials += [symbol.serial for symbol in walk.binds(stmt)]
-        known = keep(stmt, "serial", max(serials, default=-1))
+        known = memoize(stmt, "serial", max(serials, default=-1))
     return known
 
 

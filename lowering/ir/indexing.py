@@ -137,7 +137,7 @@ class Affine:
         return 0
 
     def __repr__(self) -> str:
-        return show(self)
+        return affine_text(self)
 
 
 def const(value: int) -> Affine:
@@ -229,17 +229,17 @@ def _nearest_residue(factor: int, by: int) -> int:
     return rest - abs(by) if 2 * rest > abs(by) else rest
 
 
-def recombined(index: Affine) -> Affine:
+def recombine_quotients(index: Affine) -> Affine:
     """Return the expression with `q*(a // q) + a % q` written as `a`, wherever that is found, and
     `q*(a // q % m) + a % q` as `a % (q*m)`.
 
     >>> v = var(Symbol("v", 0))
     >>> digits = mod(floordiv(v, const(2)), const(9)) * 2 + mod(v, const(2))
-    >>> recombined(digits) == mod(v, const(18))
+    >>> recombine_quotients(digits) == mod(v, const(18))
     True
-    >>> recombined(floordiv(v, const(2)) * 2 + mod(v, const(2)))
+    >>> recombine_quotients(floordiv(v, const(2)) * 2 + mod(v, const(2)))
     v
-    >>> recombined(floordiv(const(3) - v, const(2)) * 2 + mod(const(3) - v, const(2)))
+    >>> recombine_quotients(floordiv(const(3) - v, const(2)) * 2 + mod(const(3) - v, const(2)))
     -v + 3
     """
     for atom, factor in index.terms:
@@ -253,13 +253,13 @@ def recombined(index: Affine) -> Affine:
                     and _is_multiple(other.left - atom.left, number)
                 ):
                     rest = index - _scaled_atom(atom, factor) - _scaled_atom(other, coefficient)
-                    return recombined(rest + other.left * factor)
+                    return recombine_quotients(rest + other.left * factor)
             whole = floordiv(atom.left, atom.right)
             wanted = whole * (factor * atom.right.constant)
             coefficients = dict(index.terms)
             if wanted.terms and all(coefficients.get(a) == k for a, k in wanted.terms):
                 rest = index - wanted - _scaled_atom(atom, factor)
-                return recombined(rest + atom.left * factor)
+                return recombine_quotients(rest + atom.left * factor)
             for other, coefficient in index.terms:
                 if (
                     isinstance(other, Quasi)
@@ -268,14 +268,16 @@ def recombined(index: Affine) -> Affine:
                 ):
                     if (count := other.right.constant) is not None and other.left == whole:
                         rest = index - _scaled_atom(atom, factor) - _scaled_atom(other, coefficient)
-                        return recombined(rest + mod(atom.left, const(number * count)) * factor)
+                        return recombine_quotients(
+                            rest + mod(atom.left, const(number * count)) * factor
+                        )
     return index
 
 
-def in_64_bits(index: Affine) -> Affine:
+def wrap_64_bits(index: Affine) -> Affine:
     """Return the expression with numbers wrapped to 64 bits: equal in wrapping arithmetic.
 
-    >>> in_64_bits(var(Symbol("v", 0)) * (2**64 + 3) + 2**63)
+    >>> wrap_64_bits(var(Symbol("v", 0)) * (2**64 + 3) + 2**63)
     3*v - 9223372036854775808
     """
     if all(-(2**63) <= n < 2**63 for n in (index.offset, *(k for _, k in index.terms))):
@@ -284,7 +286,7 @@ def in_64_bits(index: Affine) -> Affine:
         (n + 2**63) % 2**64 - 2**63 for n in (index.offset, *(k for _, k in index.terms))
     )
     atoms = (atom for atom, _ in index.terms)
-    return collected(dict(zip(atoms, factors, strict=True)), offset)
+    return from_terms(dict(zip(atoms, factors, strict=True)), offset)
 
 
 def _is_multiple(index: Affine, number: int) -> bool:
@@ -306,7 +308,7 @@ def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
     for atom, factor in index.terms:
         if isinstance(atom, Quasi):
             left, right = substitute(atom.left, values), substitute(atom.right, values)
-            value = BUILDERS[atom.op](left, right)
+            value = QUASI_BUILDERS[atom.op](left, right)
         elif atom in values:
             value = values[atom]
         else:
@@ -315,7 +317,7 @@ def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
         offset += value.offset * factor
         for one, k in value.terms:
             totals[one] = totals.get(one, 0) + k * factor
-    return collected(totals, offset)
+    return from_terms(totals, offset)
 
 
 def evaluate(index: Affine, values: Mapping[Symbol, int]) -> int:
@@ -330,25 +332,29 @@ def evaluate(index: Affine, values: Mapping[Symbol, int]) -> int:
     return total
 
 
-def sides(index: Affine, op: QuasiOp) -> tuple[Affine, ...]:
+def extremum_operands(index: Affine, op: QuasiOp) -> tuple[Affine, ...]:
     """Return the operands of a minimum or maximum (`op`); the expression itself where it is none.
 
     >>> i, j = var(Symbol("i", 0)), var(Symbol("j", 1))
-    >>> sides(minimum(minimum(i, j), const(8)) + 1, "min")
+    >>> extremum_operands(minimum(minimum(i, j), const(8)) + 1, "min")
     (9, i + 1, j + 1)
     """
     match index.terms:
         case ((Quasi(name, left, right), 1),) if name == op:
-            return tuple(side + index.offset for part in (left, right) for side in sides(part, op))
+            return tuple(
+                side + index.offset
+                for part in (left, right)
+                for side in extremum_operands(part, op)
+            )
         case _:
             return (index,)
 
 
-def show(index: Affine, name: Callable[[Symbol], str] = lambda symbol: symbol.name) -> str:
+def affine_text(index: Affine, name: Callable[[Symbol], str] = lambda symbol: symbol.name) -> str:
     """Return the expression as text, symbols spelled by `name`.
 
     >>> i, j = Symbol("i", 0), Symbol("j", 1)
-    >>> show(var(i) * 2 - var(j) + 1)
+    >>> affine_text(var(i) * 2 - var(j) + 1)
     '2*i - j + 1'
     """
     out = ""
@@ -372,7 +378,7 @@ class Range:
     hi: Affine
 
 
-BUILDERS: dict[QuasiOp, Callable[[Affine, Affine], Affine]] = {
+QUASI_BUILDERS: dict[QuasiOp, Callable[[Affine, Affine], Affine]] = {
     "min": minimum, "max": maximum, "floordiv": floordiv, "mod": mod, "mul": multiply,
 }  # fmt: skip
 
@@ -408,7 +414,7 @@ def _is_ordered_after(atom: Atom, other: Atom) -> bool:
     return isinstance(other, Symbol) or _show_quasi(atom, repr) > _show_quasi(other, repr)
 
 
-def collected(totals: Mapping[Atom, int], offset: int) -> Affine:
+def from_terms(totals: Mapping[Atom, int], offset: int) -> Affine:
     """Return the normal form of terms with these coefficients, which may be zero, in any order."""
     terms = [(atom, k) for atom, k in totals.items() if k]
     if len(terms) > 1:
@@ -424,7 +430,7 @@ def _term_key(term: tuple[Atom, int]) -> tuple[int, int, str]:
 
 
 def _commutative_quasi(op: QuasiOp, left: Affine, right: Affine) -> Affine:
-    first, second = sorted((left, right), key=lambda side: show(side, repr))
+    first, second = sorted((left, right), key=lambda side: affine_text(side, repr))
     return _affine_atom(Quasi(op, first, second))
 
 
@@ -451,7 +457,7 @@ def _apply_quasi(op: QuasiOp, left: int, right: int) -> int:
 
 
 def _show_quasi(atom: Quasi, name: Callable[[Symbol], str]) -> str:
-    left, right = show(atom.left, name), show(atom.right, name)
+    left, right = affine_text(atom.left, name), affine_text(atom.right, name)
     match atom.op:
         case "min" | "max":
             return f"{atom.op}({left}, {right})"

@@ -16,21 +16,21 @@ import numpy as np
 from . import assignments, loops
 from .assignments import Access, Assign, Pair, Parameter, Procedure
 from .evaluate import (
-    DEEP,
+    MAX_STATEMENT_DEPTH,
     Array,
     Lines,
+    PythonWriter,
     State,
-    Writer,
-    broken,
-    key,
-    number_of,
-    under,
+    compile_index,
+    invalid_program_error,
+    symbol_key,
+    with_suite,
 )
 from .expressions import Expr
 from .loops import AnyStatement, Program
 from .node import Node
 from .ops import Op, neutral_of
-from .scalars import better_of, meaning_of
+from .scalars import better_function, scalar_function
 
 
 def run_procedure(
@@ -84,12 +84,14 @@ def _run(
 def _bind(state: State, node: Node, array: Array) -> None:
     """Bind the array to the node; extents that are one unbound symbol are read off it."""
     if array.dtype != node.dtype.numpy or array.ndim != node.rank:
-        raise broken(f"{node} is {node.dtype} of rank {node.rank}, given {array.dtype}")
+        raise invalid_program_error(
+            f"{node} is {node.dtype} of rank {node.rank}, given {array.dtype}"
+        )
     for extent, size in zip(node.shape, array.shape, strict=True):
         if extent.symbol is not None:
-            state.numbers.setdefault(key(extent.symbol), size)
-        if (number_of(extent)(state) if extent.terms else extent.offset) != size:
-            raise broken(f"{node} has shape {node.shape}, given {array.shape}")
+            state.numbers.setdefault(symbol_key(extent.symbol), size)
+        if (compile_index(extent)(state) if extent.terms else extent.offset) != size:
+            raise invalid_program_error(f"{node} has shape {node.shape}, given {array.shape}")
     state.arrays[node.id] = array
 
 
@@ -118,28 +120,28 @@ def _hand_over(
 
 def _compile_body(body: tuple[AnyStatement, ...]) -> Callable[[State], None]:
     """Return the function that runs the statements, and stores the arrays in the state."""
-    writer = Writer()
+    writer = PythonWriter()
     lines = _body(writer, body)
-    arrays = [f"{writer.knows(node)}: {name}" for node, name in writer.arrays.items()]
+    arrays = [f"{writer.refer(node)}: {name}" for node, name in writer.arrays.items()]
     return writer.function([*lines, f"leave(state, {{{', '.join(arrays)}}})"])
 
 
 def _body(
-    writer: Writer, statements: tuple[AnyStatement, ...], depth: int = 0, loop: bool = False
+    writer: PythonWriter, statements: tuple[AnyStatement, ...], depth: int = 0, loop: bool = False
 ) -> Lines:
     """Return the Python of statements at this depth in one function, `loop`: inside a loop of
     it."""
     return [line for one in statements for line in _statement(writer, one, depth, loop)]
 
 
-def _statement(writer: Writer, statement: AnyStatement, depth: int, loop: bool) -> Lines:
+def _statement(writer: PythonWriter, statement: AnyStatement, depth: int, loop: bool) -> Lines:
     match statement:
         case assignments.For() | loops.For() | assignments.While() | loops.While():
-            if depth == DEEP:
+            if depth == MAX_STATEMENT_DEPTH:
                 return [writer.part(_statement(writer, statement, 0, False))]
             return _loop(writer, statement, depth)
         case assignments.Branch(test, then, other) | loops.If(test, then, other):
-            if depth == DEEP:
+            if depth == MAX_STATEMENT_DEPTH:
                 return _outlined_branch(writer, statement, loop)
             sides = (_body(writer, side, depth + 1, loop) for side in (then, other))
             return _branch(writer.value(test), *sides)
@@ -159,7 +161,7 @@ def _statement(writer: Writer, statement: AnyStatement, depth: int, loop: bool) 
             return _check(writer, statement)
         case assignments.Print(pieces):
             values = "".join(f"{writer.value(p)}, " for p in pieces if not isinstance(p, str))
-            return [f"state.show({writer.knows(statement.text)}(({values})))"]
+            return [f"state.show({writer.refer(statement.text)}(({values})))"]
         case assignments.Break():
             return ["break" if loop else "return 'break'"]
         case assignments.Continue():
@@ -177,44 +179,46 @@ def _statement(writer: Writer, statement: AnyStatement, depth: int, loop: bool) 
 
 
 def _loop(
-    writer: Writer,
+    writer: PythonWriter,
     loop: assignments.For | assignments.While | loops.For | loops.While,
     depth: int,
 ) -> Lines:
     body = _body(writer, loop.body, depth + 1, True)
     if isinstance(loop, assignments.For | loops.For):
-        rounds = ", ".join([*map(writer.number, (loop.lo, loop.hi)), writer.knows(loop.step)])
-        return under(f"for {writer.symbol(loop.symbol)} in range({rounds}):", body)
+        rounds = ", ".join([*map(writer.number, (loop.lo, loop.hi)), writer.refer(loop.step)])
+        return with_suite(f"for {writer.symbol(loop.symbol)} in range({rounds}):", body)
     before = _body(writer, loop.prelude, depth + 1, True)
-    leave = under(f"if not {writer.value(loop.test)}:", ["break"])
-    return under("while True:", [*before, *leave, *body])
+    leave = with_suite(f"if not {writer.value(loop.test)}:", ["break"])
+    return with_suite("while True:", [*before, *leave, *body])
 
 
 def _branch(test: str, then: Lines, other: Lines) -> Lines:
     """Return an `if` statement; a lone `if` in its `else` becomes `elif`, without more nesting."""
     if other and other[0].startswith("if ") and all(line[0] == " " for line in other[1:]):
-        return [*under(f"if {test}:", then), f"el{other[0]}", *other[1:]]
-    return [*under(f"if {test}:", then), *(under("else:", other) if other else ())]
+        return [*with_suite(f"if {test}:", then), f"el{other[0]}", *other[1:]]
+    return [*with_suite(f"if {test}:", then), *(with_suite("else:", other) if other else ())]
 
 
-def _outlined_branch(writer: Writer, branch: AnyStatement, loop: bool) -> Lines:
+def _outlined_branch(writer: PythonWriter, branch: AnyStatement, loop: bool) -> Lines:
     """Return the call of a function for a branch, which returns how a loop is left in it."""
     call = writer.part(_statement(writer, branch, 0, False))
     return [
         f"left = {call}",
-        *under("if left == 'break':", ["break" if loop else "return left"]),
-        *under("if left == 'continue':", ["continue" if loop else "return left"]),
+        *with_suite("if left == 'break':", ["break" if loop else "return left"]),
+        *with_suite("if left == 'continue':", ["continue" if loop else "return left"]),
     ]
 
 
-def _update(writer: Writer, access: Access, op: Op | None, value: Expr, pair: Pair | None) -> Lines:
+def _update(
+    writer: PythonWriter, access: Access, op: Op | None, value: Expr, pair: Pair | None
+) -> Lines:
     """Return the lines of one accumulation."""
     array, (lines, cell) = writer.array(access.node), _cell(writer, access)
     new = writer.value(value)
     if op is None:
         return [*lines, f"{array}[{cell}] = {new}"]
     if pair is None:
-        meaning = writer.knows(meaning_of(op, access.node.dtype))
+        meaning = writer.refer(scalar_function(op, access.node.dtype))
         return [*lines, f"{array}[{cell}] = {meaning}({array}[{cell}], {new})"]
     found, at = _cell(writer, pair.access)
     here = f"value, here = {new}, {writer.number(pair.position)}"
@@ -222,13 +226,15 @@ def _update(writer: Writer, access: Access, op: Op | None, value: Expr, pair: Pa
     return [*lines, *found, here, *_keep_better(writer, op, (array, cell), (positions, at))]
 
 
-def _keep_better(writer: Writer, op: Op, best: tuple[str, str], place: tuple[str, str]) -> Lines:
+def _keep_better(
+    writer: PythonWriter, op: Op, best: tuple[str, str], place: tuple[str, str]
+) -> Lines:
     """Return the lines that keep `value` and `here` where they are better than the best so far."""
     targets = ", ".join(f"{array}[{cell}]" for array, cell in (best, place))
-    return [f"{targets} = {writer.knows(better_of(op))}({targets}, value, here)"]
+    return [f"{targets} = {writer.refer(better_function(op))}({targets}, value, here)"]
 
 
-def _assign(writer: Writer, assign: Assign) -> Lines:
+def _assign(writer: PythonWriter, assign: Assign) -> Lines:
     """Evaluate everything at every point, then write (snapshot semantics).
 
     The list of writes has cells, values, whether it is the first, and for pairs the position.
@@ -243,48 +249,48 @@ def _assign(writer: Writer, assign: Assign) -> Lines:
         here = writer.number(pair.position)
         each = [*lines, *found, f"later.append((False, {cell}, {value}, {at}, {here}))"]
         better = _keep_better(writer, op, (array, "cell"), (positions, "at"))
-        writes = under("for first, cell, value, at, here in later:", [
-            *under("if first:", [f"{positions}[at] = here"]), *under("else:", better)
+        writes = with_suite("for first, cell, value, at, here in later:", [
+            *with_suite("if first:", [f"{positions}[at] = here"]), *with_suite("else:", better)
         ])  # fmt: skip
     else:
         new = "value"
         if op is not None:
             dtype = assign.target.node.dtype
             if assign.initialize:
-                neutral = writer.knows(dtype.numpy.type(neutral_of(op, dtype.kind, dtype.bits)))
+                neutral = writer.refer(dtype.numpy.type(neutral_of(op, dtype.kind, dtype.bits)))
                 start = [*lines, f"later.append((True, {cell}, {neutral}))"]
-            meaning = writer.knows(meaning_of(op, dtype))
+            meaning = writer.refer(scalar_function(op, dtype))
             new = f"value if first else {meaning}({array}[cell], value)"
         each = [*lines, f"later.append((False, {cell}, {value}))"]
-        writes = under("for first, cell, value in later:", [f"{array}[cell] = {new}"])
+        writes = with_suite("for first, cell, value in later:", [f"{array}[cell] = {new}"])
     inner = writer.points(assign.reduced, each)
     over = writer.points(assign.free, [*start, *inner])
     return ["later = []", *over, *writes]
 
 
-def _cell(writer: Writer, access: Access) -> tuple[Lines, str]:
+def _cell(writer: PythonWriter, access: Access) -> tuple[Lines, str]:
     return writer.cell(access.node, access.index)
 
 
-def _tuple(writer: Writer, access: Access) -> tuple[Lines, str]:
+def _tuple(writer: PythonWriter, access: Access) -> tuple[Lines, str]:
     lines, cell = _cell(writer, access)
     return lines, f"({cell},)" if access.index else cell
 
 
-def _alloc(writer: Writer, node: Node) -> Lines:
+def _alloc(writer: PythonWriter, node: Node) -> Lines:
     sizes = "".join(f"max(0, {writer.number(extent)}), " for extent in node.shape)
-    zeros = f"{writer.array(node)} = zeros(({sizes}), {writer.knows(node.dtype.numpy)})"
-    return [zeros, *writer.measured(node)]
+    zeros = f"{writer.array(node)} = zeros(({sizes}), {writer.refer(node.dtype.numpy)})"
+    return [zeros, *writer.size_bindings(node)]
 
 
-def _permute(writer: Writer, nodes: tuple[Node, ...], sources: tuple[Node, ...]) -> Lines:
+def _permute(writer: PythonWriter, nodes: tuple[Node, ...], sources: tuple[Node, ...]) -> Lines:
     moved = " = ".join(", ".join(map(writer.array, some)) for some in (nodes, sources))
-    return [moved, *(line for node in nodes for line in writer.measured(node))]
+    return [moved, *(line for node in nodes for line in writer.size_bindings(node))]
 
 
-def _check(writer: Writer, check: assignments.Check | loops.Check) -> Lines:
+def _check(writer: PythonWriter, check: assignments.Check | loops.Check) -> Lines:
     values = "".join(f"{writer.value(value)}.item(), " for value in check.values)
-    fault, span = writer.knows(check.fault), writer.knows(check.span)
-    return under(
+    fault, span = writer.refer(check.fault), writer.refer(check.span)
+    return with_suite(
         f"if not {writer.value(check.test)}:", [f"raise_fault({fault}, ({values}), {span})"]
     )

@@ -1,8 +1,8 @@
 """Interval arithmetic on integers; None is an unbounded side. Sound, not exact.
 
->>> total((0, 7), (1, None)), negative((0, None))
+>>> add_intervals((0, 7), (1, None)), negate_interval((0, None))
 ((1, None), (None, 0))
->>> greater(None, 3), both(min, 3, None)
+>>> tighter_lower(None, 3), combine_bounds(min, 3, None)
 (3, None)
 """
 
@@ -14,13 +14,13 @@ Interval = tuple[int | None, int | None]
 UNKNOWN: Interval = (None, None)
 
 
-def total(left: Interval, right: Interval) -> Interval:
+def add_intervals(left: Interval, right: Interval) -> Interval:
     """Return the interval of sums."""
     low = None if left[0] is None or right[0] is None else left[0] + right[0]
     return low, None if left[1] is None or right[1] is None else left[1] + right[1]
 
 
-def negative(one: Interval) -> Interval:
+def negate_interval(one: Interval) -> Interval:
     """Return the interval of negated values."""
     low, high = one
     return None if high is None else -high, None if low is None else -low
@@ -36,7 +36,7 @@ def mod(left: Interval, right: Interval) -> Interval:
         return UNKNOWN
     top = None if right[1] is None else right[1] - 1
     if left[0] is not None and left[0] >= 0:
-        top = smaller(top, left[1])
+        top = tighter_upper(top, left[1])
     return 0, top
 
 
@@ -58,12 +58,12 @@ def floordiv(left: Interval, right: Interval) -> Interval:
     return low, high
 
 
-def product(left: Interval, right: Interval) -> Interval:
+def multiply_intervals(left: Interval, right: Interval) -> Interval:
     """Return the interval of products.
 
-    >>> product((-5, 3), (2, 4)), product((1, None), (2, 4))
+    >>> multiply_intervals((-5, 3), (2, 4)), multiply_intervals((1, None), (2, 4))
     ((-20, 12), (2, None))
-    >>> product((None, 1), (2, 4))
+    >>> multiply_intervals((None, 1), (2, 4))
     (None, None)
     """
     if None in left or None in right:
@@ -74,16 +74,18 @@ def product(left: Interval, right: Interval) -> Interval:
     return min(ends), max(ends)
 
 
-def greater(one: int | None, two: int | None) -> int | None:
+def tighter_lower(one: int | None, two: int | None) -> int | None:
     """Return the tighter of two lower bounds."""
     return two if one is None else one if two is None else max(one, two)
 
 
-def smaller(one: int | None, two: int | None) -> int | None:
+def tighter_upper(one: int | None, two: int | None) -> int | None:
     """Return the tighter of two upper bounds."""
     return two if one is None else one if two is None else min(one, two)
 
 
-def both(choose: Callable[[int, int], int], one: int | None, two: int | None) -> int | None:
+def combine_bounds(
+    choose: Callable[[int, int], int], one: int | None, two: int | None
+) -> int | None:
     """Return a bound that needs both operands to be bounded."""
     return None if one is None or two is None else choose(one, two)

@@ -39,7 +39,7 @@ from .assignments import (
 )
 from .expressions import Expr
 from .indexing import Affine, Symbol
-from .memo import Remembers
+from .memo import Memoized
 from .node import Node
 from .ops import Op
 
@@ -70,7 +70,7 @@ function that does all iterations."""
 
 
 @dataclass(frozen=True, slots=True)
-class For(Remembers):
+class For(Memoized):
     """`for symbol in range(lo, hi, step)`; `kind` is how it runs, never what it means."""
 
     symbol: Symbol
@@ -85,7 +85,7 @@ class For(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class While(Remembers):
+class While(Memoized):
     """Run `prelude`, leave when `test` is false, run `body`, repeat."""
 
     prelude: tuple[Stmt, ...]
@@ -95,7 +95,7 @@ class While(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class If(Remembers):
+class If(Memoized):
     """`then` where `test` holds, else `other`."""
 
     test: Expr
@@ -105,7 +105,7 @@ class If(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Store(Remembers):
+class Store(Memoized):
     """The element becomes the value, which is of the node's type."""
 
     access: Access
@@ -114,7 +114,7 @@ class Store(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Update(Remembers):
+class Update(Memoized):
     """The element becomes `element op value`: a reduction, which may be parallelized or become a
     tree.
 
@@ -134,7 +134,7 @@ class Update(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Fill(Remembers):
+class Fill(Memoized):
     """Every element of the node becomes the value, a constant of the node's type."""
 
     node: Node
@@ -143,7 +143,7 @@ class Fill(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Remembers):
+class Check(Memoized):
     """`test` must hold now; otherwise the routine stops and the fault is raised with the values."""
 
     test: Expr
@@ -153,14 +153,14 @@ class Check(Remembers):
 
 
 @dataclass(frozen=True, slots=True)
-class Comment(Remembers):
+class Comment(Memoized):
     """A line for the reader: the originating statement, or a block's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier(Remembers):
+class Barrier(Memoized):
     """Writes in the iterations of one thread loop are visible in those of the next; no other
     effect."""
 

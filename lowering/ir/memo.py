@@ -12,19 +12,19 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Remembers:
+class Memoized:
     """An immutable value with a slot for each analysis that is memoized in it.
 
     [...]
 
-    >>> class Loop(Remembers):
+    >>> class Loop(Memoized):
     ...     __slots__ = ()
     >>> def kinds(loop):
     ...     try:
     ...         return loop.summary
     ...     except AttributeError:
     ...         print("found out")
-    ...         return keep(loop, "summary", {"For"})
+    ...         return memoize(loop, "summary", {"For"})
     >>> loop = Loop()
     >>> kinds(loop), kinds(loop)
     found out
@@ -78,7 +78,7 @@ class Remembers:
     """The work of one iteration: `analysis.cost`."""
 
 
-def keep(value: Remembers, name: str, result: T) -> T:
+def memoize(value: Memoized, name: str, result: T) -> T:
     """Return an analysis result after storing it in a value under that name."""
     object.__setattr__(value, name, result)
     return result

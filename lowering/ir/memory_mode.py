@@ -102,13 +102,13 @@ _HOSTED: tuple[Kind, ...] = (
 )  # fmt: skip
 
 
-def mode_named(name: object, span: Span = NOWHERE) -> Mode:
+def parse_mode(name: object, span: Span = NOWHERE) -> Mode:
     """Return the mode that a request spells: `"virtual"`, `"on-device"`, `"hosted"`.
 
     Words are joined by blanks, hyphens or underscores; a sharing follows a comma; `hosted` alone is
     hosted nonconstant. Raises CdValueError CD0573 for any other name.
 
-    >>> print(mode_named("on-device, per-stream"), mode_named("hosted"), sep="; ")
+    >>> print(parse_mode("on-device, per-stream"), parse_mode("hosted"), sep="; ")
     on device, per stream; hosted nonconstant
     """
     words = name.lower().replace("-", " ").replace("_", " ") if isinstance(name, str) else ""
@@ -136,7 +136,7 @@ def join(current: Decision | None, request: Request, label: str = "the array") -
     """
     if current is None:
         return Decision(request.mode, (request,))
-    return _apply_outcome(current, request, joined(current.mode, request.mode), label)
+    return _apply_outcome(current, request, join_modes(current.mode, request.mode), label)
 
 
 def share(
@@ -150,10 +150,10 @@ def share(
     request = Request(Mode("on device", sharing), why, span)
     if current is None:
         return Decision(request.mode, (request,))
-    return _apply_outcome(current, request, shared(current.mode, sharing), label)
+    return _apply_outcome(current, request, join_sharing(current.mode, sharing), label)
 
 
-def joined(current: Mode, requested: Mode) -> Outcome:
+def join_modes(current: Mode, requested: Mode) -> Outcome:
     """Return the join of two modes, "stays", or the reason why it is refused."""
     if current == requested:
         return "stays"
@@ -165,7 +165,7 @@ def joined(current: Mode, requested: Mode) -> Outcome:
     return requested if outcome == "moves" else outcome
 
 
-def shared(current: Mode, sharing: Sharing) -> Outcome:
+def join_sharing(current: Mode, sharing: Sharing) -> Outcome:
     """Return the mode with a sharing, "stays", or the reason why it is refused."""
     match current:
         case Mode("on device" | "hosted changed on devices", before) if before == sharing:

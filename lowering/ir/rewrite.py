@@ -28,7 +28,11 @@ T = TypeVar("T")
 def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
     """Return the statement with the lists that `bodies` gives replaced; itself for the same
     lists."""
-    return statement if all(map(same, new, bodies(statement))) else _replace_bodies(statement, new)
+    return (
+        statement
+        if all(map(is_same_list, new, bodies(statement)))
+        else _replace_bodies(statement, new)
+    )
 
 
 def map_bodies(statement: S, change: Callable[[tuple[S, ...]], Sequence[S]]) -> S:
@@ -39,12 +43,12 @@ def map_bodies(statement: S, change: Callable[[tuple[S, ...]], Sequence[S]]) -> 
     new = [change(body) for body in old]
     return (
         statement
-        if all(map(same, new, old))
+        if all(map(is_same_list, new, old))
         else _replace_bodies(statement, tuple(map(tuple, new)))
     )
 
 
-def same(new: Sequence[object], old: Sequence[object]) -> bool:
+def is_same_list(new: Sequence[object], old: Sequence[object]) -> bool:
     """Whether two lists hold the same objects."""
     return len(new) == len(old) and all(map(is_, new, old))
 
@@ -150,7 +154,7 @@ def rewrite(body: tuple[S, ...], by: Rewrite) -> tuple[S, ...]:
     return map_statements(body, lambda statement: (rebuild_statement(statement, by),))
 
 
-def over_kernels(
+def map_kernels(
     program: Program, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
 ) -> Program:
     """Return the program with the body of each kernel changed; itself where nothing changes."""
@@ -158,7 +162,7 @@ def over_kernels(
     kernels: list[Kernel] = []
     for kernel in program.kernels:
         body = change(kernel.body)
-        stays = same(body, kernel.body)
+        stays = is_same_list(body, kernel.body)
         kernels.append(kernel if stays else replace(kernel, body=body))
         changed = changed or not stays
     return replace(program, kernels=tuple(kernels)) if changed else program

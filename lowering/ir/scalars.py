@@ -13,7 +13,7 @@ from .dtypes import DType
 from .ops import Op
 
 
-def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
+def scalar_function(op: Op, dtype: DType) -> Callable[..., Any]:
     """Return the NumPy function of an op, with three differences.
 
     NumPy raises on negative exponents of integers, rounds complex products once or twice depending
@@ -61,13 +61,13 @@ def _integer_power(base: Any, exponent: Any) -> Any:
     return type(base)(-1 if base == -1 else 0)
 
 
-def conversion_of(source: DType, target: DType) -> Callable[[Any], Any]:
+def conversion_function(source: DType, target: DType) -> Callable[[Any], Any]:
     """Return the conversion of a scalar from one type to another; see `Cast`."""
     numpy_type = target.numpy
     if target.kind == "b":
         return lambda value: np.bool_(value != 0)
     if source.kind == "c" and target.kind != "c":
-        from_real = conversion_of(source.real, target)
+        from_real = conversion_function(source.real, target)
         return lambda value: from_real(value.real)
     if source.kind == "f" and target.kind in "iu":
         return lambda value: numpy_type.type(_saturate(float(value), target))
@@ -88,7 +88,7 @@ def _saturate(value: float, target: DType) -> int:
     return min(max(int(value), lo), hi)
 
 
-def beats(op: Op, candidate: Any, best: Any) -> bool:
+def is_better(op: Op, candidate: Any, best: Any) -> bool:
     """Whether the candidate replaces the best so far; the first NaN is best of all, as in NumPy."""
     if best != best:
         return False
@@ -97,14 +97,14 @@ def beats(op: Op, candidate: Any, best: Any) -> bool:
     return bool(candidate < best if op.name == "argmin" else candidate > best)
 
 
-def better_of(op: Op) -> Callable[..., tuple[Any, Any]]:
+def better_function(op: Op) -> Callable[..., tuple[Any, Any]]:
     """Return the function from the best so far, its position or -1, and a candidate to the
     better."""
 
     def better(best: Any, best_position: Any, value: Any, position: int) -> tuple[Any, Any]:
         return (
             (value, position)
-            if best_position < 0 or beats(op, value, best)
+            if best_position < 0 or is_better(op, value, best)
             else (best, best_position)
         )
 

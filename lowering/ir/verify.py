@@ -17,7 +17,7 @@ from . import assignments, loops, verify_local
 from .assignments import Block, Parameter, Procedure
 from .indexing import Symbol
 from .loops import AnyStatement, Program
-from .memo import keep
+from .memo import memoize
 from .node import Node
 from .printer import print_statement
 from .rewrite import with_bodies
@@ -34,8 +34,8 @@ from .walk import (
     uses,
 )
 
-Found = Iterator[tuple[AnyStatement, str]]
-Fine = dict[int, AnyStatement]
+Problems = Iterator[tuple[AnyStatement, str]]
+Verified = dict[int, AnyStatement]
 """Verified statements, by their `id`."""
 
 
@@ -50,7 +50,7 @@ class Unit:
     body: Body
     new: Sequence[AnyStatement]
     """The statements that are not verified yet, nested ones included, in program order."""
-    fine: Fine = field(default_factory=dict)
+    fine: Verified = field(default_factory=dict)
     """The verified statements: they are valid in their old context, with all that is nested in
     them."""
     grown: bool = True
@@ -86,7 +86,7 @@ class Verifier:
     __slots__ = ("_fine", "_known")
 
     def __init__(self) -> None:
-        self._fine: Fine = {}
+        self._fine: Verified = {}
         self._known: tuple[tuple[Parameter, ...], frozenset[Node]] = (), frozenset()
 
     def __call__(self, program: Program) -> None:
@@ -102,7 +102,7 @@ class Verifier:
         _verify(Unit(p.name, p.parameters, p.locals, p.results, body, new, self._fine, keeps_nodes))
 
 
-def _unverified(fine: Fine, body: Iterable[AnyStatement]) -> list[AnyStatement]:
+def _unverified(fine: Verified, body: Iterable[AnyStatement]) -> list[AnyStatement]:
     """Return every statement, nested ones included, that is not verified yet, in program order."""
     result: list[AnyStatement] = []
     for statement in body:
@@ -120,7 +120,7 @@ def _verify(unit: Unit, built: bool = True) -> None:
         for statement, detail in check(unit)
     ]
     for statement in unit.new:
-        view = verify_local.Look.at(statement)
+        view = verify_local.StatementView.at(statement)
         problems += [
             _problem(unit, name, statement, detail)
             for name, of_one in LOCAL.items()
@@ -143,9 +143,9 @@ def _problem(unit: Unit, check: str, statement: AnyStatement, detail: str) -> Di
     )
 
 
-def symbols_are_bound(unit: Unit) -> Found:
+def symbols_are_bound(unit: Unit) -> Problems:
     """Every symbol is bound, once, by an enclosing statement or an earlier one of its list."""
-    yield from unbound(unit.body, unit.sizes, unit.fine)
+    yield from find_unbound(unit.body, unit.sizes, unit.fine)
 
 
 class _Scope(NamedTuple):
@@ -179,7 +179,7 @@ def _scope(statement: AnyStatement) -> _Scope:
                 free |= scope.free - inner
                 bound |= scope.bound
                 inner |= _let_symbols((inside,))
-        memo = keep(statement, "scope", _Scope(frozenset(free), frozenset(bound)))
+        memo = memoize(statement, "scope", _Scope(frozenset(free), frozenset(bound)))
     return memo
 
 
@@ -187,7 +187,7 @@ def _let_symbols(body: Body) -> frozenset[Symbol]:
     return frozenset([one.symbol for one in body if isinstance(one, assignments.Let)])
 
 
-def unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
+def find_unbound(body: Body, known: frozenset[Symbol], fine: Verified) -> Problems:
     """Yield statements that use a symbol where it is not bound, or bind it again, with a message.
 
     `known` are those bound around the body; statements in `fine` were verified before.
@@ -198,11 +198,11 @@ def unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
             continue
         match statement:
             case assignments.While() | loops.While():
-                yield from unbound(statement.prelude, known, fine)
+                yield from find_unbound(statement.prelude, known, fine)
                 # the test sees the prelude's bindings
                 inner = known | _let_symbols(statement.prelude)
                 yield from _unbound_uses(statement, free_symbols(statement.test) - inner)
-                yield from unbound(statement.body, inner, fine)
+                yield from find_unbound(statement.body, inner, fine)
                 continue
             case _:
                 if not uses(statement) <= known:
@@ -214,15 +214,15 @@ def unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
         if isinstance(statement, assignments.Let):
             known |= {statement.symbol}
         for one in bodies(statement):
-            yield from unbound(one, known.union(bound) if bound else known, fine)
+            yield from find_unbound(one, known.union(bound) if bound else known, fine)
 
 
-def _unbound_uses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Found:
+def _unbound_uses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Problems:
     for name in sorted(symbol.name for symbol in symbols):
         yield statement, f"symbol {name} is used before it is bound"
 
 
-def nodes_are_declared(unit: Unit) -> Found:
+def nodes_are_declared(unit: Unit) -> Problems:
     """Every node that is accessed is a parameter, local or result, and ids are unique."""
     declared = {node.id: node for node in unit.nodes}
     if len(declared) < len(unit.nodes):
@@ -240,7 +240,7 @@ def _own_nodes(statement: AnyStatement) -> tuple[Node, ...]:
     return own_reads(statement) + own_writes(statement)
 
 
-def written_nodes_are_writable(unit: Unit) -> Found:
+def written_nodes_are_writable(unit: Unit) -> Problems:
     """Only locals, results, and parameters declared as written are written."""
     fixed = {p.node.id for p in unit.parameters if not p.written}
     for statement in unit.new:
@@ -250,12 +250,12 @@ def written_nodes_are_writable(unit: Unit) -> Found:
             yield statement, f"parameter {node} is written but not declared as written"
 
 
-def jumps_are_in_loops(unit: Unit) -> Found:
+def jumps_are_in_loops(unit: Unit) -> Problems:
     """Break and Continue are inside a loop."""
     yield from _jumps(unit.body)
 
 
-def _jumps(body: Body) -> Found:
+def _jumps(body: Body) -> Problems:
     for statement in body:
         match statement:
             case assignments.Break() | assignments.Continue():
@@ -267,7 +267,7 @@ def _jumps(body: Body) -> Found:
                     yield from _jumps(one)
 
 
-def storage_comes_first(unit: Unit) -> Found:
+def allocations_come_first(unit: Unit) -> Problems:
     """A node of run-time shape is accessed or returned only after its `Alloc`."""
     sized = [n for n in unit.results if _symbols_of(n) <= unit.sizes]
     have = frozenset(
@@ -277,7 +277,7 @@ def storage_comes_first(unit: Unit) -> Found:
     )
     if have.issuperset([node.id for node in unit.nodes]):
         return  # every shape is static
-    missing, have = unstored(unit.body, have)
+    missing, have = find_unallocated(unit.body, have)
     for statement, node in missing:
         yield statement, f"{node} has no storage yet"
     for node in unit.results:
@@ -289,7 +289,7 @@ def _symbols_of(node: Node) -> frozenset[Symbol]:
     return frozenset[Symbol]().union(*(extent.symbols() for extent in node.shape))
 
 
-def unstored(
+def find_unallocated(
     body: Body, have: frozenset[int]
 ) -> tuple[list[tuple[AnyStatement, Node]], frozenset[int]]:
     """Return accesses to nodes that may have no storage, and the nodes that surely have it after
@@ -340,22 +340,22 @@ def _accessed_nodes(statement: AnyStatement) -> tuple[Node, ...]:
     return _own_nodes(statement)
 
 
-def parallel_loops_do_not_nest(unit: Unit) -> Found:
+def parallel_loops_do_not_nest(unit: Unit) -> Problems:
     """Parallel loops are not nested, as an outer one would hide copies of private arrays."""
     for outer in parallel_loops(unit.body):
         for inner in parallel_loops(outer.body):
             yield inner, f"it is inside of the parallel loop over {outer.symbol.name}"
 
 
-CHECKS: dict[str, Callable[[Unit], Found]] = {
+CHECKS: dict[str, Callable[[Unit], Problems]] = {
     "nodes are declared": nodes_are_declared,
     "symbols are bound": symbols_are_bound,
     "written nodes are writable": written_nodes_are_writable,
     "jumps are in loops": jumps_are_in_loops,
-    "storage comes first": storage_comes_first,
+    "storage comes first": allocations_come_first,
     "parallel loops do not nest": parallel_loops_do_not_nest,
 }
-LOCAL: dict[str, Callable[[verify_local.Look], Iterable[str]]] = {
+LOCAL: dict[str, Callable[[verify_local.StatementView], Iterable[str]]] = {
     "ranks match": verify_local.ranks_match,
     "constants fit": verify_local.constants_fit,
     "operands fit": verify_local.operands_fit,

@@ -1,6 +1,6 @@
 """Verifier checks of single statements; each yields messages about what is wrong.
 
-They receive a `Look` at a statement, which walks its expressions once.
+They receive a `StatementView` at a statement, which walks its expressions once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .node import Node
 from .ops import PAIR_OPS, Op
 from .walk import expressions_of, parts
 
-Texts = Iterator[str]
+Messages = Iterator[str]
 
 
 def nodes_in(expr: Expr) -> tuple[Node, ...]:
@@ -28,7 +28,7 @@ def nodes_in(expr: Expr) -> tuple[Node, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StatementView:
     """A statement with its own expressions."""
 
     statement: AnyStatement
@@ -36,7 +36,7 @@ class Look:
     """All of its expressions and their subexpressions."""
 
     @classmethod
-    def at(cls, statement: AnyStatement) -> Look:
+    def at(cls, statement: AnyStatement) -> StatementView:
         """Return the view of a statement."""
         return cls(statement, tuple(e for expr in expressions_of(statement) for e in walk(expr)))
 
@@ -47,14 +47,14 @@ class Look:
         yield from ((e.node, e.index) for e in self.exprs if isinstance(e, Read))
 
 
-def ranks_match(look: Look) -> Texts:
+def ranks_match(look: StatementView) -> Messages:
     """An access has one subscript for each axis."""
     for node, index in look.accesses:
         if len(index) != node.rank:
             yield f"{node} of rank {node.rank} has {len(index)} indices"
 
 
-def constants_fit(look: Look) -> Texts:
+def constants_fit(look: StatementView) -> Messages:
     """A constant is a value of its type."""
     for expr in look.exprs:
         if isinstance(expr, Const) and not _is_value(expr.value, expr.dtype):
@@ -74,7 +74,7 @@ def _is_value(value: object, dtype: DType) -> bool:
             return isinstance(value, int | float | complex)
 
 
-def operands_fit(look: Look) -> Texts:
+def operands_fit(look: StatementView) -> Messages:
     """Operands are of one type, which the op admits and computes in, and the result type
     follows."""
     for expr in look.exprs:
@@ -82,7 +82,7 @@ def operands_fit(look: Look) -> Texts:
             yield from _operands(expr)
 
 
-def _operands(apply: Apply) -> Texts:
+def _operands(apply: Apply) -> Messages:
     op, kinds = apply.op, {arg.dtype for arg in apply.args}
     if len(apply.args) != op.arity:
         yield f"{op} takes {op.arity} operands, not {len(apply.args)}"
@@ -95,7 +95,7 @@ def _operands(apply: Apply) -> Texts:
         yield f"{op} of {dtype} gives {_result(op, dtype)}, not {apply.dtype}"
 
 
-def _admits(op: Op, dtype: DType) -> Texts:
+def _admits(op: Op, dtype: DType) -> Messages:
     if dtype.kind not in op.admits:
         yield f"{op} does not admit {dtype}"
     elif dtype != dtype.compute:
@@ -120,7 +120,7 @@ def _result(op: Op, dtype: DType) -> DType:
             return dtypes.complex64 if dtype.bits == 32 else dtypes.complex128
 
 
-def selects_agree(look: Look) -> Texts:
+def selects_agree(look: StatementView) -> Messages:
     """Both arms of a select are of one type, and its test is bool."""
     for expr in look.exprs:
         if isinstance(expr, Select):
@@ -130,7 +130,7 @@ def selects_agree(look: Look) -> Texts:
                 yield f"the test is {expr.test.dtype}"
 
 
-def tests_are_bool(look: Look) -> Texts:
+def tests_are_bool(look: StatementView) -> Messages:
     """Tests of branches, loops and checks, and predicates of domains, are bool."""
     statement = look.statement
     pieces = parts(statement)
@@ -147,7 +147,7 @@ def tests_are_bool(look: Look) -> Texts:
     yield from (f"a test is {test.dtype}" for test in tests if test.dtype != dtypes.bool_)
 
 
-def indices_are_integers(look: Look) -> Texts:
+def indices_are_integers(look: StatementView) -> Messages:
     """Data-dependent subscripts and values of `Let` are int64."""
     statement = look.statement
     for node, index in look.accesses:
@@ -158,7 +158,7 @@ def indices_are_integers(look: Look) -> Texts:
         yield f"{statement.symbol.name} is {statement.value.dtype}"
 
 
-def stored_types_agree(look: Look) -> Texts:
+def stored_types_agree(look: StatementView) -> Messages:
     """The stored or accumulated value is of the node's type."""
     match look.statement:
         case Assign(Access(node), _, _, value) | loops.Update(Access(node), _, value):
@@ -171,7 +171,7 @@ def stored_types_agree(look: Look) -> Texts:
         yield f"a value of {value.dtype} goes into {node} of {node.dtype}"
 
 
-def accumulators_fit(look: Look) -> Texts:
+def accumulators_fit(look: StatementView) -> Messages:
     """The op of an accumulation admits the node's type; a plain assignment reduces over nothing."""
     match look.statement:
         case Assign(_, None, initialize, _, _, reduced):
@@ -189,13 +189,13 @@ def accumulators_fit(look: Look) -> Texts:
             return
 
 
-def _accumulator(op: Op, node: Node) -> Texts:
+def _accumulator(op: Op, node: Node) -> Messages:
     if op.arity != 2 or op.result != "same" and node.dtype != dtypes.bool_:
         yield f"{op} does not accumulate"
     yield from _admits(op, node.dtype)
 
 
-def pairs_fit(look: Look) -> Texts:
+def pairs_fit(look: StatementView) -> Messages:
     """Pairs occur with argmin and argmax and only with them; their position is int64."""
     match look.statement:
         case Assign(_, op, _, _, _, _, pair) | loops.Update(_, op, _, pair):
@@ -207,27 +207,27 @@ def pairs_fit(look: Look) -> Texts:
             yield f"a reduction by {expr.op} has the wrong kind of position"
 
 
-def _pair(op: Op | None, pair: Pair | None) -> Texts:
+def _pair(op: Op | None, pair: Pair | None) -> Messages:
     if (op is not None and op.name in PAIR_OPS) != (pair is not None):
         yield f"{op} {'has a' if pair else 'has no'} place for the position"
     if pair is not None and pair.access.node.dtype != dtypes.int64:
         yield f"the position goes into {pair.access.node} of {pair.access.node.dtype}"
 
 
-def no_reduce(look: Look) -> Texts:
+def no_reduce(look: StatementView) -> Messages:
     """No reduction is left inside an expression."""
     if any(isinstance(expr, Reduce) for expr in look.exprs):
         yield "a reduction is left inside an expression"
 
 
-def allocations_are_dynamic(look: Look) -> Texts:
+def allocations_are_dynamic(look: StatementView) -> Messages:
     """Only nodes of run-time shape are allocated."""
     statement = look.statement
     if isinstance(statement, assignments.Alloc) and statement.node.static_shape is not None:
         yield f"{statement.node} has a static shape"
 
 
-def permutations_fit(look: Look) -> Texts:
+def permutations_fit(look: StatementView) -> Messages:
     """Both sides of a permutation have the same nodes, of equal types, shapes and strides."""
     statement = look.statement
     if not isinstance(statement, assignments.Permute):
@@ -239,7 +239,7 @@ def permutations_fit(look: Look) -> Texts:
         yield f"{', '.join(map(repr, nodes))} are of different shapes, strides or types"
 
 
-def faults_can_be_raised(look: Look) -> Texts:
+def faults_can_be_raised(look: StatementView) -> Messages:
     """A fault names an error class, and its message has a value for each slot."""
     statement = look.statement
     if not isinstance(statement, assignments.Check | loops.Check):
@@ -254,7 +254,7 @@ def faults_can_be_raised(look: Look) -> Texts:
         yield f"the message has slots {slots} for {len(statement.values)} values"
 
 
-def steps_are_not_zero(look: Look) -> Texts:
+def steps_are_not_zero(look: StatementView) -> Messages:
     """The step of a loop is not zero."""
     if isinstance(look.statement, assignments.For | loops.For) and look.statement.step == 0:
         yield "the step is zero"

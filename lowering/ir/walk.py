@@ -14,7 +14,7 @@ from .assignments import Access, Assign, Permute
 from .expressions import Cast, Const, Domain, Dynamic, Expr, Index, Position, Read, Reduce, Select
 from .indexing import Affine, Symbol
 from .loops import AnyStatement, Program
-from .memo import keep
+from .memo import memoize
 from .node import Node
 
 S = TypeVar("S", bound=AnyStatement)
@@ -61,7 +61,7 @@ def inside(statement: S) -> tuple[S, ...]:
         memo: tuple[S, ...] = statement.inside
     except AttributeError:
         inner = [one for body in bodies(statement) for one in statements(body)]
-        memo = keep(statement, "inside", tuple(inner))
+        memo = memoize(statement, "inside", tuple(inner))
     return memo
 
 
@@ -114,7 +114,7 @@ def parts(statement: AnyStatement) -> Parts:
             assert_never(statement)
 
 
-class Own(NamedTuple):
+class OwnEffects(NamedTuple):
     """What a statement itself evaluates, reads and writes, without nested statements."""
 
     expressions: tuple[Expr, ...] = ()
@@ -125,20 +125,20 @@ class Own(NamedTuple):
     """The nodes of these, and targets whose old value is used."""
     writes: tuple[Node, ...] = ()
     """Written, allocated or permuted."""
-    chooses: bool = False
+    has_select: bool = False
     """Whether some reads are conditional: whether the expressions have a select."""
 
 
-def own(statement: AnyStatement) -> Own:
+def own_effects(statement: AnyStatement) -> OwnEffects:
     """Return what a statement itself evaluates, reads and writes; memoized."""
     try:
-        memo: Own = statement.own
+        memo: OwnEffects = statement.own
     except AttributeError:
-        memo = keep(statement, "own", _own(statement))
+        memo = memoize(statement, "own", _own(statement))
     return memo
 
 
-def _own(statement: AnyStatement) -> Own:
+def _own(statement: AnyStatement) -> OwnEffects:
     if isinstance(statement, assignments.For | loops.For | loops.Comment):
         return _NOTHING
     expressions_ = _expressions_of(statement)
@@ -160,10 +160,10 @@ def _own(statement: AnyStatement) -> Own:
             nodes += sources
         case _:
             pass
-    return Own(expressions_, found, nodes, written, has_select)
+    return OwnEffects(expressions_, found, nodes, written, has_select)
 
 
-_NOTHING = Own()
+_NOTHING = OwnEffects()
 
 
 def _uses_target(statement: Assign) -> bool:
@@ -183,7 +183,7 @@ def _expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
 
 def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
     """Return the outermost expressions of one statement: predicates, subscripts, values."""
-    return own(statement).expressions
+    return own_effects(statement).expressions
 
 
 def own_reads(statement: AnyStatement) -> tuple[Node, ...]:
@@ -191,7 +191,7 @@ def own_reads(statement: AnyStatement) -> tuple[Node, ...]:
     try:
         reads_: tuple[Node, ...] = statement.own.reads
     except AttributeError:
-        reads_ = own(statement).reads
+        reads_ = own_effects(statement).reads
     return reads_
 
 
@@ -200,7 +200,7 @@ def own_writes(statement: AnyStatement) -> tuple[Node, ...]:
     try:
         writes_: tuple[Node, ...] = statement.own.writes
     except AttributeError:
-        writes_ = own(statement).writes
+        writes_ = own_effects(statement).writes
     return writes_
 
 
@@ -259,7 +259,7 @@ def uses(statement: AnyStatement) -> frozenset[Symbol]:
     try:
         memo: frozenset[Symbol] = statement.uses
     except AttributeError:
-        memo = keep(statement, "uses", _uses(statement))
+        memo = memoize(statement, "uses", _uses(statement))
     return memo
 
 
@@ -309,7 +309,7 @@ def _union(sets: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
 _NO_SYMBOLS: frozenset[Symbol] = frozenset()
 
 
-def exchanged(program: Program) -> frozenset[int]:
+def permuted_nodes(program: Program) -> frozenset[int]:
     """Return the ids of the nodes that some `Permute` permutes."""
     return frozenset(
         node.id

@@ -12,13 +12,13 @@ the sizes. A data-dependent size cannot be planned: such an array grows as it is
 ... v[i] = max(x[i, j] - u[i])
 ... y[i] = v[i]
 ... ''', y="f32[64]", x="f32[64, 9]")
->>> plan = memory(program, stack_bytes=0)
+>>> plan = plan_memory(program, stack_bytes=0)
 >>> for buffer in plan.arena:
 ...     print(buffer.node.label, buffer.first, buffer.last, plan.layout().offsets[buffer.node.id])
 t 1 9 0
 u 6 14 256
 v 11 17 0
->>> peak(program, stack_bytes=0).heap
+>>> peak_memory(program, stack_bytes=0).heap
 512
 """
 
@@ -30,15 +30,15 @@ from dataclasses import replace
 from itertools import accumulate
 
 from ...base.dataclass import dataclass
-from ..analysis.accesses import Accesses, Site, accesses
-from ..analysis.self_dependence import extreme
+from ..analysis.accesses import Accesses, Site, collect_accesses
+from ..analysis.self_dependence import bound_over
 from ..analysis.subscripts import ranges
 from ..ir.bounds import Bounds, bounds_of
-from ..ir.dynamic_sizes import Size, sizes_of
-from ..ir.indexing import BUILDERS, Affine, Quasi, Range, Symbol, const, evaluate
+from ..ir.dynamic_sizes import Size, run_time_sizes
+from ..ir.indexing import QUASI_BUILDERS, Affine, Quasi, Range, Symbol, const, evaluate
 from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.node import Node
-from ..ir.walk import bodies, exchanged, statements
+from ..ir.walk import bodies, permuted_nodes, statements
 
 ALIGNMENT = 64
 """Every array of the arena starts at a multiple of this: a cache line, and any vector."""
@@ -81,7 +81,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryPlan:
     """The temporaries of a program by storage class."""
 
     arena: tuple[Buffer, ...]
@@ -159,7 +159,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class PeakMemory:
     """Peak bytes of the temporaries of one call."""
 
     heap: int
@@ -169,27 +169,27 @@ class Peak:
     """Arrays not included: their sizes depend on data."""
 
 
-def peak(
+def peak_memory(
     program: Program, sizes: Mapping[Symbol, int] | None = None, stack_bytes: int = 4096
-) -> Peak:
+) -> PeakMemory:
     """Return the peak memory of the temporaries of an optimized program, for sizes of its call."""
-    plan = memory(program, stack_bytes)
+    plan = plan_memory(program, stack_bytes)
     stack = sum(node.bytes for node in plan.stack)
-    return Peak(plan.layout(sizes).total, stack, plan.growing)
+    return PeakMemory(plan.layout(sizes).total, stack, plan.growing)
 
 
-def memory(
+def plan_memory(
     program: Program, stack_bytes: int = 4096, apart: frozenset[int] = frozenset()
-) -> Memory:
+) -> MemoryPlan:
     """Return the storage class of each temporary of a program; arrays up to `stack_bytes` are on
     the stack.
 
     Those whose ids are `apart` are stored elsewhere.
     """
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
-    uses = accesses(body)
-    exchanged_ids = exchanged(program)
-    sizes = sizes_of(program)
+    uses = collect_accesses(body)
+    exchanged_ids = permuted_nodes(program)
+    sizes = run_time_sizes(program)
     run_time = frozenset(size.symbol for size in sizes)
     bounds = bounds_of(p.node for p in program.parameters)
     extents = {
@@ -217,7 +217,7 @@ def memory(
         else:
             arena.append(_live_buffer(node, room, body, sites, node.id in exchanged_ids, counts))
     arena += _return_buffers(program, exchanged_ids, len(statements(body)))
-    return Memory(tuple(arena), tuple(stack), tuple(growing), sizes)
+    return MemoryPlan(tuple(arena), tuple(stack), tuple(growing), sizes)
 
 
 # ---------------------------------------------------------------------------- live ranges
@@ -248,7 +248,7 @@ def _live_buffer(
 ) -> Buffer:
     """Return the array with its live range: the whole program, where buffers are exchanged."""
     accessed = tuple(site for site in sites if not _is_allocation(site))
-    zeroed = not node.purpose and Accesses({node.id: accessed}).read_before_written(node)
+    zeroed = not node.purpose and Accesses({node.id: accessed}).is_read_before_written(node)
     if is_moving:
         return Buffer(node, room, 0, counts.before(body)[-1], zeroed)
     if zeroed and len(accessed) == len(sites):
@@ -310,9 +310,9 @@ def _live_range(
 
 def _is_loop_carried(node: Node, stmt: Stmt) -> bool:
     """Whether an iteration of a loop may see a value that an earlier one left in the node."""
-    return accesses(
+    return collect_accesses(
         inner for part in bodies(stmt) for inner in part
-    ).read_before_written(node)  # fmt: skip
+    ).is_read_before_written(node)  # fmt: skip
 
 
 def _upper_bound(extent: Affine, known: tuple[Range, ...]) -> Affine | None:
@@ -323,9 +323,9 @@ def _upper_bound(extent: Affine, known: tuple[Range, ...]) -> Affine | None:
             one, other = _upper_bound(left, known), _upper_bound(right, known)
             if one is None or other is None:
                 return None
-            return BUILDERS[op](one, other) * factor + extent.offset
+            return QUASI_BUILDERS[op](one, other) * factor + extent.offset
         case _:
-            return extreme(extent, known, 1)
+            return bound_over(extent, known, 1)
 
 
 def _is_reallocated(sites: tuple[Site, ...]) -> bool:

@@ -8,7 +8,7 @@ Precondition: arrays have their final shape. Postcondition: the same values; wha
 is not read, all of it is written, and nothing can fail or print from then on. Where the permutation
 has moved it, its values are copied to the caller's memory at the end, as those of results are.
 
->>> show(exchange, '''
+>>> show(swap_buffers, '''
 ... u, v = x.copy(), x.copy()
 ... for t in range(5):
 ...     v[1:-1] = u[:-2] + u[2:]
@@ -31,31 +31,31 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ..analysis.accesses import accesses, has_effects
-from ..analysis.effects import changed_where
-from ..ir.comments import headed
+from ..analysis.accesses import collect_accesses, has_effects
+from ..analysis.effects import change_touching
+from ..ir.comments import drop_removed
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Read
 from ..ir.loops import Comment, For, Kernel, Program, Stmt, Store
 from ..ir.node import Node
 from ..ir.rewrite import rename
-from ..ir.walk import exchanged, statements
+from ..ir.walk import permuted_nodes, statements
 
 
-class Traded(Reason):
+class SwapReason(Reason):
     """Why an array is an argument from the start."""
 
     TAKEN = "it trades places, and at the end an argument takes all of it"
 
 
-def exchange(program: Program) -> Program:
+def swap_buffers(program: Program) -> Program:
     """Return the program with an argument in place of the array that it receives at the end."""
-    return decide_exchange(program).program
+    return decide_swap(program).program
 
 
-def decide_exchange(program: Program) -> Decided:
+def decide_swap(program: Program) -> Decided:
     """Return the program with an argument among its permuted arrays, and the decision."""
-    permuted = exchanged(program)
+    permuted = permuted_nodes(program)
     shared = {p.node.id for p in program.parameters if p.written}
     shared |= {node.id for node in program.results}
     if not permuted or permuted & shared or len(program.kernels) != 1:
@@ -64,9 +64,11 @@ def decide_exchange(program: Program) -> Decided:
     candidates = {node.id for node in program.locals if node.request is None} & permuted
     for at, old, new in _find_copies(kernel):
         if old.id in candidates and new.id in shared and _can_replace(kernel, at, old, new):
-            remaining = headed([None if k == at else stmt for k, stmt in enumerate(kernel.body)])
+            remaining = drop_removed(
+                [None if k == at else stmt for k, stmt in enumerate(kernel.body)]
+            )
             replacement = {old.id: new}
-            body = changed_where(
+            body = change_touching(
                 replacement, remaining, partial(rename, symbols={}, nodes=replacement)
             )
             result = replace(
@@ -76,7 +78,7 @@ def decide_exchange(program: Program) -> Decided:
                     replace(p, returns=True) if p.node == new else p for p in program.parameters
                 ),
             )  # fmt: skip
-            return Decided(result, (Decision("reused", Traded.TAKEN, old, f"`{new.label}`"),))
+            return Decided(result, (Decision("reused", SwapReason.TAKEN, old, f"`{new.label}`"),))
     return Decided(program, ())
 
 
@@ -95,11 +97,11 @@ def _find_copies(kernel: Kernel) -> Iterator[tuple[int, Node, Node]]:
 
 def _can_replace(kernel: Kernel, at: int, old: Node, new: Node) -> bool:
     """Whether an argument that nothing else accesses may replace an array until it receives it."""
-    sites = accesses(kernel.body)
+    sites = collect_accesses(kernel.body)
     if len(sites.of(new)) != 1:
         return False
     first, last = sites.of(old)[0].route[0][0], sites.of(old)[-1].route[0][0]
     rest: tuple[Stmt, ...] = kernel.body[first:]
-    if last != at or any(map(has_effects, rest)) or sites.read_before_written(old):
+    if last != at or any(map(has_effects, rest)) or sites.is_read_before_written(old):
         return False
-    return accesses((kernel.body[at],)).is_overwritten(new)
+    return collect_accesses((kernel.body[at],)).is_overwritten(new)

@@ -15,7 +15,7 @@ transformations, 1991; scalar replacement: Callahan, Carr and Kennedy, Improving
 for subscripted variables, 1990.
 
 >>> from plusequals.lowering.passes.fuse import fuse
->>> show(lambda program: shrink(fuse(program)), '''
+>>> show(lambda program: contract_arrays(fuse(program)), '''
 ... m[i] = max(x[i, j])
 ... e[i, j] = exp(x[i, j] - m[i])
 ... y[i] = sum(e[i, j])
@@ -40,9 +40,9 @@ from typing import cast
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE
-from ..analysis.accesses import Accesses, Site, accesses, common, has_jumps
-from ..analysis.effects import changed_where
-from ..analysis.subscripts import is_in_range, is_least, ranges
+from ..analysis.accesses import Accesses, Site, collect_accesses, common_depth, has_jumps
+from ..analysis.effects import change_touching
+from ..analysis.subscripts import is_in_range, is_nonnegative, ranges
 from ..ir.assignments import Access, Alloc, Let, Pair, Permute, Print
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Const, Expr, Index, Read, rebuild
@@ -55,7 +55,7 @@ from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, with_bodies
 from ..ir.walk import BODIES, binds, bodies, own_reads, own_writes, statements
 
 
-class Smaller(Reason):
+class ContractionReason(Reason):
     """Why an array was contracted or an element kept in a register."""
 
     SCALAR = "each round of its loops writes the element before it reads it"
@@ -63,7 +63,7 @@ class Smaller(Reason):
     REGISTER = "the loop touches no other element of it"
 
 
-class Whole(Reason):
+class NoContractionReason(Reason):
     """Why an array kept its shape."""
 
     MOVED = "it trades places with another array"
@@ -71,19 +71,19 @@ class Whole(Reason):
     ROUNDS = "a read may see what an earlier round of its loops wrote, or nothing did"
 
 
-def shrink(program: Program) -> Program:
+def contract_arrays(program: Program) -> Program:
     """Return the program with contracted arrays and with accumulators in registers."""
-    return shrunk(program).program
+    return decide_contraction(program).program
 
 
-def shrunk(program: Program) -> Decided:
+def decide_contraction(program: Program) -> Decided:
     """Return the program with contracted arrays and accumulators in registers, and the
     decisions."""
     decisions: list[Decision] = []
     plans: dict[int, _Contraction] = {}
     kernels = program.kernels
     for kernel in kernels:
-        others = accesses(s for k in kernels if k is not kernel for s in k.body).sites
+        others = collect_accesses(s for k in kernels if k is not kernel for s in k.body).sites
         arrays = [node for node in program.locals if node.rank and node.id not in others]
         plans |= _plan_contractions(kernel, arrays, decisions)
     kernels = tuple(
@@ -108,7 +108,7 @@ class _Contraction:
 def _plan_contractions(
     kernel: Kernel, arrays: list[Node], decisions: list[Decision]
 ) -> dict[int, _Contraction]:
-    sites_by_node = accesses(kernel.body)
+    sites_by_node = collect_accesses(kernel.body)
     lets = frozenset(s.symbol for s in statements(kernel.body) if isinstance(s, Let))
     permuted = {n.id for s in statements(kernel.body) if isinstance(s, Permute) for n in s.nodes}
     allocations = {s.node.id: s for s in statements(kernel.body) if isinstance(s, Alloc)}
@@ -122,15 +122,15 @@ def _plan_contractions(
         if node.request is not None and not admits_virtual(node.request.mode):
             continue
         axes = (
-            Whole.MOVED
+            NoContractionReason.MOVED
             if node.id in permuted
             else _find_kept_axes(sites_by_node, node, lets, arg_targets)
         )
-        if isinstance(axes, Whole):
+        if isinstance(axes, NoContractionReason):
             decisions.append(Decision("whole", axes, node))
             continue
         new = replace(node, shape=tuple(node.shape[axis] for axis in axes))
-        reason = Smaller.PART if axes else Smaller.SCALAR
+        reason = ContractionReason.PART if axes else ContractionReason.SCALAR
         decisions.append(Decision("shrunk", reason, new))
         plans[node.id] = _Contraction(new, axes)
     return plans
@@ -165,16 +165,16 @@ def _find_arg_targets(body: tuple[Stmt, ...], found: Accesses) -> frozenset[int]
 
 def _find_kept_axes(
     found: Accesses, node: Node, lets: frozenset[Symbol], arg_targets: frozenset[int]
-) -> tuple[int, ...] | Whole:
+) -> tuple[int, ...] | NoContractionReason:
     """Return the axes that a node keeps, or the reason why those are all."""
     levels = _find_removable_axes(found.of(node), node.rank, lets)
     if not levels:
-        return Whole.INDICES
+        return NoContractionReason.INDICES
     deepest = max(levels.values())
     if deepest and node.id not in arg_targets:
         if not all(found.is_covered(s) for s in found.of(node) if s.reads):
             if 0 not in levels.values():
-                return Whole.ROUNDS
+                return NoContractionReason.ROUNDS
             deepest = 0
     return tuple(a for a in range(node.rank) if levels.get(a, deepest + 1) > deepest)
 
@@ -185,7 +185,7 @@ def _find_removable_axes(
     """Return the axes that may be removed, each with the nesting depth where its symbols are
     bound."""
     first = sites[0]
-    depth = min(common(first.route, site.route) for site in sites)
+    depth = min(common_depth(first.route, site.route) for site in sites)
     bound = {s.symbol: at for at, s in enumerate(first.inside[:depth], 1) if isinstance(s, For)}
     inner = {s for site in sites for stmt in site.inside[depth:] for s in binds(stmt)}
     repeated = any(isinstance(stmt, While) for site in sites for stmt in site.inside[depth:])
@@ -216,7 +216,7 @@ def _apply_contractions(body: tuple[Stmt, ...], plans: dict[int, _Contraction]) 
         touched = any(n.id in plans for n in (*own_reads(stmt), *own_writes(stmt)))
         return (_replace_locations(stmt, locate) if touched else stmt,)
 
-    return changed_where(plans, body, lambda part: map_statements(part, change))
+    return change_touching(plans, body, lambda part: map_statements(part, change))
 
 
 MapLocation = Callable[[Node, tuple[Index, ...]], tuple[Node, tuple[Index, ...]]]
@@ -271,7 +271,7 @@ class _ScalarReplacement:
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
         """Return a list of statements with the accumulators of its loops in scalars."""
-        return self.inside(body, outer, tuple(accesses(body).sites.values()), 0)
+        return self.inside(body, outer, tuple(collect_accesses(body).sites.values()), 0)
 
     def inside(
         self,
@@ -313,7 +313,9 @@ class _ScalarReplacement:
         `start` is the position in `out` where the element is stored just before the loop.
         """
         scalar = self.fresh.scalar(f"{element.node.label}_acc", element.node.dtype)
-        self.decisions.append(Decision("register", Smaller.REGISTER, element.node, span=loop.span))
+        self.decisions.append(
+            Decision("register", ContractionReason.REGISTER, element.node, span=loop.span)
+        )
         if start is None:
             out.append(Store(Access(scalar, ()), Read(element.node, element.index), loop.span))
         else:
@@ -338,7 +340,7 @@ def _find_initialization(out: list[Stmt], element: Access) -> int | None:
             return at
         if isinstance(stmt, Comment):
             continue
-        if not isinstance(stmt, Store) or element.node.id in accesses((stmt,)).sites:
+        if not isinstance(stmt, Store) or element.node.id in collect_accesses((stmt,)).sites:
             return None
     return None
 
@@ -401,7 +403,7 @@ def _is_load_safe(
         for loop in enclosing:
             assert isinstance(loop, For)
             trip_count = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-            if not is_least(trip_count - 1, known):
+            if not is_nonnegative(trip_count - 1, known):
                 break
             known = (*known, *ranges((loop,)))
         else:

@@ -20,13 +20,13 @@ from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE
-from ..analysis.effects import summary
+from ..analysis.effects import summarize
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, reads, rebuild, walk
 from ..ir.fresh import Fresh, fresh_for, label_of
 from ..ir.loops import Check, For, If, Program, Stmt, Store, While
 from ..ir.node import Node
-from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, with_bodies
+from ..ir.rewrite import Rewrite, map_kernels, rebuild_statement, with_bodies
 from ..ir.walk import expressions_of, inside, statements
 
 Body = tuple[Stmt, ...]
@@ -35,7 +35,7 @@ Body = tuple[Stmt, ...]
 def cse(program: Program) -> Program:
     """Return the program with repeated scalar work done once."""
     fresh = fresh_for(program)
-    new = over_kernels(program, lambda body: _eliminate(body, fresh))
+    new = map_kernels(program, lambda body: _eliminate(body, fresh))
     return fresh.declared(new)
 
 
@@ -104,7 +104,7 @@ class _ValueNumbering:
 
     def statement(self, stmt: Stmt, available: _AvailableValues) -> Body:
         """Return a statement after the scalars that it needs, and drop what it overwrites."""
-        written = summary(stmt).writes
+        written = summarize(stmt).writes
         if self.repeated.users.isdisjoint(map(id, (stmt, *inside(stmt)))):
             _invalidate(available, written)
             return (stmt,)

@@ -4,7 +4,7 @@ Removes stores to locals that nothing reads, then what only they needed, integer
 loops and branches that are left empty, and locals without a use. Stores to parameters and results,
 checks and prints stay, each in its place.
 
->>> show(dead, '''
+>>> show(eliminate_dead_code, '''
 ... t[i] = x[i] * 2
 ... y[i] = x[i] + 1
 ... ''', y="f32[8]", x="f32[8]")
@@ -19,18 +19,18 @@ from dataclasses import replace
 from typing import cast
 
 from ..ir.assignments import Alloc, Let, Permute
-from ..ir.comments import headed
+from ..ir.comments import drop_removed
 from ..ir.dtypes import bool_
 from ..ir.expressions import Apply
 from ..ir.indexing import Symbol
 from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, own, own_writes, statements, uses
+from ..ir.rewrite import map_kernels, with_bodies
+from ..ir.walk import bodies, own_effects, own_writes, statements, uses
 
 
-def dead(program: Program) -> Program:
+def eliminate_dead_code(program: Program) -> Program:
     """Return the program without what no result, fault or print depends on."""
     while True:
         body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
@@ -54,7 +54,7 @@ def _eliminate_once(program: Program, body: list[Stmt], read: list[list[int]]) -
     needed = _find_needed(zip(body, read, strict=True), visible)
     lets = any(isinstance(stmt, Let) for stmt in body)
     symbols = frozenset(symbol for stmt in body if lets for symbol in uses(stmt))
-    return over_kernels(program, lambda body: _live_statements(body, needed, symbols))
+    return map_kernels(program, lambda body: _live_statements(body, needed, symbols))
 
 
 def _find_needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> frozenset[int]:
@@ -83,14 +83,14 @@ def _find_needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]
 def _nodes_read(stmt: Stmt) -> list[int]:
     if isinstance(stmt, Permute):
         return [node.id for node in stmt.sources]
-    return [one.node.id for one in own(stmt).found]
+    return [one.node.id for one in own_effects(stmt).found]
 
 
 def _live_statements(
     body: tuple[Stmt, ...], needed: frozenset[int], symbols: frozenset[Symbol]
 ) -> tuple[Stmt, ...]:
     """Return the live statements."""
-    return headed([
+    return drop_removed([
         stmt if isinstance(stmt, Comment) else _live_or_none(stmt, needed, symbols) for stmt in body
     ])  # fmt: skip
 

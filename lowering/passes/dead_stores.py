@@ -3,12 +3,12 @@
 Removes a nest that fills an array, where the next statement that accesses the array surely
 overwrites all of it without reading it: the zeros of `np.zeros` before the loop that computes every
 element; and one that fills a temporary, where every later read is covered by a later write, in
-whatever iterations. `zeros` removes the zeros that a result starts from anyway.
+whatever iterations. `eliminate_zero_fills` removes the zeros that a result starts from anyway.
 
 Precondition: none. Postcondition: the same values, faults and prints; an array of the caller keeps
 its fill where a check or a print precedes what overwrites it.
 
->>> show(overwritten, '''
+>>> show(eliminate_dead_stores, '''
 ... y[...] = 0.0
 ... for i in range(8):
 ...     y[i] = x[i] + 1
@@ -21,26 +21,26 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from ..analysis.accesses import Accesses, accesses
-from ..analysis.effects import summary
+from ..analysis.accesses import Accesses, collect_accesses
+from ..analysis.effects import summarize
 from ..ir.assignments import Break, Continue, Permute, Print
-from ..ir.comments import headed
+from ..ir.comments import drop_removed
 from ..ir.expressions import Const
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
-from ..ir.rewrite import map_bodies, over_kernels
+from ..ir.rewrite import map_bodies, map_kernels
 from ..ir.walk import statements
 
 Body = tuple[Stmt, ...]
 
 
-def overwritten(program: Program) -> Program:
+def eliminate_dead_stores(program: Program) -> Program:
     """Return the program without nests whose array is overwritten before it is read."""
     locals_ = frozenset(node.id for node in program.locals)
     is_all = len(program.kernels) == 1
-    return over_kernels(program, lambda body: _eliminate_in(body, locals_, is_all))
+    return map_kernels(program, lambda body: _eliminate_in(body, locals_, is_all))
 
 
-def zeros(program: Program) -> Program:
+def eliminate_zero_fills(program: Program) -> Program:
     """Return the program without statements that fill untouched results with zeros."""
     untouched = {node.id for node in program.results if node.static_shape is not None and node.rank}
 
@@ -53,10 +53,10 @@ def zeros(program: Program) -> Program:
             target = _filled_node(stmt)
             is_needless = target is not None and target in untouched and _stores_zero(stmt)
             remaining.append(None if is_needless else stmt)
-            untouched.difference_update(summary(stmt).touches)
-        return headed(remaining)
+            untouched.difference_update(summarize(stmt).touches)
+        return drop_removed(remaining)
 
-    return over_kernels(program, change)
+    return map_kernels(program, change)
 
 
 def _eliminate_in(body: Body, locals_: frozenset[int], is_all: bool) -> Body:
@@ -73,7 +73,7 @@ def _eliminate_in(body: Body, locals_: frozenset[int], is_all: bool) -> Body:
         None if stmt is None else map_bodies(stmt, lambda one: _eliminate_in(one, locals_, False))
         for stmt in reversed(remaining)
     )
-    return headed(list(result))
+    return drop_removed(list(result))
 
 
 _KINDS = frozenset((For, If, Store, Update, Fill, Comment))
@@ -81,7 +81,7 @@ _KINDS = frozenset((For, If, Store, Update, Fill, Comment))
 
 def _filled_node(stmt: Stmt) -> int | None:
     """Return the only node that a statement writes, if it is a nest that does nothing else."""
-    effects = summary(stmt)
+    effects = summarize(stmt)
     return (
         next(iter(effects.writes)) if effects.kinds <= _KINDS and len(effects.writes) == 1 else None
     )
@@ -110,7 +110,7 @@ class _AccessIndex:
         """The sites of a node that earlier writes cover, as found so far."""
         self._accesses: Accesses | None = None
         for at, stmt in enumerate(body):
-            effects = summary(stmt)
+            effects = summarize(stmt)
             for node in effects.touches:
                 self.touched.setdefault(node, []).append(at)
             self.last_read |= dict.fromkeys(effects.reads, at)
@@ -133,11 +133,11 @@ class _AccessIndex:
             return False
         if node not in self.locals_ and _has_position_between(self.observable, at, next_access):
             return False
-        if node not in summary(self.body[next_access]).writes:
+        if node not in summarize(self.body[next_access]).writes:
             return False
-        inside = accesses((self.body[next_access],))
+        inside = collect_accesses((self.body[next_access],))
         whole = inside.sites[node][0].node
-        return inside.is_overwritten(whole) and not inside.read_before_written(whole)
+        return inside.is_overwritten(whole) and not inside.is_read_before_written(whole)
 
     def is_written_first(self, node: int, at: int) -> bool:
         """Whether every later read of a local node is covered by a later write, as in an array that
@@ -149,7 +149,7 @@ class _AccessIndex:
         ):
             return False
         if self._accesses is None:
-            self._accesses = accesses(self.body)
+            self._accesses = collect_accesses(self.body)
         sites = self._accesses.sites[node]
         start = bisect_right(sites, at, key=lambda site: site.route[0][0])
         later = self._accesses.only(sites[0].node, sites[start:])

@@ -19,7 +19,7 @@ from ..ir.rewrite import substitute
 from ..ir.walk import free_symbols, own_writes, reads, statements
 
 
-def unified(
+def unify_extents(
     body: tuple[Stmt, ...], parameters: tuple[Parameter, ...], temporaries: Iterable[Node]
 ) -> tuple[Stmt, ...]:
     """Return the body of a program with one symbol for extents of parameters that are equal.

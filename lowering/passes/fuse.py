@@ -35,8 +35,8 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from ...base.dataclass import dataclass
-from ...base.lazy_import import Later
-from ..analysis.effects import both, bound_in, summary
+from ...base.lazy_import import LazyModule
+from ..analysis.effects import bound_symbols, merged_summary, summarize
 from ..analysis.guarded_reads import nodes_of
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
@@ -51,13 +51,13 @@ from ..ir.walk import BODIES, own_reads, statements
 if TYPE_CHECKING:
     from ..analysis import fusion as pairs
 else:  # what few programs need
-    pairs = Later("..analysis.fusion", __package__)
+    pairs = LazyModule("..analysis.fusion", __package__)
 
-BACK = 64
+MAX_STATEMENTS_BACK = 64
 """How many statements back a nest looks for one that computes an array for it alone."""
 
 
-class Together(Reason):
+class FusionReason(Reason):
     """Why nests were fused."""
 
     SHARED = "they share arrays, and no round of one needs a later round of the other"
@@ -65,10 +65,10 @@ class Together(Reason):
 
 def fuse(program: Program) -> Program:
     """Return the program with nests fused."""
-    return fused(program).program
+    return decide_fusion(program).program
 
 
-def fused(program: Program) -> Decided:
+def decide_fusion(program: Program) -> Decided:
     """Return the program with nests fused, and the decisions."""
     locals_ = frozenset(node.id for node in program.locals)
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
@@ -132,12 +132,12 @@ class _Fusion:
         if any(
             isinstance(stmt, If | While | Check | Permute | Print) for stmt in statements_between
         ):
-            return Decision("apart", pairs.Apart.BETWEEN, None, "", *location)
-        if not pairs.match(first, second):
-            return Decision("apart", pairs.Apart.RANGES, None, "", *location)
-        if pairs.are_strangers(first, second):
-            return Decision("apart", pairs.Apart.NOTHING, None, "", *location)
-        pair = pairs.Pair(self.facts(first), self.facts(second), self.locals_, outer)
+            return Decision("apart", pairs.FusionRefusal.BETWEEN, None, "", *location)
+        if not pairs.has_same_range(first, second):
+            return Decision("apart", pairs.FusionRefusal.RANGES, None, "", *location)
+        if pairs.are_unrelated(first, second):
+            return Decision("apart", pairs.FusionRefusal.NOTHING, None, "", *location)
+        pair = pairs.NestPair(self.facts(first), self.facts(second), self.locals_, outer)
         refused, detail = pair.refusal(statements_between)
         if refused is not None:
             return Decision("apart", refused, None, detail, *location)
@@ -153,18 +153,18 @@ class _Fusion:
 
         That contracts an array: nothing else reads what the earlier one writes for it.
         """
-        for at in range(last - 1, max(-1, len(out) - BACK - 1), -1):
+        for at in range(last - 1, max(-1, len(out) - MAX_STATEMENTS_BACK - 1), -1):
             first = out[at]
-            if not isinstance(first, For) or not pairs.match(first, second):
+            if not isinstance(first, For) or not pairs.has_same_range(first, second):
                 continue
-            if summary(first).writes.isdisjoint(summary(second).reads):
+            if summarize(first).writes.isdisjoint(summarize(second).reads):
                 continue
-            written = self.facts(first).written_for(self.facts(second))
+            written = self.facts(first).reads_produced_for(self.facts(second))
             if not any(
                 n in self.locals_ and self.reads[n] == times for n, times in written.items()
             ):
                 continue
-            pair = pairs.Pair(self.facts(first), self.facts(second), self.locals_, outer)
+            pair = pairs.NestPair(self.facts(first), self.facts(second), self.locals_, outer)
             partition = _partition_between(out[at + 1 :], second)
             if partition is None:
                 return self.try_fuse_at_second(out, at, pair)
@@ -174,7 +174,7 @@ class _Fusion:
                 return True
         return False
 
-    def try_fuse_at_second(self, out: list[Stmt], at: int, pair: pairs.Pair) -> bool:
+    def try_fuse_at_second(self, out: list[Stmt], at: int, pair: pairs.NestPair) -> bool:
         """Fuse at the position of the second nest, the first past the statements between; False
         where refused.
 
@@ -200,14 +200,14 @@ class _Fusion:
     def merge(self, first: For, between: tuple[Comment, ...], second: For) -> For:
         """Return the fused nest."""
         location = second.span, first.span, second.symbol.name
-        self.decisions.append(Decision("fused", Together.SHARED, None, "", *location))
+        self.decisions.append(Decision("fused", FusionReason.SHARED, None, "", *location))
         renamed = with_bodies(first, (self.rename_body(first, second),))
         result = with_bodies(first, ((*first.body, *between, *renamed.body),))
         if result is not first:
             headed = renamed if not between else replace(renamed, body=between + renamed.body)
-            both(result, first, headed)
-            facts = self.facts(first), pairs.nest_of(headed)
-            self.nests[id(result)] = pairs.grown(*facts, result)
+            merged_summary(result, first, headed)
+            facts = self.facts(first), pairs.analyze_nest(headed)
+            self.nests[id(result)] = pairs.fuse_nests(*facts, result)
             for one in (first, second):
                 self.nests.pop(id(one), None)  # dead from here on
         return result
@@ -215,16 +215,16 @@ class _Fusion:
     def facts(self, loop: For) -> pairs.Nest:
         """Return the facts about a loop that are asked for more than once; memoized."""
         if id(loop) not in self.nests:
-            self.nests[id(loop)] = pairs.nest_of(loop)
+            self.nests[id(loop)] = pairs.analyze_nest(loop)
         return self.nests[id(loop)]
 
     def rename_body(self, first: For, second: For) -> tuple[Stmt, ...]:
         """Return the body of the second nest with the index variable of the first."""
         body = second.body
-        clashing = (bound_in(body) & summary(first).bound) - {first.symbol}
+        clashing = (bound_symbols(body) & summarize(first).bound) - {first.symbol}
         if clashing:
             clashing &= {s.symbol for s in statements(first.body) if isinstance(s, Let)}
-        if first.symbol in bound_in(body):
+        if first.symbol in bound_symbols(body):
             clashing |= {first.symbol}
         if clashing:
             body = rename(body, {old: self.fresh.symbol(old.name) for old in clashing}, {})
@@ -239,14 +239,14 @@ class _Fusion:
         if not isinstance(first, If) or first.test != second.test:
             out.append(second)
             return
-        written = summary(first).writes
+        written = summarize(first).writes
         if any(node.id in written for node in nodes_of(first.test)):
             out.append(second)
             return
         comments = tuple(out[at + 1 :])
         then, other = (*first.then, *comments, *second.then), (*first.other, *second.other)
         merged = replace(first, then=then, other=other)
-        both(merged, first, replace(second, then=comments + second.then))
+        merged_summary(merged, first, replace(second, then=comments + second.then))
         out[at:] = [merged]
 
 
@@ -265,7 +265,7 @@ def _partition_between(between: list[Stmt], second: For) -> _Partition | None:
 
     Nothing moves past a check or a print, and those do not move.
     """
-    moving = summary(second)
+    moving = summarize(second)
     reads, written = moving.reads, moving.writes
     if not moving.kinds.isdisjoint(_FIXED):
         return None
@@ -277,7 +277,7 @@ def _partition_between(between: list[Stmt], second: For) -> _Partition | None:
             heads = not others and not comments and not stmt.text.startswith("end ")
             (comments if heads else others).append(stmt)
             continue
-        effects = summary(stmt)
+        effects = summarize(stmt)
         if isinstance(stmt, Alloc | Let) or not effects.kinds.isdisjoint(_FIXED):
             return None
         if written.isdisjoint(effects.touches) and reads.isdisjoint(effects.writes):
@@ -292,7 +292,7 @@ def _partition_between(between: list[Stmt], second: For) -> _Partition | None:
 
 def _can_move_past(stmt: Stmt, other: Stmt) -> bool:
     """Whether a statement may move behind a later one."""
-    first, second = summary(stmt), summary(other)
+    first, second = summarize(stmt), summarize(other)
     if not (first.kinds | second.kinds).isdisjoint(_FIXED):
         return False
     return first.writes.isdisjoint(second.touches) and first.reads.isdisjoint(second.writes)

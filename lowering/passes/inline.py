@@ -8,7 +8,7 @@ alike. What would cost more when it is recomputed stays an array.
 Precondition: none. Postcondition: bit-identical. An expression keeps the type of the array: the
 rounding of the store is now that of the cast that was stored; every read is surely of an element
 that was written; nothing that the expression reads is written in between; no expression grows
-beyond `MAX_SIZE` nodes.
+beyond `MAX_INLINED_SIZE` nodes.
 
 >>> show(virtualize, '''
 ... u[i] = x[i] * 0.5
@@ -26,13 +26,13 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, cast
 
 from ...base.dataclass import dataclass
-from ...base.lazy_import import Later
-from ..analysis.accesses import Accesses, Route, Site, accesses, place_in
-from ..analysis.effects import summary
-from ..analysis.expression_cost import CHEAP, READ, STORE, cost, rounds
+from ...base.lazy_import import LazyModule
+from ..analysis.accesses import Accesses, Route, Site, collect_accesses, position_in
+from ..analysis.effects import summarize
+from ..analysis.expression_cost import READ, RECOMPUTE_COST, STORE, cost, estimate_iterations
 from ..analysis.guarded_reads import nodes_of
 from ..analysis.self_dependence import is_injective
-from ..analysis.subscripts import are_apart, ranges
+from ..analysis.subscripts import are_disjoint, ranges
 from ..ir.assignments import Alloc, Permute, Print
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Dynamic, Expr, Index, Read, rebuild, walk
@@ -46,13 +46,13 @@ from ..ir.walk import bodies, expressions_of, reads, statements
 if TYPE_CHECKING:
     from ..analysis import definitions
 else:  # what few programs need
-    definitions = Later("..analysis.definitions", __package__)
+    definitions = LazyModule("..analysis.definitions", __package__)
 
-MAX_SIZE = 64
+MAX_INLINED_SIZE = 64
 """How many nodes an expression may have after inlining."""
 
 
-class Virtual(Reason):
+class VirtualReason(Reason):
     """Why a node has no array."""
 
     ONCE = "each element is used once, so it is computed where it is used"
@@ -60,7 +60,7 @@ class Virtual(Reason):
     ASKED = "it was asked to be virtual"
 
 
-class Stored(Reason):
+class StoredReason(Reason):
     """Why a node could not, or should not, do without an array."""
 
     ASKED = "it was asked to have an array"
@@ -75,15 +75,15 @@ class Stored(Reason):
     COSTLY = "computing it again at every use would cost more than the array"
     ALIVE = "computing it later would keep other arrays in its stead"
     SPREAD = "an array that reads it was inlined before, at other places than its own"
-    LONG = f"an expression would grow beyond {MAX_SIZE} parts"
+    LONG = f"an expression would grow beyond {MAX_INLINED_SIZE} parts"
 
 
 def virtualize(program: Program) -> Program:
     """Return the program with arrays inlined into their uses."""
-    return virtualized(program).program
+    return decide_virtual(program).program
 
 
-def virtualized(program: Program) -> Decided:
+def decide_virtual(program: Program) -> Decided:
     """Return the program with arrays inlined into their uses, and the decision for each."""
     decisions: list[Decision] = []
     kernels: list[Kernel] = []
@@ -93,7 +93,11 @@ def virtualized(program: Program) -> Decided:
         others = {n.id for k in program.kernels if k is not kernel for n in reads(k.body)}
         candidates = frozenset(n.id for n in program.locals if n.id not in others)
         inlining = _Inlining(
-            accesses(kernel.body), candidates, _find_fixed(kernel.body), decisions, requested
+            collect_accesses(kernel.body),
+            candidates,
+            _find_fixed(kernel.body),
+            decisions,
+            requested,
         )
         kernels.append(replace(kernel, body=inlining.body(kernel.body, ())))
         gone |= inlining.removed.keys()
@@ -101,14 +105,16 @@ def virtualized(program: Program) -> Decided:
     return Decided(replace(program, locals=locals_, kernels=tuple(kernels)), tuple(decisions))
 
 
-def _find_fixed(body: Iterable[Stmt]) -> dict[int, Stored]:
+def _find_fixed(body: Iterable[Stmt]) -> dict[int, StoredReason]:
     """Return the nodes that stay at any cost."""
-    fixed: dict[int, Stored] = {}
+    fixed: dict[int, StoredReason] = {}
     for stmt in statements(body):
         if isinstance(stmt, Permute):
-            fixed |= {node.id: Stored.MOVED for node in (*stmt.nodes, *stmt.sources)}
+            fixed |= {node.id: StoredReason.MOVED for node in (*stmt.nodes, *stmt.sources)}
         if isinstance(stmt, Print):
-            fixed |= {node.id: Stored.PRINTED for e in expressions_of(stmt) for node in nodes_of(e)}
+            fixed |= {
+                node.id: StoredReason.PRINTED for e in expressions_of(stmt) for node in nodes_of(e)
+            }
     return fixed
 
 
@@ -142,7 +148,7 @@ class _Inlining:
     """Of the kernel as it was; it stays valid for every node that is not decided yet, because an
     inlined value reads only nodes that were computed, and so decided, before it."""
     candidates: frozenset[int]
-    fixed: dict[int, Stored]
+    fixed: dict[int, StoredReason]
     decisions: list[Decision]
     requested: Mapping[int, Mode]
     """The requested memory modes, by node id."""
@@ -157,12 +163,16 @@ class _Inlining:
         undecided = self.candidates - self.decided
         positions_by_node: dict[Node, list[int]] = {}
         for at, stmt in enumerate(body):
-            layer = None if undecided.isdisjoint(summary(stmt).writes) else definitions.layer(stmt)
+            layer = (
+                None
+                if undecided.isdisjoint(summarize(stmt).writes)
+                else definitions.find_layer(stmt)
+            )
             if layer is not None:
                 positions_by_node.setdefault(layer.node, []).append(at)
         for node, positions in positions_by_node.items():
             self.decided.add(node.id)
-            layers = (definitions.layer(current[at]) for at in positions)
+            layers = (definitions.find_layer(current[at]) for at in positions)
             definition = _Definition(
                 node, tuple(layer for layer in layers if layer), tuple(positions), {}
             )
@@ -178,7 +188,7 @@ class _Inlining:
 
     def is_settled(self, stmt: Stmt) -> bool:
         """Whether all that a statement writes was decided, and stays."""
-        written = self.candidates & summary(stmt).writes
+        written = self.candidates & summarize(stmt).writes
         return written <= self.decided and not any(number in self.removed for number in written)
 
     def decide(self, definition: _Definition, current: list[Stmt | None], route: Route) -> None:
@@ -187,27 +197,31 @@ class _Inlining:
         if not uses:
             return
         requested = self.requested.get(definition.node.id)
-        positions_found = {place_in(site.route, route) for site in uses}
+        positions_found = {position_in(site.route, route) for site in uses}
         positions = sorted(position for position in positions_found if position is not None)
         reason = (
-            (Stored.ASKED if not admits_virtual(requested) else None)
-            or (Stored.SPREAD if any(current[position] is None for position in positions) else None)
+            (StoredReason.ASKED if not admits_virtual(requested) else None)
+            or (
+                StoredReason.SPREAD
+                if any(current[position] is None for position in positions)
+                else None
+            )
             or self.fixed.get(definition.node.id)
             or self.check_writers(definition, uses, route)
             or self.resolve_values(definition, uses, len(route))
             or self.check_sources(definition, uses, route)
-            or (Virtual.ASKED if requested is not None else None)
+            or (VirtualReason.ASKED if requested is not None else None)
             or self.check_profit(definition, uses, current, len(route))
         )
-        if isinstance(reason, Stored):
+        if isinstance(reason, StoredReason):
             self.decisions.append(Decision("stored", reason, definition.node))
             return
         replaced = {
             position: _inline_reads(cast(Stmt, current[position]), definition)
             for position in positions
         }
-        if any(_largest_expression(stmt) > MAX_SIZE for stmt in replaced.values()):
-            self.decisions.append(Decision("stored", Stored.LONG, definition.node))
+        if any(_largest_expression(stmt) > MAX_INLINED_SIZE for stmt in replaced.values()):
+            self.decisions.append(Decision("stored", StoredReason.LONG, definition.node))
             return
         for position, stmt in replaced.items():
             current[position] = stmt
@@ -218,49 +232,49 @@ class _Inlining:
 
     def check_writers(
         self, definition: _Definition, uses: list[Site], route: Route
-    ) -> Stored | None:
+    ) -> StoredReason | None:
         """Return why the stores do not define all that the uses may read; None if they do."""
         whole = any(one.index is None for one in definition.layers)
         written = [s for s in self.found.of(definition.node) if s.writes]
         written = [s for s in written if whole or s.index is not None or s.kind != "write"]
         if any(site.kind == "update" for site in written):
-            return Stored.REDUCED
+            return StoredReason.REDUCED
         if len(written) > len(definition.layers) or any(
             definition.node in one.sources for one in definition.layers
         ):
-            return Stored.SEVERAL
+            return StoredReason.SEVERAL
         last = definition.places[-1]
-        positions = [place_in(s.route, route) for s in uses]
+        positions = [position_in(s.route, route) for s in uses]
         if any(position is None or position <= last for position in positions):
-            return Stored.ELSEWHERE
+            return StoredReason.ELSEWHERE
         return None
 
     def resolve_values(
         self, definition: _Definition, uses: list[Site], depth: int
-    ) -> Stored | None:
+    ) -> StoredReason | None:
         """Record the value at each use, or return why it cannot be determined."""
         is_zeroed = depth == 0 and definition.node.static_shape is not None
         initial = definitions.zero_of(definition.node.dtype) if is_zeroed else None
         for site in uses:
             if site.index is None:
-                return Stored.PLACE
+                return StoredReason.PLACE
             index = tuple(self.inlined_index(one) for one in site.index)
             domain, tests = ranges(site.inside), tuple(map(self.inlined, site.tests))
             try:
-                value = definitions.value_at(definition.layers, index, domain, tests, initial)
+                value = definitions.reaching_value(definition.layers, index, domain, tests, initial)
                 if definition.values.setdefault(index, value) != value:
-                    definition.values[index] = definitions.value_at(
+                    definition.values[index] = definitions.reaching_value(
                         definition.layers, index, domain, (), initial
                     )
-            except definitions.Unplaced:
-                return Stored.PLACE
-            except definitions.Unwritten:
-                return Stored.UNWRITTEN
+            except definitions.NotInvertible:
+                return StoredReason.PLACE
+            except definitions.MaybeUnwritten:
+                return StoredReason.UNWRITTEN
         return None
 
     def check_sources(
         self, definition: _Definition, uses: list[Site], route: Route
-    ) -> Stored | None:
+    ) -> StoredReason | None:
         """Return the reason if a source of the definition is written before the last use."""
         depth = len(route)
         last = max(site.route[depth][0] for site in uses)
@@ -271,7 +285,7 @@ class _Inlining:
                         break  # they are in program order
                     position = write.route[depth][0]
                     if position < last or not self.is_write_safe(definition, write, uses, depth):
-                        return Stored.CHANGED
+                        return StoredReason.CHANGED
         return None
 
     def writes_from(self, node: Node, route: Route) -> Iterator[Site]:
@@ -284,10 +298,12 @@ class _Inlining:
 
     def check_profit(
         self, definition: _Definition, uses: list[Site], current: list[Stmt | None], depth: int
-    ) -> Stored | Virtual:
+    ) -> StoredReason | VirtualReason:
         """Return whether recomputing the value at its uses is profitable, and why."""
         value_cost = max(map(cost, definition.values.values()))
-        recomputations = sum(rounds(s.inside[depth:]) for s in uses) / definition.points
+        recomputations = (
+            sum(estimate_iterations(s.inside[depth:]) for s in uses) / definition.points
+        )
         at, last = definition.places[-1], max(site.route[depth][0] for site in uses)
         read = frozenset[Node]().union(*map(nodes_of, definition.values.values()))
         kept_alive = [
@@ -295,22 +311,26 @@ class _Inlining:
             if node.rank and node.id in self.candidates and not self.is_live(node, last, depth)
         ]  # fmt: skip
         if value_cost == 0:
-            return Virtual.CHEAP
+            return VirtualReason.CHEAP
         if definition.is_guarded:
-            return Virtual.ONCE if _is_read_once(uses, depth) else Stored.COSTLY
+            return VirtualReason.ONCE if _is_read_once(uses, depth) else StoredReason.COSTLY
         if recomputations <= 1:
             between = (current[place] for place in range(at + 1, last))
             only_scalars = (isinstance(stmt, Comment | Store | Alloc | None) for stmt in between)
-            return Virtual.ONCE if len(kept_alive) <= 1 or all(only_scalars) else Stored.ALIVE
+            return (
+                VirtualReason.ONCE
+                if len(kept_alive) <= 1 or all(only_scalars)
+                else StoredReason.ALIVE
+            )
         if definition.node.rank == 0:
-            return Stored.COSTLY
+            return StoredReason.COSTLY
         if kept_alive:
-            return Stored.ALIVE
+            return StoredReason.ALIVE
         is_cheap = (
-            value_cost <= CHEAP
+            value_cost <= RECOMPUTE_COST
             or value_cost * recomputations <= value_cost + STORE + READ * recomputations
         )
-        return Virtual.CHEAP if is_cheap else Stored.COSTLY
+        return VirtualReason.CHEAP if is_cheap else StoredReason.COSTLY
 
     def is_write_safe(
         self, definition: _Definition, write: Site, uses: list[Site], depth: int
@@ -340,7 +360,7 @@ class _Inlining:
                 is_same_cell = (
                     writes_once and use.route == write.route and read.index == write.index
                 )
-                if not is_same_cell and not are_apart(
+                if not is_same_cell and not are_disjoint(
                     renamed_index, read.index, (*ranges(use.inside), *renamed_loops)
                 ):
                     return False

@@ -8,7 +8,7 @@ Precondition: arrays have their final shape. Postcondition: the same values; no 
 is read before it is written, so what the other left there is unobservable; the caller's array is
 written earlier only where nothing can fail or print meanwhile, and where all of it is overwritten.
 
->>> show(inplace, '''
+>>> show(compute_inplace, '''
 ... t[i, j] = x[i, j] + 1
 ... y[i, j] = t[i, j] / max[k](t[k, j])
 ... ''', y="f32[8, 9]", x="f32[8, 9]")
@@ -30,8 +30,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ..analysis.accesses import Accesses, Site, accesses, common, has_effects
-from ..analysis.effects import changed_where, touched
+from ..analysis.accesses import Accesses, Site, collect_accesses, common_depth, has_effects
+from ..analysis.effects import change_touching, touched_nodes
 from ..analysis.self_dependence import is_injective
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Permute
@@ -42,13 +42,13 @@ from ..ir.rewrite import rename
 from ..ir.walk import statements
 
 
-class Sharing(Reason):
+class InplaceReason(Reason):
     """Why an array has no memory of its own."""
 
     CELLS = "each cell of it is computed where the same cell of another array is last read"
 
 
-def inplace(program: Program) -> Program:
+def compute_inplace(program: Program) -> Program:
     """Return the program with arrays computed in the memory of those they are computed from."""
     return decide_inplace(program).program
 
@@ -65,17 +65,17 @@ def decide_inplace(program: Program) -> Decided:
     kernels: list[Kernel] = []
     for kernel in program.kernels:
         others = (s for k in program.kernels if k is not kernel for s in k.body)
-        outside = touched(others)
+        outside = touched_nodes(others)
         of_kernel = _find_replacements(
             program, kernel, [n for n in arrays if n.id not in outside], outside
         )
         replacements |= of_kernel
-        body = changed_where(of_kernel, kernel.body, partial(rename, symbols={}, nodes=of_kernel))
+        body = change_touching(of_kernel, kernel.body, partial(rename, symbols={}, nodes=of_kernel))
         kernels.append(replace(kernel, body=body) if of_kernel else kernel)
     locals_ = tuple(node for node in program.locals if node.id not in replacements)
     removed = (node for node in (*program.locals, *program.results) if node.id in replacements)
     decisions = (
-        Decision("reused", Sharing.CELLS, node, f"`{replacements[node.id].label}`")
+        Decision("reused", InplaceReason.CELLS, node, f"`{replacements[node.id].label}`")
         for node in removed
     )
     return Decided(replace(program, locals=locals_, kernels=tuple(kernels)), tuple(decisions))
@@ -90,7 +90,7 @@ def _find_replacements(
     candidates = {node.id for node in arrays} - permuted
     shared = {p.node.id for p in program.parameters if p.written}
     shared = (shared | {node.id for node in program.results}) - outside - permuted
-    sites = accesses(kernel.body)
+    sites = collect_accesses(kernel.body)
     replacements: dict[int, Node] = {}
     worklist = [node for node in arrays if node.id in candidates]
     while worklist:
@@ -117,10 +117,10 @@ def _find_pair(
     """Return the node that is removed and the one that replaces it, where an array has a
     successor."""
     successors = list(_find_successors(found, old))
-    if not successors or found.read_before_written(old):
+    if not successors or found.is_read_before_written(old):
         return None
     for new in successors:
-        if new.id in own and not found.read_before_written(new):
+        if new.id in own and not found.is_read_before_written(new):
             return new, old
         if new.id in shared and _can_replace_visible(kernel, found, old, new):
             return old, new
@@ -132,7 +132,7 @@ def _find_successors(found: Accesses, old: Node) -> Iterator[Node]:
     sites = found.of(old)
     if not sites:
         return
-    depth = min(common(sites[0].route, site.route) for site in sites)
+    depth = min(common_depth(sites[0].route, site.route) for site in sites)
     last = sites[-1].route[depth]
     reads = [site for site in sites if site.route[depth] == last]
     first = reads[0]
@@ -168,11 +168,11 @@ def _can_replace_visible(kernel: Kernel, found: Accesses, old: Node, new: Node) 
     Nothing may read its old values before that, and all of it has to be overwritten.
     """
     sites = found.of(old)
-    if min(common(sites[0].route, site.route) for site in sites):
+    if min(common_depth(sites[0].route, site.route) for site in sites):
         return False  # a later iteration would overwrite final values of an earlier one
     first, last = sites[0].route[0][0], sites[-1].route[0][0]
     between: tuple[Stmt, ...] = kernel.body[first : last + 1]
-    last_accesses = accesses((kernel.body[last],))
-    if any(map(has_effects, between)) or last_accesses.read_before_written(new):
+    last_accesses = collect_accesses((kernel.body[last],))
+    if any(map(has_effects, between)) or last_accesses.is_read_before_written(new):
         return False
     return last_accesses.is_overwritten(new)

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
-from ..analysis.effects import summary
+from ..analysis.effects import summarize
 from ..ir.assignments import Access, Break, Continue, Let, Print
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, reads, rebuild, walk
@@ -28,8 +28,8 @@ from ..ir.fresh import Fresh, fresh_for, label_of
 from ..ir.indexing import Symbol
 from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
-from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, rename, with_bodies
-from ..ir.walk import free_symbols, own, statements
+from ..ir.rewrite import Rewrite, map_kernels, rebuild_statement, rename, with_bodies
+from ..ir.walk import free_symbols, own_effects, statements
 
 Body = tuple[Stmt, ...]
 _CHEAP = frozenset("neg abs add sub mul eq ne lt le gt ge and or logical_not bitand bitor".split())
@@ -45,7 +45,7 @@ def hoist(program: Program) -> Program:
     uses = _Uses.of(body)
     written_once = frozenset(id for id in scalars if uses.writes[id] == 1)
     context = _Context(fresh, written_once, uses.reads)
-    return fresh.declared(over_kernels(program, lambda body: _hoist_in(body, bounds, context)))
+    return fresh.declared(map_kernels(program, lambda body: _hoist_in(body, bounds, context)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Uses:
     @classmethod
     def of(cls, body: Body) -> _Uses:
         """Count the accesses in some statements."""
-        by_statement = [own(stmt) for stmt in statements(body)]
+        by_statement = [own_effects(stmt) for stmt in statements(body)]
         read = Counter([one.node.id for accesses in by_statement for one in accesses.found])
         return cls(
             read, Counter([node.id for accesses in by_statement for node in accesses.writes])
@@ -98,7 +98,7 @@ def _hoist_in(body: Body, bounds: Bounds, context: _Context) -> Body:
             case _:
                 out.append(stmt)
         if available:
-            written = summary(stmt).writes
+            written = summarize(stmt).writes
             available = [one for one in available if not written & _nodes_read(one.value)]
     return tuple(out)
 
@@ -126,7 +126,7 @@ class _HoistingLoop:
         """Return the loop with what is written and bound in it."""
         trip_count = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
         least = bounds.least(trip_count)
-        effects = summary(loop)
+        effects = summarize(loop)
         bound, written = effects.bound, set(effects.writes)
         return cls(
             loop, bounds, context, written, bound, least is not None and least > 0, available, []
@@ -150,7 +150,7 @@ class _HoistingLoop:
                 self.written.discard(node.id)
                 continue
             body.append(self.statement(stmt))
-            if not summary(stmt).kinds.isdisjoint((Check, Break, Continue, While)):
+            if not summarize(stmt).kinds.isdisjoint((Check, Break, Continue, While)):
                 self.is_sure = False
         return (*self.before, with_bodies(self.loop, (tuple(body),)))
 

@@ -11,10 +11,10 @@ Precondition: the nests that `lower` builds. Postcondition: later passes reassoc
 so that static and run-time sizes, one thread and many, with a trace and without, are bit-identical.
 
 >>> program = lowered("y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 99]")
->>> [update.over for update in updates(order(program))]
+>>> [update.over for update in find_updates(set_reduction_order(program))]
 [(j,)]
 >>> program = lowered("y[j] = sum(x[i, j])", y="f32[99]", x="f32[8, 99]")
->>> [update.over for update in updates(order(program))]
+>>> [update.over for update in find_updates(set_reduction_order(program))]
 [()]
 """
 
@@ -24,29 +24,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 
-from ..analysis.reductions import STAYS, counting_loop, is_regrouped
+from ..analysis.reductions import NOT_REORDERABLE, can_reassociate, reduction_loop
 from ..analysis.self_dependence import symbols_of
 from ..ir import dtypes
 from ..ir.expressions import Apply, Expr, Index, Read, reads
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Program, Stmt, Update
 from ..ir.ops import OPS
-from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.rewrite import map_kernels, with_bodies
 from ..ir.walk import bodies, statements
 
 Symbols = frozenset[Symbol]
 
 
-def order(program: Program, fuses: bool = False) -> Program:
+def set_reduction_order(program: Program, fuses: bool = False) -> Program:
     """Return the program in which only reassociable sums have the positions of their terms.
 
     With `fuses`, terms that are products are flagged: they are rounded together with their sum
     (fused multiply-add).
     """
-    return over_kernels(program, lambda body: _order_body(body, (), fuses))
+    return map_kernels(program, lambda body: _order_body(body, (), fuses))
 
 
-def updates(program: Program) -> Iterator[Update]:
+def find_updates(program: Program) -> Iterator[Update]:
     """Yield the accumulations of a program, in order."""
     for kernel in program.kernels:
         for stmt in statements(kernel.body):
@@ -82,13 +82,13 @@ def _as_product(update: Update) -> Expr:
 
 def _is_reassociable(update: Update, path: tuple[For, ...]) -> bool:
     """Whether the terms of a sum are contiguous in memory, and used for no other sum."""
-    if not is_regrouped(update) or _is_observed(update, path):
+    if not can_reassociate(update) or _is_observed(update, path):
         return False
     bound, free, reduced, terms = _reduction_symbols(update, path)
     return not _is_product(terms, free) and not _is_columnwise(terms, free, reduced, bound)
 
 
-def is_of_matrices(update: Update, path: tuple[For, ...]) -> bool:
+def is_matrix_product(update: Update, path: tuple[For, ...]) -> bool:
     """Whether a reduction is a product of matrices (a tensor contraction of any rank)."""
     _, free, _, terms = _reduction_symbols(update, path)
     return _is_product(terms, free)
@@ -109,9 +109,11 @@ def _reduction_symbols(
 def _is_observed(update: Update, path: tuple[For, ...]) -> bool:
     """Whether the loop over the terms raises, prints or ends early: partial sums are observable
     then."""
-    counting = (counting_loop(at, path) for at in update.over)
+    counting = (reduction_loop(at, path) for at in update.over)
     loop = next((loop for loop in counting if loop is not None), None)
-    return loop is not None and any(isinstance(stmt, STAYS) for stmt in statements((loop,)))
+    return loop is not None and any(
+        isinstance(stmt, NOT_REORDERABLE) for stmt in statements((loop,))
+    )
 
 
 def _is_product(terms: list[Read], free: frozenset[Symbol]) -> bool:

@@ -12,7 +12,7 @@ written by then.
 ... z[i] += x[i]
 ... ''', y="f32[8]", z="f32[8]", x="f32[8]")
 >>> results = tuple(p.node for p in program.parameters if p.written)
->>> found = settled(replace(program, results=results)).whole
+>>> found = annotate_results(replace(program, results=results)).whole
 >>> [node.label for node in results if node.id in found]
 ['y']
 """
@@ -21,20 +21,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..analysis.accesses import Accesses, Site, accesses
-from ..ir.dynamic_sizes import sizes_of
+from ..analysis.accesses import Accesses, Site, collect_accesses
+from ..ir.dynamic_sizes import run_time_sizes
 from ..ir.loops import Program
 from ..ir.node import Node
-from ..ir.walk import exchanged
+from ..ir.walk import permuted_nodes
 
 
-def settled(program: Program) -> Program:
+def annotate_results(program: Program) -> Program:
     """Return the program with the facts about its results."""
     arrays = [node for node in program.results if node.rank]
     if not arrays:
         return program
-    sites = accesses([stmt for kernel in program.kernels for stmt in kernel.body])
-    static, moving = {size.symbol for size in sizes_of(program)}, exchanged(program)
+    sites = collect_accesses([stmt for kernel in program.kernels for stmt in kernel.body])
+    static, moving = {size.symbol for size in run_time_sizes(program)}, permuted_nodes(program)
     sized = {
         node.id
         for node in arrays
@@ -61,7 +61,7 @@ def _is_allocated_first(sites: tuple[Site, ...]) -> bool:
 def _is_definitely_written(node: Node, sites: tuple[Site, ...]) -> bool:
     """Whether every element is written, and before it is read."""
     written = Accesses({node.id: tuple(site for site in sites if not _is_alloc(site))})
-    return written.is_overwritten(node) and not written.read_before_written(node)
+    return written.is_overwritten(node) and not written.is_read_before_written(node)
 
 
 def _is_alloc(site: Site) -> bool:

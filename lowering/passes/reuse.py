@@ -10,7 +10,7 @@ the same values, faults and prints: what the nests read is not written between t
 written by its nest alone, and every use of the second comes after it, in the same list of
 statements.
 
->>> show(repeated, '''
+>>> show(eliminate_repeated_nests, '''
 ... t[i] = sum(x[i, j])
 ... u[i] = sum(x[i, k])
 ... y[i] = t[i] / (u[i] + 1)
@@ -28,10 +28,10 @@ from __future__ import annotations
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
-from ..analysis.accesses import Accesses, Route, accesses, place_in
-from ..analysis.effects import Summary, summary, touched
+from ..analysis.accesses import Accesses, Route, collect_accesses, position_in
+from ..analysis.effects import Summary, summarize, touched_nodes
 from ..ir.assignments import Break, Continue
-from ..ir.comments import headed
+from ..ir.comments import drop_removed
 from ..ir.indexing import Symbol
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
@@ -41,7 +41,7 @@ from ..ir.walk import bodies, own_writes, statements
 Body = tuple[Stmt, ...]
 
 
-def repeated(program: Program) -> Program:
+def eliminate_repeated_nests(program: Program) -> Program:
     """Return the program with equal nests run once."""
     kernels = []
     replacements: dict[int, Node] = {}
@@ -49,7 +49,7 @@ def repeated(program: Program) -> Program:
     local_to_kernels = frozenset(node.id for node in static)
     removable = local_to_kernels & {node.id for node in program.locals if node.request is None}
     for kernel in program.kernels:
-        outside = {n for k in program.kernels if k is not kernel for n in touched(k.body)}
+        outside = {n for k in program.kernels if k is not kernel for n in touched_nodes(k.body)}
         merging = _Merging(
             kernel.body, local_to_kernels - outside, removable - outside, replacements
         )
@@ -93,13 +93,13 @@ class _Merging:
         """Return a list of statements without redundant nests, then the lists inside of it."""
         if len(body) == 1:
             return (self.inside(self.with_replacements(body[0]), 0, route),)
-        has_jumps = any(not JUMPS.isdisjoint(summary(stmt).kinds) for stmt in body)
+        has_jumps = any(not JUMPS.isdisjoint(summarize(stmt).kinds) for stmt in body)
         seen: dict[object, _Nest | dict[Stmt, _Nest]] = {}
         readers: dict[int, list[_Nest]] = {}
         remaining: list[Stmt | None] = []
         for at, stmt in enumerate(body):
             stmt = self.with_replacements(stmt)
-            effects = summary(stmt)
+            effects = summarize(stmt)
             nest = None if has_jumps else _nest(at, stmt, effects)
             first = None if nest is None else self.find_equal(nest, seen, route)
             if nest is not None and first is not None and self.try_merge(first, nest, route):
@@ -112,7 +112,7 @@ class _Merging:
                 for node in nest.sources:
                     readers.setdefault(node, []).append(nest)
             remaining.append(self.inside(stmt, at, route))
-        return headed(remaining)
+        return drop_removed(remaining)
 
     def find_equal(
         self, nest: _Nest, seen: dict[object, _Nest | dict[Stmt, _Nest]], route: Route
@@ -140,7 +140,7 @@ class _Merging:
 
     def with_replacements(self, stmt: Stmt) -> Stmt:
         """Return a statement with the reads of removed nodes replaced."""
-        if summary(stmt).reads.isdisjoint(self.replacements):
+        if summarize(stmt).reads.isdisjoint(self.replacements):
             return stmt
         (new,) = rename((stmt,), {}, self.replacements)
         return new
@@ -161,8 +161,8 @@ class _Merging:
         """Return the position in a list where a node is written, None where there are several."""
         memo = self.writer_positions.setdefault(route, {})
         if node.id not in memo:
-            sites = self.accesses_ = self.accesses_ or accesses(self.kernel)
-            positions = {place_in(site.route, route) for site in sites.of(node) if site.writes}
+            sites = self.accesses_ = self.accesses_ or collect_accesses(self.kernel)
+            positions = {position_in(site.route, route) for site in sites.of(node) if site.writes}
             memo[node.id] = positions.pop() if len(positions) == 1 else None
         return memo[node.id]
 
@@ -178,7 +178,7 @@ class _Merging:
             return False
         assert self.accesses_ is not None, "asked by `stands`"
         for site in self.accesses_.of(removed):
-            position = place_in(site.route, route)
+            position = position_in(site.route, route)
             if position is None or position < second.at:
                 return False
         self.replacements[removed.id] = kept
@@ -200,7 +200,7 @@ def _nest(at: int, stmt: Stmt, effects: Summary) -> _Nest | None:
 def _target(stmt: Stmt) -> Node:
     """Return the node that a nest writes first."""
     while not own_writes(stmt):
-        stmt = next(one for body in bodies(stmt) for one in body if summary(one).writes)
+        stmt = next(one for body in bodies(stmt) for one in body if summarize(one).writes)
     return own_writes(stmt)[0]
 
 

@@ -5,7 +5,7 @@ range: `for k: if k == idx: ...`, and sums over `k` of `table[k] if k == idx els
 read arrays, but nothing that the loop writes. A sum of floats has to start from 0.0 right before
 the loop: then omitting the additions of zero is exact.
 
->>> show(gather, "y[n] = sum[c](where(c == p[n], t[n, c], 0.0))", y="f32[8]", p="i64[8]",
+>>> show(search_to_gather, "y[n] = sum[c](where(c == p[n], t[n, c], 0.0))", y="f32[8]", p="i64[8]",
 ...      t="f32[8, 9]")
 for n in 0..8:
     y[n] = 0.0
@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ..analysis.effects import sizes_use
+from ..analysis.effects import alloc_sizes_use
 from ..ir import dtypes, rewrite, walk
 from ..ir.assignments import Access, Break, Continue, Let
 from ..ir.bounds import as_index
-from ..ir.exact import static
+from ..ir.exact import as_static
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Read, Select, rebuild
 from ..ir.expressions import walk as inner_of
 from ..ir.fresh import Fresh, fresh_for
@@ -32,10 +32,10 @@ from ..ir.ops import OPS
 Body = tuple[Stmt, ...]
 
 
-def gather(program: Program) -> Program:
+def search_to_gather(program: Program) -> Program:
     """Return the program with loops that search for one index run for that index only."""
     fresh = fresh_for(program)
-    return rewrite.over_kernels(program, lambda body: _gather_in(body, fresh))
+    return rewrite.map_kernels(program, lambda body: _gather_in(body, fresh))
 
 
 def _gather_in(body: Body, fresh: Fresh) -> Body:
@@ -68,7 +68,7 @@ def _gather_loop(loop: For, before: list[Stmt], fresh: Fresh) -> Body | None:
             match_ = _match_test(test, loop.symbol)
             if match_ is None or _clobbers(match_.number, then) or _has_jump(then):
                 return None
-            if sizes_use(then, frozenset({loop.symbol})):
+            if alloc_sizes_use(then, frozenset({loop.symbol})):
                 return None
             return _gather_branch(loop, branch, match_, fresh)
         case Update(Access(_, index), op, Select(test, yes, no), None) as update:
@@ -223,7 +223,7 @@ def _replace_symbol(expr: Expr, symbol: Symbol, number: Expr) -> Expr:
                 else Dynamic(_index_value(i, symbol, number)) if symbol in i.symbols() else i
                 for i in indices
             )  # fmt: skip
-            return replace(expr, index=tuple(map(static, new)))
+            return replace(expr, index=tuple(map(as_static, new)))
         case _:
             return rebuild(expr, lambda e: _replace_symbol(e, symbol, number), lambda i: i)
 

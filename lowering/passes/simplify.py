@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..analysis.effects import sizes_use
+from ..analysis.effects import alloc_sizes_use
 from ..analysis.self_dependence import symbols_of
 from ..ir import dtypes, rewrite
 from ..ir.assignments import Access, Break, Continue, Let
 from ..ir.bounds import Bounds, bounds_of
-from ..ir.comments import headed
-from ..ir.exact import simplified, simplified_index, static
+from ..ir.comments import drop_removed
+from ..ir.exact import as_static, simplify_expr, simplify_index
 from ..ir.expressions import Apply, Const, Expr, Position, Read
 from ..ir.indexing import Affine
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update, While
@@ -32,7 +32,7 @@ from ..ir.rewrite import Rewrite
 def simplify(program: Program) -> Program:
     """Return the program with simplified expressions, and without statements that they decide."""
     known = bounds_of(parameter.node for parameter in program.parameters)
-    return rewrite.over_kernels(program, lambda body: _simplify_body(body, known))
+    return rewrite.map_kernels(program, lambda body: _simplify_body(body, known))
 
 
 def _simplify_body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
@@ -44,11 +44,11 @@ def _simplify_body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
             case Check(test):  # nothing after a check runs where it fails
                 known = known.where(test)
             case Let(symbol, value):
-                known = known.holding(symbol, known.value(value))
+                known = known.with_interval(symbol, known.value(value))
             case _:
                 continue
         by = _rewrite_under(known)
-    return headed(out)
+    return drop_removed(out)
 
 
 def _simplify_statement(statement: Stmt, known: Bounds, by: Rewrite) -> tuple[Stmt, ...]:
@@ -78,7 +78,7 @@ def _with_affine_target(statement: Stmt) -> Stmt:
         return statement
     if all(isinstance(i, Affine) for i in statement.access.index):
         return statement
-    index = tuple(map(static, statement.access.index))
+    index = tuple(map(as_static, statement.access.index))
     return replace(statement, access=Access(statement.access.node, index))
 
 
@@ -89,7 +89,7 @@ def _simplify_loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
     if high is not None and high <= 0:
         return ()
     if low is not None and 1 <= low and high is not None and high <= abs(loop.step):
-        if not any(map(_has_jump, loop.body)) and not sizes_use(
+        if not any(map(_has_jump, loop.body)) and not alloc_sizes_use(
             loop.body, frozenset({loop.symbol})
         ):
             return _simplify_body(rewrite.substitute(loop.body, {loop.symbol: loop.lo}), known)
@@ -134,4 +134,4 @@ def _has_jump(statement: Stmt) -> bool:
 def _rewrite_under(known: Bounds) -> Rewrite:
     """Return the rewriting of expressions and subscripts under the facts of a list of
     statements."""
-    return Rewrite(lambda expr: simplified(expr, known), lambda i: simplified_index(i, known))
+    return Rewrite(lambda expr: simplify_expr(expr, known), lambda i: simplify_index(i, known))

@@ -27,11 +27,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ...base.dataclass import dataclass
-from ...base.lazy_import import Later
-from ..analysis.accesses import Accesses, Site, accesses, place_in
-from ..analysis.effects import summary, touched
+from ...base.lazy_import import LazyModule
+from ..analysis.accesses import Accesses, Site, collect_accesses, position_in
+from ..analysis.effects import summarize, touched_nodes
 from ..analysis.self_dependence import is_injective
-from ..analysis.subscripts import is_inside, ranges, solve
+from ..analysis.subscripts import is_in_loops, ranges, solve_subscripts
 from ..ir.assignments import Access
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Expr, Read, rebuild, walk
@@ -44,18 +44,18 @@ from ..ir.walk import bodies, expressions_of, parts, statements
 if TYPE_CHECKING:
     from ..analysis import product_loops
 else:  # what few programs need
-    product_loops = Later("..analysis.product_loops", __package__)
+    product_loops = LazyModule("..analysis.product_loops", __package__)
 
 Body = tuple[Stmt, ...]
 
 
-class Sunk(Reason):
+class SinkReason(Reason):
     """Why a sum has no array."""
 
     ONCE = "each element is read once, so it is accumulated where it is read"
 
 
-class Kept(Reason):
+class NoSinkReason(Reason):
     """Why a sum that is read elsewhere than where it is computed stays an array."""
 
     AGAIN = "its elements are sums, and some may be read more than once"
@@ -66,29 +66,29 @@ class Kept(Reason):
 
 def sink(program: Program) -> Program:
     """Return the program with sums computed where they are read."""
-    return sunk(program).program
+    return decide_sinking(program).program
 
 
-def sunk(program: Program) -> Decided:
+def decide_sinking(program: Program) -> Decided:
     """Return the program with sums computed where they are read, and the decision for each."""
     decisions: list[Decision] = []
     kernels = list(program.kernels)
     removed: set[int] = set()
     for number, kernel in enumerate(kernels):
         others = (s for k in kernels if k is not kernel for s in k.body)
-        outside = touched(others)
+        outside = touched_nodes(others)
         candidates = {n.id for n in program.locals if n.rank and n.request is None} - outside
         body, sites = kernel.body, None
         for sum_ in [one for one in _find_sums(body) if one.target.id in candidates]:
             node = sum_.target
-            sites = sites or accesses(body)
+            sites = sites or collect_accesses(body)
             result = _sink_sum(body, sites, sum_)
-            if isinstance(result, Kept):
+            if isinstance(result, NoSinkReason):
                 decisions.append(Decision("stored", result, node))
             elif result is not None:
                 body, sites = result, None
                 removed.add(node.id)
-                decisions.append(Decision("shrunk", Sunk.ONCE, replace(node, shape=())))
+                decisions.append(Decision("shrunk", SinkReason.ONCE, replace(node, shape=())))
         kernels[number] = replace(kernel, body=body)
     locals_ = tuple(replace(n, shape=()) if n.id in removed else n for n in program.locals)
     new = replace(program, locals=locals_, kernels=tuple(kernels))
@@ -144,7 +144,7 @@ def _reads(stmt: Stmt) -> Iterable[Read]:
     return (e for expr in expressions_of(stmt) for e in walk(expr) if isinstance(e, Read))
 
 
-def _sink_sum(body: Body, all_accesses: Accesses, sum_: _Sum) -> Body | Kept | None:
+def _sink_sum(body: Body, all_accesses: Accesses, sum_: _Sum) -> Body | NoSinkReason | None:
     """Return the body with a sum moved to its use; None where the pattern does not match."""
     sites = all_accesses.of(sum_.target)
     uses = [s for s in sites if s.kind == "read"]
@@ -155,27 +155,29 @@ def _sink_sum(body: Body, all_accesses: Accesses, sum_: _Sum) -> Body | Kept | N
     if depth is None:
         return None
     route, at = first.route[:depth], first.route[depth][0]
-    positions = [place_in(s.route, route) for s in uses]
+    positions = [position_in(s.route, route) for s in uses]
     if any(position is None or position <= at for position in positions):
         return None
     use = uses[0]
-    values = None if use.index is None else solve(sum_.access.index, use.index, sum_.loops)
+    values = (
+        None if use.index is None else solve_subscripts(sum_.access.index, use.index, sum_.loops)
+    )
     if values is None:
-        return Kept.PLACE
+        return NoSinkReason.PLACE
     if all(value.symbol is not None for value in values.values()) and _has_equal_loops(
         sum_, values, use
     ):
         return None  # which `fuse` does better
-    if not is_inside(values, sum_.loops, ranges(use.inside), ()):
-        return Kept.PLACE
+    if not is_in_loops(values, sum_.loops, ranges(use.inside), ()):
+        return NoSinkReason.PLACE
     enclosing = use.inside[depth:]
     only_loops = all(isinstance(stmt, For | If) for stmt in enclosing)
     if len(uses) > 1 or not only_loops or not is_injective(use.index or (), ranges(enclosing)):
-        return Kept.AGAIN
-    if product_loops.tiled(sum_.nest):
-        return Kept.TILES
+        return NoSinkReason.AGAIN
+    if product_loops.tiled_symbols(sum_.nest):
+        return NoSinkReason.TILES
     if _is_changed(all_accesses, sum_, use, depth):
-        return Kept.CHANGED
+        return NoSinkReason.CHANGED
     return _rebuild_body(body, sum_, use, values)
 
 
@@ -191,11 +193,11 @@ def _has_equal_loops(sum_: _Sum, values: dict[Symbol, Affine], use: Site) -> boo
 
 def _is_changed(all_accesses: Accesses, sum_: _Sum, use: Site, depth: int) -> bool:
     """Whether what the sum reads may be written after the nest, up to the use."""
-    sources = summary(sum_.nest).reads - {sum_.target.id}
+    sources = summarize(sum_.nest).reads - {sum_.target.id}
     first = next(s for s in all_accesses.of(sum_.target))
     at, last = first.route[depth][0], use.route[depth][0]
     written = (s for number in sources for s in all_accesses.sites.get(number, ()) if s.writes)
-    positions = (place_in(site.route, first.route[:depth]) for site in written)
+    positions = (position_in(site.route, first.route[:depth]) for site in written)
     return any(position is not None and at < position <= last for position in positions)
 
 

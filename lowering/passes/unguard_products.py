@@ -14,7 +14,7 @@ Precondition: a large product of real numbers, all of whose factors are in bound
 Postcondition: elements that were computed are bit-identical. The others were read nowhere: they had
 no value before.
 
->>> show(regardless, "y[i, j] = where(j <= i, sum(a[i, k] * b[k, j]), 0)",
+>>> show(unguard_products, "y[i, j] = where(j <= i, sum(a[i, k] * b[k, j]), 0)",
 ...      y="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 for i in 0..64:
     for j in 0..64:
@@ -34,21 +34,21 @@ from dataclasses import replace
 from functools import partial
 
 from ...base.dataclass import dataclass
-from ..analysis.product_loops import tiled
+from ..analysis.product_loops import tiled_symbols
 from ..analysis.subscripts import is_in_range, ranges
 from ..ir import dtypes
 from ..ir.assignments import Alloc
 from ..ir.expressions import Expr, reads
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.rewrite import map_bodies, over_kernels
+from ..ir.rewrite import map_bodies, map_kernels
 from ..ir.walk import expressions_of, free_symbols, own_writes, statements
 
 Body = tuple[Stmt, ...]
 _REALS = (dtypes.float32, dtypes.float64)
 
 
-def regardless(program: Program) -> Program:
+def unguard_products(program: Program) -> Program:
     """Return the program in which products of matrices skip no elements they need not skip."""
     all_statements = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     locals_ = {node.id for node in program.locals if node.rank and node.request is None}
@@ -59,7 +59,7 @@ def regardless(program: Program) -> Program:
         for node in own_writes(stmt)
     )
     writers = {number: count for number, count in write_counts.items() if number in locals_}
-    return over_kernels(program, partial(_unguard_body, context=_Context(writers)))
+    return map_kernels(program, partial(_unguard_body, context=_Context(writers)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _without_guards(loop: For, context: _Context) -> For | None:
     nest = unguarded
     for one in reversed(context.loops[:-1]):
         nest = replace(one, body=(nest,))
-    return unguarded if loop.symbol in tiled(nest) else None
+    return unguarded if loop.symbol in tiled_symbols(nest) else None
 
 
 def _only_accumulates(stmt: Stmt, node: Node) -> bool:

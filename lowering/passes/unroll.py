@@ -28,20 +28,20 @@ from typing import NamedTuple
 
 from ...base.dataclass import dataclass
 from ..analysis.accesses import has_jumps
-from ..analysis.effects import bound_in, sizes_use
+from ..analysis.effects import alloc_sizes_use, bound_symbols
 from ..ir.assignments import Break, Continue
 from ..ir.bounds import Bounds
-from ..ir.exact import simplified
+from ..ir.exact import simplify_expr
 from ..ir.expressions import Const, reads
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Symbol, const
 from ..ir.loops import Comment, For, If, Program, Stmt, Update
-from ..ir.rewrite import map_bodies, map_statements, over_kernels, rename, substitute
+from ..ir.rewrite import map_bodies, map_kernels, map_statements, rename, substitute
 from ..ir.walk import free_symbols, statements
 
-ROUNDS = 5
+MAX_UNROLLED_ITERATIONS = 5
 """Loops of more iterations stay."""
-STATEMENTS = 96
+MAX_UNROLLED_STATEMENTS = 96
 """At most so many statements replace one loop."""
 Body = tuple[Stmt, ...]
 
@@ -49,7 +49,7 @@ Body = tuple[Stmt, ...]
 def unroll(program: Program) -> Program:
     """Return the program without short loops whose iterations decide tests."""
     unrolling = _Unrolling(fresh_for(program))
-    return over_kernels(program, unrolling.body)
+    return map_kernels(program, unrolling.body)
 
 
 class _Residue(NamedTuple):
@@ -103,7 +103,7 @@ class _Unrolling:
                 case Break() | Continue():
                     return _Residue(tuple(out), type(stmt))
                 case If(test, then, other):
-                    decided = simplified(test, Bounds())
+                    decided = simplify_expr(test, Bounds())
                     if isinstance(decided, Const):
                         inner = self.residue_of(then if decided.value else other)
                         if inner is None:
@@ -128,7 +128,7 @@ class _Unrolling:
 
         It is renamed as a whole: what a `let` binds is used by the statements after it.
         """
-        bound = bound_in(body)
+        bound = bound_symbols(body)
         clashing = sorted(bound & self.seen, key=lambda symbol: symbol.serial)
         renaming = {old: self.fresh.symbol(old.name) for old in clashing}
         return (rename(body, renaming, {}) if renaming else body), bound
@@ -146,7 +146,7 @@ def _is_short(loop: For) -> bool:
     lo, hi = loop.lo.constant, loop.hi.constant
     if lo is None or hi is None or loop.kind != "serial":
         return False
-    return len(range(lo, hi, loop.step)) <= ROUNDS
+    return len(range(lo, hi, loop.step)) <= MAX_UNROLLED_ITERATIONS
 
 
 def _iteration_values(loop: For) -> range:
@@ -157,12 +157,12 @@ def _iteration_values(loop: For) -> range:
 
 def _is_profitable(loop: For) -> bool:
     """Whether the iterations of a short loop, and of short ones in it, decide tests inside."""
-    if not _is_short(loop) or _unrolled_size(loop) > STATEMENTS:
+    if not _is_short(loop) or _unrolled_size(loop) > MAX_UNROLLED_STATEMENTS:
         return False
     inside = [stmt for stmt in statements(loop.body) if not isinstance(stmt, Comment)]
     if any(isinstance(stmt, Update) and stmt.over for stmt in inside):
         return False  # terms of one reassociable sum
-    if sizes_use(loop.body, bound_in((loop,))):
+    if alloc_sizes_use(loop.body, bound_symbols((loop,))):
         return False  # each iteration has an array of its own size
     return any(loop.symbol in symbols for symbols in _decidable_tests(loop, frozenset()))
 

@@ -9,7 +9,7 @@ Precondition: a point in the body before which all inner loops are, free of loop
 dependences, and on one side of which no check may fail. Values that cross it are privatizable
 scalars, which are expanded to an element for each iteration.
 
-`fission` does it for devices; `lowering/cpu/distribute_columns` uses the same functions for
+`distribute_loops` does it for devices; `lowering/cpu/distribute_columns` uses the same functions for
 processors.
 
 >>> program, _ = optimize(lowered('''
@@ -19,7 +19,7 @@ processors.
 ...         s = s * 0.5 + x[i, j]
 ...     h[k[i]] += s
 ... ''', x="f64[900, 9]", h="f64[9]", k="i64[900]"), Target("cuda"))
->>> program = fission(program, facts_of(program), fresh_for(program))
+>>> program = distribute_loops(program, facts_of(program), fresh_for(program))
 >>> [len(stmt.body) for stmt in program.kernels[0].body if isinstance(stmt, For)]
 [4, 4]
 """
@@ -30,10 +30,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from ..analysis.accesses import accesses
-from ..analysis.accumulators import sums
-from ..analysis.dependence import ends_early, overtakes
-from ..analysis.parallel_band import Facts, fails, rounds_of, trips, with_loops
+from ..analysis.accesses import collect_accesses
+from ..analysis.accumulators import find_accumulators
+from ..analysis.dependence import has_carried_dependence, has_early_exit
+from ..analysis.parallel_band import Facts, has_checks, replace_loops, static_trip_count, trip_count
 from ..analysis.subscripts import ranges
 from ..ir import dtypes
 from ..ir.assignments import Access, Alloc, Let, Permute, Print
@@ -44,63 +44,69 @@ from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import Comment, For, Program, Stmt, Store, While
 from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
-from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.rewrite import map_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, uses, writes
-from ..thresholds import EXPANDED_BYTES
-from .remap import Place, elsewhere
+from ..thresholds import MAX_EXPANDED_BYTES
+from .remap import Element, remap_accesses
 
 Body = tuple[Stmt, ...]
-FEWEST = 32
+MIN_DISTRIBUTED_ITERATIONS = 32
 """Loops of fewer iterations are not worth it."""
 
 
-def fission(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def distribute_loops(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program with loops distributed whose first part has inner loops and is
     independent."""
 
     def distribute(loop: For, outer: tuple[For, ...]) -> Body:
         private, domain = facts.private(loop), ranges(outer)
-        if not may_split(loop) or fresh.fits((rounds_of(loop),)) is False:
+        if not can_distribute(loop) or fresh.fits((trip_count(loop),)) is False:
             return ()
-        if facts.is_free(loop, private, domain, facts.around(loop)) or sums(loop, private, facts):
+        if facts.is_free(loop, private, domain, facts.around(loop)) or find_accumulators(
+            loop, private, facts
+        ):
             return ()
-        position = cut(loop.body)
-        crossing = crossing_of(loop, position, private) if position else None
+        position = distribution_point(loop.body)
+        crossing = find_crossing(loop, position, private) if position else None
         if crossing is None:
             return ()
-        count = trips(loop) or 0
-        if count * sum(node.dtype.itemsize for node in crossing) > EXPANDED_BYTES:
+        count = static_trip_count(loop) or 0
+        if count * sum(node.dtype.itemsize for node in crossing) > MAX_EXPANDED_BYTES:
             return ()
         first = replace(loop, body=loop.body[:position])
-        facts.tell((first,), facts.only_in(loop))
+        facts.tell((first,), facts.temporaries_in(loop))
         own_first = facts.private(first) | {node.id for node in crossing}
         if not facts.is_free(first, own_first, domain, facts.around(loop)):
             return ()
-        one, other = halves(loop, position, crossing, rounds_of(loop), fresh)
+        one, other = distribute_at(loop, position, crossing, trip_count(loop), fresh)
         written = frozenset(node.id for node in writes(other.body))
         distributed = one, replace(other, body=_inline_symbols(other.body, {}, written))
-        facts.tell(distributed, facts.only_in(loop))
+        facts.tell(distributed, facts.temporaries_in(loop))
         return distributed
 
-    return over_kernels(program, lambda body: with_loops(body, facts, distribute))
+    return map_kernels(program, lambda body: replace_loops(body, facts, distribute))
 
 
-def may_split(loop: For) -> bool:
+def can_distribute(loop: For) -> bool:
     """Whether a loop may be distributed: none of its iterations ends early, allocates or prints."""
-    if loop.kind != "serial" or loop.step not in (1, -1) or trips(loop) in range(FEWEST):
+    if (
+        loop.kind != "serial"
+        or loop.step not in (1, -1)
+        or static_trip_count(loop) in range(MIN_DISTRIBUTED_ITERATIONS)
+    ):
         return False
     halts = Alloc, Permute, Print
     is_pinned = any(isinstance(stmt, halts) for stmt in statements(loop.body))
-    return not is_pinned and not ends_early(loop.body)
+    return not is_pinned and not has_early_exit(loop.body)
 
 
-def cut(body: Body) -> int:
+def distribution_point(body: Body) -> int:
     """Return the position after the last statement with loops, 0 where nothing but comments
     follows."""
     nests = [at for at, stmt in enumerate(body) if _has_loops(stmt)]
     at = nests[-1] + 1 if nests else 0
     rest = statements(body[at:])
-    if fails(body[:at]) and fails(rest):
+    if has_checks(body[:at]) and has_checks(rest):
         return 0
     return at if any(not isinstance(stmt, Comment) for stmt in rest) else 0
 
@@ -109,7 +115,7 @@ def _has_loops(stmt: Stmt) -> bool:
     return any(isinstance(one, For | While) for one in statements((stmt,)))
 
 
-def crossing_of(loop: For, position: int, own: frozenset[int]) -> list[Node] | None:
+def find_crossing(loop: For, position: int, own: frozenset[int]) -> list[Node] | None:
     """Return the scalars that an iteration reads after a position and computes before it; None
     where it needs more, or distribution would reverse a dependence."""
     first, second = loop.body[:position], loop.body[position:]
@@ -118,7 +124,7 @@ def crossing_of(loop: For, position: int, own: frozenset[int]) -> list[Node] | N
         return None
     changed = {*writes(first), *writes(second)}
     shared = {*reads(first), *writes(first)} & {*reads(second), *writes(second)} & changed
-    touched = accesses((loop,))
+    touched = collect_accesses((loop,))
     crossing: list[Node] = []
     for node in shared:
         if node.id in own and not node.rank:
@@ -130,12 +136,12 @@ def crossing_of(loop: For, position: int, own: frozenset[int]) -> list[Node] | N
         if not node.rank or node.id in own:
             return None
         for one, other in product(late, early):
-            if (one.writes or other.writes) and overtakes(loop, one, other):
+            if (one.writes or other.writes) and has_carried_dependence(loop, one, other):
                 return None
     return sorted(crossing, key=lambda node: node.id)
 
 
-def halves(
+def distribute_at(
     loop: For, position: int, crossing: Sequence[Node], size: Affine, fresh: Fresh,
     purpose: Purpose = "",
 ) -> tuple[For, For]:  # fmt: skip
@@ -151,7 +157,7 @@ def halves(
     unchanged = [node for node in crossing if node.id not in changed]
     copies = {node.id: fresh.like(node) for node in crossing if node.id in changed}
 
-    def expand(node: Node, index: tuple[Index, ...]) -> Place:
+    def expand(node: Node, index: tuple[Index, ...]) -> Element:
         if node.id in copies:
             return copies[node.id], index
         return (expanded[node.id], (here,)) if node in unchanged else (node, index)
@@ -163,7 +169,7 @@ def halves(
     )  # fmt: skip
     return (
         replace(loop, body=(*loop.body[:position], *ends)),
-        replace(loop, body=(*starts, *elsewhere(second, expand))),
+        replace(loop, body=(*starts, *remap_accesses(second, expand))),
     )
 
 

@@ -13,7 +13,7 @@ as needed, the loop runs in order.
 ... for i in range(899):
 ...     x[i] = x[i + 1] * 2
 ... ''', x="f32[900]")
->>> print_loops(beforehand(program, facts_of(program), fresh_for(program)).kernels[0].body)
+>>> print_loops(double_buffer(program, facts_of(program), fresh_for(program)).kernels[0].body)
 for i in 0..899:
     # x[i] = x[i + 1] * 2
     x_new[i] = x[i + 1] * 2.0
@@ -27,12 +27,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ..analysis.accesses import Site, accesses
-from ..analysis.accumulators import sums
-from ..analysis.conjunctions import every
-from ..analysis.dependence import overtakes
-from ..analysis.involution import round_of
-from ..analysis.parallel_band import Facts, around, nest_of
+from ..analysis.accesses import Site, collect_accesses
+from ..analysis.accumulators import find_accumulators
+from ..analysis.conjunctions import conjunction
+from ..analysis.dependence import has_carried_dependence
+from ..analysis.involution import iteration_values
+from ..analysis.parallel_band import Facts, nest_loops, perfect_nest
 from ..analysis.predicate_facts import is_never
 from ..analysis.subscripts import is_in_range, ranges
 from ..ir import dtypes
@@ -42,14 +42,14 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, substitute, var
 from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, While
 from ..ir.ops import OPS
-from ..ir.rewrite import map_statements, over_kernels, rename, with_bodies
+from ..ir.rewrite import map_kernels, map_statements, rename, with_bodies
 from ..ir.walk import binds, bodies, own_writes, statements, writes
-from ..thresholds import EXPANDED_BYTES
+from ..thresholds import MAX_EXPANDED_BYTES
 
 Body = tuple[Stmt, ...]
 
 
-def beforehand(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def double_buffer(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program with loops double-buffered that are independent but for
     anti-dependences."""
 
@@ -66,7 +66,7 @@ def beforehand(program: Program, facts: Facts, fresh: Fresh) -> Program:
                 return (stmt,)
         return (with_bodies(stmt, tuple(body(part, outer) for part in bodies(stmt))),)
 
-    return over_kernels(program, lambda stmts: body(stmts, ()))
+    return map_kernels(program, lambda stmts: body(stmts, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class _Change:
         nests = (*self.nest(body, fresh), *self.nest((back,), fresh))
         if not self.tests:
             return nests
-        return (If(every(self.tests), nests, around(self.loops, self.body)),)
+        return (If(conjunction(self.tests), nests, nest_loops(self.loops, self.body)),)
 
     def nest(self, body: Body, fresh: Fresh) -> Body:
         """Return a copy of the nest around another body, with fresh symbols."""
@@ -110,7 +110,7 @@ class _Change:
             replace(loop, lo=substitute(loop.lo, values), hi=substitute(loop.hi, values))
             for loop in self.loops
         ]
-        return rename(around(loops, body), names, {})
+        return rename(nest_loops(loops, body), names, {})
 
 
 def new_value(change: Store | Update) -> Expr:
@@ -124,7 +124,7 @@ def new_value(change: Store | Update) -> Expr:
 def _match_change(loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh) -> _Change | None:
     """Return the change of a nest, None where it has other effects, is already independent, or
     cannot be double-buffered."""
-    loops, body = nest_of(loop)
+    loops, body = perfect_nest(loop)
     private = facts.private(loops[-1])
     inside = statements(body)
     visible = [one for one in inside if any(node.id not in private for node in own_writes(one))]
@@ -136,7 +136,7 @@ def _match_change(loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh)
         return None
     node, index = change.access.node, change.access.index
     is_paired = isinstance(change, Update) and change.pair is not None
-    if not node.rank or is_paired or node.bytes >= EXPANDED_BYTES or not fresh.fits(node.shape):
+    if not node.rank or is_paired or node.bytes >= MAX_EXPANDED_BYTES or not fresh.fits(node.shape):
         return None
     bound = {symbol for stmt in inside for symbol in binds(stmt)}
     if any(isinstance(at, Dynamic) or at.symbols() & bound for at in index):
@@ -145,7 +145,9 @@ def _match_change(loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh)
     is_unconditional = any(stmt is change for stmt in body)
     if not _is_last(body, change) or not (is_unconditional or is_in_range(node, index, known)):
         return None
-    if facts.is_free(loop, facts.private(loop), ranges(outer)) or sums(loop, private, facts):
+    if facts.is_free(loop, facts.private(loop), ranges(outer)) or find_accumulators(
+        loop, private, facts
+    ):
         return None
     tests = _run_time_tests(loops, change, outer)
     return None if tests is None else _Change(loops, body, change, tests)
@@ -168,12 +170,16 @@ def _run_time_tests(
     node, tests = change.access.node, dict[Expr, None]()
     for at, loop in enumerate(loops):
         known = ranges((*outer, *loops[:at]))
-        sites = accesses((loop,)).of(node)
+        sites = collect_accesses((loop,)).of(node)
         writes = [site for site in sites if site.writes]
-        if any(overtakes(loop, one, other, known) for one in writes for other in writes):
+        if any(
+            has_carried_dependence(loop, one, other, known) for one in writes for other in writes
+        ):
             return None
         for site in sites:
-            if not site.writes and any(overtakes(loop, one, site, known) for one in writes):
+            if not site.writes and any(
+                has_carried_dependence(loop, one, site, known) for one in writes
+            ):
                 test = _distance_test(loop, site, writes[0]) if len(loops) == 1 else None
                 if test is None or is_never(test, {}, ranges((*outer, loop))):
                     return None
@@ -184,7 +190,7 @@ def _run_time_tests(
 def _distance_test(loop: For, site: Site, change: Site) -> Expr | None:
     """Return the test that an iteration reads an element of its own or of a later iteration, None
     where the distance varies."""
-    iteration = round_of(loop)
+    iteration = iteration_values(loop)
     distances: list[Expr] = []
     for at, written in zip(site.index or (), change.index or (), strict=True):
         if at == written:

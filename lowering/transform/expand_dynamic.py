@@ -10,7 +10,7 @@ Precondition: a loop that accesses such arrays alone, that reads of them only wh
 iteration has written, and whose iterations are independent but for that.
 
 >>> program, _ = optimize(lowered("y[i] = x[i]", y="f32[90]", x="f32[90]"), Target("cuda"))
->>> rooms(program, facts_of(program), fresh_for(program)) is program  # there are no such arrays
+>>> expand_dynamic(program, facts_of(program), fresh_for(program)) is program  # there are no such arrays
 True
 """
 
@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-from ..analysis.accesses import accesses
-from ..analysis.parallel_band import Facts, rounds_of, uses_of, with_loops
+from ..analysis.accesses import collect_accesses
+from ..analysis.parallel_band import Facts, count_uses, replace_loops, trip_count
 from ..analysis.subscripts import ranges
 from ..ir import dtypes
 from ..ir.assignments import Alloc
@@ -29,15 +29,15 @@ from ..ir.indexing import const, multiply, var
 from ..ir.loops import For, If, Program, Stmt
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.rewrite import over_kernels, rename
+from ..ir.rewrite import map_kernels, rename
 from ..ir.walk import binds, statements, writes
-from ..thresholds import EXPANDED_BYTES
-from .remap import Place, elsewhere
+from ..thresholds import MAX_EXPANDED_BYTES
+from .remap import Element, remap_accesses
 
 Body = tuple[Stmt, ...]
 
 
-def rooms(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def expand_dynamic(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program with arrays of run-time sizes expanded by an axis for iterations."""
     allocated = {
         stmt.node.id: stmt.node for kernel in program.kernels for stmt in statements(kernel.body)
@@ -47,10 +47,10 @@ def rooms(program: Program, facts: Facts, fresh: Fresh) -> Program:
     locals_ = {n: node for n, node in allocated.items() if n not in results}
     if not locals_:
         return program
-    all_uses = uses_of(stmt for kernel in program.kernels for stmt in kernel.body)
+    all_uses = count_uses(stmt for kernel in program.kernels for stmt in kernel.body)
 
     def expand_loop(loop: For, outer: tuple[For, ...]) -> Body:
-        loop_uses = uses_of((loop,))
+        loop_uses = count_uses((loop,))
         candidates = [
             node
             for n, node in locals_.items()
@@ -58,35 +58,35 @@ def rooms(program: Program, facts: Facts, fresh: Fresh) -> Program:
         ]
         if not candidates or loop.kind != "serial" or loop.step not in (1, -1):
             return ()
-        touched, ids = accesses((loop,)), frozenset(node.id for node in candidates)
+        touched, ids = collect_accesses((loop,)), frozenset(node.id for node in candidates)
         has_alloc = any(isinstance(stmt, Alloc) for stmt in statements((loop,)))
-        if has_alloc or any(touched.read_before_written(node) for node in candidates):
+        if has_alloc or any(touched.is_read_before_written(node) for node in candidates):
             return ()
         private, known = facts.private(loop), ranges(outer)
-        if not fresh.fits((rounds_of(loop),)) or facts.is_free(loop, private, known):
+        if not fresh.fits((trip_count(loop),)) or facts.is_free(loop, private, known):
             return ()
         is_expandable = facts.is_free(loop, private | ids, known)
         return _expand(loop, candidates, private, fresh) if is_expandable else ()
 
-    return over_kernels(program, lambda body: with_loops(body, facts, expand_loop))
+    return map_kernels(program, lambda body: replace_loops(body, facts, expand_loop))
 
 
 def _expand(loop: For, arrays: list[Node], private: frozenset[int], fresh: Fresh) -> Body:
     """Return a loop with some arrays expanded, guarded by a test that they are not too large; else
     the loop as it is."""
-    count, here = rounds_of(loop), (var(loop.symbol) - loop.lo) * loop.step
+    count, here = trip_count(loop), (var(loop.symbol) - loop.lo) * loop.step
     expanded = {
         node.id: fresh.array(f"{node.label}_rounds", (*node.shape, count), node.dtype)
         for node in arrays
     }
 
-    def expand(node: Node, index: tuple[Index, ...]) -> Place:
+    def expand(node: Node, index: tuple[Index, ...]) -> Element:
         return (expanded[node.id], (*index, here)) if node.id in expanded else (node, index)
 
     sizes = (reduce(multiply, node.shape) * node.dtype.itemsize for node in expanded.values())
-    limit = Const(EXPANDED_BYTES, dtypes.int64)
+    limit = Const(MAX_EXPANDED_BYTES, dtypes.int64)
     fits = Apply(OPS["le"], (Position(sum(sizes, start=const(0))), limit), dtypes.bool_)
     copies = {n.id: fresh.like(n) for n in writes((loop,)) if n.id in private}
     names = {s: fresh.symbol(s.name) for one in statements((loop,)) for s in binds(one)}
-    copy = rename(elsewhere((loop,), expand), names, copies)
+    copy = rename(remap_accesses((loop,), expand), names, copies)
     return (If(fits, (*map(Alloc, expanded.values()), *copy), (loop,), loop.span),)

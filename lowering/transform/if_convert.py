@@ -10,10 +10,10 @@ new one, and where branches meet a select takes one of their values, as in stati
 a store to an array keeps the old element where its predicate does not hold. For a branch that ends
 in a jump, all that follows is its other side.
 
-Precondition: statements for which `fits` holds: predicated statements may be executed
+Precondition: statements for which `can_if_convert` holds: predicated statements may be executed
 speculatively. Postcondition: results are bit-identical.
 
->>> show(lambda program: masks(program, Target(schedule=True)),
+>>> show(lambda program: mask_lanes(program, Target(schedule=True)),
 ...      "for i in range(9):\n    if x[i] > 1:\n        u = x[i] * 3\n    else:\n"
 ...      "        u = x[i] / 2\n    y[i] = u", x="f32[9]", y="f32[9]")
 for i in 0..9:
@@ -52,7 +52,7 @@ Values = Mapping[int, Expr]
 """The current value of each scalar, by its id."""
 
 
-class Straight(NamedTuple):
+class IfConverted(NamedTuple):
     """If-converted statements."""
 
     body: Body
@@ -62,7 +62,9 @@ class Straight(NamedTuple):
     """The predicate that no `Break` was met."""
 
 
-def fits(body: Body, jumps: tuple[type, ...], known: tuple[Range, ...], sure: bool = True) -> bool:
+def can_if_convert(
+    body: Body, jumps: tuple[type, ...], known: tuple[Range, ...], sure: bool = True
+) -> bool:
     """Whether statements can be if-converted, `jumps` being the jumps that may be there.
 
     `known` is what is known of symbols whatever tests say. Without `sure`, the statements are
@@ -81,9 +83,9 @@ def fits(body: Body, jumps: tuple[type, ...], known: tuple[Range, ...], sure: bo
                 ):
                     return False
             case If(test, then, other):
-                has_jump = ends(then) or ends(other)
+                has_jump = ends_in_jump(then) or ends_in_jump(other)
                 branches = (_without_jump(then), _without_jump(other))
-                inner = all(fits(one, (), known, sure=False) for one in branches)
+                inner = all(can_if_convert(one, (), known, sure=False) for one in branches)
                 if not inner or not set(map(type, (*then[-1:], *other[-1:]))) & _JUMPS <= set(
                     jumps
                 ):
@@ -101,7 +103,7 @@ def fits(body: Body, jumps: tuple[type, ...], known: tuple[Range, ...], sure: bo
 _JUMPS = {Break, Continue}
 
 
-def ends(body: Body) -> bool:
+def ends_in_jump(body: Body) -> bool:
     """Whether a list of statements ends in a jump."""
     return bool(body) and type(body[-1]) in _JUMPS
 
@@ -122,13 +124,13 @@ def is_made_of_numbers(stmt: Stmt) -> bool:
             return all(map(is_number, own_writes(stmt)))
 
 
-def straight(body: Body, fresh: Fresh, values: Values, known: tuple[Range, ...]) -> Straight:
+def if_convert(body: Body, fresh: Fresh, values: Values, known: tuple[Range, ...]) -> IfConverted:
     """Return statements if-converted; `values` are the scalars with a current value other than
     their own."""
     converter = _IfConverter(fresh)
-    body = rewrite(body, Rewrite(expr=partial(eager, known=known)))
+    body = rewrite(body, Rewrite(expr=partial(evaluate_eagerly, known=known)))
     result = converter.run(body, {_ACTIVE: TRUE, **values}, None)
-    return Straight(
+    return IfConverted(
         tuple(converter.out),
         {key: value for key, value in result.items() if key != _ACTIVE},
         result[_ACTIVE],
@@ -141,29 +143,29 @@ _ACTIVE = -1
 
 def _is_vectorizable(expr: Expr, known: tuple[Range, ...], sure: bool) -> bool:
     """Whether an expression can be computed on vectors, and speculatively unless `sure`."""
-    return (sure or is_inside(expr, known)) and can_be_vector(eager(expr, known))
+    return (sure or reads_in_bounds(expr, known)) and can_be_vector(evaluate_eagerly(expr, known))
 
 
-def is_inside(expr: Expr, known: tuple[Range, ...]) -> bool:
+def reads_in_bounds(expr: Expr, known: tuple[Range, ...]) -> bool:
     """Whether all reads of an expression are in bounds, whatever tests say."""
     return all(is_in_range(read.node, read.index, known) for read in reads(expr))
 
 
-def eager(expr: Expr, known: tuple[Range, ...]) -> Expr:
+def evaluate_eagerly(expr: Expr, known: tuple[Range, ...]) -> Expr:
     """Return an expression whose `and` and `or` evaluate both operands, where all reads are in
     bounds."""
 
     def value(one: Expr) -> Expr:
         one = rebuild(one, value, lambda index: index)
-        if isinstance(one, Select) and one.dtype is dtypes.bool_ and is_inside(one, known):
-            return choice(one.test, one.yes, one.no)
+        if isinstance(one, Select) and one.dtype is dtypes.bool_ and reads_in_bounds(one, known):
+            return select(one.test, one.yes, one.no)
         return one
 
     return value(expr)
 
 
 def _without_jump(body: Body) -> Body:
-    return body[:-1] if ends(body) else body
+    return body[:-1] if ends_in_jump(body) else body
 
 
 @dataclass(slots=True)
@@ -182,17 +184,24 @@ class _IfConverter:
         for number, stmt in enumerate(body):
             match stmt:
                 case Store(Access(node, ()), value):
-                    values = {**values, node.id: self.named(node, now(value, values), stmt.span)}
+                    values = {
+                        **values,
+                        node.id: self.named(node, substitute_values(value, values), stmt.span),
+                    }
                 case Update(Access(node, ()), op, value):
-                    old = now(Read(node, ()), values)
-                    new = Apply(op, (old, now(value, values)), node.dtype)
+                    old = substitute_values(Read(node, ()), values)
+                    new = Apply(op, (old, substitute_values(value, values)), node.dtype)
                     values = {**values, node.id: self.named(node, new, stmt.span)}
                 case Store(access, value) | Update(access, _, value):
-                    self.store(stmt, access, now(value, values), mask)
+                    self.store(stmt, access, substitute_values(value, values), mask)
                 case If(test, then, other):
-                    rest = body[number + 1 :] if ends(then) or ends(other) else ()
-                    then, other = (then, (*other, *rest)) if ends(then) else ((*then, *rest), other)
-                    values = self.branch(stmt, then, other, now(test, values), values, mask)
+                    rest = body[number + 1 :] if ends_in_jump(then) or ends_in_jump(other) else ()
+                    then, other = (
+                        (then, (*other, *rest)) if ends_in_jump(then) else ((*then, *rest), other)
+                    )
+                    values = self.branch(
+                        stmt, then, other, substitute_values(test, values), values, mask
+                    )
                     if rest:
                         return values
                 case Break():
@@ -218,8 +227,8 @@ class _IfConverter:
         """Convert both sides of a branch; return the values of scalars after it."""
         if not isinstance(test, Read) and not _is_single_store((*then, *other)):
             test = self.named(Node(-1, "test", (), dtypes.bool_), test, stmt.span)
-        then_values = self.run(then, values, both(mask, test))
-        else_values = self.run(other, values, both(mask, _negate(test)))
+        then_values = self.run(then, values, conjoin(mask, test))
+        else_values = self.run(other, values, conjoin(mask, _negate(test)))
         return self.merged(test, then_values, else_values, stmt.span)
 
     def merged(self, test: Expr, then_values: Values, else_values: Values, span: Span) -> Values:
@@ -230,9 +239,9 @@ class _IfConverter:
             if yes is None or no is None or yes == no:
                 out[key] = then_values[key] if key in then_values else else_values[key]
             elif key == _ACTIVE:
-                out[key] = self.named(Node(-1, "on", (), dtypes.bool_), choice(test, yes, no), span)
+                out[key] = self.named(Node(-1, "on", (), dtypes.bool_), select(test, yes, no), span)
             else:
-                out[key] = self.named(self.labels[key], choice(test, yes, no), span)
+                out[key] = self.named(self.labels[key], select(test, yes, no), span)
         return out
 
     def named(self, node: Node, value: Expr, span: Span) -> Expr:
@@ -246,7 +255,7 @@ class _IfConverter:
         return Read(scalar, ())
 
 
-def now(expr: Expr, values: Values) -> Expr:
+def substitute_values(expr: Expr, values: Values) -> Expr:
     """Return an expression with the current values of scalars substituted."""
 
     def value(one: Expr) -> Expr:
@@ -267,18 +276,18 @@ def _masked(mask: Expr, value: Expr, old: Expr) -> Expr:
             return Select(mask, value, old)
 
 
-def choice(test: Expr, yes: Expr, no: Expr) -> Expr:
+def select(test: Expr, yes: Expr, no: Expr) -> Expr:
     """Return a select; of constant truth values as boolean logic."""
     if yes == FALSE:
-        return both(_negate(test), no)
+        return conjoin(_negate(test), no)
     if no == FALSE:
-        return both(test, yes)
+        return conjoin(test, yes)
     if yes == TRUE:
         return Apply(OPS["or"], (test, no), dtypes.bool_)
     return Select(test, yes, no)
 
 
-def both(first: Expr | None, second: Expr) -> Expr:
+def conjoin(first: Expr | None, second: Expr) -> Expr:
     """Return the conjunction of two tests, the first of which may be absent."""
     if first is None or first == TRUE:
         return second

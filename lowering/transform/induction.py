@@ -20,7 +20,7 @@ stays for steps that are not positive.
 ...     k += 2
 ...     i += 1
 ... ''', y="f32[90]", x="f32[9]"), Target("cuda"))
->>> print_loops(induced(program).kernels[0].body)
+>>> print_loops(substitute_induction(program).kernels[0].body)
 # while i < 9
 for i in 0..9:
     # y[k] = x[i]
@@ -35,8 +35,8 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
-from ..analysis.dependence import ends_early
-from ..analysis.parallel_band import rounds_of, trips
+from ..analysis.dependence import has_early_exit
+from ..analysis.parallel_band import static_trip_count, trip_count
 from ..ir import dtypes
 from ..ir.assignments import Access, Alloc, Let
 from ..ir.bounds import as_index
@@ -48,15 +48,15 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import (
     Rewrite,
+    map_kernels,
     map_statements,
-    over_kernels,
     rebuild_statement,
     rename,
     with_bodies,
 )
 from ..ir.walk import binds, bodies, free_symbols, own_writes, statements, writes
-from ..passes.dce import dead
-from ..passes.dead_stores import overwritten
+from ..passes.dce import eliminate_dead_code
+from ..passes.dead_stores import eliminate_dead_stores
 from ..passes.simplify import simplify
 
 Body = tuple[Stmt, ...]
@@ -67,7 +67,7 @@ UPWARD = {"lt": 0, "le": 1}
 MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
 
 
-def induced(program: Program) -> Program:
+def substitute_induction(program: Program) -> Program:
     """Return the program with induction variables substituted, and while loops that count as loops
     over ranges."""
     numbers = (n for n in program.locals if not n.rank and n.dtype is dtypes.int64)
@@ -79,12 +79,16 @@ def induced(program: Program) -> Program:
         fresh_for(program),
         list[int](),
     )
-    rewritten = over_kernels(program, _CountedLoops(locals_, fresh, substituted).inside)
+    rewritten = map_kernels(program, _CountedLoops(locals_, fresh, substituted).inside)
     while True:  # increments of inner loops make those of outer loops known next
         more: list[int] = []
-        walked = over_kernels(rewritten, _Substitution(locals_, in_shapes, fresh, more).inside)
+        walked = map_kernels(rewritten, _Substitution(locals_, in_shapes, fresh, more).inside)
         if not more:
-            return dead(overwritten(simplify(walked))) if substituted else program
+            return (
+                eliminate_dead_code(eliminate_dead_stores(simplify(walked)))
+                if substituted
+                else program
+            )
         rewritten, substituted = simplify(walked), [*substituted, *more]
 
 
@@ -171,8 +175,8 @@ class _Substitution:
         inner = replace(self, values=dict(self.values), names=dict(self.names))
         inner.values |= {n: starts[n] + multiply(by, iteration) for n, by in steps.items()}
         body = tuple(rewritten for stmt in loop.body for rewritten in inner.statement(stmt))
-        count = trips(loop)
-        iterations = maximum(const(0), rounds_of(loop)) if count is None else const(count)
+        count = static_trip_count(loop)
+        iterations = maximum(const(0), trip_count(loop)) if count is None else const(count)
         ends: list[Stmt] = []
         for number, by in steps.items():
             self.found.append(number)
@@ -192,14 +196,14 @@ class _Substitution:
         loop-invariant."""
         increments: Steps = {}
         excluded: set[int] = set()
-        if ends_early(loop.body):
+        if has_early_exit(loop.body):
             return increments
         bound = {symbol for stmt in statements((loop,)) for symbol in binds(stmt)}
         for stmt in loop.body:
             written = {node.id for node in writes((stmt,))} & self.own
             steps: Steps = {}
             if isinstance(stmt, For):
-                count = trips(stmt)
+                count = static_trip_count(stmt)
                 steps = (
                     {}
                     if count is None
@@ -317,7 +321,12 @@ def _match_counting(loop: While, own: frozenset[int]) -> _CountingLoop | None:
     """Return how a while loop counts, None where it does more, or ends in another way."""
     code = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     only_comments = all(isinstance(stmt, Comment) for stmt in loop.prelude)
-    if not only_comments or not code or ends_early(loop.body) or not isinstance(loop.test, Apply):
+    if (
+        not only_comments
+        or not code
+        or has_early_exit(loop.body)
+        or not isinstance(loop.test, Apply)
+    ):
         return None
     last, name = code[-1], loop.test.op.name
     written = {node.id: node for node in writes(loop.body)}

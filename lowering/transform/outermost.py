@@ -4,7 +4,7 @@ A subclass says for each loop what replaces it, or that it stays; of a loop that
 loops are asked. It may strip-mine a loop by several widths, with a remainder. No precondition;
 postcondition: every loop is asked once, below those that stay.
 
->>> class Fours(Outermost):
+>>> class Fours(OutermostRewriter):
 ...     def nest(self, loop, outer):
 ...         if outer:
 ...             return None
@@ -29,7 +29,7 @@ from dataclasses import field, replace
 from functools import cache, partial
 
 from ...base.dataclass import dataclass
-from ..analysis.dependence import confined, independent, private
+from ..analysis.dependence import find_dependence, find_privatizable, loop_local_nodes
 from ..analysis.subscripts import ranges
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.decision import Decided, Decision
@@ -41,12 +41,12 @@ from ..ir.walk import BODIES
 from ..target import Target
 
 Body = tuple[Stmt, ...]
-Noted = list[tuple[int, Symbol]]
+Annotations = list[tuple[int, Symbol]]
 """Annotations for `Program.rounds` about temporaries that are created."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outermost(ABC):
+class OutermostRewriter(ABC):
     """The state of rewriting one program, with the decisions."""
 
     fresh: Fresh
@@ -56,14 +56,16 @@ class Outermost(ABC):
     """By the `id` of each loop the nodes that only its body accesses; computed on first use."""
     known: Bounds
     decisions: list[Decision] = field(default_factory=list)
-    rounds: Noted = field(default_factory=list)
+    rounds: Annotations = field(default_factory=list)
 
     @classmethod
     def on(cls, program: Program, target: Target) -> Decided:
         """Return the program with its nests rewritten, and the decisions."""
         own = frozenset(node.id for node in program.locals)
         known = bounds_of(parameter.node for parameter in program.parameters)
-        rewriter = cls(fresh_for(program), target, own, cache(partial(confined, program)), known)
+        rewriter = cls(
+            fresh_for(program), target, own, cache(partial(loop_local_nodes, program)), known
+        )
         kernels = tuple(replace(k, body=rewriter.body(k.body, ())) for k in program.kernels)
         if not rewriter.decisions:
             return Decided(program, ())
@@ -92,8 +94,8 @@ class Outermost(ABC):
     def is_free(self, chain: tuple[For, ...], outer: tuple[For, ...]) -> bool:
         """Whether the iterations of a chain of nested loops are independent."""
         return all(
-            independent(
-                loop, private(loop, self.only()[id(loop)]), self.own, ranges((*outer, *chain[:n]))
+            find_dependence(
+                loop, find_privatizable(loop, self.only()[id(loop)]), self.own, ranges((*outer, *chain[:n]))
             ) is None
             for n, loop in enumerate(chain)
         )  # fmt: skip

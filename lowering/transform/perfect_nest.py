@@ -11,8 +11,8 @@ has too few iterations for a thread block of its own, or much work in each of th
 ... y[i, j] = x[i, j] * s[i]
 ... ''', y="f32[900, 8]", x="f32[900, 8]", v="f32[900]")
 >>> program = optimize(program, Target("cuda"))[0]
->>> made = inward(program, facts_of(program))
->>> [len(nest_of(one.kernels[0].body[-1])[0]) for one in (program, made)]
+>>> made = make_perfect_nests(program, facts_of(program))
+>>> [len(perfect_nest(one.kernels[0].body[-1])[0]) for one in (program, made)]
 [1, 2]
 """
 
@@ -22,20 +22,27 @@ from dataclasses import replace
 from math import prod
 
 from ..analysis.expression_cost import cost
-from ..analysis.parallel_band import Facts, around, band, nest_of, trips, within
+from ..analysis.parallel_band import (
+    Facts,
+    find_band,
+    largest_trip_count,
+    nest_loops,
+    perfect_nest,
+    static_trip_count,
+)
 from ..ir.loops import Comment, For, Program, Stmt, Store
-from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.rewrite import map_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, writes
 
-CHEAP = 8
+SINK_COST = 8
 """A value up to this cost is worth recomputing for each point."""
-FEW = 1024
+ENOUGH_POINTS = 1024
 """So many iterations are enough for a block."""
-LONG = 32
+LONG_INNER_LOOP = 32
 """An inner loop of a point with so many iterations outweighs the recomputed values."""
 
 
-def inward(program: Program, facts: Facts) -> Program:
+def make_perfect_nests(program: Program, facts: Facts) -> Program:
     """Return the program with nests made perfect where that exposes more parallelism to a
     device."""
 
@@ -49,7 +56,7 @@ def inward(program: Program, facts: Facts) -> Program:
         parts = tuple(change(part) for part in bodies(stmt))
         return (stmt if parts == bodies(stmt) else with_bodies(stmt, parts),)
 
-    return over_kernels(program, change)
+    return map_kernels(program, change)
 
 
 def _sink_scalars(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
@@ -62,21 +69,23 @@ def _sink_scalars(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
     private = facts.private(loop)
     changed = {node.id for node in writes((inner,))}
     for stmt in scalars:
-        if not isinstance(stmt, Store) or stmt.access.node.rank or cost(stmt.value) > CHEAP:
+        if not isinstance(stmt, Store) or stmt.access.node.rank or cost(stmt.value) > SINK_COST:
             return None
         if stmt.access.node.id not in private or stmt.access.node.id in changed:
             return None
         if any(node.id in changed for node in reads((stmt,))):
             return None
-    inner_band = band(inner, facts)
+    inner_band = find_band(inner, facts)
     if inner_band is None or inner_band.serial:
         return None
-    loops, body = nest_of(inner)
+    loops, body = perfect_nest(inner)
     if len(loops) != len(inner_band.free):
         return None
-    is_long = any(isinstance(s, For) and within((s,)) >= LONG for s in statements(body))
-    counts = [trips(one) for one in loops]
-    if not is_long and (None in counts or prod(count or 0 for count in counts) >= FEW):
+    is_long = any(
+        isinstance(s, For) and largest_trip_count((s,)) >= LONG_INNER_LOOP for s in statements(body)
+    )
+    counts = [static_trip_count(one) for one in loops]
+    if not is_long and (None in counts or prod(count or 0 for count in counts) >= ENOUGH_POINTS):
         return None
-    nest = around(loops, (*scalars, *body))
+    nest = nest_loops(loops, (*scalars, *body))
     return (*comments, replace(loop, body=nest))

@@ -12,7 +12,7 @@ they are order-preserving.
 ... for i in range(len(k)):
 ...     y[k[i]] = max(y[k[i]], x[i])
 ... ''', y="f32[9]", x="f32[8]", k="i64[8]"), Target("cuda"))
->>> print_loops(as_updates(program.kernels[0].body))
+>>> print_loops(recognize_updates(program.kernels[0].body))
 for i in 0..8:
     let at = k[i]
     check 0 <= at and at < 9 else CdIndexError('CD0601',
@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
-from ..analysis.accumulators import is_apart
+from ..analysis.accumulators import is_reassociable
 from ..ir.assignments import Access, Alloc, Let
 from ..ir.expressions import Apply, Expr, Read, reads
 from ..ir.indexing import Affine, Symbol, var
@@ -40,7 +40,7 @@ EXTREMES = {"gt": "max", "ge": "max", "lt": "min", "le": "min"}
 MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
 
 
-def as_updates(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def recognize_updates(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return statements in which stores that accumulate inside of loops are updates."""
     sizes = {
         symbol for stmt in statements(body) if isinstance(stmt, Alloc)
@@ -91,15 +91,15 @@ class _Available:
     def inside(self, stmt: Stmt) -> Stmt:
         """Return a statement, and those nested in it, as updates."""
         if isinstance(stmt, Store):
-            return update_of(stmt) or stmt
+            return match_update(stmt) or stmt
         if isinstance(stmt, Update):
-            return added(stmt)
+            return normalize_subtraction(stmt)
         if isinstance(stmt, For | While):
             self.forget(stmt)
         lists = tuple(_Available(self.sizes, [*self.values], [*self.tests]).body(one)
                       for one in bodies(stmt))  # fmt: skip
         rewritten = with_bodies(stmt, lists)
-        return extreme_of(rewritten) or rewritten if isinstance(rewritten, If) else rewritten
+        return match_min_max(rewritten) or rewritten if isinstance(rewritten, If) else rewritten
 
     def forget(self, stmt: Stmt) -> None:
         """Invalidate what a statement changes."""
@@ -111,7 +111,7 @@ class _Available:
             ]  # fmt: skip
 
 
-def update_of(stmt: Store) -> Update | None:
+def match_update(stmt: Store) -> Update | None:
     """Return a store that accumulates as an update, None where it does not, or is
     order-preserving."""
     access, value = stmt.access, stmt.value
@@ -123,12 +123,12 @@ def update_of(stmt: Store) -> Update | None:
         op, term = OPS["add"], Apply(OPS["neg"], (other,), value.dtype)
     elif op.side == "both" and value.dtype.kind != "f" and not _is_read_of(one, access):
         one, term = other, one
-    if not _is_read_of(one, access) or not is_apart(op, value.dtype, exact=True):
+    if not _is_read_of(one, access) or not is_reassociable(op, value.dtype, exact=True):
         return None
     return _update(access, op, term, stmt)
 
 
-def added(stmt: Update) -> Update:
+def normalize_subtraction(stmt: Update) -> Update:
     """Return an integer subtraction as an addition of the negated term."""
     dtype = stmt.access.node.dtype
     if stmt.op.name != "sub" or dtype.kind not in "iu" or stmt.value.dtype is not dtype:
@@ -136,7 +136,7 @@ def added(stmt: Update) -> Update:
     return replace(stmt, op=OPS["add"], value=Apply(OPS["neg"], (stmt.value,), dtype))
 
 
-def extreme_of(stmt: If) -> Update | None:
+def match_min_max(stmt: If) -> Update | None:
     """Return a branch that keeps the maximum or minimum of integers as an update."""
     test, then = stmt.test, [one for one in stmt.then if not isinstance(one, Comment)]
     if len(then) != 1 or stmt.other or not isinstance(then[0], Store):

@@ -2,7 +2,7 @@
 
 >>> program = lowered("y[i] = x[i] * 2", y="f32[8]", x="f32[8]")
 >>> y, x = (p.node for p in program.parameters)
->>> remapped = elsewhere(program.kernels[0].body, lambda node, index: (node, (const(0),)))
+>>> remapped = remap_accesses(program.kernels[0].body, lambda node, index: (node, (const(0),)))
 >>> print_loops(remapped)
 # y[i] = x[i] * 2
 for i in 0..8:
@@ -22,11 +22,11 @@ from ..ir.loops import Fill, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement
 
-Place = tuple[Node, tuple[Index, ...]]
+Element = tuple[Node, tuple[Index, ...]]
 
 
-def elsewhere(
-    body: tuple[Stmt, ...], moved: Callable[[Node, tuple[Index, ...]], Place]
+def remap_accesses(
+    body: tuple[Stmt, ...], moved: Callable[[Node, tuple[Index, ...]], Element]
 ) -> tuple[Stmt, ...]:
     """Return statements whose accesses are those that `moved` returns for node and index.
 
@@ -56,7 +56,7 @@ def elsewhere(
                     pair=None if pair is None else replace(pair, access=remap_access(pair.access)),
                 )
             case Fill(node):
-                loops = filling(stmt)
+                loops = fill_loops(stmt)
                 if moved(node, tuple(map(var, _axis_symbols(node))))[0] is not node:
                     return map_statements(loops, change)
             case _:
@@ -66,7 +66,7 @@ def elsewhere(
     return map_statements(body, change)
 
 
-def with_front(
+def add_leading_axis(
     body: tuple[Stmt, ...], nodes: Sequence[Node], count: int, place: Affine, fresh: Fresh
 ) -> tuple[Stmt, ...]:
     """Return statements whose accesses to `nodes` use new arrays with a leading axis of extent
@@ -75,13 +75,13 @@ def with_front(
         n.id: fresh.array(n.label, (count, *(n.static_shape or ())), n.dtype) for n in nodes
     }
 
-    def moved(node: Node, index: tuple[Index, ...]) -> Place:
+    def moved(node: Node, index: tuple[Index, ...]) -> Element:
         return (node, index) if node.id not in expanded else (expanded[node.id], (place, *index))
 
-    return elsewhere(body, moved)
+    return remap_accesses(body, moved)
 
 
-def filling(stmt: Fill) -> tuple[Stmt, ...]:
+def fill_loops(stmt: Fill) -> tuple[Stmt, ...]:
     """Return the loops that store a value into every element."""
     symbols = _axis_symbols(stmt.node)
     access = Access(stmt.node, tuple(map(var, symbols)))

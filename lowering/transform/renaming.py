@@ -11,7 +11,7 @@ be another one there: no value flows between loops, only output and anti-depende
 ...     t = x[i] - 1
 ...     y[i] += t * t
 ... ''', y="f32[18]", x="f32[18]"))
->>> made = with_own(program, lambda loop: True)
+>>> made = rename_temporaries(program, lambda loop: True)
 >>> sorted(node.label for node in made.locals), sorted(node.label for node in program.locals)
 (['t', 't'], ['t'])
 """
@@ -20,22 +20,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..analysis.accesses import accesses
-from ..analysis.dependence import Uses, uses_of
+from ..analysis.accesses import collect_accesses
+from ..analysis.dependence import UseCounts, count_uses
 from ..ir.assignments import Break, Continue
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import For, Program, Stmt, Store, While
 from ..ir.node import Node
-from ..ir.rewrite import over_kernels, rename, with_bodies
+from ..ir.rewrite import map_kernels, rename, with_bodies
 from ..ir.walk import bodies, own_reads, own_writes, statements
 
 Body = tuple[Stmt, ...]
 
 
-def with_own(program: Program, is_asked: Callable[[For], bool]) -> Program:
+def rename_temporaries(program: Program, is_asked: Callable[[For], bool]) -> Program:
     """Return the program in which loops that are asked for have their temporaries renamed; renamed
     loops are not looked into."""
-    total, inside = uses_of(program)
+    total, inside = count_uses(program)
     fresh = fresh_for(program)
 
     def body(stmts: Body, in_loop: bool) -> Body:
@@ -55,7 +55,7 @@ def with_own(program: Program, is_asked: Callable[[For], bool]) -> Program:
         in_loop = in_loop or isinstance(stmt, For | While)
         return with_bodies(stmt, tuple(body(one, in_loop) for one in lists)) if lists else stmt
 
-    return fresh.declared(over_kernels(program, lambda stmts: body(stmts, False)))
+    return fresh.declared(map_kernels(program, lambda stmts: body(stmts, False)))
 
 
 def _rename_loops(
@@ -76,12 +76,12 @@ def _rename_loops(
 class _StatementUses:
     """The statements of a list that use each temporary, for those that nothing else uses."""
 
-    def __init__(self, stmts: Body, total: Uses, in_loop: bool) -> None:
+    def __init__(self, stmts: Body, total: UseCounts, in_loop: bool) -> None:
         """Take the statements, the number of uses of each temporary in the program, and whether
         there is a loop around them."""
         self.in_loop = in_loop
         self.users: dict[int, list[Stmt]] = {}
-        uses: Uses = {}
+        uses: UseCounts = {}
         for stmt in stmts:
             for one in statements((stmt,)):
                 for node in (*own_reads(one), *own_writes(one)):
@@ -118,4 +118,4 @@ class _StatementUses:
 
 def _writes_before_reading(node: Node, stmt: Stmt) -> bool:
     """Whether a loop writes what it reads of a temporary before, in the same iteration."""
-    return isinstance(stmt, For) and not accesses((stmt,)).read_before_written(node)
+    return isinstance(stmt, For) and not collect_accesses((stmt,)).is_read_before_written(node)

@@ -9,7 +9,7 @@ a skew of 0 the loops are interchanged. The caller has to check that the order o
 
 >>> i, j, k = Symbol("i", 0), Symbol("j", 1), Symbol("k", 2)
 >>> rows = For(i, const(0), const(9), 1, (), "serial")
->>> print_loops((skewed(rows, For(j, const(0), var(i), 1, ()), 0, k),))
+>>> print_loops((skew_loops(rows, For(j, const(0), var(i), 1, ()), 0, k),))
 for k in 0..8:
     for i in max(0, k + 1)..9:
         pass
@@ -20,28 +20,28 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 
-from ..analysis.parallel_band import with_value
-from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, minimum, sides, var
+from ..analysis.parallel_band import substitute_symbol
+from ..ir.indexing import Affine, Symbol, const, extremum_operands, floordiv, maximum, minimum, var
 from ..ir.loops import For
 
 
 def is_linear(rows: For, columns: For) -> bool:
     """Whether each bound of columns changes by the same number from row to row."""
     row = rows.symbol
-    ends = (*sides(columns.lo, "max"), *sides(columns.hi, "min"))
+    ends = (*extremum_operands(columns.lo, "max"), *extremum_operands(columns.hi, "min"))
     return all(row not in (end - var(row) * end.coefficient(row)).symbols() for end in ends)
 
 
-def skewed(rows: For, columns: For, skew: int, front: Symbol) -> For:
+def skew_loops(rows: For, columns: For, skew: int, front: Symbol) -> For:
     """Return two loops in each other skewed: the outer one over wavefronts `front = skew * row +
     column`."""
     first_fronts, last_fronts = [], []
     constraints: list[tuple[int, Affine]] = []
-    for end in sides(columns.lo, "max"):
+    for end in extremum_operands(columns.lo, "max"):
         by, rest = _slope(end, rows.symbol, skew)
         first_fronts.append(rest + (rows.lo if by >= 0 else rows.hi - 1) * by)
         constraints.append((by, var(front) - rest))
-    for end in sides(columns.hi, "min"):
+    for end in extremum_operands(columns.hi, "min"):
         by, rest = _slope(end, rows.symbol, skew)
         last_fronts.append(rest + (rows.hi - 1 if by >= 0 else rows.lo) * by)
         constraints.append((-by, rest - 1 - var(front)))
@@ -52,7 +52,7 @@ def skewed(rows: For, columns: For, skew: int, front: Symbol) -> For:
         elif by < 0:
             lows.append(floordiv(limit, const(-by)) * -1)
     column = var(front) - var(rows.symbol) * skew
-    body = with_value(columns.body, columns.symbol, column)
+    body = substitute_symbol(columns.body, columns.symbol, column)
     points = replace(rows, lo=reduce(maximum, lows), hi=reduce(minimum, highs), body=body)
     lo, hi = reduce(maximum, first_fronts), reduce(minimum, last_fronts)
     return For(front, lo, hi, 1, (points,), span=rows.span)

@@ -5,7 +5,7 @@
     for i in 0..n: s[i] = s[i-1] + x[i]
     for i in 0..n: t[i] = s[i] * 2
 
-where no iteration depends on a later statement of an earlier iteration, see `separated`; and
+where no iteration depends on a later statement of an earlier iteration, see `distribute_statements`; and
 
     for i in 0..n: d[i] = min(d[i], d[k] + x[i])          0 <= k < n
     becomes
@@ -14,7 +14,7 @@ where no iteration depends on a later statement of an earlier iteration, see `se
     for i in k+1..n: ...
 
 where the only dependences are from and to one iteration, whose element all others read, see
-`sections`. Either is bit-identical: each element is computed by the same operations in the same
+`split_index_sets`. Either is bit-identical: each element is computed by the same operations in the same
 order.
 
 >>> program = lowered('''
@@ -22,7 +22,7 @@ order.
 ...     for i in range(9):
 ...         d[i] = d[k] * x[k, i]
 ... ''', d="f32[9]", x="f32[9, 9]")
->>> made = sections(program, facts_of(program))
+>>> made = split_index_sets(program, facts_of(program))
 >>> for stmt in made.kernels[0].body[0].body:
 ...     print(stmt.lo, stmt.hi)
 0 k
@@ -37,37 +37,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ..analysis.accesses import accesses
-from ..analysis.accumulators import sums
-from ..analysis.conflicting_iterations import shared_places
+from ..analysis.accesses import collect_accesses
+from ..analysis.accumulators import find_accumulators
+from ..analysis.conflicting_iterations import conflicting_iterations
 from ..analysis.cost import is_large
-from ..analysis.dependence import overtakes
-from ..analysis.parallel_band import Facts, facts_of, fails, trips
+from ..analysis.dependence import has_carried_dependence
+from ..analysis.parallel_band import Facts, facts_of, has_checks, static_trip_count
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.loops import Check, Comment, For, Program, Stmt
-from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.rewrite import map_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, uses, writes
-from ..thresholds import WORTH
-from .renaming import with_own
+from ..thresholds import MIN_DISTRIBUTED_ITERATIONS
+from .renaming import rename_temporaries
 
 
-def in_sections(program: Program) -> Program:
+def split_and_rename(program: Program) -> Program:
     """Return the program with such loops split, each part with its temporaries renamed."""
-    split = sections(program, facts_of(program))
+    split = split_index_sets(program, facts_of(program))
     loops = [s for kernel in split.kernels for s in statements(kernel.body) if isinstance(s, For)]
     occurrences = Counter(loop.symbol for loop in loops)
     while split is not program:  # outermost first: renamed loops are not looked into
-        program, split = split, with_own(split, lambda loop: occurrences[loop.symbol] > 1)
+        program, split = split, rename_temporaries(split, lambda loop: occurrences[loop.symbol] > 1)
     return split
 
 
-def sections(program: Program, facts: Facts) -> Program:
+def split_index_sets(program: Program, facts: Facts) -> Program:
     """Return the program with loops split before, at and after their conflicting iteration."""
     known = bounds_of(parameter.node for parameter in program.parameters)
     splitter = _IndexSetSplitter(facts)
-    return over_kernels(program, lambda body: splitter.body(body, known, ()))
+    return map_kernels(program, lambda body: splitter.body(body, known, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +89,24 @@ class _IndexSetSplitter:
         rewritten = with_bodies(stmt, (inner,))
         private = self.facts.private(stmt)
         if rewritten is not stmt:
-            self.facts.tell((rewritten,), self.facts.only_in(stmt))
-        if fails((rewritten,)) or self.facts.is_free(rewritten, private, ranges(outer)):
+            self.facts.tell((rewritten,), self.facts.temporaries_in(stmt))
+        if has_checks((rewritten,)) or self.facts.is_free(rewritten, private, ranges(outer)):
             return (rewritten,)
         if (
-            sums(rewritten, private, self.facts)
-            or (trips(rewritten) or WORTH) < WORTH
+            find_accumulators(rewritten, private, self.facts)
+            or (static_trip_count(rewritten) or MIN_DISTRIBUTED_ITERATIONS)
+            < MIN_DISTRIBUTED_ITERATIONS
             or is_large(rewritten)
         ):
             return (rewritten,)
-        for point in shared_places(rewritten, known):
+        for point in conflicting_iterations(rewritten, known):
             before, at_point, after = (
                 replace(rewritten, lo=lo, hi=hi)
                 for lo, hi in ((rewritten.lo, point), (point, point + 1), (point + 1, rewritten.hi))
             )
             sides = (before, after)
             if all(self.facts.is_free(part, private, ranges(outer)) for part in sides):
-                self.facts.tell((before, at_point, after), self.facts.only_in(stmt))
+                self.facts.tell((before, at_point, after), self.facts.temporaries_in(stmt))
                 return before, at_point, after
         return (rewritten,)
 
@@ -113,7 +114,7 @@ class _IndexSetSplitter:
 # ------------------------------------------------------------------------- statement by statement
 
 
-def separated(loop: For, facts: Facts) -> tuple[For, ...] | None:
+def distribute_statements(loop: For, facts: Facts) -> tuple[For, ...] | None:
     """Return the loops that a loop's statements are distributed into, None where they stay
     together."""
     blocking = Print, Permute, Alloc, Break, Continue, Check
@@ -128,22 +129,22 @@ def separated(loop: For, facts: Facts) -> tuple[For, ...] | None:
     if len(parts) < 2:
         return None
     loops = tuple(replace(loop, body=part) for part in parts)
-    facts.tell(loops, facts.only_in(loop))
+    facts.tell(loops, facts.temporaries_in(loop))
     return loops
 
 
-def separated_within(loop: For, facts: Facts) -> tuple[For, ...] | None:
+def distribute_inner_loop(loop: For, facts: Facts) -> tuple[For, ...] | None:
     """Return a nest for each loop that the only inner loop of a loop is distributed into, None
     where that stays together."""
     inside = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     if len(inside) != 1 or not isinstance(inside[0], For):
         return None
-    parts = separated(inside[0], facts)
+    parts = distribute_statements(inside[0], facts)
     if parts is None:
         return None
     distributed = replace(loop, body=parts)
-    facts.tell((distributed,), facts.only_in(loop))
-    return separated(distributed, facts)
+    facts.tell((distributed,), facts.temporaries_in(loop))
+    return distribute_statements(distributed, facts)
 
 
 def _can_distribute_at(loop: For, position: int) -> bool:
@@ -159,14 +160,14 @@ def _can_distribute_at(loop: For, position: int) -> bool:
     shared = {*reads(first), *writes(first)} & {*reads(second), *writes(second)} & changed
     if any(not node.rank for node in shared):
         return False
-    touched = accesses((loop,))
+    touched = collect_accesses((loop,))
     for node in shared:
         sites = touched.of(node)
         early = [site for site in sites if site.route[1][0] < position]
         late = [site for site in sites if site.route[1][0] >= position]
         for late_site in late:
             for early_site in early:
-                if (late_site.writes or early_site.writes) and overtakes(
+                if (late_site.writes or early_site.writes) and has_carried_dependence(
                     loop, late_site, early_site
                 ):
                     return False

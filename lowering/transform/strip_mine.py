@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..analysis.parallel_band import normal, trips, with_value
+from ..analysis.parallel_band import normalize, static_trip_count, substitute_symbol
 from ..ir.fresh import Fresh
 from ..ir.indexing import Symbol, const, floordiv, minimum, multiply, var
 from ..ir.loops import For, Stmt
@@ -27,17 +27,17 @@ def chunk(
 ) -> tuple[For, tuple[Stmt, ...]]:
     """Return the loop over one chunk of iterations of a normalized loop, and the body with its
     variable."""
-    plain, value = normal(loop, fresh.symbol(loop.symbol.name))
+    plain, value = normalize(loop, fresh.symbol(loop.symbol.name))
     size = floordiv(plain.hi + (count - 1), const(count))
     start = multiply(var(group), size)
     chunk = replace(plain, lo=start, hi=minimum(plain.hi, start + size))
-    return chunk, with_value(body, loop.symbol, value)
+    return chunk, substitute_symbol(body, loop.symbol, value)
 
 
-def evened(chunk_loop: For, loop: For, count: int) -> For:
+def with_static_end(chunk_loop: For, loop: For, count: int) -> For:
     """Return one of `count` chunks of a loop with a simpler end where all have the same size:
     compilers then see its trip count."""
-    trip_count = trips(loop)
+    trip_count = static_trip_count(loop)
     return (
         chunk_loop
         if trip_count is None or trip_count % count

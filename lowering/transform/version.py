@@ -12,7 +12,7 @@ are.
 
 >>> program, _ = optimize(lowered("for i in range(1, 9): x[i] = x[i - 1]", x="i64[9]"),
 ...     Target("cuda"))
->>> ahead(program, facts_of(program), fresh_for(program)) == program  # nothing is left to check
+>>> version_loops(program, facts_of(program), fresh_for(program)) == program  # nothing is left to check
 True
 """
 
@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..analysis.conjunctions import every, parts_of
-from ..analysis.parallel_band import Facts, uses_of
-from ..analysis.self_dependence import extreme
+from ..analysis.conjunctions import conjunction, split_conjunction
+from ..analysis.parallel_band import Facts, count_uses
+from ..analysis.self_dependence import bound_over
 from ..analysis.subscripts import ranges
 from ..ir import dtypes
 from ..ir.assignments import Alloc, Permute, Print
@@ -42,10 +42,10 @@ OFFSETS = {"lt": (1, -1), "le": (1, 0), "gt": (-1, -1), "ge": (-1, 0)}
 it."""
 
 
-def ahead(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def version_loops(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program with loops versioned on checks that can be decided before them."""
     locals_ = {node.id: node for node in program.locals}
-    all_uses = uses_of(stmt for kernel in program.kernels for stmt in kernel.body)
+    all_uses = count_uses(stmt for kernel in program.kernels for stmt in kernel.body)
 
     def version(stmt: Stmt) -> Body:
         if not isinstance(stmt, For | While):
@@ -55,11 +55,11 @@ def ahead(program: Program, facts: Facts, fresh: Fresh) -> Program:
             return (stmt,)
         tests = dict.fromkeys(test for tests in conditions.values() for test in tests)
         unchecked = map_statements((stmt,), lambda one: () if id(one) in conditions else (one,))
-        loop_uses = uses_of(unchecked)
+        loop_uses = count_uses(unchecked)
         ids = [n for n in loop_uses if n in locals_ and loop_uses[n] == all_uses[n]]
         copies = {number: fresh.like(locals_[number]) for number in ids}
         names = {s: fresh.symbol(s.name) for one in statements(unchecked) for s in binds(one)}
-        return (If(every([*tests]), rename(unchecked, names, copies), (stmt,), stmt.span),)
+        return (If(conjunction([*tests]), rename(unchecked, names, copies), (stmt,), stmt.span),)
 
     kernels = tuple(
         Kernel(kernel.name, tuple(one for stmt in kernel.body for one in version(stmt)))
@@ -80,7 +80,7 @@ def _decidable_checks(stmt: For | While, facts: Facts) -> dict[int, list[Expr]]:
     bound = {symbol for one in inside for symbol in binds(one)}
     conditions: dict[int, list[Expr]] = {}
     for check, loops in _checks(stmt, ()):
-        minima = [_minimum(part, loops) for part in parts_of(check.test)]
+        minima = [_minimum(part, loops) for part in split_conjunction(check.test)]
         if any(one is None or one.symbols() & bound for one in minima):
             continue
         zero = Const(0, dtypes.int64)
@@ -108,4 +108,4 @@ def _minimum(test: Expr, loops: tuple[For, ...]) -> Affine | None:
     if compared is None or compared[0] not in OFFSETS:
         return None
     sign, offset = OFFSETS[compared[0]]
-    return extreme(compared[1] * sign + offset, ranges(loops), -1)
+    return bound_over(compared[1] * sign + offset, ranges(loops), -1)

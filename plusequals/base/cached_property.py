@@ -13,7 +13,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 T = TypeVar("T")
 
 
-class once(Generic[T]):
+class cached_property(Generic[T]):
     """Decorates a method without arguments. Two threads that compute it both get the first
     result."""
 

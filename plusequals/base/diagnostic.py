@@ -12,13 +12,13 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from .dataclass import dataclass
-from .lazy_import import Later
+from .lazy_import import LazyModule
 
 if TYPE_CHECKING:
     import difflib
     import unicodedata
 else:
-    difflib, unicodedata = Later("difflib", None), Later("unicodedata", None)
+    difflib, unicodedata = LazyModule("difflib", None), LazyModule("unicodedata", None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ not track is released with its last reference, and so after them.
 ...     def __del__(self):
 ...         print("it is used")
 >>> import gc
->>> held = Holder(when_gone(print, "it is gone"))
+>>> held = Holder(call_when_unreachable(print, "it is gone"))
 >>> del held
 >>> _ = gc.collect()
 it is used
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 
-def when_gone(do: Callable[..., object], *given: object) -> Any:
+def call_when_unreachable(do: Callable[..., object], *given: object) -> Any:
     """Return a token; when its last reference is released `do` is called, unless the process ends.
 
     That may happen anywhere in any thread, also while a lock is held.

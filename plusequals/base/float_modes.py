@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .lazy_import import Later
+from .lazy_import import LazyModule
 
 if TYPE_CHECKING:
     import ctypes
 else:
-    ctypes = Later("ctypes", None)
+    ctypes = LazyModule("ctypes", None)
 
 _ENVIRONMENT_BYTES = 256
 """Bytes that hold the floating-point environment (`fenv_t`) of any system: 28 to 40 are usual."""

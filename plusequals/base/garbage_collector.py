@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Disable the collector inside; enable it afterwards if it was enabled. A decorator, too."""
     if not gc.isenabled():
         yield

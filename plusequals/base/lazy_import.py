@@ -31,7 +31,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from .garbage_collector import paused
+from .garbage_collector import gc_paused
 
 _CHECK_SECONDS = 0.5
 """Seconds between checks that the importing thread has started: there may be no memory for it."""
@@ -39,7 +39,7 @@ _MAX_FORK_WAIT = 30.0
 """Seconds that a fork waits for imports: one of them may wait for the forking thread."""
 
 
-class Ending(ImportError):
+class ShutdownError(ImportError):
     """The interpreter is shutting down, and imports nothing any more."""
 
 
@@ -97,7 +97,7 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def imported(name: str, package: str | None = None) -> ModuleType:
+def load_module(name: str, package: str | None = None) -> ModuleType:
     """Return a module, imported now if necessary; a fork waits until it is.
 
     Raises Ending where the interpreter is shutting down.
@@ -108,8 +108,8 @@ def imported(name: str, package: str | None = None) -> ModuleType:
         return module
     is_ending = sys.is_finalizing()  # no other thread runs any more
     if sys.meta_path is None or (is_ending and _imports.is_active):
-        raise Ending(f"the interpreter ends: {full} cannot be imported any more")
-    with paused():
+        raise ShutdownError(f"the interpreter ends: {full} cannot be imported any more")
+    with gc_paused():
         if is_ending or _imports.is_importing_here or _is_package_initializing(full):
             with _imports:
                 return import_module(full)
@@ -169,7 +169,7 @@ def _import_in_thread(full: str) -> ModuleType:
     return modules[0]
 
 
-class Later:
+class LazyModule:
     """Proxy of a module; the first attribute access imports it."""
 
     __slots__ = ("_module", "_name", "_package")
@@ -181,14 +181,14 @@ class Later:
 
     def __getattr__(self, name: str) -> Any:
         if self._module is None:
-            self._module = imported(self._name, self._package)
+            self._module = load_module(self._name, self._package)
         return getattr(self._module, name)
 
     def __repr__(self) -> str:
         return f"<{self._name} of {self._package}, later>"
 
 
-_all: list[Later] = []
+_all: list[LazyModule] = []
 
 
 def _resolve_all() -> None:
@@ -202,6 +202,6 @@ def _resolve_all() -> None:
 atexit.register(_resolve_all)
 
 
-def later(package: str | None, *names: str) -> tuple[Later, ...]:
+def lazy_modules(package: str | None, *names: str) -> tuple[LazyModule, ...]:
     """Return the proxies of modules of a package."""
-    return tuple(Later(name, package) for name in names)
+    return tuple(LazyModule(name, package) for name in names)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 _NO_THREAD = 0
 
 
-class Locked:
+class ReentrantLock:
     """Has a lock, which its thread may request again."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Locked:
     def _waits_for(self, thread: int) -> bool:
         """Whether the holder of the lock waits for a thread, directly or through others (wait-for
         graph)."""
-        lock: Locked | None = self
+        lock: ReentrantLock | None = self
         for _ in range(len(_waiting) + 1):
             owner = _NO_THREAD if lock is None else lock._owner
             if owner == thread:
@@ -74,8 +74,8 @@ class Locked:
             self._owner = _NO_THREAD
 
 
-_all: weakref.WeakSet[Locked] = weakref.WeakSet()
-_waiting: dict[int, Locked] = {}
+_all: weakref.WeakSet[ReentrantLock] = weakref.WeakSet()
+_waiting: dict[int, ReentrantLock] = {}
 """The lock that each thread waits for. Of two threads that both write before they read, each sees
 both."""
 

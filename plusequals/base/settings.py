@@ -31,12 +31,12 @@ from typing import (
 
 from .dataclass import dataclass
 from .diagnostic import CdNameError, CdTypeError, CdValueError, Diagnostic, nearest
-from .lazy_import import Later
+from .lazy_import import LazyModule
 
 if TYPE_CHECKING:
     import typeguard
 else:  # costs start-up
-    typeguard = Later("typeguard", None)
+    typeguard = LazyModule("typeguard", None)
 
 PREFIX = "PLUSEQUALS_"
 Changes = Mapping[str, Any]

@@ -21,7 +21,7 @@ from . import procedures
 
 def test_every_stage_is_a_file_where_asked(tmp_path: Path) -> None:
     with settings.override(dump_dir=str(tmp_path / "new")):
-        optimize(lower(procedures.scale()), HOST, dump.observer("p.scale/../x"))
+        optimize(lower(procedures.scale()), HOST, dump.stage_observer("p.scale/../x"))
         dump.save("p.scale/../x", "source.c", "int f;")
     names = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert names[0] == "p_scale_x-00-lower.txt"
@@ -30,8 +30,8 @@ def test_every_stage_is_a_file_where_asked(tmp_path: Path) -> None:
 
 
 def test_nothing_is_watched_where_nothing_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dump.observer("scale") is None
-    dump.tell(1, "text")
+    assert dump.stage_observer("scale") is None
+    dump.debug_print(1, "text")
     dump.save("scale", "source.c", "int f;")
     assert capsys.readouterr().err == ""
 
@@ -39,7 +39,7 @@ def test_nothing_is_watched_where_nothing_is_asked(capsys: pytest.CaptureFixture
 def _told(level: int, capsys: pytest.CaptureFixture[str], folder: str = "") -> str:
     with settings.override(debug=level, dump_dir=folder):
         translate(procedures.scale())
-        dump.tell(1, "plusequals: a line")
+        dump.debug_print(1, "plusequals: a line")
     return capsys.readouterr().err
 
 
@@ -66,7 +66,7 @@ def test_the_last_step_says_where_the_source_is(
 def test_a_pass_is_shown_by_what_it_changed(capsys: pytest.CaptureFixture[str]) -> None:
     f = lowered("y[i] = x[i] * 1.0", y="f32[4]", x="f32[4]")
     with settings.override(debug=5):
-        optimize(f, HOST, dump.observer("f"))
+        optimize(f, HOST, dump.stage_observer("f"))
     told = capsys.readouterr().err
     assert "-            y[i] = x[i] * 1.0\n+            y[i] = x[i]\n" in told
 

@@ -22,7 +22,7 @@ from plusequals.lowering.ir.expressions import Cast
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS, Op
-from plusequals.lowering.ir.scalars import meaning_of
+from plusequals.lowering.ir.scalars import scalar_function
 
 from .codegen.harness import compiled, needs_compiler
 from .codegen.programs import apply, assign, at, node, over, procedure, read, symbols
@@ -138,7 +138,7 @@ def everything(family: str) -> tuple[Procedure, list[Array], list[Array]]:
 
 def wanted(op: Op, dtype: DType, arrays: list[Array]) -> Array:
     """Return what an operation means on arrays, rounded from a wider type where it is inexact."""
-    meaning = meaning_of(op, dtype)
+    meaning = scalar_function(op, dtype)
     result = OPS[op.name].result
     out = (
         np.dtype(bool)

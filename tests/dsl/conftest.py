@@ -11,7 +11,7 @@ import pytest
 import plusequals as pe
 from plusequals.backends.cc import fast_call
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.fast_call import ShortWay
+from plusequals.backends.cc.fast_call import FastPath
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.dsl.api.cd import CdFunction
 
@@ -38,10 +38,10 @@ def short_way() -> Iterator[None]:
     """There is a library that takes the short way, or nothing to test."""
     backend = RUNTIME.backend("cc")
     assert isinstance(backend, CompiledC)
-    if not fast_call.is_possible():
+    if not fast_call.is_supported():
         pytest.skip("objects of this Python lie otherwise in memory")
     if backend.short_way.caller is None:
-        backend.short_way = ShortWay(backend.cache)
+        backend.short_way = FastPath(backend.cache)
         backend.short_way.wanted(backend.toolchain, RUNTIME.watching)
     assert backend.short_way.caller is not None
     with pe.override(optimize=0, verify=False):

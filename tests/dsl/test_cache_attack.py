@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cc.fast_call import Check
+from plusequals.backends.cc.fast_call import Guard
 from plusequals.dsl.dispatch import persist
 from tests.dsl.cache_attack import alike, differences_of
 from tests.dsl.cache_programs import TEMPLATES, Call, Program, draw, draw_calls
@@ -34,7 +34,7 @@ def test_calls_of_all_kinds_do_what_a_fresh_compilation_does(tmp_path: Path) -> 
 
 def test_a_guard_that_is_missing_is_seen(tmp_path: Path, monkeypatch: Any) -> None:
     check = persist._check
-    loose = {Check.BITS: [Check.SAME]}
+    loose = {Guard.BITS: [Guard.SAME]}
     monkeypatch.setattr(persist, "_check", lambda one: loose.get(one[0]) or check(one))
     program = Program("attacked", TEMPLATES[1], "1")
     calls = [Call((), {"v": value}, is_new) for value, is_new in (("1", True), ("2.5", False))]

@@ -10,8 +10,8 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.cuda.nvrtc import Failed
-from plusequals.backends.gpu.driver_protocol import Missing
+from plusequals.backends.cuda.nvrtc import CompileError
+from plusequals.backends.gpu.driver_protocol import DriverMissing
 from tests.backends.cuda.foreign import Theirs
 from tests.backends.cuda.on_cpu import CpuDriver, Nothing, backend, installed
 
@@ -22,7 +22,7 @@ def no_driver() -> object:
     """Ask for a device where no package reaches one."""
 
     def find() -> Any:
-        raise Missing("pycuda: No module named 'pycuda'; cuda.bindings finds no device")
+        raise DriverMissing("pycuda: No module named 'pycuda'; cuda.bindings finds no device")
 
     with installed(CompiledCuda(find)):
         return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(3, int), np.ones(3, int))
@@ -32,7 +32,7 @@ def no_nvrtc() -> object:
     """Ask for a device where nothing compiles for it."""
 
     def find() -> Any:
-        raise Failed("there is neither NVRTC (`pip install nvidia-cuda-nvrtc`) nor nvcc")
+        raise CompileError("there is neither NVRTC (`pip install nvidia-cuda-nvrtc`) nor nvcc")
 
     with installed(backend(compiler=find)):
         return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(3, int), np.ones(3, int))

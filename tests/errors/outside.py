@@ -12,7 +12,7 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.backends.runtime.queue import Worker
-from plusequals.backends.runtime.state import given_up
+from plusequals.backends.runtime.state import fork_failure
 from plusequals.base import settings
 from tests.errors.case import run_text
 from tests.errors.on_devices import ON_DEVICES
@@ -351,7 +351,7 @@ def work_left_to_a_forked_child() -> object:
     """Wait, in a forked child, for what the parent had queued."""
     worker = Worker("numpy:0/s0", threaded=False)
     worker.submit(int, ())
-    worker.after_fork(given_up())
+    worker.after_fork(fork_failure())
     return worker.synchronize()
 
 

@@ -166,7 +166,7 @@ def sanitized(tools: Sequence[str], seconds: float) -> bool:
 def benchmark(given: argparse.Namespace) -> bool:
     """Whether every cell could be measured; shows the table, and puts it into a page."""
     machine = Cuda()
-    compiler = nvrtc.find(machine.facts.newest)
+    compiler = nvrtc.find_compiler(machine.facts.newest)
     rate, facts, host = copy_rate(machine), machine.facts, queued()
     head = (
         f"{facts.name}, {facts.target}, driver of CUDA {facts.driver}, {compiler.name}. A copy\n"

@@ -14,16 +14,16 @@ import numpy as np
 from plusequals import cd
 from plusequals.backends.cuda.backend import translate
 from plusequals.backends.cuda.host_program import (
-    COUNTER,
+    COUNTER_BYTES,
     MOST_BLOCKS,
     Clear,
+    CountedLoop,
+    HostProgram,
     Launch,
-    Plan,
-    Repeat,
     Step,
 )
-from plusequals.backends.cuda.kernels import FAULTS
-from plusequals.backends.cuda.nvrtc import Compiler, Figures
+from plusequals.backends.cuda.kernels import FAULT_RECORD_SIZE
+from plusequals.backends.cuda.nvrtc import Compiler, ResourceUsage
 from plusequals.backends.gpu.driver_protocol import Properties
 from plusequals.base import settings
 from plusequals.lowering.ir.assignments import Procedure
@@ -41,10 +41,10 @@ class Prepared:
     """A function on a machine, with its arguments there."""
 
     machine: Machine
-    plan: Plan
+    plan: HostProgram
     functions: list[Any]
     places: dict[int, int]
-    figures: dict[str, Figures]
+    figures: dict[str, ResourceUsage]
     faults: int
     arrived: int
     """Where blocks count themselves: zeros between kernels."""
@@ -61,7 +61,7 @@ class Prepared:
                     self.launch(step)
                 case Clear(node):
                     self.machine.clear(self.places[node.id], node.bytes)
-                case Repeat(symbol, lo, hi, by, body):
+                case CountedLoop(symbol, lo, hi, by, body):
                     ends = evaluate(lo, self.symbols), evaluate(hi, self.symbols)
                     for self.symbols[symbol] in range(*ends, by):
                         self.steps(body)
@@ -123,9 +123,9 @@ def prepared(
         if node.static_shape is None:
             raise LeftOut("the size of an array is only known in the run")
         places[node.id] = machine.allocate(node.bytes)
-    faults = machine.allocate(8 * FAULTS)
-    machine.clear(faults, 8 * FAULTS)
-    size = max(plan.counted, COUNTER)
+    faults = machine.allocate(8 * FAULT_RECORD_SIZE)
+    machine.clear(faults, 8 * FAULT_RECORD_SIZE)
+    size = max(plan.counted, COUNTER_BYTES)
     arrived = machine.allocate(size)
     machine.clear(arrived, size)
     return Prepared(machine, plan, functions, places, made.figures, faults, arrived)

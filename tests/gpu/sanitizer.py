@@ -51,7 +51,7 @@ def plant(tool: str) -> None:
     """Do what is wrong, on the device."""
     machine = Cuda()
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
-        made = nvrtc.find(machine.facts.newest).build(
+        made = nvrtc.find_compiler(machine.facts.newest).build(
             WRONG[tool], machine.facts.target, Path(folder)
         )
     x = machine.allocate(4096)

@@ -38,7 +38,7 @@ class Played:
 
     def __init__(self) -> None:
         self.context = CpuDriver(seed=3).open(0)
-        self.took = iter(range(1, 10_000))
+        self.duration = iter(range(1, 10_000))
         self.loaded: dict[bytes, Any] = {}
 
     def allocate(self, size: int) -> int:
@@ -70,7 +70,7 @@ class Played:
 
     def seconds(self, call: Callable[[], object]) -> float:
         call()
-        return 0.001 * next(self.took)
+        return 0.001 * next(self.duration)
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +125,7 @@ def test_the_host_is_measured_by_routines_that_nobody_waits_for(
 def test_what_the_host_spends_is_measured_in_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "ways", lambda: ["pycuda", "cuda.bindings"])
     monkeypatch.setattr(launching, "seconds", lambda: 2.5e-6)
-    monkeypatch.setattr(driver_of, "WAYS", driver_of.WAYS)
+    monkeypatch.setattr(driver_of, "DRIVERS", driver_of.DRIVERS)
     run = abreast.run
 
     def here(commands: Any, what: str, *given: Any) -> list[abreast.Ran]:
@@ -140,7 +140,7 @@ def test_what_the_host_spends_is_measured_in_each_way(monkeypatch: pytest.Monkey
         "through `cuda.bindings` 2.5 microseconds.",
     ]
     assert command.main(["--inside", "launching", "--way", "pycuda"]) == 0
-    assert [way for way, _ in driver_of.WAYS] == ["pycuda"]
+    assert [way for way, _ in driver_of.DRIVERS] == ["pycuda"]
 
 
 @needs_gxx
@@ -235,7 +235,7 @@ def test_the_page_is_written_after_each_cell(
     monkeypatch.setattr(command, "queued", lambda: "nothing.")
     monkeypatch.setattr(command, "rows", measured)
     monkeypatch.setattr(command, "copy_rate", lambda machine: 1e9)
-    monkeypatch.setattr(nvrtc, "find", lambda newest: Gxx())
+    monkeypatch.setattr(nvrtc, "find_compiler", lambda newest: Gxx())
     assert not command.benchmark(command.options(["benchmark", "--into", str(page)]))
     assert "* plusequals, `nbody:1`: it is lost" in page.read_text()
     assert "within the device reads and writes 1 GB/s" in capsys.readouterr().out

@@ -78,7 +78,11 @@ def _tuple(cell: Any) -> tuple[int, ...]:
 def observed(patch: pytest.MonkeyPatch) -> Seen:
     """Return what the interpreter does from now on, as long as the patch holds."""
     seen = Seen()
-    meaning, convert, better = scalars.meaning_of, scalars.conversion_of, scalars.better_of
+    meaning, convert, better = (
+        scalars.scalar_function,
+        scalars.conversion_function,
+        scalars.better_function,
+    )
     behind = evaluate._behind
 
     def told(node: Node, state: evaluate.State) -> Any:

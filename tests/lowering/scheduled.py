@@ -10,8 +10,8 @@ import numpy as np
 import plusequals as pe
 from plusequals.backends.cc.cpu_info import target
 from plusequals.base import settings
-from plusequals.lowering.analysis.parallel_band import rounds_of
-from plusequals.lowering.cpu.parallelize import privates
+from plusequals.lowering.analysis.parallel_band import trip_count
+from plusequals.lowering.cpu.parallelize import thread_privates
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.interpret import run_program
@@ -64,14 +64,14 @@ def interpreted(program: Program, *arguments: Any) -> tuple[Any, ...]:
 def out_of_order(program: Program) -> Program:
     """Return the program with the iterations of parallel loops from the last to the first, each
     with garbage in its private arrays: the same meaning, if they are independent."""
-    private = privates(program)
+    private = thread_privates(program)
 
     def reversed_(stmt: Stmt) -> tuple[Stmt, ...]:
         if not isinstance(stmt, For) or stmt.kind != "parallel":
             return (stmt,)
         used = {n.id: n for s in statements(stmt.body) for n in (*own_reads(s), *own_writes(s))}
         garbage = tuple(_garbage(used[number]) for number in sorted(private & used.keys()))
-        last = stmt.lo + (rounds_of(stmt) - 1) * stmt.step
+        last = stmt.lo + (trip_count(stmt) - 1) * stmt.step
         made = replace(stmt, lo=last, hi=stmt.lo - stmt.step, step=-stmt.step, kind="serial")
         return (replace(made, body=(*garbage, *stmt.body)),)
 

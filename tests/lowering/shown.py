@@ -12,7 +12,7 @@ import numpy as np
 import plusequals as pe
 from plusequals.lowering.ir.loops import Comment, Program, Stmt
 from plusequals.lowering.ir.printer import print_program, print_statement
-from plusequals.lowering.ir.rewrite import map_statements, over_kernels, rename
+from plusequals.lowering.ir.rewrite import map_kernels, map_statements, rename
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.lower import lower
 
@@ -35,7 +35,7 @@ def shared(program: Program) -> Program:
     schedule cuts have it."""
     kept = {node.label: node for node in reversed(program.locals)}
     to = {node.id: kept[node.label] for node in program.locals if kept[node.label] is not node}
-    program = over_kernels(program, lambda body: rename(body, {}, to))
+    program = map_kernels(program, lambda body: rename(body, {}, to))
     return replace(program, locals=tuple(n for n in program.locals if n.id not in to))
 
 
@@ -51,7 +51,7 @@ def array(spec: str) -> np.ndarray | np.generic:
 
 def text_of(program: Program) -> str:
     """Return the statements of the only kernel as text, without comments and indentation."""
-    bare = over_kernels(
+    bare = map_kernels(
         program,
         lambda body: map_statements(body, lambda s: () if isinstance(s, Comment) else (s,)),
     )

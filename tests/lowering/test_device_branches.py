@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import plusequals as pe
-from plusequals.lowering.device_branches import for_few, for_many
+from plusequals.lowering.device_branches import select_cpu_branches, select_gpu_branches
 from plusequals.lowering.ir.assignments import Branch, Procedure
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.walk import statements
@@ -25,7 +25,7 @@ def labels(procedure: Procedure) -> set[str]:
 def test_each_side_leaves_the_same() -> None:
     procedure = of("y[:] = np.sort(x)")
     found = []
-    for one in (procedure, for_few(procedure), for_many(procedure)):
+    for one in (procedure, select_cpu_branches(procedure), select_gpu_branches(procedure)):
         held = [np.zeros(5), X.copy()]
         run_procedure(one, held, print)
         found.append(held[0].tobytes())
@@ -34,7 +34,7 @@ def test_each_side_leaves_the_same() -> None:
 
 def test_neither_side_is_left_with_what_the_other_uses() -> None:
     procedure = of("y[:] = np.sort(x)")
-    few, many = for_few(procedure), for_many(procedure)
+    few, many = select_cpu_branches(procedure), select_gpu_branches(procedure)
     assert "half1" in labels(procedure) and "half1" in labels(many)
     assert "half1" not in labels(few)
     assert labels(few) != labels(many)
@@ -44,11 +44,13 @@ def test_neither_side_is_left_with_what_the_other_uses() -> None:
 
 def test_a_program_is_for_few_unless_it_is_asked_for() -> None:
     procedure = of("y[:] = np.sort(x)")
-    assert {n.label for n in lower(procedure).locals} >= labels(for_few(procedure))
+    assert {n.label for n in lower(procedure).locals} >= labels(select_cpu_branches(procedure))
     assert "half1" not in {n.label for n in lower(procedure).locals}
-    assert "half1" in {n.label for n in lower(for_many(procedure)).locals}
+    assert "half1" in {n.label for n in lower(select_gpu_branches(procedure)).locals}
 
 
 def test_what_has_one_side_stays_as_it_is() -> None:
     procedure = of("y[:] = x + 1")
-    assert for_few(procedure) is procedure and for_many(procedure) is procedure
+    assert (
+        select_cpu_branches(procedure) is procedure and select_gpu_branches(procedure) is procedure
+    )

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from plusequals.lowering import analysis, cpu, gpu, passes, transform
-from plusequals.lowering.analysis.dependence import confined, private
-from plusequals.lowering.analysis.parallel_band import band, facts_of
+from plusequals.lowering.analysis.dependence import find_privatizable, loop_local_nodes
+from plusequals.lowering.analysis.parallel_band import facts_of, find_band
 from plusequals.lowering.analysis.subscripts import ranges
-from plusequals.lowering.cpu.masked_lanes import masks
+from plusequals.lowering.cpu.masked_lanes import mask_lanes
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For, LoopKind
 from plusequals.lowering.pipeline import optimize
@@ -46,9 +46,9 @@ def test_the_example_is_true(name: str) -> None:
     module = importlib.import_module(f"plusequals.lowering.{name}")
     given = {
         "show": show, "shared": shared, "lowered": lowered, "print_loops": print_loops,
-        "band": band, "facts_of": facts_of, "in_kind": in_kind, "fresh_for": fresh_for,
-        "optimize": optimize, "Target": Target, "For": For, "confined": confined,
-        "private": private, "ranges": ranges, "masks": masks,
+        "find_band": find_band, "facts_of": facts_of, "in_kind": in_kind, "fresh_for": fresh_for,
+        "optimize": optimize, "Target": Target, "For": For, "loop_local_nodes": loop_local_nodes,
+        "find_privatizable": find_privatizable, "ranges": ranges, "mask_lanes": mask_lanes,
     }  # fmt: skip
     result = doctest.testmod(module, extraglobs=given)
     assert result.attempted > 0 or name in WITHOUT, "a module shows what it does"

@@ -10,11 +10,11 @@ import pytest
 
 import plusequals as pe
 from plusequals.lowering import operation_counts as counting
-from plusequals.lowering.analysis.iteration_domains import Known, known_of
+from plusequals.lowering.analysis.iteration_domains import CallValues, call_values
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.lower import lower
-from plusequals.lowering.operation_counts import Counts, counts
+from plusequals.lowering.operation_counts import OperationCounts, count_operations
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import HOST
 
@@ -37,11 +37,13 @@ def programs(text: str, *arguments: Any) -> tuple[Program, Program]:
     return program, optimize(program, HOST)[0]
 
 
-def same_as_seen(program: Program, arguments: list[Any], known: Known, seen: Seen) -> Counts:
+def same_as_seen(
+    program: Program, arguments: list[Any], known: CallValues, seen: Seen
+) -> OperationCounts:
     """Compare with a run, and return what was counted."""
     seen.forget()
     run_program(program, arguments + [None] * len(program.results), lambda text: None)
-    found = counts(program, known)
+    found = count_operations(program, known)
     assert dict(found.operations) == dict(seen.operations)
     assert found.total == sum(seen.operations.values())
     for one in found.arrays:
@@ -121,7 +123,7 @@ def test_counts_are_what_a_run_does(name: str, seen: Seen) -> None:
     for value in arguments:
         value[...] = np.arange(1, 1 + value.size).reshape(value.shape)
     for program in programs(text, *arguments):
-        found = same_as_seen(program, [value.copy() for value in arguments], Known(), seen)
+        found = same_as_seen(program, [value.copy() for value in arguments], CallValues(), seen)
         assert found.assumed == ()
         assert not found.is_sampled
 
@@ -135,12 +137,12 @@ def test_sizes_and_numbers_of_a_call_are_put_in(seen: Seen) -> None:
     form = function.specialise(np.zeros(7), np.ones(7), 3)
     _, program = (p := lower(form.procedure)), optimize(p, HOST)[0]
     arguments = [np.zeros(7), np.ones(7), np.array(3)]
-    known = known_of(program.parameters, arguments)
+    known = call_values(program.parameters, arguments)
     assert sorted(known.symbols.values()) == [7, 7]
     found = same_as_seen(program, arguments, known, seen)
     assert found.operations == {"add": 21, "lt": 21, "mul": 21, "eq": 3}  # the sizes are checked
     assert found.assumed == ()
-    blind = counts(program)
+    blind = count_operations(program)
     assert blind.operations == {"add": 1, "eq": 1, "lt": 1, "mul": 1}
     assert any("one round" in one.text for one in blind.assumed)
 
@@ -152,7 +154,7 @@ def test_what_data_decides_is_counted_as_done_and_said() -> None:
     )
     arguments = array("f64[6]"), array("f64[8]"), array("i64[6]")
     _, program = programs(text, *arguments)
-    found = counts(program)
+    found = count_operations(program)
     assert found.operations["exp"] == 6
     said = {one.text for one in found.assumed}
     assert any("counted as always done" in text for text in said)
@@ -167,7 +169,7 @@ def test_recurrences_need_nothing_of_what_they_wrote() -> None:
     for name in ("a recurrence", "cholesky"):
         text, specs = EXACT[name]
         _, program = programs(text, *(array(spec) for spec in specs))
-        found = counts(program)
+        found = count_operations(program)
         assert [one.reads for one in found.arrays][0] == 0
         least[name] = found.least
     assert least == {"a recurrence": 2 * 9 * 8, "cholesky": 2 * 21 * 8}
@@ -179,7 +181,7 @@ def test_what_a_loop_that_data_ends_reads_is_counted_and_said() -> None:
         "        y[t] = y[t - 1] + x[t]\n"
     )
     _, program = programs(text, array("f64[9]"), array("f64[9]"))
-    found = counts(program)
+    found = count_operations(program)
     assert [one.reads for one in found.arrays] == [8 * 8, 8 * 8]
     assert any("left early" in one.text for one in found.assumed)
 
@@ -187,7 +189,7 @@ def test_what_a_loop_that_data_ends_reads_is_counted_and_said() -> None:
 def test_what_data_looks_up_may_be_from_before_and_is_said() -> None:
     text = "def f(y, p):\n    for t in range(9):\n        y[t] = y[p[t]] + 1\n"
     _, program = programs(text, array("f64[9]"), array("i64[9]"))
-    found = counts(program)
+    found = count_operations(program)
     assert found.arrays[0].reads == 9 * 8
     assert any("what it wrote to `y` itself" in one.text for one in found.assumed)
 
@@ -195,7 +197,7 @@ def test_what_data_looks_up_may_be_from_before_and_is_said() -> None:
 def test_the_sums_and_quotients() -> None:
     text, specs = EXACT["softmax"]
     _, program = programs(text, *(array(spec) for spec in specs))
-    found = counts(program)
+    found = count_operations(program)
     assert found.total == 5 * 30
     assert found.least == 2 * 30 * 4
     assert found.moved == sum(one.loads + one.stores for one in found.arrays)
@@ -206,12 +208,12 @@ def test_the_sums_and_quotients() -> None:
 def test_large_arrays_are_estimated_where_only_parts_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(counting, "CELLS", 10)
+    monkeypatch.setattr(counting, "MAX_TRACKED_ELEMENTS", 10)
     for name, parts in (("softmax", False), ("a stencil reads no corners", True)):
         text, specs = EXACT[name]
         arguments = [array(spec) for spec in specs]
         _, program = programs(text, *arguments)
-        found = counts(program)
+        found = count_operations(program)
         assert found.is_sampled == parts
         assert found.least == sum(value.nbytes for value in arguments)
 
@@ -228,10 +230,10 @@ def test_counts_of_random_programs(seed: int, seen: Seen) -> None:
     given = [get(arguments) for get in form.inputs]
     lowered = lower(form.procedure)
     for one in (lowered, optimize(lowered, HOST)[0]):
-        known = known_of(one.parameters, given)
+        known = call_values(one.parameters, given)
         pairs = zip(given, one.parameters, strict=True)
         arrays = [np.array(value, p.node.dtype.numpy) for value, p in pairs]
-        if counts(one, known).assumed:
+        if count_operations(one, known).assumed:
             continue
         try:
             same_as_seen(one, arrays, known, seen)

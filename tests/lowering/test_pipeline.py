@@ -13,10 +13,10 @@ from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.indexing import const, var
-from plusequals.lowering.ir.walk import exchanged
+from plusequals.lowering.ir.walk import permuted_nodes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import PASSES, optimize
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes
 from plusequals.lowering.target import HOST
 
 from ..backends.codegen.programs import node, procedure, softmax, symbols
@@ -53,20 +53,20 @@ def test_every_node_has_a_place_and_a_reason() -> None:
     swap = ir1.For(k, const(0), const(2), 1, (ir1.Permute((y, x), (x, y)),))
     nested = ir1.While((), Const(False, dtypes.bool_), (ir1.Permute((u, s), (s, u)),))
     program = lower(procedure("f", [(x, True)], [swap], [s, u, w], [y]))
-    placement = place(program)
+    placement = place_nodes(program)
     where = [placement[one].where for one in (x, y, s, u, w)]
     assert where == ["parameter", "result", "register", "register", "runtime"]
     assert all(placement[one].why for one in (x, y, s, u, w))
-    assert exchanged(program) == {x.id, y.id}
+    assert permuted_nodes(program) == {x.id, y.id}
     moved = lower(procedure("g", [], [nested], [s, u]))
-    assert [place(moved)[one].where for one in (s, u)] == ["scratch", "scratch"]
+    assert [place_nodes(moved)[one].where for one in (s, u)] == ["scratch", "scratch"]
 
 
 def test_zeros_that_nothing_writes_are_no_result_of_loops() -> None:
     text = "def f(y):\n    t: f64[4]\n    for k in range(4):\n        y[k] = t[k] + t[3 - k]\n"
     before = lower(pe.cd_from_source(text).procedure(np.zeros(4)))
     (node,) = before.locals
-    assert place(before)[node].why == "nothing writes it: only its zeros are read"
+    assert place_nodes(before)[node].why == "nothing writes it: only its zeros are read"
     for program, placement in (optimize(before, HOST), optimize(before, HOST, stop_after="lower")):
         assert not any(
             "after its loops" in placement[one].why for one in program.locals if one.id == node.id

@@ -7,7 +7,7 @@ import pytest
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.node import Node
-from plusequals.lowering.passes.buffer_sharing import Memory
+from plusequals.lowering.passes.buffer_sharing import MemoryPlan
 from plusequals.lowering.placement import Place, Placement
 
 
@@ -22,6 +22,6 @@ def test_a_node_is_found_by_its_number() -> None:
     placement = Placement({3: Place("virtual", "it is read once")})
     assert placement[one].where == "virtual"
     assert not placement.decisions and not placement.modes
-    assert placement.memory == Memory((), (), (), ())
+    assert placement.memory == MemoryPlan((), (), (), ())
     with pytest.raises(KeyError):
         placement[other]

@@ -14,7 +14,7 @@ from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.verify import verify_procedure
 from plusequals.lowering.ir.walk import own_writes, statements
-from plusequals.lowering.recompute import Deciding, deciding, in_front
+from plusequals.lowering.recompute import Slice, backward_slice, prepend_slice
 
 A = np.arange(1.0, 6.0)
 HEAD = "def f(y, a, b, k):\n    t = np.zeros(5)\n"
@@ -31,9 +31,9 @@ def temporary(procedure: Procedure, label: str = "t") -> Node:
     return next(node for node in procedure.locals if node.label == label)
 
 
-def taken(body: str) -> tuple[Procedure, Deciding]:
+def taken(body: str) -> tuple[Procedure, Slice]:
     procedure = procedure_of(body)
-    return procedure, deciding(procedure, [temporary(procedure)])
+    return procedure, backward_slice(procedure, [temporary(procedure)])
 
 
 BODIES = {
@@ -67,7 +67,7 @@ def test_it_takes_what_is_needed_and_computes_the_same(
     here = {one.node.label: one.node for one in empty.parameters}
     same = {temporary(procedure).id: temporary(empty)}
     same |= {one.node.id: here[one.node.label] for one in what.parameters}
-    both, added = in_front(what, "t again", empty, same)
+    both, added = prepend_slice(what, "t again", empty, same)
     verify_procedure(both)
     assert not added and isinstance(both.body[0], Block) and both.body[0].comment == "t again"
     arrays = [[A * 0, A, A + 10, np.array([0, 2, 1, 4, 3])] for _ in range(2)]
@@ -80,12 +80,12 @@ def test_it_takes_what_is_needed_and_computes_the_same(
 def test_what_is_new_becomes_parameters_and_names_stay_apart() -> None:
     procedure, what = taken("u = b + 1.0\nfor n in range(5):\n    t[n] = u[n] * a[n]")
     target = procedure_of("for n in range(4):\n    y[n] = a[n]")
-    once, added = in_front(what, "why", target, {temporary(procedure).id: temporary(target)})
+    once, added = prepend_slice(what, "why", target, {temporary(procedure).id: temporary(target)})
     assert [one.node.label for one in added] == ["a", "b"] == [
         one.node.label for one in once.parameters[4:]
     ]  # fmt: skip
     verify_procedure(once)
-    twice, _ = in_front(what, "why", once, {})
+    twice, _ = prepend_slice(what, "why", once, {})
     verify_procedure(twice)
     nodes = [one.node for one in twice.parameters] + list(twice.locals)
     assert len({node.id for node in nodes}) == len(nodes)
@@ -111,7 +111,7 @@ def test_loops_and_blocks_keep_only_what_decides() -> None:
 
 def test_nothing_decides_what_nobody_writes() -> None:
     procedure = procedure_of("y[i] = a[i]")
-    what = deciding(procedure, [temporary(procedure)])
+    what = backward_slice(procedure, [temporary(procedure)])
     assert len(what.body) == 1 and not what.parameters
-    what = deciding(replace(procedure, body=procedure.body[1:]), [temporary(procedure)])
+    what = backward_slice(replace(procedure, body=procedure.body[1:]), [temporary(procedure)])
     assert not what.body

@@ -21,7 +21,7 @@ from plusequals.backends.codegen import prelude
 from plusequals.backends.codegen.dialect import C
 from plusequals.backends.codegen.source import Source
 from plusequals.backends.interface import API_VERSION, Code, Origin
-from plusequals.backends.interpreter import Interpreted
+from plusequals.backends.interpreter import InterpretedCode
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base import settings
 from plusequals.lowering.ir.assignments import Procedure
@@ -65,7 +65,7 @@ class Deferring:
 
     def compile(self, procedure: Procedure) -> Deferred:
         """Return the procedure as code."""
-        self.made.append(Deferred(procedure, Interpreted(procedure)))
+        self.made.append(Deferred(procedure, InterpretedCode(procedure)))
         return self.made[-1]
 
     def after_fork(self) -> None:
@@ -109,7 +109,7 @@ def compile_all(
         with settings.override(verify=number % _VERIFIED == 0):
             sources.append(translate(procedure))
     codes = [_own(source) for source in sources]
-    top = "\n".join([C.header + "\n", *prelude.needed("\n".join(codes))])
+    top = "\n".join([C.header + "\n", *prelude.required_pieces("\n".join(codes))])
     if poisoned:
         top, extra = poison.HEAD + top, (*extra, *poison.flags(_compiler().command))
     library = _built(top + "\n" + "\n".join(codes), extra)
@@ -146,9 +146,9 @@ def _built(text: str, extra: tuple[str, ...]) -> Library:
     with tempfile.TemporaryDirectory(prefix="plusequals-") as name:
         folder = Path(name)
         (folder / "kernel.c").write_text(text, encoding="ascii")
-        command = (*tool.command, *compiler.flags(tool), *extra, "-w", "-o", "kernel.so",
+        command = (*tool.command, *compiler.compile_flags(tool), *extra, "-w", "-o", "kernel.so",
                    "kernel.c", "-lm")  # fmt: skip
-        ran = toolchain.run(command, folder)
+        ran = toolchain.run_command(command, folder)
         if ran.status:
-            raise RuntimeError(f"C compiler: {toolchain.first_line(ran)}\n{text}")
+            raise RuntimeError(f"C compiler: {toolchain.first_error_line(ran)}\n{text}")
         return Library((folder / "kernel.so").read_bytes(), "batch")

@@ -27,7 +27,7 @@ import numpy as np
 import plusequals as pe
 from plusequals.backends.cc.cpu_info import target
 from plusequals.backends.interface import Code
-from plusequals.backends.interpreter import Interpreted
+from plusequals.backends.interpreter import InterpretedCode
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdError, CdInternalError
 from plusequals.lowering.ir.assignments import Procedure
@@ -229,7 +229,7 @@ def _same(
 def _is_unstable(case: Case) -> bool:
     """Whether the last bits of arguments decide the results, as of the sine of a large number."""
     assert case.code is not None and case.outcome is not None
-    exact = Interpreted(case.code.procedure)
+    exact = InterpretedCode(case.code.procedure)
     case.code.code = exact
     other = run(case.program, lambda arguments: case.function(*map(nudged, arguments.values())))
     return difference(other, case.outcome, share=False, rooms=False, rtol=1e-5) is not None
@@ -240,7 +240,7 @@ def _warm(case: Case) -> None:
     assert case.code is not None
     if len(case.program.text) % 4:
         return
-    _same(case, "warm", _call(case, Interpreted(case.code.procedure)))
+    _same(case, "warm", _call(case, InterpretedCode(case.code.procedure)))
 
 
 def _varied(case: Case, backend: batch.Deferring) -> None:

@@ -37,7 +37,7 @@ def flags(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the options that fill the stack; none where the compiler knows none."""
     option = "-ftrivial-auto-var-init=pattern"
     with tempfile.TemporaryDirectory(prefix="plusequals-") as name:
-        ran = toolchain.run((*command, option, "-E", "-x", "c", os.devnull), Path(name))
+        ran = toolchain.run_command((*command, option, "-E", "-x", "c", os.devnull), Path(name))
     return () if ran.status else (option,)
 
 

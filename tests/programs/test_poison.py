@@ -20,10 +20,10 @@ double stack(int n) { double a[9]; for (int i = 0; i < n; i++) a[i] = i; return 
 
 def test_memory_that_nothing_has_written_is_filled(tmp_path: Path) -> None:
     (tmp_path / "read.c").write_text(poison.HEAD + TEXT)
-    command = toolchain.find()
+    command = toolchain.find_compiler()
     flags = poison.flags(command)
     options = ("-O2", "-w", "-shared", "-fPIC", *flags, "-o", "read.so", "read.c")
-    ran = toolchain.run((*command, *options), tmp_path)
+    ran = toolchain.run_command((*command, *options), tmp_path)
     assert ran.status == 0, ran.said
     library = ctypes.CDLL(str(tmp_path / "read.so"))
     library.heap.restype = library.stack.restype = ctypes.c_double

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from plusequals.backends.codegen.c_printer import emit
+from plusequals.backends.codegen.c_printer import print_program as emit
 from plusequals.backends.cuda import backend as cuda
-from plusequals.lowering.gpu.mapping import Grid
+from plusequals.lowering.gpu.mapping import MappedProgram
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.decision import Decision
 from plusequals.lowering.ir.loops import For, Program
@@ -101,7 +101,7 @@ def _on_device(procedure: Procedure, made: Lowered) -> None:
         placed.append(found[1])
         return found
 
-    def mapped(program: Program, target: Target, *_: object) -> Grid:
+    def mapped(program: Program, target: Target, *_: object) -> MappedProgram:
         return map_to_device(program, target, made.observe)
 
     with patch.object(cuda, "optimize", observed), patch.object(cuda, "map_to_device", mapped):

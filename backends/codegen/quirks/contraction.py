@@ -24,7 +24,7 @@ _NO_PRODUCTS = frozenset(("add", "sub", "div", "min", "max", "floor", "ceil", "r
 """Operations that do not end with a product."""
 
 
-def alternates(program: Program) -> bool:
+def may_alternate(program: Program) -> bool:
     """Whether adjacent elements or accumulators may be sums and differences of products.
 
     It takes two statements that store into one array or update scalars, or a select, or the

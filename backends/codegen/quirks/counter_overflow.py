@@ -8,7 +8,7 @@ with sizes of arrays and values computed from these, the variable is compared as
 >>> from plusequals.lowering.ir.indexing import const, var
 >>> n, i = Symbol("n", 0), Symbol("i", 1)
 >>> loop = For(i, const(0), var(n), 2, (), "serial", NOWHERE)
->>> may_wrap(loop, 2, {}, Bounds(), {n}), may_wrap(loop, 2, {}, Bounds(), set())
+>>> may_overflow(loop, 2, {}, Bounds(), {n}), may_overflow(loop, 2, {}, Bounds(), set())
 (False, True)
 """
 
@@ -22,12 +22,12 @@ from ....lowering.ir.indexing import Symbol
 from ....lowering.ir.loops import For
 
 LEAST, MOST = -(2**63), 2**63 - 1
-SIZE = 2**48
+MAX_EXTENT = 2**48
 """No axis is longer: neither memory nor run time would suffice."""
 Binding = For | Let
 
 
-def may_wrap(
+def may_overflow(
     loop: For, by: int, bound: Mapping[Symbol, Binding], known: Bounds, sizes: Set[Symbol]
 ) -> bool:
     """Whether a step of `by` from a value within the bounds of a loop may overflow 64 bits.
@@ -38,14 +38,16 @@ def may_wrap(
     if abs(by) == 1:
         return False
     if loop.hi.constant is None:
-        size_ranges = {size: (0, known.intervals.get(size, (0, None))[1] or SIZE) for size in sizes}
+        size_ranges = {
+            size: (0, known.intervals.get(size, (0, None))[1] or MAX_EXTENT) for size in sizes
+        }
         known = Bounds({**known.intervals, **size_ranges})
         for symbol, binding in bound.items():
             match binding:
                 case For():
                     known = known.inside(binding)
                 case Let():
-                    known = known.holding(symbol, known.value(binding.value))
+                    known = known.with_interval(symbol, known.value(binding.value))
     low, high = known.interval(loop.hi)
     if by > 0:
         return high is None or high - 1 + by > MOST

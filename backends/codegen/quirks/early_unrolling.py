@@ -13,7 +13,7 @@ from ....lowering.ir.expressions import Expr, Read, reads
 from ....lowering.ir.loops import Comment, For, Store, Update
 from ....lowering.ir.node import Node
 
-SHORT, PIECE = 4, 16
+MIN_TRIP_COUNT, MIN_BYTES = 4, 16
 """The least trip count, and the least number of bytes written, of a loop that may be vectorized."""
 
 
@@ -24,7 +24,7 @@ def is_elementwise(loop: For) -> bool:
     much as the arithmetic saves.
     """
     trip_count = (loop.hi - loop.lo).constant
-    if loop.kind != "serial" or loop.step != 1 or trip_count is None or trip_count < SHORT:
+    if loop.kind != "serial" or loop.step != 1 or trip_count is None or trip_count < MIN_TRIP_COUNT:
         return False
     fills_vector = False
     for stmt in loop.body:
@@ -36,7 +36,7 @@ def is_elementwise(loop: For) -> bool:
                 if not _adds_up(node, value, loop):
                     return False
             case Store(Access(node, index), value) | Update(Access(node, index), _, value, None):
-                fills_vector = trip_count * node.dtype.itemsize >= PIECE
+                fills_vector = trip_count * node.dtype.itemsize >= MIN_BYTES
                 if not fills_vector or stride(node, index, loop.symbol) != 1:
                     return False
             case Comment():
@@ -46,7 +46,7 @@ def is_elementwise(loop: For) -> bool:
         is_contiguous = (
             stride(read.node, read.index, loop.symbol) in (0, 1) for read in reads(value)
         )
-        if trip_count == SHORT and not all(is_contiguous):
+        if trip_count == MIN_TRIP_COUNT and not all(is_contiguous):
             return False
     return fills_vector
 

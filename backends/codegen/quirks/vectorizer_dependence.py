@@ -24,9 +24,9 @@ from ....lowering.ir.node import Node
 from ....lowering.ir.walk import expressions_of, writes
 from ....lowering.ir.walk import reads as reads_of
 
-WRITTEN_OUT = 17
+UNROLL_LIMIT = 17
 """Compilers unroll loops of less trip count than this, so that an outer loop may be vectorized."""
-PEELED = 512
+ACCESS_LIMIT = 512
 """Loops with more accesses than this in all their iterations are not unrolled: gcc peels a loop
 completely up to 200 instructions, clang up to about 400, and each access is at least one."""
 Values = Mapping[Symbol, Affine]
@@ -58,7 +58,7 @@ class _ArrayAccesses:
             self.first_read = number if self.first_read is None else self.first_read
 
 
-def is_in_danger(loop: For) -> bool:
+def is_miscompiled(loop: For) -> bool:
     """Whether a loop needs a compiler barrier between iterations."""
     written = {node for node in writes(loop.body) if node.rank}
     if loop.kind != "serial" or written.isdisjoint(reads_of(loop.body)):
@@ -127,7 +127,11 @@ def _accesses(body: Sequence[Stmt], values: Values) -> Iterator[tuple[Node, _Acc
             case For(symbol, lo, _, step, inner):
                 count = _unrolled_trip_count(stmt)
                 inner_accesses = list(_accesses(inner, {**values, symbol: substitute(lo, values)}))
-                if not count or count * len(inner_accesses) > PEELED or None in inner_accesses:
+                if (
+                    not count
+                    or count * len(inner_accesses) > ACCESS_LIMIT
+                    or None in inner_accesses
+                ):
                     yield None
                     continue
                 yield from inner_accesses
@@ -156,4 +160,4 @@ def _unrolled_trip_count(loop: For) -> int:
     if length is None or loop.kind == "vector":
         return 0
     count = max(0, -(-length // loop.step))
-    return count if count <= WRITTEN_OUT else 0
+    return count if count <= UNROLL_LIMIT else 0

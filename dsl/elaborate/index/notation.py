@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdIndexError, CdNameError, CdSyntaxError, CdTypeError, Label, Span
-from ....base.lazy_import import later
+from ....base.lazy_import import lazy_modules
 from ....lowering.ir.assignments import Access, Assign
 from ....lowering.ir.expressions import Domain, Dynamic, Expr
 from ....lowering.ir.indexing import Affine, Range, Symbol, const, var
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...numpy.primitives import accumulate
     from . import refusals
 else:  # what few programs need
-    accumulate, refusals = later(__package__, "...numpy.primitives.accumulate", ".refusals")
+    accumulate, refusals = lazy_modules(__package__, "...numpy.primitives.accumulate", ".refusals")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....base.diagnostic import CdTypeError
-from ....base.lazy_import import Later
+from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
 from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const
@@ -43,7 +43,7 @@ from .ufuncs import Pair, combine_of, strong_of
 if TYPE_CHECKING:
     from . import powers
 else:  # what few programs need
-    powers = Later(".powers", __package__)
+    powers = LazyModule(".powers", __package__)
 
 
 def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....base.diagnostic import CdTypeError, CdValueError
-from ....base.lazy_import import Later
+from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
 from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Position, Select
@@ -48,7 +48,7 @@ from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
 if TYPE_CHECKING:
     from . import powers
 else:  # what few programs need
-    powers = Later(".powers", __package__)
+    powers = LazyModule(".powers", __package__)
 
 _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 

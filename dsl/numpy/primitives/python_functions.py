@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....base.diagnostic import CdTypeError
-from ....base.lazy_import import later
+from ....base.lazy_import import lazy_modules
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.expressions import Apply, Const, Domain, Select
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ..library import definitions
     from . import averages, contraction, sort_strategy
 else:  # what few programs need
-    averages, definitions, contraction, sort_strategy = later(
+    averages, definitions, contraction, sort_strategy = lazy_modules(
         __package__, ".averages", "..library.definitions", ".contraction", ".sort_strategy"
     )
 

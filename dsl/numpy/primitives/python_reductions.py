@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....base.diagnostic import CdTypeError, CdValueError
-from ....base.lazy_import import Later
+from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
 from ....lowering.ir.expressions import Expr, Position, Read
 from ....lowering.ir.indexing import Affine
@@ -32,7 +32,7 @@ from .ufuncs import combine_of
 if TYPE_CHECKING:
     from . import averages
 else:  # what few programs need
-    averages = Later(".averages", __package__)
+    averages = LazyModule(".averages", __package__)
 
 _CHAIN = 32
 """After so many items what there is so far is stored: expressions stay short."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....base.diagnostic import CdTypeError, CdValueError
-from ....base.lazy_import import Later
+from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType, promote
@@ -51,7 +51,7 @@ from .ufuncs import combine_of, strong_of
 if TYPE_CHECKING:
     from . import powers
 else:  # what few programs need
-    powers = Later(".powers", __package__)
+    powers = LazyModule(".powers", __package__)
 
 
 def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:

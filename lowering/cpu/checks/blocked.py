@@ -11,7 +11,7 @@ compilers vectorize; where one is out of bounds, it executes the block's checks 
 Precondition: integers whose reads are in bounds; loop-invariant limits. Postcondition: the check
 that fails is the first one that did, with the same values.
 
->>> show(lambda program: checks(program, Target(schedule=True)),
+>>> show(lambda program: block_checks(program, Target(schedule=True)),
 ...      "y[i] = x[k[i]]", y="f32[4096]", x="f32[9]", k="i64[4096]")
 for block in 0..4096 step 1024:
     k_least = 9223372036854775807
@@ -45,19 +45,19 @@ from ...ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
 from ...ir.ops import OPS, neutral_of
 from ...ir.rewrite import substitute
 from ...target import Target
-from ...transform.outermost import Outermost
-from .fused import BLOCK, a_block, is_a_block
+from ...transform.outermost import OutermostRewriter
+from .fused import BLOCK, block_loop, is_block
 
 Body = tuple[Stmt, ...]
 
 
-class AtOnce(Reason):
+class BlockedCheckReason(Reason):
     """Why checks are vectorized."""
 
     BOUNDS = "the least and the greatest value say whether one is out of bounds"
 
 
-class Between(NamedTuple):
+class BoundsCheck(NamedTuple):
     """A check that a value is between bounds."""
 
     least: Expr
@@ -65,17 +65,17 @@ class Between(NamedTuple):
     above: Expr
 
 
-def checks(program: Program, target: Target) -> Program:
+def block_checks(program: Program, target: Target) -> Program:
     """Return the program with bounds checks by blocks."""
-    return in_blocks(program, target).program
+    return decide_block_checks(program, target).program
 
 
-def in_blocks(program: Program, target: Target) -> Decided:
+def decide_block_checks(program: Program, target: Target) -> Decided:
     """Return the program with bounds checks by blocks, and the decisions."""
     return _CheckBlocking.on(program, target)
 
 
-class _CheckBlocking(Outermost):
+class _CheckBlocking(OutermostRewriter):
     """The blocking of the checks of one program."""
 
     __slots__ = ()
@@ -88,9 +88,9 @@ class _CheckBlocking(Outermost):
             return None
         span = loop.span
         read = next((one.node for b in limits for one in reads(b.value)), None)
-        self.decisions.append(Decision("checked", AtOnce.BOUNDS, read, span=span))
+        self.decisions.append(Decision("checked", BlockedCheckReason.BOUNDS, read, span=span))
         block = self.fresh.symbol("block")
-        part = loop if is_a_block(loop) else a_block(loop, block)
+        part = loop if is_block(loop) else block_loop(loop, block)
         initial: list[Stmt] = []
         inside: list[Stmt] = []
         tests: list[Expr] = []
@@ -114,12 +114,12 @@ class _CheckBlocking(Outermost):
         body = (*initial, scan, recheck)
         return body if part is loop else (For(block, loop.lo, loop.hi, BLOCK, body, span=span),)
 
-    def find_checks(self, loop: For, outer: tuple[For, ...]) -> list[Between]:
+    def find_checks(self, loop: For, outer: tuple[For, ...]) -> list[BoundsCheck]:
         """Return the checks of a loop, if it does nothing else."""
         if loop.kind != "serial" or loop.step != 1:
             return []
         values: dict[int, Expr] = {}
-        bounds_checks: list[Between] = []
+        bounds_checks: list[BoundsCheck] = []
         for stmt in loop.body:
             match stmt:
                 case Comment():
@@ -135,7 +135,7 @@ class _CheckBlocking(Outermost):
                     return []
         return bounds_checks if self.is_readable(bounds_checks, ranges((*outer, loop))) else []
 
-    def is_readable(self, bounds_checks: list[Between], domain: tuple[Range, ...]) -> bool:
+    def is_readable(self, bounds_checks: list[BoundsCheck], domain: tuple[Range, ...]) -> bool:
         """Whether the reads are in bounds in all iterations, also in those behind one that fails.
 
         Where subscripts do not depend on data, only a check of positions could say that they are
@@ -159,7 +159,7 @@ def _inline(expr: Expr, values: Mapping[int, Expr]) -> Expr:
     return rebuild(expr, lambda one: _inline(one, values), lambda index: index)
 
 
-def _match_bounds(test: Expr, symbol: Symbol) -> Between | None:
+def _match_bounds(test: Expr, symbol: Symbol) -> BoundsCheck | None:
     """Return the check that a test of an integer against loop-invariant bounds makes; None for
     others."""
     match test:
@@ -172,7 +172,9 @@ def _match_bounds(test: Expr, symbol: Symbol) -> Between | None:
             is_invariant = not any(
                 reads(bound) or symbol in symbols_of(bound) for bound in (least, above)
             )
-            return Between(least, one, above) if is_range and is_integer and is_invariant else None
+            return (
+                BoundsCheck(least, one, above) if is_range and is_integer and is_invariant else None
+            )
         case _:
             return None
 

@@ -11,7 +11,7 @@ alternate by blocks. What is looked up is loaded from memory once.
 Precondition: iterations that are many and short, and write nothing that the checks read.
 Postcondition: the check that fails is the first one, and nothing visible is written before it.
 
->>> show(lambda program: beside(program, Target(schedule=True, l2_bytes=4096)),
+>>> show(lambda program: fuse_checks(program, Target(schedule=True, l2_bytes=4096)),
 ...      "return x[k]", x="f32[9]", k="i64[4096]")
 for block in 0..4096 step 1024:
     for i in block..block + 1024:
@@ -31,7 +31,7 @@ from ....base.dataclass import dataclass
 from ...ir.fresh import Fresh, fresh_for
 from ...ir.indexing import Affine, Quasi, Symbol, minimum, var
 from ...ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
-from ...ir.rewrite import map_bodies, over_kernels, substitute
+from ...ir.rewrite import map_bodies, map_kernels, substitute
 from ...ir.walk import reads, statements, writes
 from ...target import Target
 
@@ -40,14 +40,14 @@ BLOCK = 1024
 """The number of iterations that are checked at a time."""
 
 
-def beside(program: Program, target: Target) -> Program:
+def fuse_checks(program: Program, target: Target) -> Program:
     """Return the program with checks fused with the loops that need them, by blocks."""
     visible = frozenset(parameter.node.id for parameter in program.parameters)
     fusion = _CheckFusion(fresh_for(program), target, visible)
-    return over_kernels(program, fusion.body)
+    return map_kernels(program, fusion.body)
 
 
-def checked(body: Body) -> Iterator[tuple[For, int]]:
+def find_checked_loops(body: Body) -> Iterator[tuple[For, int]]:
     """Yield the loops that only check, each with the position of a loop just behind it over the
     same iterations."""
     last: For | None = None
@@ -59,7 +59,7 @@ def checked(body: Body) -> Iterator[tuple[For, int]]:
         last = stmt if isinstance(stmt, For) and _is_checking(stmt) else None
 
 
-def round_of(loop: For, symbol: Symbol) -> tuple[Check, ...]:
+def checks_in_iteration(loop: For, symbol: Symbol) -> tuple[Check, ...]:
     """Return the checks that a checking loop makes in an iteration of another loop."""
     body = substitute(loop.body, {loop.symbol: var(symbol)})
     return tuple(stmt for stmt in body if isinstance(stmt, Check))
@@ -74,14 +74,14 @@ def _is_checking(loop: For) -> bool:
     return Check in types and types <= {Check, Comment} and loop.step == 1 and loop.kind == "serial"
 
 
-def a_block(loop: For, block: Symbol) -> For:
+def block_loop(loop: For, block: Symbol) -> For:
     """Return the loop over the iterations of a block of a loop."""
     trip_count, end = (loop.hi - loop.lo).constant, var(block) + BLOCK
     is_even = trip_count is not None and trip_count % BLOCK == 0
     return replace(loop, lo=var(block), hi=end if is_even else minimum(loop.hi, end))
 
 
-def is_a_block(loop: For) -> bool:
+def is_block(loop: For) -> bool:
     """Whether a loop has the iterations of one block."""
     match loop.hi:
         case Affine(((Quasi("min", one, other), 1),), 0):
@@ -103,7 +103,7 @@ class _CheckFusion:
         """Return a list of statements with checks fused with the loops that need them."""
         fusable = {
             position: check
-            for check, position in checked(body)
+            for check, position in find_checked_loops(body)
             if self.can_fuse(check, body[position])
         }
         fused = [id(check) for check in fusable.values()]
@@ -127,5 +127,5 @@ class _CheckFusion:
         """Return a loop over blocks of both loops."""
         assert isinstance(check, For) and isinstance(loop, For)
         block = self.fresh.symbol("block")
-        both = (a_block(check, block), a_block(loop, block))
+        both = (block_loop(check, block), block_loop(loop, block))
         return For(block, loop.lo, loop.hi, BLOCK, both, span=loop.span)

@@ -16,7 +16,7 @@ Precondition: sums that wrap, so that undoing leaves no trace; subscripts, terms
 not read what is written. Postcondition: the check that fails is the first one, and nothing visible
 is written before it.
 
->>> show(lambda program: undo(program, Target(schedule=True)),
+>>> show(lambda program: fuse_with_rollback(program, Target(schedule=True)),
 ...      "h[k[i]] += w[i]", h="i32[9]", k="i64[8]", w="i32[8]")
 for i in 0..8:
     if not (0 <= k[i] and k[i] < 9):
@@ -40,23 +40,23 @@ from ...ir.fresh import Fresh, fresh_for
 from ...ir.indexing import var
 from ...ir.loops import Check, Comment, For, If, Program, Stmt, Update
 from ...ir.ops import OPS
-from ...ir.rewrite import map_bodies, over_kernels, substitute
-from ...ir.walk import own, reads, writes
+from ...ir.rewrite import map_bodies, map_kernels, substitute
+from ...ir.walk import own_effects, reads, writes
 from ...target import Target
-from .fused import checked, round_of
+from .fused import checks_in_iteration, find_checked_loops
 
 Body = tuple[Stmt, ...]
 BACK = {"add": OPS["sub"], "sub": OPS["add"]}
 """The inverse of each operation, for integers that wrap."""
 
 
-def undo(program: Program, target: Target) -> Program:
+def fuse_with_rollback(program: Program, target: Target) -> Program:
     """Return the program with checks fused into the loops that accumulate integers."""
     del target
-    return over_kernels(program, _RollbackFusion(fresh_for(program)).body)
+    return map_kernels(program, _RollbackFusion(fresh_for(program)).body)
 
 
-def is_undone(loop: Stmt) -> bool:
+def can_roll_back(loop: Stmt) -> bool:
     """Whether a loop does nothing but accumulate integers in elements that it does not read
     otherwise."""
     if not isinstance(loop, For):
@@ -66,7 +66,7 @@ def is_undone(loop: Stmt) -> bool:
     return bool(stmts) and all(
         isinstance(stmt, Update)
         and _is_invertible(stmt)
-        and written.isdisjoint(read.node.id for read in own(stmt).found)
+        and written.isdisjoint(read.node.id for read in own_effects(stmt).found)
         for stmt in stmts
     )
 
@@ -84,7 +84,9 @@ class _RollbackFusion:
     def body(self, body: Body) -> Body:
         """Return a list of statements with checks in the loops that can be undone."""
         pairs = {
-            position: check for check, position in checked(body) if _can_fuse(check, body[position])
+            position: check
+            for check, position in find_checked_loops(body)
+            if _can_fuse(check, body[position])
         }
         fused = [id(check) for check in pairs.values()]
         return tuple(
@@ -98,13 +100,15 @@ class _RollbackFusion:
         before, here = self.fresh.symbol("before"), var(loop.symbol)
         inverse = substitute(tuple(map(_invert, loop.body)), {loop.symbol: var(before)})
         rollback = For(before, loop.lo, here, 1, inverse, span=loop.span)
-        guarded_checks = (_failing_branch(test, rollback) for test in round_of(check, loop.symbol))
+        guarded_checks = (
+            _failing_branch(test, rollback) for test in checks_in_iteration(check, loop.symbol)
+        )
         return replace(loop, body=(*guarded_checks, *loop.body))
 
 
 def _can_fuse(check: For, loop: Stmt) -> bool:
     written = {node.id for node in writes((loop,))}
-    return is_undone(loop) and written.isdisjoint(node.id for node in reads((check,)))
+    return can_roll_back(loop) and written.isdisjoint(node.id for node in reads((check,)))
 
 
 def _invert(stmt: Stmt) -> Stmt:

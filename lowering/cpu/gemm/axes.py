@@ -32,7 +32,7 @@ from ...ir.indexing import Affine, Symbol, const, floordiv, minimum, mod, var
 from ...ir.loops import For, LoopKind, Stmt
 
 Body = tuple[Stmt, ...]
-At = tuple[Affine, ...]
+Point = tuple[Affine, ...]
 """The value of each loop's index variable, or an offset along each loop."""
 
 
@@ -76,7 +76,7 @@ class Axis:
         """Return how many tiles a block has along a loop."""
         return -(-self.block[number] // self.box[number])
 
-    def lane(self, at: At) -> Affine:
+    def lane(self, at: Point) -> Affine:
         """Return the number of a lane, given its offset in the box along each loop."""
         lane, stride = const(0), 1
         for one, size in reversed(list(zip(at, self.box, strict=True))):
@@ -84,7 +84,7 @@ class Axis:
             stride *= size
         return lane
 
-    def digits(self, lane: Affine) -> At:
+    def digits(self, lane: Affine) -> Point:
         """Return the offset in the box along each loop, given the number of a lane."""
         out: list[Affine] = []
         size = 1
@@ -96,7 +96,7 @@ class Axis:
             out.insert(0, digit if is_outermost else mod(digit, const(self.box[n])))
         return tuple(out)
 
-    def before(self, at: At, block: At) -> Affine:
+    def before(self, at: Point, block: Point) -> Affine:
         """Return how many lanes the tiles of a block have before the one at `at`."""
         total, stride = const(0), self.lanes
         for n in reversed(range(len(self.loops))):
@@ -106,56 +106,56 @@ class Axis:
             stride *= self.tiles_of(n)
         return total
 
-    def end(self, block: At) -> At:
+    def end(self, block: Point) -> Point:
         """Return where a block ends."""
         return tuple(
             lo + size if _remainder(one, size) == 0 else minimum(lo + size, one.hi)
             for one, lo, size in zip(self.loops, block, self.block, strict=True)
         )
 
-    def width(self, at: At) -> At:
+    def width(self, at: Point) -> Point:
         """Return how many iterations of each loop the tile has that starts there."""
         return tuple(
             const(size) if _remainder(one, size) == 0 else minimum(const(size), one.hi - lo)
             for one, lo, size in zip(self.loops, at, self.box, strict=True)
         )
 
-    def inside(self, at: At) -> At:
+    def inside(self, at: Point) -> Point:
         """Return where the tile starts that has the lanes of one, but is full: it is shifted up
         where fewer iterations remain than a tile has."""
         n = self.cut
         return (*at[:n], minimum(at[n], self.loops[n].hi - self.box[n]), *at[n + 1 :])
 
-    def placed(self, at: At, lanes: At) -> dict[Symbol, Affine]:
+    def placed(self, at: Point, lanes: Point) -> dict[Symbol, Affine]:
         """Return the value of each loop's index variable for a lane of a tile."""
         offsets = zip(self.loops, at, lanes, strict=True)
         return {loop.symbol: start + lane for loop, start, lane in offsets}
 
-    def blocks(self, fresh: Fresh, build: Callable[[At], Body]) -> Body:
+    def blocks(self, fresh: Fresh, build: Callable[[Point], Body]) -> Body:
         """Return the loops over blocks, those with the most iterations outermost."""
         lo, hi = tuple(one.lo for one in self.loops), tuple(one.hi for one in self.loops)
 
         def block_count(number: int) -> int:
-            trip_count = rounds_of(self.loops[number])
+            trip_count = trip_count_of(self.loops[number])
             return -(-(1 << 30 if trip_count is None else trip_count) // self.block[number])
 
         order = sorted(range(len(self.loops)), key=block_count, reverse=True)
-        return self.nested(fresh, (lo, hi, self.block), order, build)
+        return self.nest_loops(fresh, (lo, hi, self.block), order, build)
 
-    def tiles(self, fresh: Fresh, block: At, build: Callable[[At], Body]) -> Body:
+    def tiles(self, fresh: Fresh, block: Point, build: Callable[[Point], Body]) -> Body:
         """Return the loops over the tiles of a block."""
         return self.parts(fresh, block, self.box, build)
 
     def parts(
-        self, fresh: Fresh, block: At, size: tuple[int, ...], build: Callable[[At], Body]
+        self, fresh: Fresh, block: Point, size: tuple[int, ...], build: Callable[[Point], Body]
     ) -> Body:
         """Return the loops over parts of a block, of so many iterations of each loop."""
         bounds = block, self.end(block), size
-        return self.nested(fresh, bounds, range(len(self.loops)), build)
+        return self.nest_loops(fresh, bounds, range(len(self.loops)), build)
 
-    def nested(
-        self, fresh: Fresh, bounds: tuple[At, At, tuple[int, ...]],
-        order: Sequence[int], build: Callable[[At], Body],
+    def nest_loops(
+        self, fresh: Fresh, bounds: tuple[Point, Point, tuple[int, ...]],
+        order: Sequence[int], build: Callable[[Point], Body],
     ) -> Body:  # fmt: skip
         """Return strided loops, nested in an order; `bounds` are the beginning, end and step of
         each."""
@@ -170,12 +170,12 @@ class Axis:
                 return level(others, {**at, first: one})
 
             symbol = self.loops[first].symbol
-            return over(fresh, symbol, lows[first], highs[first], steps[first], inner)
+            return strided_loop(fresh, symbol, lows[first], highs[first], steps[first], inner)
 
         return level(order, {})
 
     def elements(
-        self, fresh: Fresh, label: str, counts: At, build: Callable[[At], Body],
+        self, fresh: Fresh, label: str, counts: Point, build: Callable[[Point], Body],
         last: LoopKind = "serial",
     ) -> Body:  # fmt: skip
         """Return the loops over so many iterations of the box of a tile, named `label` or like the
@@ -193,13 +193,13 @@ class Axis:
         return body
 
 
-def rounds_of(loop: For) -> int | None:
+def trip_count_of(loop: For) -> int | None:
     """Return the trip count of a loop; None where it is dynamic."""
     trip_count = (loop.hi - loop.lo).constant
     return None if trip_count is None else max(0, trip_count)
 
 
-def over(
+def strided_loop(
     fresh: Fresh, name: Symbol, lo: Affine, hi: Affine, step: int, build: Callable[[Affine], Body]
 ) -> Body:
     """Return a strided loop; of a single iteration its body."""
@@ -212,5 +212,5 @@ def over(
 
 def _remainder(loop: For, size: int) -> int | None:
     """Return the remainder of a loop's trip count; None where it is dynamic."""
-    trip_count = rounds_of(loop)
+    trip_count = trip_count_of(loop)
     return 0 if size == 1 else None if trip_count is None else trip_count % size

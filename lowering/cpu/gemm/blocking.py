@@ -4,11 +4,11 @@ No result depends on them. Analysis only. The blocking is that of Goto and van d
 high-performance matrix multiplication (2008).
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
->>> from plusequals.lowering.analysis.contraction import contraction
+>>> from plusequals.lowering.analysis.contraction import find_contraction
 >>> program = lowered("c[i, j] = sum(a[i, k] * b[k, j])", c="f32[99, 99]", a="f32[99, 99]",
 ...                   b="f32[99, 99]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if type(stmt).__name__ == "For"]
->>> found = sizes(contraction(nest, fresh_for(program)), Target(vector_bits=256))
+>>> found = choose_sizes(find_contraction(nest, fresh_for(program)), Target(vector_bits=256))
 >>> found.row.box, found.column.box, found.row.block, found.column.block, found.depth
 ((5,), (16,), (100,), (112,), 99)
 """
@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from ...analysis.contraction import Contraction, windows
+from ...analysis.contraction import Contraction, sliding_windows
 from ...analysis.expression_cost import cost
 from ...analysis.subscripts import stride
 from ...ir.expressions import reads
 from ...target import Target
-from .axes import Axis, rounds_of
-from .packing import Sizes, is_across, is_near
+from .axes import Axis, trip_count_of
+from .packing import Sizes, can_read_in_place, has_unit_lanes
 
 COLUMNS, ROWS = 1024, 576
 """The most columns and rows that are packed at a time."""
@@ -74,14 +74,16 @@ Counts = Sequence[int | None]
 """Trip counts of loops, the outermost first; None where they are dynamic."""
 
 
-def sizes(product: Contraction, target: Target) -> Sizes | None:
+def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     """Return the sizes for a contraction; None where tiles would not help."""
     nest = product.nest
     bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in product.parts))
     lanes = target.lanes(bits)
-    inner = [rounds_of(k) for k in nest.depth[1:]]
-    outer = rounds_of(nest.depth[0])
-    rows, columns = ([rounds_of(one) for one in loops] for loops in (product.rows, product.columns))
+    inner = [trip_count_of(k) for k in nest.depth[1:]]
+    outer = trip_count_of(nest.depth[0])
+    rows, columns = (
+        [trip_count_of(one) for one in loops] for loops in (product.rows, product.columns)
+    )
     static = [size for size in (*rows, *columns, outer) if size is not None]
     if lanes < 2 or None in inner or 0 in static or 0 in inner:
         return None
@@ -96,7 +98,7 @@ def sizes(product: Contraction, target: Target) -> Sizes | None:
     row = Axis(product.rows, row_box, row_box, height)
     column = Axis(product.columns, column_box, column_box, width)
     is_short = columns_fit and outer is not None and outer * terms <= LONG
-    in_place = is_short and is_near(product, row, column)
+    in_place = is_short and can_read_in_place(product, row, column)
     budget = BYTES if in_place else target.l1_bytes // (height + width)
     panel_depth = _panel_depth(budget // (size * terms), size * terms)
     depth = (
@@ -141,7 +143,7 @@ def sizes(product: Contraction, target: Target) -> Sizes | None:
     if not by_tile:
         shared = target.threads > 1
         return Sizes(row, column, depth, column_depth, terms, rows_first=stay_cached, shared=shared)
-    across = any(is_across(part, product) for part in product.parts if part.side == "column")
+    across = any(has_unit_lanes(part, product) for part in product.parts if part.side == "column")
     most = min(GROUP, target.l2_bytes // 2) // (depth * terms * size) if across else 1
     group = _group(column, most)
     column = replace(column, block=tuple(map(_round_up, column.block, group.block)))
@@ -165,7 +167,7 @@ def _boxes(
                 (product.columns, column_box, lanes),
             )
         )
-        if not is_near(product, row, column):  # more lines are more to copy
+        if not can_read_in_place(product, row, column):  # more lines are more to copy
             return _shape(rows, columns, lanes, registers, widest)
     return row_box, column_box
 
@@ -219,15 +221,16 @@ def _common_rows(product: Contraction) -> int:
     row = {one.symbol for one in product.rows}
     counting = {one.symbol: one for one in product.nest.depth}
     parts = [part.value for part in product.parts if part.side == "row"]
-    common = windows((one for part in parts for one in reads(part)), row, counting.keys())
-    return prod(rounds_of(counting[symbol]) or 1 for symbol in common)
+    common = sliding_windows((one for part in parts for one in reads(part)), row, counting.keys())
+    return prod(trip_count_of(counting[symbol]) or 1 for symbol in common)
 
 
 def _group(axis: Axis, most: int) -> Axis:
     """Return columns in blocks of so many lanes at most, equal parts of their own blocks."""
     tiles = max(1, most // axis.lanes)
     counts = [
-        min(size, rounds_of(one) or size) for one, size in zip(axis.loops, axis.block, strict=True)
+        min(size, trip_count_of(one) or size)
+        for one, size in zip(axis.loops, axis.block, strict=True)
     ]
     return replace(axis, block=_block(counts, axis.box, tiles, 1))
 
@@ -296,7 +299,7 @@ def _share_lines(product: Contraction) -> bool:
     """Whether consecutive rows are windows of one line: more lines in a tile are more to load."""
     row, counting = product.rows[-1].symbol, {loop.symbol for loop in product.nest.depth}
     parts = [one for part in product.parts if part.side == "row" for one in reads(part.value)]
-    common = windows(parts, {row}, counting)
+    common = sliding_windows(parts, {row}, counting)
     return bool(common) and any(stride(one.node, one.index, row) == 1 for one in parts)
 
 

@@ -20,7 +20,7 @@ Other sums stay.
 It is the real form that Day and Heroux, "Solving complex-valued linear systems via equivalent real
 formulations" (2001), call K1.
 
->>> form = lambda program: real_form(program, Target())
+>>> form = lambda program: use_real_form(program, Target())
 >>> show(form, "c[i, j] = sum(a[i, k] * b[k, j])", c="c128[90, 60]", a="c128[90, 70]",
 ...      b="c128[70, 60]")
 for i in 0..90:
@@ -52,7 +52,7 @@ from functools import reduce
 from math import prod
 
 from ....base.dataclass import dataclass
-from ...analysis.contraction import COMPLEXES, Contraction, Part, contraction
+from ...analysis.contraction import COMPLEX_TYPES, Contraction, Operand, find_contraction
 from ...analysis.self_dependence import symbols_of
 from ...analysis.subscripts import is_in_range, ranges
 from ...ir import dtypes
@@ -65,13 +65,13 @@ from ...ir.indexing import Affine, Symbol, const, multiply, var
 from ...ir.loops import For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...ir.rewrite import over_kernels, substitute, with_bodies
+from ...ir.rewrite import map_kernels, substitute, with_bodies
 from ...ir.walk import bodies
-from ...passes.reduction_order import is_of_matrices
+from ...passes.reduction_order import is_matrix_product
 from ...target import Target
-from ...transform.outermost import Outermost
-from .axes import rounds_of
-from .partial_tiles import every
+from ...transform.outermost import OutermostRewriter
+from .axes import trip_count_of
+from .partial_tiles import all_nonnegative
 
 Body = tuple[Stmt, ...]
 FEW = 8
@@ -80,27 +80,27 @@ SMALL = 1 << 17
 """Nests of fewer terms stay."""
 
 
-class RealForm(Reason):
+class RealFormReason(Reason):
     """Why a complex matrix product is computed of real numbers."""
 
     REUSED = "each row meets each column, so that parts which are put apart are used many times"
 
 
-def real_form(program: Program, target: Target) -> Program:
+def use_real_form(program: Program, target: Target) -> Program:
     """Return the program with its complex matrix products in real form."""
-    return in_real_form(program, target).program
+    return decide_real_form(program, target).program
 
 
-def in_real_form(program: Program, target: Target) -> Decided:
+def decide_real_form(program: Program, target: Target) -> Decided:
     """Return the program with its complex matrix products in real form, and the decisions."""
     nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
-    if not any(node.dtype in COMPLEXES for node in nodes):
+    if not any(node.dtype in COMPLEX_TYPES for node in nodes):
         return Decided(program, ())
     result, decisions = _RealProducts.on(program, target)
-    return Decided(over_kernels(result, lambda body: _annotate_products(body, ())), decisions)
+    return Decided(map_kernels(result, lambda body: _annotate_products(body, ())), decisions)
 
 
-class _RealProducts(Outermost):
+class _RealProducts(OutermostRewriter):
     """The real form of the products of one program."""
 
     __slots__ = ()
@@ -108,14 +108,14 @@ class _RealProducts(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return the nests that replace a product; None where it is none or stays as it is."""
         node_count = len(self.fresh.nodes)
-        product = contraction(loop, self.fresh, types=COMPLEXES)
+        product = find_contraction(loop, self.fresh, types=COMPLEX_TYPES)
         factors = None if product is None else _factors(product, outer)
         if product is None or factors is None or not self.is_legal(product, outer):
             del self.fresh.nodes[node_count:]
             return None
         span, name = product.nest.update.span, product.rows[-1].symbol.name
-        self.decisions.append(Decision("of reals", RealForm.REUSED, span=span, variable=name))
-        loops = (*product.nest.chain, *product.nest.depth)
+        self.decisions.append(Decision("of reals", RealFormReason.REUSED, span=span, variable=name))
+        loops = (*product.nest.outer_loops, *product.nest.depth)
         ends = {one.symbol: self.end(one, outer) for one in loops}
         nests = _RealProduct(self.fresh, product, *factors, ends).nests()
         if _count(loops) is not None:
@@ -127,30 +127,30 @@ class _RealProducts(Outermost):
     def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:
         """Whether the bounds of no loop depend on another one, and iterations may run in any
         order."""
-        loops = (*product.nest.chain, *product.nest.depth)
+        loops = (*product.nest.outer_loops, *product.nest.depth)
         symbols = {one.symbol for one in (*outer, *loops)}
         if product.tests or any(symbols & (one.lo.symbols() | one.hi.symbols()) for one in loops):
             return False
         place = product.nest.place
         if place is not None and not is_in_range(place.node, place.index, ranges((*outer, *loops))):
             return False
-        return self.is_free(product.nest.chain, outer)
+        return self.is_free(product.nest.outer_loops, outer)
 
 
-def _factors(product: Contraction, outer: tuple[For, ...]) -> tuple[Part, Part] | None:
+def _factors(product: Contraction, outer: tuple[For, ...]) -> tuple[Operand, Operand] | None:
     """Return the factors of a contraction, in their order, where it is a large product; else
     None."""
     nest = product.nest
     if any((_count(loops) or FEW) < FEW for loops in (product.rows, product.columns)):
         return None
-    count = _count((*nest.chain, *nest.depth))
+    count = _count((*nest.outer_loops, *nest.depth))
     if count is not None and count < SMALL:
         return None
     *_, update = (stmt for stmt in nest.depth[-1].body if isinstance(stmt, Update))
     symbols = frozenset[Symbol]().union(*(at.symbols() for at in update.over))
     if not symbols >= {one.symbol for one in nest.depth}:
         return None
-    if not _is_matrix_product(update, (*outer, *nest.chain, *nest.depth)):
+    if not _is_matrix_product(update, (*outer, *nest.outer_loops, *nest.depth)):
         return None
     match product.term:
         case Apply(op, (Read(one), Read(other))) if op.name == "mul":
@@ -162,7 +162,7 @@ def _factors(product: Contraction, outer: tuple[For, ...]) -> tuple[Part, Part] 
 
 def _count(loops: tuple[For, ...]) -> int | None:
     """Return the number of iterations of nested loops; None where it is dynamic."""
-    counts = [rounds_of(one) for one in loops]
+    counts = [trip_count_of(one) for one in loops]
     static = [size for size in counts if size is not None]
     return prod(static) if len(static) == len(counts) else None
 
@@ -171,9 +171,11 @@ def _is_matrix_product(update: Update, path: tuple[For, ...]) -> bool:
     """Whether an update adds products of complex numbers, as a matrix product does."""
     match update:
         case Update(Access(node, index), op, Apply(product), None) if (
-            node.dtype in COMPLEXES and (op.name, product.name) == ("add", "mul") and update.over
+            node.dtype in COMPLEX_TYPES
+            and (op.name, product.name) == ("add", "mul")
+            and update.over
         ):
-            return all(isinstance(at, Affine) for at in index) and is_of_matrices(update, path)
+            return all(isinstance(at, Affine) for at in index) and is_matrix_product(update, path)
         case _:
             return False
 
@@ -208,9 +210,9 @@ class _RealProduct:
 
     fresh: Fresh
     product: Contraction
-    pairs: Part
+    pairs: Operand
     """The first factor: its parts are two terms."""
-    squares: Part
+    squares: Operand
     """The second one: its parts are two terms of each of two rows or columns, along the last axis
     of these."""
     ends: Mapping[Symbol, Affine]
@@ -223,15 +225,19 @@ class _RealProduct:
         pairs = self.parts(self.pairs, frozenset((term,)))
         squares = self.parts(self.squares, frozenset((term, twin)))
         label = (nest.acc if nest.place is None else nest.place.node).label
-        sums = self.new_parts(label, nest.chain, frozenset((twin,)), nest.acc.dtype)
+        sums = self.new_parts(label, nest.outer_loops, frozenset((twin,)), nest.acc.dtype)
         copies = (
             *self.copy_parts(pairs, self.pairs.value, ((), (term,))),
             *self.copy_parts(squares, self.squares.value, ((), (twin,), (term,), (term, twin))),
         )
-        open_ends = [self.count(one) - 1 for one in nest.chain if rounds_of(one) is None]
+        open_ends = [self.count(one) - 1 for one in nest.outer_loops if trip_count_of(one) is None]
         return (
             *(Alloc(one.node) for one in (pairs, squares, sums) if one.node.static_shape is None),
-            *((If(every(open_ends), copies, span=nest.update.span),) if open_ends else copies),
+            *(
+                (If(all_nonnegative(open_ends), copies, span=nest.update.span),)
+                if open_ends
+                else copies
+            ),
             *self.initialize(sums, twin),
             self.accumulate(sums, pairs, squares),
             self.finish(sums, twin),
@@ -241,7 +247,7 @@ class _RealProduct:
         """Return the trip count of a loop."""
         return self.ends[loop.symbol] - loop.lo
 
-    def parts(self, of: Part, twice: frozenset[Symbol]) -> _Parts:
+    def parts(self, of: Operand, twice: frozenset[Symbol]) -> _Parts:
         """Return an array for the parts of a factor in all iterations on which it depends."""
         symbols, product = symbols_of(of.value) | twice, self.product
         depth = product.nest.depth
@@ -289,7 +295,7 @@ class _RealProduct:
         halves = (Apply(OPS[name], (acc,), acc.dtype.real) for name in ("real", "imag"))
         places = (sums.at(), sums.at(twin))
         stores = (Store(Access(sums.node, at), v, span) for at, v in zip(places, halves))
-        return (self.loops_over(nest.chain, (*outer, *inner, *nest.start, *stores)),)
+        return (self.loops_over(nest.outer_loops, (*outer, *inner, *nest.start, *stores)),)
 
     @property
     def starts_at_zero(self) -> bool:
@@ -303,7 +309,7 @@ class _RealProduct:
     def accumulate(self, sums: _Parts, pairs: _Parts, squares: _Parts) -> Stmt:
         """Return the product of real numbers."""
         nest = self.product.nest
-        loops = (*nest.chain, *nest.depth)
+        loops = (*nest.outer_loops, *nest.depth)
         names = {one.symbol: self.fresh.symbol(one.symbol.name) for one in loops}
         dtype, span = sums.node.dtype, nest.update.span
 
@@ -324,7 +330,7 @@ class _RealProduct:
             body = loop(one, body)
         if self.starts_at_zero:
             body = (Store(target, Const(0.0, dtype), span), *body)
-        for one in reversed(nest.chain):
+        for one in reversed(nest.outer_loops):
             body = loop(one, body)
         return body[0]
 
@@ -334,7 +340,7 @@ class _RealProduct:
         outer, inner = nest.named((*nest.again, *nest.rest), frozenset())
         value = Apply(OPS["complex"], (sums.read(), sums.read(twin)), nest.acc.dtype)
         store = Store(Access(nest.acc, ()), value, nest.update.span)
-        return self.loops_over(nest.chain, (*outer, *inner, *nest.again, store, *nest.rest))
+        return self.loops_over(nest.outer_loops, (*outer, *inner, *nest.again, store, *nest.rest))
 
 
 def _annotate_products(body: Body, path: tuple[For, ...]) -> Body:

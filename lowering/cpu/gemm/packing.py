@@ -11,12 +11,12 @@ are there. Lanes behind the last row or column are zeros. The operands are read 
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> from plusequals.lowering.ir.printer import print_statement
->>> from plusequals.lowering.analysis.contraction import contraction
+>>> from plusequals.lowering.analysis.contraction import find_contraction
 >>> program = lowered("c[i, j] = sum(-a[i, k] * b[k, j])", c="f32[6, 9]", a="f32[6, 9]",
 ...                   b="f32[9, 9]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> fresh = fresh_for(program)
->>> found = contraction(nest, fresh)
+>>> found = find_contraction(nest, fresh)
 >>> axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
 >>> panels = Panels.of(fresh, found, Sizes(*axes, 9, 9, 1))
 >>> for stmt in panels.fill_panels("row", (const(0),), const(0), const(9)):
@@ -49,7 +49,7 @@ from math import prod
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import Span
-from ...analysis.contraction import Contraction, Part, Side
+from ...analysis.contraction import Contraction, Operand, Side
 from ...analysis.subscripts import stride
 from ...ir import dtypes
 from ...ir.assignments import Access
@@ -60,12 +60,12 @@ from ...ir.loops import For, If, LoopKind, Stmt, Store
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import substitute, substitute_expr
-from .axes import At, Axis, rounds_of
+from .axes import Axis, Point, trip_count_of
 
 Body = tuple[Stmt, ...]
-Lanes = Callable[[Callable[[At], Body], LoopKind], Body]
+Lanes = Callable[[Callable[[Point], Body], LoopKind], Body]
 """Builds the loops over the lanes of a tile."""
-Tiles = Callable[[Callable[[At], Body]], Body]
+Tiles = Callable[[Callable[[Point], Body]], Body]
 """Builds the loops over tiles."""
 Loops = Sequence[tuple[Symbol, Affine, Affine, Span]]
 """Index variables, bounds and spans of loops, the innermost first."""
@@ -110,10 +110,10 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class PanelRange:
     """The block whose panels are filled, and the range of the outermost reduction loop."""
 
-    block: At
+    block: Point
     first: Affine
     last: Affine
 
@@ -133,9 +133,9 @@ class Panels:
     @classmethod
     def of(cls, fresh: Fresh, product: Contraction, sizes: Sizes) -> Panels:
         """Return the panels of a contraction, as new arrays."""
-        depth = rounds_of(product.nest.depth[0])
+        depth = trip_count_of(product.nest.depth[0])
         in_place = depth is not None and depth <= sizes.depth
-        in_place = in_place and is_near(product, sizes.row, sizes.column)
+        in_place = in_place and can_read_in_place(product, sizes.row, sizes.column)
         nodes = {
             part.node.id: fresh.array(
                 part.node.label,
@@ -150,24 +150,24 @@ class Panels:
 
     def holds(self, side: Side) -> bool:
         """Whether a panel has room for all terms."""
-        depth = rounds_of(self.product.nest.depth[0])
+        depth = trip_count_of(self.product.nest.depth[0])
         return depth is not None and depth * self.sizes.inner <= self.sizes.panel(side)
 
-    def element(self, part: Part, before: Affine, step: Affine, lane: Affine) -> tuple[Affine]:
+    def element(self, part: Operand, before: Affine, step: Affine, lane: Affine) -> tuple[Affine]:
         """Return the subscript of a lane's part of a step, in a panel that so many lanes are
         before."""
         lanes = self.sizes.axis(part.side).lanes
         return (before * self.sizes.panel(part.side) + step * lanes + lane,)
 
-    def fill_panels(self, side: Side, block: At, first: Affine, last: Affine) -> Body:
+    def fill_panels(self, side: Side, block: Point, first: Affine, last: Affine) -> Body:
         """Return the loops that fill the panels of a block for a range of the reduction."""
         return tuple(
             stmt
             for part in self.product.parts if part.side == side and part.node.id in self.nodes
-            for stmt in self.fill_part(part, Rounds(block, first, last))
+            for stmt in self.fill_part(part, PanelRange(block, first, last))
         )  # fmt: skip
 
-    def fill_part(self, part: Part, extent: Rounds) -> Body:
+    def fill_part(self, part: Operand, extent: PanelRange) -> Body:
         """Return the loops over full tiles, and those that fill the last one where it is
         partial."""
         axis, block = self.sizes.axis(part.side), extent.block
@@ -176,7 +176,7 @@ class Panels:
         full = tuple(map(const, axis.box))
         if axis.is_even:
             return self.fill_full_tiles(part, extent, partial(axis.tiles, self.fresh, block))
-        trip_count = rounds_of(loop)
+        trip_count = trip_count_of(loop)
         if trip_count is None:
             full_end = block[cut] + floordiv(end[cut] - block[cut], const(size)) * size
             remainder, stop = end[cut] - full_end, full_end
@@ -189,14 +189,14 @@ class Panels:
             )
         counts = (*full[:cut], remainder, *full[cut + 1 :])
 
-        def partial_tile(at: At) -> Body:
+        def partial_tile(at: Point) -> Body:
             return self.fill_tile(part, extent, at, counts)
 
-        def loop_tiles(stop: Affine, first: Affine, build: Callable[[At], Body]) -> Body:
+        def loop_tiles(stop: Affine, first: Affine, build: Callable[[Point], Body]) -> Body:
             lows, highs = (
                 (*some[:cut], one, *some[cut + 1 :]) for some, one in ((block, first), (end, stop))
             )
-            return axis.nested(self.fresh, (lows, highs, axis.box), range(len(block)), build)
+            return axis.nest_loops(self.fresh, (lows, highs, axis.box), range(len(block)), build)
 
         out = self.fill_full_tiles(part, extent, partial(loop_tiles, stop, block[cut]))
         body = loop_tiles(full_end + size, full_end, partial_tile)
@@ -206,7 +206,7 @@ class Panels:
         test = Apply(OPS["lt"], (Position(full_end), Position(last)), dtypes.bool_)
         return (*out, If(test, body))
 
-    def fill_full_tiles(self, part: Part, extent: Rounds, tiles: Tiles) -> Body:
+    def fill_full_tiles(self, part: Operand, extent: PanelRange, tiles: Tiles) -> Body:
         """Return the loops that fill full tiles: where lanes are adjacent in memory, some steps of
         all tiles at a time, which are long pieces of few pages; not where threads share the
         tiles."""
@@ -214,7 +214,11 @@ class Panels:
         counts, steps = tuple(map(const, axis.box)), self.reduction_loops(part, extent)
         outer: tuple[For, ...] = ()
         is_private = part.side == "row" or not self.sizes.shared
-        if is_private and is_across(part, self.product) and axis.room > axis.lanes == axis.count:
+        if (
+            is_private
+            and has_unit_lanes(part, self.product)
+            and axis.room > axis.lanes == axis.count
+        ):
             inner, outer = _split_steps(self.fresh, steps[2])
             steps = (*steps[:2], inner)
         body = tiles(lambda at: self.fill_tile(part, extent, at, counts, steps))
@@ -223,7 +227,12 @@ class Panels:
         return body
 
     def fill_tile(
-        self, part: Part, extent: Rounds, at: At, counts: At, steps: Steps | None = None
+        self,
+        part: Operand,
+        extent: PanelRange,
+        at: Point,
+        counts: Point,
+        steps: Steps | None = None,
     ) -> Body:
         """Return the loops that fill the lanes of a tile, with zeros behind so many iterations of
         its box."""
@@ -246,29 +255,31 @@ class Panels:
             *self.clear_lanes(part, extent, at, (padding_start, const(axis.lanes)), const(0)),
         )
 
-    def copy_lanes(self, part: Part, extent: Rounds, at: At, counts: At, steps: Steps) -> Body:
+    def copy_lanes(
+        self, part: Operand, extent: PanelRange, at: Point, counts: Point, steps: Steps
+    ) -> Body:
         """Return the loops that copy so many iterations of the box of a tile."""
         axis = self.sizes.axis(part.side)
         inside, step, loops = steps
 
-        def store(lanes: At) -> Store:
+        def store(lanes: Point) -> Store:
             values = axis.placed(at, lanes)
             node, lane = self.nodes[part.node.id], axis.lane(lanes)
             place = Access(node, self.element(part, axis.before(at, extent.block), step, lane))
             value = substitute_expr(part.value, {**values, **inside})
             return Store(place, value, self.product.nest.update.span)
 
-        def lanes(build: Callable[[At], Body], last: LoopKind = "serial") -> Body:
+        def lanes(build: Callable[[Point], Body], last: LoopKind = "serial") -> Body:
             return axis.elements(self.fresh, part.side, counts, build, last)
 
-        if is_across(part, self.product):
+        if has_unit_lanes(part, self.product):
             kind: LoopKind = "serial" if counts[-1].constant is None else "vector"
-            return around(loops, lanes(lambda at: (store(at),), kind))
+            return wrap_loops(loops, lanes(lambda at: (store(at),), kind))
         if any(count.constant is None for count in counts):
-            return lanes(lambda at: around(loops, (store(at),)))
+            return lanes(lambda at: wrap_loops(loops, (store(at),)))
         return self.copy_transposed(loops, lanes, store)
 
-    def copy_transposed(self, loops: Loops, lanes: Lanes, store: Callable[[At], Store]) -> Body:
+    def copy_transposed(self, loops: Loops, lanes: Lanes, store: Callable[[Point], Store]) -> Body:
         """Return the loops that copy lanes whose steps are adjacent in memory: some steps of each
         lane at a time, a cache line."""
         (name, lo, hi, span), *outer = loops
@@ -277,7 +288,7 @@ class Panels:
         chunks_end = lo + floordiv(hi - lo, const(NEAR)) * NEAR
         body: Body = ()
 
-        def chunk(at: At) -> Body:
+        def chunk(at: Point) -> Body:
             return (For(name, var(first), var(first) + NEAR, 1, (store(at),), span=span),)
 
         if (chunks_end - lo).constant != 0:
@@ -285,14 +296,19 @@ class Panels:
         if (hi - chunks_end).constant != 0:
             step = self.fresh.symbol(name.name)
 
-            def single(at: At) -> Body:
+            def single(at: Point) -> Body:
                 return substitute((store(at),), {name: var(step)})
 
             body = (*body, For(step, chunks_end, hi, 1, lanes(single, "unrolled"), span=span))
-        return around(outer, body)
+        return wrap_loops(outer, body)
 
     def clear_lanes(
-        self, part: Part, extent: Rounds, at: At, lanes: tuple[Affine, Affine], start: Affine
+        self,
+        part: Operand,
+        extent: PanelRange,
+        at: Point,
+        lanes: tuple[Affine, Affine],
+        start: Affine,
     ) -> Body:
         """Return the loops that fill a range of the lanes of a tile, counted from `start`, with
         zeros."""
@@ -302,9 +318,9 @@ class Panels:
         place = Access(node, self.element(part, before, step, start + var(lane)))
         store = Store(place, Const(0.0, node.dtype), self.product.nest.update.span)
         loop = For(lane, *lanes, 1, (store,), "serial", axis.loops[-1].span)
-        return around(loops, (loop,))
+        return wrap_loops(loops, (loop,))
 
-    def reduction_loops(self, part: Part | None, extent: Rounds) -> Steps:
+    def reduction_loops(self, part: Operand | None, extent: PanelRange) -> Steps:
         """Return new index variables for the reduction loops, the number of the step, and the
         loops: innermost the one with unit stride in the part; all in their order where there is no
         part."""
@@ -317,12 +333,12 @@ class Panels:
         for loop, name in reversed(list(zip(depth, names, strict=True))):
             lo, hi = (extent.first, extent.last) if loop is outermost else (loop.lo, loop.hi)
             step += (var(name) - lo) * size
-            size *= rounds_of(loop) or 1
+            size *= trip_count_of(loop) or 1
             loops.insert(0 if loop.symbol in contiguous else len(loops), (name, lo, hi, loop.span))
         symbols = {loop.symbol: var(name) for loop, name in zip(depth, names, strict=True)}
         return symbols, step, loops
 
-    def build_term(self, build: Mapping[Side, Callable[[Part], Expr]]) -> Expr:
+    def build_term(self, build: Mapping[Side, Callable[[Operand], Expr]]) -> Expr:
         """Return the term, with each of its parts replaced by the read that `build` builds."""
         parts = {part.node.id: part for part in self.product.parts}
 
@@ -334,31 +350,31 @@ class Panels:
 
         return expr(self.product.term)
 
-    def read(self, part: Part, before: Affine, step: Affine, lane: Affine) -> Expr:
+    def read(self, part: Operand, before: Affine, step: Affine, lane: Affine) -> Expr:
         """Return the read of a part of a term from its panel."""
         return Read(self.nodes[part.node.id], self.element(part, before, step, lane))
 
 
-def is_across(part: Part, product: Contraction) -> bool:
+def has_unit_lanes(part: Operand, product: Contraction) -> bool:
     """Whether consecutive lanes, rather than steps, are adjacent in memory."""
     symbols = {loop.symbol for loop in product.loops(part.side)}
     return all(symbols & at.symbols() for at in _last_subscripts(part))
 
 
-def is_near(product: Contraction, axis: Axis, column: Axis) -> bool:
+def can_read_in_place(product: Contraction, axis: Axis, column: Axis) -> bool:
     """Whether rows are read in place: few tiles use them, so that packing does not pay, the steps
     of a row have unit stride, and rows do not conflict in the L1 cache."""
-    columns = [rounds_of(one) for one in column.loops]
+    columns = [trip_count_of(one) for one in column.loops]
     if None in columns:
         return False
     tiles = prod(-(-(n or 1) // size) for n, size in zip(columns, column.box, strict=True))
-    count = rounds_of(axis.loops[axis.cut])
+    count = trip_count_of(axis.loops[axis.cut])
     if tiles > FEW or (not axis.is_even and (count is None or count < axis.box[axis.cut])):
         return False
     return all(_has_unit_steps(part, axis, product) for part in product.parts if part.side == "row")
 
 
-def _has_unit_steps(part: Part, axis: Axis, product: Contraction) -> bool:
+def _has_unit_steps(part: Operand, axis: Axis, product: Contraction) -> bool:
     """Whether a part is an element with unit stride along steps, whose lanes do not conflict in the
     cache."""
     value, counting = part.value, {loop.symbol for loop in product.nest.depth}
@@ -394,14 +410,14 @@ def _split_steps(fresh: Fresh, loops: Loops) -> tuple[Loops, tuple[For, ...]]:
     return loops, ()
 
 
-def around(loops: Loops, body: Body) -> Body:
+def wrap_loops(loops: Loops, body: Body) -> Body:
     """Return a body in loops, of which the first one is the innermost."""
     for name, lo, hi, span in loops:
         body = (For(name, lo, hi, 1, body, span=span),)
     return body
 
 
-def _last_subscripts(part: Part) -> list[Affine]:
+def _last_subscripts(part: Operand) -> list[Affine]:
     """Return the last subscripts of a part's reads."""
     subscripts = (read.index[-1] for read in reads(part.value) if read.index)
     return [at if isinstance(at, Affine) else const(0) for at in subscripts]

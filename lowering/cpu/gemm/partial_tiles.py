@@ -9,11 +9,11 @@ An element exists where all tests, affine in its row and column, are zero or mor
 ...         for s, size in ((i, 6), (j, 8))]
 >>> at = [(axis, (var(s),)) for axis, s in zip(axes, (i, j))]
 >>> lower = var(i) - var(j)
->>> reached([lower], at, 1), reached([lower], at, -1)
+>>> tile_bounds([lower], at, 1), tile_bounds([lower], at, -1)
 ([i - j + 5], [i - j - 7])
->>> reached([lower], at, 1, of_block=True)
+>>> tile_bounds([lower], at, 1, of_block=True)
 [i - j + 23]
->>> reached([lower], [(axis, (const(n),)) for n, axis in enumerate(axes)], 1)
+>>> tile_bounds([lower], [(axis, (const(n),)) for n, axis in enumerate(axes)], 1)
 []
 """
 
@@ -26,11 +26,11 @@ from ...ir import dtypes
 from ...ir.expressions import Apply, Expr, Position
 from ...ir.indexing import Affine, Symbol, substitute
 from ...ir.ops import OPS
-from .axes import At, Axis
+from .axes import Axis, Point
 
 
-def reached(
-    tests: Sequence[Affine], starts: Sequence[tuple[Axis, At]], sign: int, of_block: bool = False
+def tile_bounds(
+    tests: Sequence[Affine], starts: Sequence[tuple[Axis, Point]], sign: int, of_block: bool = False
 ) -> list[Affine]:
     """Return the maxima (sign 1) or minima of tests over the tile, or the block, that starts there,
     without those that hold in all of it."""
@@ -47,7 +47,7 @@ def reached(
     return [one for one in bounds if one.constant is None or one.constant < 0]
 
 
-def every(tests: Sequence[Affine]) -> Expr:
+def all_nonnegative(tests: Sequence[Affine]) -> Expr:
     """Return whether all expressions are zero or more."""
     conditions: list[Expr] = []
     for test in tests:

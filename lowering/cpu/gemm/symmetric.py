@@ -13,7 +13,7 @@ Precondition: long sums of many rows, in a nest that only stores elements of an 
 not read. Postcondition: bit-identical, as products and sums of two numbers commute; the terms of
 each element are added in their order.
 
->>> show(lambda program: symmetric(program, Target(schedule=True)),
+>>> show(lambda program: mirror_triangles(program, Target(schedule=True)),
 ...      "c[i, j] = sum(a[i, k] * a[j, k])", c="f32[90, 90]", a="f32[90, 70]")
 for i in 0..90:
     for j in 0..i + 1:
@@ -38,7 +38,7 @@ from ...ir.loops import Comment, For, Program, Stmt, Store, Update
 from ...ir.rewrite import substitute as substituted
 from ...ir.walk import expressions_of, statements
 from ...target import Target
-from ...transform.outermost import Body, Outermost
+from ...transform.outermost import Body, OutermostRewriter
 
 ROWS, TERMS = 48, 64
 """A nest of fewer rows, or with fewer terms for each element, stays whole."""
@@ -46,23 +46,23 @@ _COMMUTATIVE = frozenset(("add", "mul", "product", "eq", "ne", "and", "or"))
 """Commutative operations."""
 
 
-class Mirrored(Reason):
+class MirrorReason(Reason):
     """Why one triangle is copied from the other."""
 
     SAME = "with rows and columns exchanged it is the same"
 
 
-def symmetric(program: Program, target: Target) -> Program:
+def mirror_triangles(program: Program, target: Target) -> Program:
     """Return the program with one triangle of symmetric contractions copied from the other."""
-    return mirrored(program, target).program
+    return decide_mirror_triangles(program, target).program
 
 
-def mirrored(program: Program, target: Target) -> Decided:
+def decide_mirror_triangles(program: Program, target: Target) -> Decided:
     """Return the program with triangles copied, and the decisions."""
     return _SymmetricContractions.on(program, target)
 
 
-class _SymmetricContractions(Outermost):
+class _SymmetricContractions(OutermostRewriter):
     """The symmetric contractions of one program."""
 
     __slots__ = ()
@@ -85,7 +85,7 @@ class _SymmetricContractions(Outermost):
         triangle = replace(inner, hi=var(i) + 1)
         body = tuple(triangle if stmt is inner else stmt for stmt in loop.body)
         mirror = replace(inner, symbol=names[j], lo=here[i] + 1, body=(copy,))
-        self.decisions.append(Decision("mirrored", Mirrored.SAME, node, span=span))
+        self.decisions.append(Decision("mirrored", MirrorReason.SAME, node, span=span))
         return replace(loop, body=body), replace(loop, symbol=names[i], body=(mirror,))
 
 

@@ -1,6 +1,6 @@
 """Register tiling of matrix products, with packed panels in the caches.
 
-Changes: a nest over rows and columns that accumulates (`contraction`) becomes a nest over tiles of
+Changes: a nest over rows and columns that accumulates (`find_contraction`) becomes a nest over tiles of
 R rows and C columns. The operands of a block of rows, and of a block of columns, are packed into
 panels, in which those of a tile are adjacent:
 
@@ -19,7 +19,7 @@ element are added in their order, and start from what they started from; everyth
 is done as before, once.
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: tiles(program, Target(schedule=True)),
+>>> show(lambda program: tile_products(program, Target(schedule=True)),
 ...      "c[i, j] = sum(a[i, k] * b[k, j])", c="f32[6, 16]", a="f32[6, 99]", b="f32[99, 16]")
 for k in 0..99:
     for column in 0..16 vector:
@@ -47,7 +47,7 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
-from ...analysis.contraction import Contraction, Part, contraction
+from ...analysis.contraction import Contraction, Operand, find_contraction
 from ...analysis.subscripts import is_in_range, ranges
 from ...ir import dtypes
 from ...ir.assignments import Access
@@ -60,32 +60,32 @@ from ...ir.node import Node, Purpose
 from ...ir.ops import OPS
 from ...ir.rewrite import substitute, substitute_expr
 from ...target import Target
-from ...transform.outermost import Noted, Outermost
-from .axes import At, rounds_of
-from .blocking import sizes
-from .packing import Panels, Rounds, Sizes, around
-from .partial_tiles import every, reached
+from ...transform.outermost import Annotations, OutermostRewriter
+from .axes import Point, trip_count_of
+from .blocking import choose_sizes as sizes
+from .packing import PanelRange, Panels, Sizes, wrap_loops
+from .partial_tiles import all_nonnegative, tile_bounds
 
 Body = tuple[Stmt, ...]
 
 
-class Tiled(Reason):
+class TileReason(Reason):
     """Why a nest is tiled."""
 
     REUSED = "each row meets each column, so what is loaded is used many times"
 
 
-def tiles(program: Program, target: Target) -> Program:
+def tile_products(program: Program, target: Target) -> Program:
     """Return the program with its matrix products in tiles."""
-    return in_tiles(program, target).program
+    return decide_tile_products(program, target).program
 
 
-def in_tiles(program: Program, target: Target) -> Decided:
+def decide_tile_products(program: Program, target: Target) -> Decided:
     """Return the program with its matrix products in tiles, and the decisions."""
     return _TilingPass.on(program, target)
 
 
-class _TilingPass(Outermost):
+class _TilingPass(OutermostRewriter):
     """The tiling of the matrix products of one program."""
 
     __slots__ = ()
@@ -93,23 +93,25 @@ class _TilingPass(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a nest in tiles; None where it is no product or stays as it is."""
         node_count = len(self.fresh.nodes)
-        product = contraction(loop, self.fresh, self.target.reorders)
+        product = find_contraction(loop, self.fresh, self.target.reorders)
         chosen = None if product is None else sizes(product, self.target)
         if product is None or chosen is None or not self.is_legal(product, outer):
             del self.fresh.nodes[node_count:]
             return None
         detail = f"{chosen.row.lanes} rows by {chosen.column.lanes} columns"
         span, name = product.nest.update.span, product.rows[-1].symbol.name
-        self.decisions.append(Decision("tiles", Tiled.REUSED, None, detail, span, variable=name))
+        self.decisions.append(
+            Decision("tiles", TileReason.REUSED, None, detail, span, variable=name)
+        )
         tiler = _Tiler.of(self.fresh, product, chosen, self.rounds)
         self.rounds.extend((tiler.out.id, one.symbol) for one in (*outer, *product.others))
         return tiler.nest()
 
     def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:
         """Whether the iterations of all loops that are interchanged may run in any order."""
-        if not self.is_free(product.nest.chain, outer):
+        if not self.is_free(product.nest.outer_loops, outer):
             return False
-        known = ranges((*outer, *product.nest.chain))
+        known = ranges((*outer, *product.nest.outer_loops))
         place = product.nest.place
         if place is not None and not is_in_range(place.node, place.index, known):
             return False
@@ -127,10 +129,12 @@ class _Tiler:
     tile: Node
     out: Node
     """The elements of tiles outside of the registers: of one, or of a block between its panels."""
-    annotations: Noted
+    annotations: Annotations
 
     @classmethod
-    def of(cls, fresh: Fresh, product: Contraction, sizes: Sizes, annotations: Noted) -> _Tiler:
+    def of(
+        cls, fresh: Fresh, product: Contraction, sizes: Sizes, annotations: Annotations
+    ) -> _Tiler:
         """Return the tiler of a contraction, with the arrays that it needs."""
         panels = Panels.of(fresh, product, sizes)
         shape, dtype = (sizes.row.lanes, sizes.column.lanes), product.nest.acc.dtype
@@ -145,7 +149,7 @@ class _Tiler:
         """Return the loops over blocks, in the loops that are neither row nor column."""
         row, column, fresh = self.sizes.row, self.sizes.column, self.fresh
 
-        def columns(at: At) -> Body:
+        def columns(at: Point) -> Body:
             inner = row.blocks(fresh, lambda first: self.guard(first, at, self.block(first, at)))
             return (*self.columns(at), *inner)
 
@@ -154,7 +158,7 @@ class _Tiler:
             body = (replace(loop, body=body),)
         return body
 
-    def columns(self, column: At) -> Body:
+    def columns(self, column: Point) -> Body:
         """Return the loops that fill the panels of a block of columns, where these hold all
         terms."""
         k = self.product.nest.depth[0]
@@ -162,12 +166,12 @@ class _Tiler:
             return ()
         body = self.panels.fill_panels("column", column, k.lo, k.hi)
         for row in self.product.rows:
-            if rounds_of(row) is None:
+            if trip_count_of(row) is None:
                 has_rows = Apply(OPS["lt"], (Position(row.lo), Position(row.hi)), dtypes.bool_)
                 body = (If(has_rows, body),)
         return body
 
-    def block(self, row: At, column: At) -> Body:
+    def block(self, row: Point, column: Point) -> Body:
         """Return the tiles of a block of rows and columns."""
         k, span = self.product.nest.depth[0], self.product.nest.update.span
         if self.panels.holds("row"):
@@ -177,7 +181,10 @@ class _Tiler:
                 accumulated = self.accumulate(at, k.lo, k.hi)
                 return (*self.initialize(at), *accumulated, *self.store(at), *self.finish(at))
 
-            return (*fill, *self.tile_loop_nest(row, column, Rounds(row, k.lo, k.hi), whole_tile))
+            return (
+                *fill,
+                *self.tile_loop_nest(row, column, PanelRange(row, k.lo, k.hi), whole_tile),
+            )
         self.annotations.extend(
             (self.out.id, one) for at in (*row, *column) for one in at.symbols()
         )
@@ -195,34 +202,34 @@ class _Tiler:
         body = (
             *(() if self.sizes.group or self.panels.holds("column") else columns),
             *self.panels.fill_panels("row", row, var(first), last),
-            *self.tile_loop_nest(row, column, Rounds(row, var(first), last), part),
+            *self.tile_loop_nest(row, column, PanelRange(row, var(first), last), part),
         )
-        end = k.hi if rounds_of(k) else maximum(k.hi, k.lo + 1)  # no terms: it is only started
+        end = k.hi if trip_count_of(k) else maximum(k.hi, k.lo + 1)  # no terms: it is only started
         return (For(first, k.lo, end, self.sizes.depth, body, span=k.span),)
 
     def tile_loop_nest(
-        self, row: At, column: At, of: Rounds, build: Callable[[_TilePosition], Body]
+        self, row: Point, column: Point, of: PanelRange, build: Callable[[_TilePosition], Body]
     ) -> Body:
         """Return the loops over the tiles of a block, with those of a column, or a row, in turn."""
         rows, columns, packed = self.sizes.row, self.sizes.column, self.sizes.axis("column")
 
-        def tile(group: At, first: At, at: At) -> Body:
+        def tile(group: Point, first: Point, at: Point) -> Body:
             body = build(_TilePosition(row, column, group, first, at))
             return self.guard(first, at, body, of_block=False)
 
-        def of_columns(group: At) -> Body:
+        def of_columns(group: Point) -> Body:
             return packed.tiles(self.fresh, group, lambda at: rows.tiles(
                 self.fresh, row, lambda first: tile(group, first, at)
             ))  # fmt: skip
 
-        def of_row(first: At) -> Body:
+        def of_row(first: Point) -> Body:
             return packed.tiles(self.fresh, column, lambda at: tile(column, first, at))
 
         if packed is columns:
             first_rows = self.sizes.rows_first
             return rows.tiles(self.fresh, row, of_row) if first_rows else of_columns(column)
 
-        def pack(group: At) -> Body:
+        def pack(group: Point) -> Body:
             return (
                 *self.panels.fill_panels("column", group, of.first, of.last),
                 *of_columns(group),
@@ -230,15 +237,21 @@ class _Tiler:
 
         return columns.parts(self.fresh, column, packed.block, pack)
 
-    def guard(self, row: At, column: At, body: Body, of_block: bool = True) -> Body:
+    def guard(self, row: Point, column: Point, body: Body, of_block: bool = True) -> Body:
         """Return the statements of a tile or a block, under a test that it may have elements."""
         tests = self.bound_tests(row, column, 1, of_block)
-        return (If(every(tests), body, span=self.product.nest.update.span),) if tests else body
+        return (
+            (If(all_nonnegative(tests), body, span=self.product.nest.update.span),)
+            if tests
+            else body
+        )
 
-    def bound_tests(self, row: At, column: At, sign: int, of_block: bool = False) -> list[Affine]:
+    def bound_tests(
+        self, row: Point, column: Point, sign: int, of_block: bool = False
+    ) -> list[Affine]:
         """Return the maxima (sign 1) or minima of the tests over a tile or a block."""
         both = (self.sizes.row, row), (self.sizes.column, column)
-        return reached(self.product.tests, both, sign, of_block)
+        return tile_bounds(self.product.tests, both, sign, of_block)
 
     # ------------------------------------------------------------------------------ one tile
 
@@ -288,26 +301,26 @@ class _Tiler:
         panel_start = before if panels.holds("column") else const(0)
         columns = size.axis("column").before(at.column, at.group)
         if panels.in_place:
-            values, step, loops = panels.reduction_loops(None, Rounds(at.rows, first, last))
+            values, step, loops = panels.reduction_loops(None, PanelRange(at.rows, first, last))
         else:
             name = self.fresh.symbol("step")
             steps = (last - first) * size.inner
             values, step, loops = {}, var(name), [(name, const(0), steps, update.span)]
 
         def add(row: Affine, column: Affine) -> Stmt:
-            def of_row(part: Part) -> Expr:
+            def of_row(part: Operand) -> Expr:
                 if not panels.in_place:
                     return panels.read(part, size.row.before(at.row, at.rows), step, row)
                 lane = size.row.placed(size.row.inside(at.row), size.row.digits(row))
                 return substitute_expr(part.value, {**lane, **values})
 
-            def of_column(part: Part) -> Expr:
+            def of_column(part: Operand) -> Expr:
                 return panels.read(part, columns, step + panel_start, column)
 
             value = panels.build_term({"row": of_row, "column": of_column})
             return replace(update, access=Access(self.tile, (row, column)), value=value)
 
-        return around(loops, (self.tile_loops(add),))
+        return wrap_loops(loops, (self.tile_loops(add),))
 
     def store(self, at: _TilePosition) -> Body:
         """Return the stores of the elements of a tile to memory."""
@@ -336,10 +349,10 @@ class _Tiler:
             return self.box_elements(at, build)
 
         def guarded(row: Affine, column: Affine) -> Body:
-            return (If(every(self.product.tests), build(row, column)),)
+            return (If(all_nonnegative(self.product.tests), build(row, column)),)
 
         inside, span = self.box_elements(at, build), self.product.nest.update.span
-        return (If(every(tests), inside, self.box_elements(at, guarded), span),)
+        return (If(all_nonnegative(tests), inside, self.box_elements(at, guarded), span),)
 
     def box_elements(self, at: _TilePosition, build: Callable[[Affine, Affine], Body]) -> Body:
         """Return the loops over the elements of a tile that are in its box."""
@@ -352,14 +365,14 @@ class _Tiler:
         return (If(is_full, *both, self.product.nest.update.span),)
 
     def elements(
-        self, at: _TilePosition, columns: At, build: Callable[[Affine, Affine], Body]
+        self, at: _TilePosition, columns: Point, build: Callable[[Affine, Affine], Body]
     ) -> Body:
         """Return the loops over the elements of a tile of so many columns."""
         size, names = self.sizes, self.product.nest.named
         inside = frozenset(one.symbol for one in self.product.columns)
         kind: LoopKind = "vector" if columns[-1].constant is not None else "serial"
 
-        def element(rows: At, lanes: At) -> tuple[Body, Body]:
+        def element(rows: Point, lanes: Point) -> tuple[Body, Body]:
             start = size.row.inside(at.row) if self.panels.in_place else at.row
             gaps = zip(rows, at.row, start, strict=True)
             shifted = tuple(lane + (one - other) for lane, one, other in gaps)
@@ -371,24 +384,24 @@ class _Tiler:
                 whole, size.column.placed(at.column, lanes)
             )
 
-        def row(rows: At) -> Body:
+        def row(rows: Point) -> Body:
             outer: list[Stmt] = []
 
-            def inner(lanes: At) -> Body:
+            def inner(lanes: Point) -> Body:
                 outer[:], body = element(rows, lanes)
                 return body
 
             body = size.column.elements(self.fresh, "", columns, inner, kind)
             return (*outer, *body)
 
-        def column(lanes: At) -> Body:
-            def inner(rows: At) -> Body:
+        def column(lanes: Point) -> Body:
+            def inner(rows: Point) -> Body:
                 outer, body = element(rows, lanes)
                 return (*outer, *body)
 
             return size.row.elements(self.fresh, "", size.row.width(at.row), inner)
 
-        if self.product.is_turned:
+        if self.product.is_transposed:
             return size.column.elements(self.fresh, "", columns, column)
         return size.row.elements(self.fresh, "", size.row.width(at.row), row)
 
@@ -397,8 +410,8 @@ class _Tiler:
 class _TilePosition:
     """The position of a tile: where its block, the packed columns, and the tile itself start."""
 
-    rows: At
-    columns: At
-    group: At
-    row: At
-    column: At
+    rows: Point
+    columns: Point
+    group: Point
+    row: Point
+    column: Point

@@ -13,7 +13,7 @@ accumulator had before: the first of equal terms is in the first block that has 
 equal, and the greatest term of a block with a NaN is NaN. So blocks may overlap: the last step of a
 block starts earlier where terms are missing, on terms that were compared before.
 
->>> show(lambda program: best(program),
+>>> show(lambda program: block_arg_reductions(program),
 ...      "y[0] = argmax(x[i, j])", y="i64[1]", x="i32[8, 99]")
 argmax = -1
 number = -1
@@ -47,7 +47,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from ....base.dataclass import dataclass
-from ...analysis.parallel_band import around, nest_of
+from ...analysis.parallel_band import nest_loops, perfect_nest
 from ...analysis.reductions import upper_half
 from ...analysis.subscripts import stride
 from ...ir import dtypes
@@ -62,7 +62,7 @@ from ...ir.node import Node
 from ...ir.ops import OPS, Op, neutral_of
 from ...ir.rewrite import substitute, substitute_expr, with_bodies
 from ...ir.walk import bodies
-from .vector_terms import REALS, is_term
+from .vector_terms import REALS, is_vector_term
 
 Body = tuple[Stmt, ...]
 Loops = tuple[For, ...]
@@ -74,18 +74,18 @@ FEW = 2 * LANES
 """Of so few terms the first best is found one by one."""
 
 
-class Blocks(Reason):
+class ArgReductionReason(Reason):
     """Why argmin and argmax are computed by blocks."""
 
     REST = "a block whose best term is not better holds no place that counts"
 
 
-def best(program: Program) -> Program:
+def block_arg_reductions(program: Program) -> Program:
     """Return the program with argmin and argmax by blocks."""
-    return by_blocks(program).program
+    return decide_block_arg_reductions(program).program
 
 
-def by_blocks(program: Program) -> Decided:
+def decide_block_arg_reductions(program: Program) -> Decided:
     """Return the program with argmin and argmax by blocks, and the decisions."""
     temporaries = frozenset(node.id for node in program.locals)
     known = bounds_of(parameter.node for parameter in program.parameters)
@@ -116,7 +116,7 @@ class _ArgReductions:
         inner = known
         if isinstance(stmt, For):
             inner = known.inside(stmt)
-            loops, body = nest_of(stmt)
+            loops, body = perfect_nest(stmt)
             updates = [one for one in body if isinstance(one, Update)]
             others = [one for one in body if not isinstance(one, Update | Comment)]
             inner_loops = () if others else self.term_loops(loops, updates, known)
@@ -124,7 +124,7 @@ class _ArgReductions:
                 rest = loops[: -len(inner_loops)]
                 unset = frozenset[int]() if rest else _find_unset(before)
                 known = reduce(Bounds.inside, rest, known)
-                return around(rest, self.nest(inner_loops, updates, known, unset))
+                return nest_loops(rest, self.nest(inner_loops, updates, known, unset))
         lists = tuple(self.body(one, inner) for one in bodies(stmt))
         return (with_bodies(stmt, lists),)
 
@@ -140,7 +140,11 @@ class _ArgReductions:
         most = reduce(Bounds.inside, loops[:-1], known).most(_trip_count(loops[-1]))
         long = most is None or most >= FEW
         strides = ([stride(r.node, r.index, inner) for r in reads(one)] for one in values)
-        fits = long and all(is_term(one, inner) for one in values) and all(1 in m for m in strides)
+        fits = (
+            long
+            and all(is_vector_term(one, inner) for one in values)
+            and all(1 in m for m in strides)
+        )
         rectangular = (
             loops[at:] for at in range(len(loops)) if _is_rectangular(loops[at:], updates)
         )
@@ -154,7 +158,7 @@ class _ArgReductions:
         for one in updates:
             assert one.pair is not None, "only argmin and argmax were taken"
             node = one.pair.access.node
-            self.decisions.append(Decision("lanes", Blocks.REST, node, span=one.span))
+            self.decisions.append(Decision("lanes", ArgReductionReason.REST, node, span=one.span))
             is_first = node.id in unset
             out += _Search(self.fresh, inner_loops, one, one.pair, blocks, is_first).statements()
         tests = [
@@ -312,7 +316,7 @@ class _Search:
             span = self.loops[-1].span
             body = (For(block, const(0), self.blocks.many, 1, body, span=span),)
         renamed = zip(self.loops[:-1], symbols[:-1], strict=True)
-        return around([replace(loop, symbol=symbol) for loop, symbol in renamed], body)
+        return nest_loops([replace(loop, symbol=symbol) for loop, symbol in renamed], body)
 
     def greatest(self, block: Affine, values: dict[Symbol, Affine]) -> tuple[Body, Expr]:
         """Return the statements that compute the best term of a block, and that term."""

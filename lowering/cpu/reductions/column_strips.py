@@ -16,9 +16,9 @@ Columns of different lengths are accumulated together as far as all of them go, 
 Precondition: iterations that may run in any order, and terms of unit stride. Postcondition:
 bit-identical: the terms of a column are added in their order.
 
->>> from plusequals.lowering.passes.contract_arrays import shrink
+>>> from plusequals.lowering.passes.contract_arrays import contract_arrays
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: strips(shrink(program), Target(schedule=True)),
+>>> show(lambda program: vectorize_columns(contract_arrays(program), Target(schedule=True)),
 ...      "y[j] = sum(x[i, j])", y="f32[9]", x="f32[9, 9]")
 for j in 0..8 step 8:
     for column in 0..8 vector:
@@ -45,9 +45,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ....base.dataclass import dataclass
-from ....base.lazy_import import Later
-from ...analysis.accumulation import REALS, Accumulation, Body, accumulation
-from ...analysis.dependence import independent, private
+from ....base.lazy_import import LazyModule
+from ...analysis.accumulation import REAL_TYPES, Accumulation, Body, find_accumulation
+from ...analysis.dependence import find_dependence, find_privatizable
 from ...analysis.self_dependence import symbols_of
 from ...analysis.subscripts import is_in_range, ranges, stride
 from ...ir import dtypes, indexing
@@ -60,18 +60,18 @@ from ...ir.loops import For, If, Program, Stmt, Store
 from ...ir.node import Node, Purpose
 from ...ir.rewrite import substitute
 from ...target import Target
-from ...transform.outermost import Outermost
+from ...transform.outermost import OutermostRewriter
 
 if TYPE_CHECKING:
     from ...analysis import contraction
 else:  # what few programs need
-    contraction = Later("...analysis.contraction", __package__)
+    contraction = LazyModule("...analysis.contraction", __package__)
 
 ROWS = 4
 """How many rows a strip takes at a time whose sums are in memory."""
 FEW = 12
 """The most vectors of columns that are one strip, with sums in registers: rows are read once."""
-TYPES = REALS | frozenset(dtype for dtype in dtypes.ALL if dtype.kind in "iu")
+TYPES = REAL_TYPES | frozenset(dtype for dtype in dtypes.ALL if dtype.kind in "iu")
 """The types that are accumulated in strips."""
 WHOLE = frozenset(("add", "sub", "mul", "neg", "max", "min"))
 """Operations that vectors of integers have."""
@@ -79,23 +79,23 @@ UNKNOWN = 8
 """The number of pieces of such a strip where the number of columns is dynamic."""
 
 
-class Down(Reason):
+class StripReason(Reason):
     """Why sums are computed in strips."""
 
     ROWS = "its terms lie a row apart, those of its neighbours side by side"
 
 
-def strips(program: Program, target: Target) -> Program:
+def vectorize_columns(program: Program, target: Target) -> Program:
     """Return the program with reductions down columns in strips."""
-    return in_strips(program, target).program
+    return decide_vectorize_columns(program, target).program
 
 
-def in_strips(program: Program, target: Target) -> Decided:
+def decide_vectorize_columns(program: Program, target: Target) -> Decided:
     """Return the program with reductions down columns in strips, and the decisions."""
     return _StripVectorizer.on(program, target)
 
 
-class _StripVectorizer(Outermost):
+class _StripVectorizer(OutermostRewriter):
     """The vectorization of the reductions down columns of one program."""
 
     __slots__ = ()
@@ -103,13 +103,13 @@ class _StripVectorizer(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return the loop over columns in strips; None where it is none or stays as it is."""
         node_count = len(self.fresh.nodes)
-        nest = accumulation(loop, self.fresh, self.target.reorders, TYPES)
+        nest = find_accumulation(loop, self.fresh, self.target.reorders, TYPES)
         lanes = self.target.lanes(nest.acc.dtype.bits) if nest else 0
         if nest is None or not self.is_strip(nest, lanes, outer):
             del self.fresh.nodes[node_count:]
             return None
         node = nest.place.node if nest.place else nest.acc
-        self.decisions.append(Decision("lanes", Down.ROWS, node, span=nest.update.span))
+        self.decisions.append(Decision("lanes", StripReason.ROWS, node, span=nest.update.span))
         end = self.end(loop, outer)
         columns = (end - loop.lo).constant
         ragged = loop.symbol in nest.depth[-1].hi.symbols()
@@ -126,9 +126,9 @@ class _StripVectorizer(Outermost):
 
         They are as wide as the L1 cache allows, and at least as many as there are threads.
         """
-        if nest.chain[0].symbol in nest.depth[-1].hi.symbols() or _rows_overlap(nest):
+        if nest.outer_loops[0].symbol in nest.depth[-1].hi.symbols() or _rows_overlap(nest):
             return ()
-        counts = [(one.hi - one.lo).constant for one in (*nest.chain, *nest.depth)]
+        counts = [(one.hi - one.lo).constant for one in (*nest.outer_loops, *nest.depth)]
         size = nest.acc.dtype.itemsize
         static_counts = [count for count in counts if count is not None]
         if (
@@ -157,7 +157,7 @@ class _StripVectorizer(Outermost):
         rows = replace(inner, body=strip.accumulate(inner.symbol, 1))
         row_loops: Body = (rows,)
         if is_long:
-            end = self.end(inner, (*nest.chain, *others))
+            end = self.end(inner, (*nest.outer_loops, *others))
             row_loops = self.cut(rows, end, (ROWS,), partial(strip.row_block, inner))
         for one in reversed(others):
             row_loops = (replace(one, body=row_loops),)
@@ -166,9 +166,13 @@ class _StripVectorizer(Outermost):
 
     def is_strip(self, nest: Accumulation, lanes: int, outer: tuple[For, ...]) -> bool:
         """Whether terms of adjacent columns have unit stride, and columns are independent."""
-        loop = nest.chain[0]
+        loop = nest.outer_loops[0]
         trip_count = (loop.hi - loop.lo).constant
-        if len(nest.chain) > 1 or lanes < 2 or (trip_count is not None and trip_count < lanes):
+        if (
+            len(nest.outer_loops) > 1
+            or lanes < 2
+            or (trip_count is not None and trip_count < lanes)
+        ):
             return False
         column = loop.symbol
         if any(column in k.lo.symbols() for k in nest.depth):
@@ -184,8 +188,8 @@ class _StripVectorizer(Outermost):
         known = ranges((*outer, loop))
         if nest.place and not is_in_range(nest.place.node, nest.place.index, known):
             return False
-        privates = private(loop, self.only()[id(loop)])
-        return independent(loop, privates, self.own, ranges(outer)) is None
+        privates = find_privatizable(loop, self.only()[id(loop)])
+        return find_dependence(loop, privates, self.own, ranges(outer)) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +208,7 @@ class _Strip:
 
     def each(self, build: Callable[[Access], Body]) -> Stmt:
         """Return loops that do for all sums, piece after piece, what `build` does for one."""
-        column, span = self.nest.chain[0].symbol, self.nest.update.span
+        column, span = self.nest.outer_loops[0].symbol, self.nest.update.span
         lane, at = self.fresh.symbol("column"), self.fresh.symbol("piece")
         is_one = self.width == self.piece
         here = var(lane) if is_one else var(at) + var(lane)
@@ -226,7 +230,7 @@ class _Strip:
         """Return the updates of the sums by the terms of some rows, in their order."""
         update, symbol = self.nest.update, self.nest.depth[-1].symbol
         here = [{symbol: var(row) + n} for n in range(rows)]
-        if len(_alternatives(update.value, self.nest.chain[0].symbol)) > 1:
+        if len(_alternatives(update.value, self.nest.outer_loops[0].symbol)) > 1:
             return tuple(one for at in here for one in substitute(self.accumulate_selected(), at))
         return (self.each(lambda sum_: tuple(
             one for at in here for one in substitute((replace(update, access=sum_),), at)
@@ -254,7 +258,7 @@ class _Strip:
 
         Both are in the order of the terms, so each column has the sum that it has alone.
         """
-        nest, column, span = self.nest, self.nest.chain[0].symbol, self.nest.update.span
+        nest, column, span = self.nest, self.nest.outer_loops[0].symbol, self.nest.update.span
         shortest = self.first + (0 if loop.hi.coefficient(column) > 0 else self.width - 1)
         end = maximum(loop.lo, indexing.substitute(loop.hi, {column: shortest}))
         sums = self.fresh.array("sums", (self.width,), self.node.dtype, "kept")
@@ -290,7 +294,7 @@ def _is_ragged(end: Affine, column: Symbol) -> bool:
 
 def _rows_overlap(nest: Accumulation) -> bool:
     """Whether the rows of all operands overlap: no more memory is read than one row has."""
-    column, row = nest.chain[0].symbol, nest.depth[-1].symbol
+    column, row = nest.outer_loops[0].symbol, nest.depth[-1].symbol
     operands = (r for r in reads(nest.update.value) if column in symbols_of(r))
     return all(stride(r.node, r.index, row) in (-1, 1) for r in operands)
 
@@ -310,7 +314,7 @@ def _is_vectorizable(value: Expr, column: Symbol) -> bool:
     match value:
         case Read(node, index, _):
             return node.dtype in TYPES and stride(node, index, column) == 1
-        case Apply(op, args, dtype) if dtype in REALS and op.name in contraction.ON_VECTORS:
+        case Apply(op, args, dtype) if dtype in REAL_TYPES and op.name in contraction.VECTOR_OPS:
             return all(_is_vectorizable(arg, column) for arg in args)
         case Apply(op, args, dtype) if dtype.kind in "iu" and op.name in WHOLE:
             return all(_is_vectorizable(arg, column) for arg in args)

@@ -12,7 +12,7 @@ Precondition: serial, perfectly nested loops of which the accumulator's subscrip
 with static sizes, enough iterations. Postcondition: bit-identical, since the iterations left out
 could not change the result, and write nothing else.
 
->>> show(lambda program: answered(program, Target(schedule=True)),
+>>> show(lambda program: insert_early_exits(program, Target(schedule=True)),
 ...      "y[0] = any(x[i] > 0)", y="b[1]", x="f32[9999]")
 y[0] = False
 for block in 0..9999 step 1024:
@@ -34,29 +34,29 @@ from ...ir.indexing import Affine, minimum, var
 from ...ir.loops import Comment, For, If, Program, Stmt, Update
 from ...ir.ops import OPS
 from ...target import Target
-from ...transform.outermost import Body, Outermost
+from ...transform.outermost import Body, OutermostRewriter
 
 BLOCK = 1024
 """The number of iterations, of all loops together, between two tests of the result."""
 
 
-class Early(Reason):
+class EarlyExitReason(Reason):
     """Why loops may be left early."""
 
     KNOWN = "what is left to look at could not change it"
 
 
-def answered(program: Program, target: Target) -> Program:
+def insert_early_exits(program: Program, target: Target) -> Program:
     """Return the program with early exits from `any` and `all`."""
-    return until_answered(program, target).program
+    return decide_early_exits(program, target).program
 
 
-def until_answered(program: Program, target: Target) -> Decided:
+def decide_early_exits(program: Program, target: Target) -> Decided:
     """Return the program with early exits from `any` and `all`, and the decisions."""
     return _EarlyExits.on(program, target)
 
 
-class _EarlyExits(Outermost):
+class _EarlyExits(OutermostRewriter):
     """The insertion of early exits in one program."""
 
     __slots__ = ()
@@ -70,7 +70,7 @@ class _EarlyExits(Outermost):
         if block is None:
             return None
         self.decisions.append(
-            Decision("answered", Early.KNOWN, update.access.node, span=update.span)
+            Decision("answered", EarlyExitReason.KNOWN, update.access.node, span=update.span)
         )
         level, step = block
         leave = If(_is_final(update), (Break(),), (), update.span)

@@ -8,7 +8,7 @@ change no program.
 >>> program = lowered("y[0] = x[x > 0.5].mean()", y="f32[1]", x="f32[9]")
 >>> program, _ = optimize(program, Target(schedule=True), stop_after="masks")
 >>> (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
->>> [update.access.node.dtype.name for update in counts(loop)]
+>>> [update.access.node.dtype.name for update in find_counters(loop)]
 ['int64']
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ...analysis.expression_cost import cost
-from ...analysis.reductions import chosen
+from ...analysis.reductions import predicate_update
 from ...analysis.subscripts import stride
 from ...ir import dtypes
 from ...ir.assignments import Access
@@ -39,7 +39,7 @@ _PLAIN = frozenset(("add", "sub", "mul", "neg", "product"))
 """Operations that are safe in lanes behind the last term."""
 
 
-def counts(loop: For) -> list[Update]:
+def find_counters(loop: For) -> list[Update]:
     """Return the counters of a loop, which only count where tests hold and are not used otherwise;
     none where the loop does more than that and accumulate."""
     inside = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
@@ -64,14 +64,14 @@ def _is_count(stmt: Update) -> bool:
     )
 
 
-def is_light(loop: For, count: int) -> bool:
+def is_small_tail(loop: For, count: int) -> bool:
     """Whether the code of the remaining terms may be there once for each power of two."""
     is_plain = all(isinstance(stmt, Comment | Store | Update) for stmt in loop.body)
     values = [stmt.value for stmt in loop.body if isinstance(stmt, Store | Update)]
     return is_plain and sum(map(cost, values)) * count.bit_count() <= LARGEST
 
 
-def is_padded(loop: For, updates: Iterable[Update]) -> bool:
+def can_pad(loop: For, updates: Iterable[Update]) -> bool:
     """Whether lanes behind the last term can be updated, too, with neutral elements."""
     ids, reals = {id(update) for update in updates}, (dtypes.float32, dtypes.float64)
     for stmt in loop.body:
@@ -106,31 +106,33 @@ def _is_plain(expr: Expr, symbol: Symbol) -> bool:
             return False
 
 
-def kept(body: Body, lane: Affine, terms: Expr) -> Body:
+def mask_tail(body: Body, lane: Affine, terms: Expr) -> Body:
     """Return a lane's statements, predicated on its number being less than that of terms."""
     test = Apply(OPS["lt"], (Position(lane), terms), dtypes.bool_)
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Update):
-            stmt = chosen(stmt, test)
+            stmt = predicate_update(stmt, test)
         elif isinstance(stmt, Store):
             stmt = replace(stmt, value=Select(test, stmt.value, Const(0.0, stmt.value.dtype)))
         out.append(stmt)
     return tuple(out)
 
 
-def add(update: Update, node: Node, lane: Affine, other: Node, other_lane: Affine) -> Stmt:
+def add_lane(update: Update, node: Node, lane: Affine, other: Node, other_lane: Affine) -> Stmt:
     """Return the addition of one lane to another one."""
     value = Read(other, (other_lane,))
     return Update(Access(node, (lane,)), update.op, value, span=update.span)
 
 
-def folding(update: Update, node: Node, half: int, lane: Affine) -> Stmt:
+def fold_lane(update: Update, node: Node, half: int, lane: Affine) -> Stmt:
     """Return the addition of a lane of the upper half to one of the lower half."""
-    return add(update, node, lane, node, lane + half)
+    return add_lane(update, node, lane, node, lane + half)
 
 
-def on_lanes(body: Body, arrays: dict[int, Node], lane: Callable[[Update], Affine]) -> Body:
+def redirect_to_lanes(
+    body: Body, arrays: dict[int, Node], lane: Callable[[Update], Affine]
+) -> Body:
     """Return a body whose reductions update a lane instead of the accumulator."""
 
     def change(stmt: Stmt) -> Body:
@@ -141,7 +143,7 @@ def on_lanes(body: Body, arrays: dict[int, Node], lane: Callable[[Update], Affin
     return map_statements(body, change)
 
 
-def kind(body: Body, arrays: dict[int, Node]) -> LoopKind:
+def lane_loop_kind(body: Body, arrays: dict[int, Node]) -> LoopKind:
     """Return `vector` where lanes only accumulate and define scalars, else `serial`."""
     lanes = {node.id for node in arrays.values()}
     is_vector = all(
@@ -153,7 +155,7 @@ def kind(body: Body, arrays: dict[int, Node]) -> LoopKind:
     return "vector" if is_vector else "serial"
 
 
-def lanes_of(node: Node) -> int:
+def lane_count(node: Node) -> int:
     """Return the number of lanes of an array."""
     shape = node.static_shape
     assert shape is not None, "lanes have a fixed number"

@@ -19,7 +19,7 @@ Postcondition: the order of a sum depends on the number of its terms alone, not 
 loops: a short sum is written out, a loop that does more than accumulate keeps its shape and
 computes the lane of each term, and both are bit-identical to the loop in lanes.
 
->>> show(lanes, "y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 4]")
+>>> show(vectorize_reductions, "y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 4]")
 for i in 0..8:
     y[i] = 0.0
     y[i] += x[i, 0] + x[i, 2] + (x[i, 1] + x[i, 3])
@@ -33,7 +33,14 @@ from functools import partial
 from typing import cast
 
 from ....base.dataclass import dataclass
-from ...analysis.reductions import Sum, extremes_apart, is_extreme, sums, together, upper_half
+from ...analysis.reductions import (
+    Reduction,
+    combine_lanes,
+    find_reductions,
+    is_min_max,
+    split_min_max,
+    upper_half,
+)
 from ...ir import dtypes
 from ...ir.assignments import Access
 from ...ir.bounds import Bounds, bounds_of
@@ -44,20 +51,20 @@ from ...ir.indexing import Affine, const, floordiv, maximum, minimum, mod, var
 from ...ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...ir.rewrite import map_statements, over_kernels, substitute, substitute_expr, with_bodies
+from ...ir.rewrite import map_kernels, map_statements, substitute, substitute_expr, with_bodies
 from ...ir.walk import bodies
 from .lane_statements import (
     LARGEST,
     WIDEST,
-    counts,
-    is_light,
-    is_padded,
-    kept,
-    kind,
-    lanes_of,
-    on_lanes,
+    can_pad,
+    find_counters,
+    is_small_tail,
+    lane_count,
+    lane_loop_kind,
+    mask_tail,
+    redirect_to_lanes,
 )
-from .min_max import extremes, foremost
+from .min_max import combine_extremes, vectorize_extremes
 from .partials import Partials
 
 Body = tuple[Stmt, ...]
@@ -71,20 +78,20 @@ SHORT = 8
 """The most terms of a sum that is written out."""
 
 
-class Spread(Reason):
+class LaneReason(Reason):
     """Why a reduction is computed in lanes."""
 
     APART = "its terms need nothing of each other, and their order is open"
 
 
-def lanes(program: Program) -> Program:
+def vectorize_reductions(program: Program) -> Program:
     """Return the program with reassociable reductions in lanes."""
-    return in_lanes(program).program
+    return decide_vectorize_reductions(program).program
 
 
-def in_lanes(program: Program) -> Decided:
+def decide_vectorize_reductions(program: Program) -> Decided:
     """Return the program with reassociable reductions in lanes, and the decisions."""
-    program = over_kernels(program, lambda body: map_statements(body, _distribute_extremes))
+    program = map_kernels(program, lambda body: map_statements(body, _distribute_extremes))
     vectorizer = _LaneReductions(fresh_for(program))
     known = bounds_of(parameter.node for parameter in program.parameters)
     kernels = tuple(replace(k, body=vectorizer.body(k.body, (), known)) for k in program.kernels)
@@ -94,7 +101,7 @@ def in_lanes(program: Program) -> Decided:
 
 
 def _distribute_extremes(stmt: Stmt) -> Body:
-    return extremes_apart(stmt) if isinstance(stmt, For) else (stmt,)
+    return split_min_max(stmt) if isinstance(stmt, For) else (stmt,)
 
 
 @dataclass(slots=True)
@@ -117,10 +124,10 @@ class _LaneReductions:
         if not isinstance(stmt, For):
             lists = (self.body(one, outer, known, open_) for one in bodies(stmt))
             return (with_bodies(stmt, tuple(lists)),)
-        starting = tuple(_OpenReduction(one) for one in sums(stmt, outer))
+        starting = tuple(_OpenReduction(one) for one in find_reductions(stmt, outer))
         for one in starting:
             node, span = one.update.access.node, one.update.span
-            self.decisions.append(Decision("lanes", Spread.APART, node, span=span))
+            self.decisions.append(Decision("lanes", LaneReason.APART, node, span=span))
         open_ = (*open_, *starting)
         innermost = [one for one in open_ if one.sum.innermost is stmt]
         if innermost and all(one.sum.is_plain for one in innermost):
@@ -141,7 +148,7 @@ class _LaneReductions:
 class _OpenReduction:
     """A reduction whose lanes are being built."""
 
-    sum: Sum
+    sum: Reduction
     before: list[Stmt] = field(default_factory=list)
     """The initialization of its lanes, before the outermost loop over its terms."""
     after: list[Stmt] = field(default_factory=list)
@@ -199,16 +206,16 @@ class _LaneBuilder:
         if least is None or least < 0:
             trip_count = maximum(trip_count, const(0))
         count = trip_count.constant
-        is_of_extremes = is_extreme(reductions[0].update)
+        is_of_extremes = is_min_max(reductions[0].update)
         updates = [one.update for one in reductions]
-        if is_of_extremes and (loops := extremes(self.partials, loop, updates, LANES)):
+        if is_of_extremes and (loops := vectorize_extremes(self.partials, loop, updates, LANES)):
             return loops
         if count is not None and count <= SHORT and _is_short(loop, reductions):
             return self.unroll(count)
         if is_of_extremes and count is not None:
             return (loop,)
         width = LANES if count is None else max(1, min(LANES, count))
-        if is_padded(loop, updates):
+        if can_pad(loop, updates):
             width = 1 << (width - 1).bit_length()
         levels = [size for size in (BLOCK, BLOCKS) if most is None or most > size]
         if is_of_extremes:
@@ -223,13 +230,15 @@ class _LaneBuilder:
         if (
             count is None
             and levels
-            and is_padded(loop, updates)
+            and can_pad(loop, updates)
             and all(o.has_one_loop for o in reductions)
         ):
             return self.short_or_long(trip_count, levels)
         out = list(self.blocks(trip_count, levels, nodes))
         if is_of_extremes:
-            ends = (foremost(self.partials, loop, one, nodes[id(one)][0]) for one in updates)
+            ends = (
+                combine_extremes(self.partials, loop, one, nodes[id(one)][0]) for one in updates
+            )
             return (*out, *(stmt for body in ends for stmt in body))
         for one in reductions:
             last = nodes[id(one.update)][-1]
@@ -297,9 +306,10 @@ class _LaneBuilder:
     def steps_and_counts(self, arrays: dict[int, Node], part: _Range) -> Body:
         """Return the loops over steps, with lanes for counters as well."""
         counters = [
-            _OpenReduction(Sum(update, (self.loop,), False)) for update in counts(self.loop)
+            _OpenReduction(Reduction(update, (self.loop,), False))
+            for update in find_counters(self.loop)
         ]
-        width = lanes_of(next(iter(arrays.values())))
+        width = lane_count(next(iter(arrays.values())))
         nodes = [self.partials.arrays(one.update, 2, width) for one in counters]
         before: list[Stmt] = []
         after: list[Stmt] = []
@@ -326,17 +336,19 @@ class _LaneBuilder:
         )
         steps, stop = part.until(part.whole), part.until(part.end)
         if (steps - part.start).constant != 0:
-            body = on_lanes(loop.body, arrays, lambda _: var(lane))
+            body = redirect_to_lanes(loop.body, arrays, lambda _: var(lane))
             body = substitute(body, {loop.symbol: var(at) + var(lane)})
-            inner = For(lane, const(0), const(LANES), 1, body, kind(body, arrays), loop.span)
+            inner = For(
+                lane, const(0), const(LANES), 1, body, lane_loop_kind(body, arrays), loop.span
+            )
             out.append(For(at, part.start, steps, LANES, (inner,), span=loop.span))
         count = (part.end - part.whole).constant
-        if count is not None and part.size is None and is_light(loop, count):
+        if count is not None and part.size is None and is_small_tail(loop, count):
             return (*out, *self.static_tail(arrays, part.whole, count))
-        if count is None and is_padded(loop, (one.update for one in self.reductions)):
+        if count is None and can_pad(loop, (one.update for one in self.reductions)):
             return (*out, *self.dynamic_tail(arrays, part.whole, stop - part.whole))
         if 0 not in (count, (stop - part.whole).constant):
-            body = on_lanes(loop.body, arrays, lambda _: var(left) - part.whole)
+            body = redirect_to_lanes(loop.body, arrays, lambda _: var(left) - part.whole)
             body = substitute(body, {loop.symbol: var(left)})
             out.append(For(left, part.whole, stop, 1, body, span=loop.span))
         return tuple(out)
@@ -346,20 +358,22 @@ class _LaneBuilder:
         of two, as vectors are, or of a whole vector with predicated lanes."""
         loop, first = self.loop, 0
         unit = (
-            _vector_lanes(arrays) if is_padded(loop, (one.update for one in self.reductions)) else 1
+            _vector_lanes(arrays) if can_pad(loop, (one.update for one in self.reductions)) else 1
         )
         while first < count:
             left = count - first
             size = max(unit, upper_half(left + 1))
             lane = self.partials.fresh.symbol("lane")
-            body = on_lanes(loop.body, arrays, partial(_at, var(lane) + first))
+            body = redirect_to_lanes(loop.body, arrays, partial(_at, var(lane) + first))
             body = substitute(body, {loop.symbol: whole + var(lane) + first})
             if left < size:
-                body = kept(body, var(lane), Const(left, dtypes.int64))
+                body = mask_tail(body, var(lane), Const(left, dtypes.int64))
             if size == 1:
                 yield from substitute(body, {lane: const(0)})
             else:
-                yield For(lane, const(0), const(size), 1, body, kind(body, arrays), loop.span)
+                yield For(
+                    lane, const(0), const(size), 1, body, lane_loop_kind(body, arrays), loop.span
+                )
             first += size
 
     def dynamic_tail(self, arrays: dict[int, Node], whole: Affine, count: Affine) -> Iterator[Stmt]:
@@ -370,10 +384,12 @@ class _LaneBuilder:
         yield Store(Access(rest, ()), Position(count), loop.span)
         for first in range(0, LANES, unit):
             lane = self.partials.fresh.symbol("lane")
-            body = on_lanes(loop.body, arrays, partial(_at, var(lane) + first))
+            body = redirect_to_lanes(loop.body, arrays, partial(_at, var(lane) + first))
             body = substitute(body, {loop.symbol: whole + var(lane) + first})
-            body = kept(body, var(lane) + first, Read(rest, ()))
-            step = For(lane, const(0), const(unit), 1, body, kind(body, arrays), loop.span)
+            body = mask_tail(body, var(lane) + first, Read(rest, ()))
+            step = For(
+                lane, const(0), const(unit), 1, body, lane_loop_kind(body, arrays), loop.span
+            )
             test = Apply(OPS["gt"], (Read(rest, ()), Const(first, dtypes.int64)), dtypes.bool_)
             yield If(test, (step,), (), loop.span)
 
@@ -401,7 +417,7 @@ class _LaneBuilder:
                     out += substitute((cast(Stmt, stmt),), values)
         for one in reductions:
             if terms[id(one.update)]:
-                value = together(one.update.op, terms[id(one.update)])
+                value = combine_lanes(one.update.op, terms[id(one.update)])
                 out.append(replace(one.update, value=value, over=()))
         return tuple(out)
 
@@ -431,14 +447,16 @@ class _LaneBuilder:
                 partials.add_arrays(update, total, blocks),
             )
             one.after.extend((*combine, *partials.fold_lanes(update, total)))
-        body = on_lanes(loop.body, arrays, lambda update: mod(update.over[-1], const(LANES)))
+        body = redirect_to_lanes(
+            loop.body, arrays, lambda update: mod(update.over[-1], const(LANES))
+        )
         return replace(loop, body=(*heads, *body))
 
 
 def _vector_lanes(arrays: dict[int, Node]) -> int:
     """Return the lanes of the widest vector, at most as many as there are."""
     widest = WIDEST // max(node.dtype.bits for node in arrays.values())
-    return min(widest, *map(lanes_of, arrays.values()))
+    return min(widest, *map(lane_count, arrays.values()))
 
 
 def _at(lane: Affine, _: Update) -> Affine:

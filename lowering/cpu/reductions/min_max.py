@@ -8,8 +8,8 @@ sign: a loop searches for it where the result is zero.
 
 Precondition: a loop that does nothing but find extremes (`sums`). Postcondition: bit-identical.
 
->>> from plusequals.lowering.cpu.reductions.lanes import lanes
->>> show(lanes, "y[i] = max(x[i, j])", y="f32[8]", x="f32[8, 5]")
+>>> from plusequals.lowering.cpu.reductions.lanes import vectorize_reductions
+>>> show(vectorize_reductions, "y[i] = max(x[i, j])", y="f32[8]", x="f32[8, 5]")
 for i in 0..8:
     y[i] = -inf
     for lane in 0..4 vector:
@@ -43,7 +43,7 @@ from ...ir.loops import For, If, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import substitute
-from .lane_statements import on_lanes
+from .lane_statements import redirect_to_lanes
 from .partials import Partials
 
 Body = tuple[Stmt, ...]
@@ -51,7 +51,7 @@ FEW = 5
 """Of fewer terms the extreme is found one by one."""
 
 
-def extremes(lanes: Partials, loop: For, updates: list[Update], most: int) -> Body:
+def vectorize_extremes(lanes: Partials, loop: For, updates: list[Update], most: int) -> Body:
     """Return the loops that find the extremes of a static number of terms, in at most `most` lanes;
     none where the number is dynamic or small."""
     count = (loop.hi - loop.lo).constant
@@ -62,7 +62,7 @@ def extremes(lanes: Partials, loop: For, updates: list[Update], most: int) -> Bo
 
     def step(first: Affine, is_first: bool = False) -> Stmt:
         lane = lanes.fresh.symbol("lane")
-        body = on_lanes(loop.body, arrays, lambda _: var(lane))
+        body = redirect_to_lanes(loop.body, arrays, lambda _: var(lane))
         body = substitute(body, {loop.symbol: first + var(lane)})
         body = tuple(map(_initialize, body)) if is_first else body
         return For(lane, const(0), const(width), 1, body, "vector", loop.span)
@@ -77,7 +77,7 @@ def extremes(lanes: Partials, loop: For, updates: list[Update], most: int) -> Bo
         out.append(For(at, loop.lo, whole, width, (step(var(at)),), span=loop.span))
     if count % width:
         out.append(step(loop.lo + count - width))
-    results = (foremost(lanes, loop, one, arrays[id(one)]) for one in updates)
+    results = (combine_extremes(lanes, loop, one, arrays[id(one)]) for one in updates)
     return (*out, *(stmt for body in results for stmt in body))
 
 
@@ -86,7 +86,7 @@ def _initialize(stmt: Stmt) -> Stmt:
     return Store(stmt.access, stmt.value, stmt.span) if isinstance(stmt, Update) else stmt
 
 
-def foremost(lanes: Partials, loop: For, update: Update, node: Node) -> Body:
+def combine_extremes(lanes: Partials, loop: For, update: Update, node: Node) -> Body:
     """Return the statements that combine the lanes, with a search for the first of equal zeros."""
     extreme = lanes.fresh.scalar(f"{update.access.node.label}_found", node.dtype)
     here, zero = Read(extreme, ()), Const(0.0, node.dtype)

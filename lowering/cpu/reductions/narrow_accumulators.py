@@ -15,8 +15,8 @@ not use the accumulator otherwise. Postcondition: bit-identical: B terms never o
 integer addition is associative.
 
 >>> from plusequals.lowering.target import Target
->>> from plusequals.lowering.passes.contract_arrays import shrink
->>> show(lambda program: narrow(shrink(program), Target(schedule=True)),
+>>> from plusequals.lowering.passes.contract_arrays import contract_arrays
+>>> show(lambda program: narrow_accumulators(contract_arrays(program), Target(schedule=True)),
 ...      "y[i] = sum(x[i, j], acc=i64)", y="i64[8]", x="u8[8, 90]")
 for i in 0..8:
     y_acc = 0
@@ -41,7 +41,7 @@ from ...ir.loops import Comment, For, Program, Store, Update
 from ...ir.node import Node
 from ...ir.walk import own_reads, own_writes
 from ...target import Target
-from ...transform.outermost import Body, Outermost
+from ...transform.outermost import Body, OutermostRewriter
 
 if TYPE_CHECKING:
     from ...ir.dtypes import DType
@@ -50,23 +50,23 @@ FEW = 16
 """A loop of so few iterations is not worth it."""
 
 
-class Narrow(Reason):
+class NarrowReason(Reason):
     """Why a sum is accumulated in fewer bits."""
 
     SMALL = "its terms are so small that 32 bits hold the sum of many"
 
 
-def narrow(program: Program, target: Target) -> Program:
+def narrow_accumulators(program: Program, target: Target) -> Program:
     """Return the program with sums of small integers in 32 bits."""
-    return in_narrow(program, target).program
+    return decide_narrow_accumulators(program, target).program
 
 
-def in_narrow(program: Program, target: Target) -> Decided:
+def decide_narrow_accumulators(program: Program, target: Target) -> Decided:
     """Return the program with sums of small integers in 32 bits, and the decisions."""
     return _Narrowing.on(program, target)
 
 
-class _Narrowing(Outermost):
+class _Narrowing(OutermostRewriter):
     """The narrowing of the accumulators of one program."""
 
     __slots__ = ()
@@ -80,7 +80,7 @@ class _Narrowing(Outermost):
             return None
         for update in updates.values():
             node, span = update.access.node, update.span
-            self.decisions.append(Decision("lanes", Narrow.SMALL, node, span=span))
+            self.decisions.append(Decision("lanes", NarrowReason.SMALL, node, span=span))
         parts = {
             number: self.fresh.scalar(f"{update.access.node.label}_part", dtypes.int32)
             for number, update in updates.items()

@@ -25,14 +25,14 @@ from dataclasses import replace
 from functools import partial
 
 from ....base.dataclass import dataclass
-from ...analysis.reductions import start_of, upper_half
+from ...analysis.reductions import initial_value, upper_half
 from ...ir.assignments import Access
 from ...ir.expressions import Const, Read
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, const, var
 from ...ir.loops import For, Stmt, Store, Update
 from ...ir.node import Node
-from .lane_statements import add, folding, lanes_of
+from .lane_statements import add_lane, fold_lane, lane_count
 
 Body = tuple[Stmt, ...]
 
@@ -60,24 +60,26 @@ class Partials:
 
     def initialize(self, update: Update, node: Node) -> Stmt:
         """Return the loop that sets the lanes to the neutral element."""
-        start = Const(start_of(update.op, node), node.dtype)
+        start = Const(initial_value(update.op, node), node.dtype)
 
         def store(lane: Affine) -> Stmt:
             return Store(Access(node, (lane,)), start, update.span)
 
-        return self.each(lanes_of(node), update, store)
+        return self.each(lane_count(node), update, store)
 
     def add_arrays(self, update: Update, node: Node, other: Node) -> Stmt:
         """Return the loop that adds the lanes of another array to the lanes."""
-        return self.each(lanes_of(node), update, lambda lane: add(update, node, lane, other, lane))
+        return self.each(
+            lane_count(node), update, lambda lane: add_lane(update, node, lane, other, lane)
+        )
 
     def fold_lanes(self, update: Update, node: Node) -> Body:
         """Return the loops that fold the lanes by halves, and the update of the accumulator."""
         out: list[Stmt] = []
-        width = lanes_of(node)
+        width = lane_count(node)
         while width > 1:
             half = upper_half(width)
-            fold = partial(folding, update, node, half)
+            fold = partial(fold_lane, update, node, half)
             out.append(self.each(width - half, update, fold))
             width = half
         return (*out, replace(update, value=Read(node, (const(0),)), over=()))

@@ -15,10 +15,10 @@ Postcondition: bit-identical: each iteration does what it did, in its order, and
 iterations write is written in theirs.
 
 >>> from plusequals.lowering.ir.printer import print_program
->>> from plusequals.lowering.cpu.reductions.lanes import lanes
->>> program = lanes(lowered("y[i] = sum(x[i, j])", y="f32[9]", x="f32[9, 64]"))
+>>> from plusequals.lowering.cpu.reductions.lanes import vectorize_reductions
+>>> program = vectorize_reductions(lowered("y[i] = sum(x[i, j])", y="f32[9]", x="f32[9, 64]"))
 >>> target = Target(schedule=True, streams=4, l2_bytes=2048)
->>> text = print_program(streams(program, target))
+>>> text = print_program(jam_row_reductions(program, target))
 >>> print("\n".join(line[8:] for line in text.split("\n") if "i in" in line or "x[" in line))
 # y[i] = sum(x[i, j])
 for i in 0..8 step 2:
@@ -34,8 +34,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from ...analysis.cost import DEAR
-from ...analysis.dependence import independent, private
+from ...analysis.cost import LIBRARY_CALL_COST
+from ...analysis.dependence import find_dependence, find_privatizable
 from ...analysis.expression_cost import cost
 from ...analysis.subscripts import ranges
 from ...ir.bounds import Bounds
@@ -47,7 +47,7 @@ from ...ir.node import Node
 from ...ir.rewrite import rename, substitute
 from ...ir.walk import expressions_of, own_reads, own_writes, statements
 from ...target import Target
-from ...transform.outermost import Outermost
+from ...transform.outermost import OutermostRewriter
 
 Body = tuple[Stmt, ...]
 _BytesRead = dict[int, int | None]
@@ -58,24 +58,24 @@ LARGEST = 60
 """A row of more statements than that stays alone: the code would be large."""
 
 
-class Several(Reason):
+class RowJamReason(Reason):
     """Why rows are jammed."""
 
     STREAMS = "memory gives more where it is read at several places"
     SUMS = "sums that wait for their last addition do so side by side"
 
 
-def streams(program: Program, target: Target) -> Program:
+def jam_row_reductions(program: Program, target: Target) -> Program:
     """Return the program with reductions over rows jammed."""
-    return in_streams(program, target).program
+    return decide_jam_row_reductions(program, target).program
 
 
-def in_streams(program: Program, target: Target) -> Decided:
+def decide_jam_row_reductions(program: Program, target: Target) -> Decided:
     """Return the program with reductions over rows jammed, and the decisions."""
     return _RowJam.on(program, target)
 
 
-class _RowJam(Outermost):
+class _RowJam(OutermostRewriter):
     """The unroll-and-jam of the rows of one program."""
 
     __slots__ = ()
@@ -84,7 +84,7 @@ class _RowJam(Outermost):
         """Return a loop over rows, several at a time; None where it stays as it is."""
         if loop.kind != "serial" or loop.step != 1 or not _is_plain(loop):
             return None
-        privates = private(loop, self.only()[id(loop)])
+        privates = find_privatizable(loop, self.only()[id(loop)])
         sums = [stmt for stmt in loop.body if _is_reduction(stmt)]
         if not sums or not all(_can_jam(one, loop, privates) for one in sums):
             return None
@@ -92,15 +92,15 @@ class _RowJam(Outermost):
         trip_count = (loop.hi - loop.lo).constant
         if count < 2 or (trip_count is not None and trip_count < count):
             return None
-        if independent(loop, privates, self.own, ranges(outer)) and not _has_separate_dependences(
-            loop, privates
-        ):
+        if find_dependence(
+            loop, privates, self.own, ranges(outer)
+        ) and not _has_separate_dependences(loop, privates):
             return None
         node = next(
             (n for n in _written_nodes(loop.body) if n.id not in privates),
             _written_nodes(loop.body)[0],
         )
-        why = Several.STREAMS if self.target.streams > 1 else Several.SUMS
+        why = RowJamReason.STREAMS if self.target.streams > 1 else RowJamReason.SUMS
         self.decisions.append(Decision("abreast", why, node, span=loop.span))
         jam = partial(self.jam_rows, loop, privates)
         return self.cut(loop, self.end(loop, outer), (count,), jam)
@@ -189,7 +189,9 @@ def _is_plain(loop: For) -> bool:
     inside = statements(loop.body)
     is_plain = all(isinstance(stmt, For | Store | Update | Comment) for stmt in inside)
     others = statements(stmt for stmt in loop.body if not _is_reduction(stmt))
-    is_cheap = all(cost(value) < DEAR for stmt in others for value in expressions_of(stmt))
+    is_cheap = all(
+        cost(value) < LIBRARY_CALL_COST for stmt in others for value in expressions_of(stmt)
+    )
     return is_plain and len(inside) <= LARGEST and is_cheap
 
 

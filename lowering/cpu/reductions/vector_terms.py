@@ -6,13 +6,13 @@
 >>> from plusequals.lowering.ir.ops import OPS
 >>> x = Node(0, "x", (const(9),), dtypes.float32)
 >>> near, far = Read(x, (var(i) + 1,)), Read(x, (var(i) * 2,))
->>> is_term(Apply(OPS["mul"], (near, near), near.dtype), i), is_term(far, i)
+>>> is_vector_term(Apply(OPS["mul"], (near, near), near.dtype), i), is_vector_term(far, i)
 (True, False)
 """
 
 from __future__ import annotations
 
-from ...analysis.contraction import ON_VECTORS
+from ...analysis.contraction import VECTOR_OPS
 from ...analysis.subscripts import stride
 from ...ir import dtypes
 from ...ir.expressions import Apply, Cast, Const, Expr, Position, Read
@@ -23,11 +23,11 @@ _WHOLE = frozenset(("add", "sub", "mul", "neg", "bitand", "bitor", "bitxor", "in
 _TESTS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
-def is_term(value: Expr, symbol: Symbol) -> bool:
+def is_vector_term(value: Expr, symbol: Symbol) -> bool:
     """Whether terms of consecutive iterations are vectors: of elements with stride 0 or 1, by
     vector operations."""
     if value.dtype is dtypes.bool_ and isinstance(value, Apply):
-        return value.op.name in _TESTS and all(is_term(arg, symbol) for arg in value.args)
+        return value.op.name in _TESTS and all(is_vector_term(arg, symbol) for arg in value.args)
     is_real = value.dtype in REALS
     if not is_real and value.dtype.kind not in "biu":
         return False
@@ -40,10 +40,10 @@ def is_term(value: Expr, symbol: Symbol) -> bool:
             plain = all(isinstance(at, Affine) for at in index)
             return plain and stride(node, index, symbol) in (0, 1)
         case Apply(op, args):
-            is_vector_op = op.name in (ON_VECTORS if is_real else _WHOLE)
-            return is_vector_op and all(is_term(arg, symbol) for arg in args)
+            is_vector_op = op.name in (VECTOR_OPS if is_real else _WHOLE)
+            return is_vector_op and all(is_vector_term(arg, symbol) for arg in args)
         case Cast(inner, dtype):
             is_widening = inner.dtype is dtypes.float32 or not is_real
-            return is_widening and inner.dtype.kind == dtype.kind and is_term(inner, symbol)
+            return is_widening and inner.dtype.kind == dtype.kind and is_vector_term(inner, symbol)
         case _:
             return False

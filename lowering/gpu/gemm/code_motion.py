@@ -15,10 +15,10 @@ its reads are in range without the test, and where it is used under the same tes
 >>> program = lowered("y[i, j] = where(j <= i, max(a[i, k] * b[k, j]), 0)",
 ...     y="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
->>> nest = band(program.kernels[0].body[1], facts_of(program))
+>>> nest = find_band(program.kernels[0].body[1], facts_of(program))
 >>> [type(stmt).__name__ for stmt in nest.inner]
 ['If', 'Comment', 'Store']
->>> [type(stmt).__name__ for stmt in bared(nest.inner, nest)]
+>>> [type(stmt).__name__ for stmt in move_sum_first(nest.inner, nest)]
 ['Store', 'For', 'Comment', 'Store']
 """
 
@@ -35,7 +35,7 @@ from ...ir.node import Node
 from ...ir.walk import expressions_of, reads, statements, writes
 
 
-def bared(body: Sequence[Stmt], nest: Band) -> list[Stmt]:
+def move_sum_first(body: Sequence[Stmt], nest: Band) -> list[Stmt]:
     """Return the statements of a point with its first reduction in front, where that is legal."""
     at = next((n for n, stmt in enumerate(body) if isinstance(stmt, For | If)), None)
     if at is None:

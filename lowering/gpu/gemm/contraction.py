@@ -11,7 +11,7 @@ loops of a GEMM, `rest` is its epilogue.
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> gemm = contraction(band(program.kernels[0].body[1], facts))
+>>> gemm = match_contraction(find_band(program.kernels[0].body[1], facts))
 >>> [loop.symbol.name for loop in (*gemm.rows, *gemm.columns, *gemm.terms)], gemm.product.short
 (['i', 'j', 'k'], 'f32')
 """
@@ -23,8 +23,8 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
-from ...analysis.accumulators import is_counted
-from ...analysis.parallel_band import Band, fails, nest_of, trips
+from ...analysis.accumulators import is_reduction_over
+from ...analysis.parallel_band import Band, has_checks, perfect_nest, static_trip_count
 from ...ir.dtypes import DType
 from ...ir.expressions import Apply, Cast, Const, Dynamic, Expr, Read, Select
 from ...ir.expressions import reads as reads_of
@@ -33,7 +33,7 @@ from ...ir.loops import Comment, For, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.rewrite import substitute_expr
 from ...ir.walk import free_symbols, reads, statements, writes
-from .code_motion import bared
+from .code_motion import move_sum_first
 
 SIDE = 64
 """Rows and columns of a tile."""
@@ -72,16 +72,16 @@ class Contraction:
     """The comments of the band."""
 
 
-def contraction(nest: Band) -> Contraction | None:
+def match_contraction(nest: Band) -> Contraction | None:
     """Return the contraction of a band, None for other bands."""
-    body = bared([stmt for stmt in nest.inner if not isinstance(stmt, Comment)], nest)
-    if nest.serial or len(body) < 2 or fails(body):
+    body = move_sum_first([stmt for stmt in nest.inner if not isinstance(stmt, Comment)], nest)
+    if nest.serial or len(body) < 2 or has_checks(body):
         return None
     start, loop, *rest = body
     if not isinstance(start, Store) or not isinstance(loop, For) or start.access.node.rank:
         return None
     total = start.access.node
-    terms, inner = nest_of(loop)
+    terms, inner = perfect_nest(loop)
     stmts = [stmt for stmt in inner if not isinstance(stmt, Comment)]
     if len(stmts) != 1 or not isinstance(stmts[0], Update):
         return None
@@ -94,7 +94,7 @@ def contraction(nest: Band) -> Contraction | None:
     used = [node for node in (*reads(rest), *writes(rest)) if node.id in nest.private]
     if total.id not in nest.private or any(node.rank for node in used):
         return None
-    is_reassociable = is_counted(update, frozenset(one.symbol for one in terms))
+    is_reassociable = is_reduction_over(update, frozenset(one.symbol for one in terms))
     result = _classify_loops(nest, terms, start, factors, tuple(rest))
     comments = tuple(s for s in (*nest.inner, *inner) if isinstance(s, Comment))
     return None if result is None else replace(result, counted=is_reassociable, told=comments)
@@ -142,7 +142,9 @@ def _classify_loops(
         private, False,
     )  # fmt: skip
     groups = (rows, columns, terms, both)
-    is_collapsible = all(len(g) <= 1 or all(trips(x) is not None for x in g) for g in groups)
+    is_collapsible = all(
+        len(g) <= 1 or all(static_trip_count(x) is not None for x in g) for g in groups
+    )
     return result if is_collapsible and _is_worth_tiling(result) else None
 
 
@@ -151,18 +153,18 @@ def _is_dynamic(read: Read) -> bool:
 
 
 def _is_worth_tiling(gemm: Contraction) -> bool:
-    sizes = [points_of(group) for group in (gemm.rows, gemm.columns, gemm.terms)]
+    sizes = [iteration_count(group) for group in (gemm.rows, gemm.columns, gemm.terms)]
     assumed = [SIDE if size is None else size for size in sizes]
     return min(assumed) >= DEPTH // 2 and prod(assumed) >= LEAST
 
 
-def points_of(loops: Sequence[For]) -> int | None:
+def iteration_count(loops: Sequence[For]) -> int | None:
     """Return the number of iterations of nested loops, None where it is dynamic."""
-    counts = [trips(loop) for loop in loops]
+    counts = [static_trip_count(loop) for loop in loops]
     return None if None in counts else prod(count or 0 for count in counts)
 
 
-def started(
+def initial_value(
     gemm: Contraction, values: Mapping[Symbol, Affine], tests: Iterable[Expr], nothing: Const
 ) -> Expr:
     """Return the initial value of an element's accumulator: `nothing` where a test fails."""

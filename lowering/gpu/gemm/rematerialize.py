@@ -21,7 +21,7 @@ stay arrays.
 ... y[i, d] = sum[j](p[i, j] * v[j, d])
 ... ''', y="f32[90, 64]", s="f32[90, 80]", v="f32[80, 64]", z="f32[90]")
 >>> program = optimize(program, Target("cuda"))[0]
->>> print_loops(anew(program, Target("cuda")).kernels[0].body[-1:])
+>>> print_loops(rematerialize_elements(program, Target("cuda")).kernels[0].body[-1:])
 for i in 0..90:
     for d in 0..64:
         y_acc = 0.0
@@ -37,10 +37,10 @@ from dataclasses import replace
 from functools import cached_property
 from math import ceil
 
-from ...analysis.accesses import Site, accesses, has_jumps
-from ...analysis.definitions import Layer, Unplaced, Unwritten, layer, value_at
-from ...analysis.expression_cost import cost, rounds
-from ...analysis.parallel_band import Facts, band, facts_of, trips
+from ...analysis.accesses import Site, collect_accesses, has_jumps
+from ...analysis.definitions import Layer, MaybeUnwritten, NotInvertible, find_layer, reaching_value
+from ...analysis.expression_cost import cost, estimate_iterations
+from ...analysis.parallel_band import Facts, facts_of, find_band, static_trip_count
 from ...analysis.subscripts import ranges
 from ...ir.assignments import Access
 from ...ir.expressions import Dynamic, Expr, Index, Read, rebuild, walk
@@ -49,16 +49,16 @@ from ...ir.fresh import fresh_for
 from ...ir.indexing import Affine, Symbol, var
 from ...ir.loops import For, Program, Stmt, Store
 from ...ir.node import Node
-from ...ir.rewrite import Rewrite, over_kernels, rewrite, with_bodies
+from ...ir.rewrite import Rewrite, map_kernels, rewrite, with_bodies
 from ...ir.walk import bodies, free_symbols, own_writes, statements, writes
-from ...passes.dce import dead
+from ...passes.dce import eliminate_dead_code
 from ...target import Target
-from ...transform.remap import Place, elsewhere
-from ..nest_distribution import fills_tiles, is_large
+from ...transform.remap import Element, remap_accesses
+from ..nest_distribution import exceeds_shared_memory, fills_tiles
 from ..thread_block import LONG, SHARED_BYTES
-from .contraction import Contraction, contraction, points_of
-from .shared_tiles import extents
-from .tensor_tiles import tensor_tiles
+from .contraction import Contraction, iteration_count, match_contraction
+from .shared_tiles import tile_extents
+from .tensor_tiles import map_tensor_tiles
 
 Body = tuple[Stmt, ...]
 WRITTEN = 64
@@ -67,14 +67,14 @@ MOST_PARTS = 64
 """Most nodes of an expression that replaces an element."""
 
 
-def anew(program: Program, target: Target, exact: bool = False) -> Program:
+def rematerialize_elements(program: Program, target: Target, exact: bool = False) -> Program:
     """Return the program whose contractions recompute elements instead of loading them."""
     while True:
         search = _Search(program, target, exact)
-        rewritten = over_kernels(program, search.rewrite_kernel)
+        rewritten = map_kernels(program, search.rewrite_kernel)
         if rewritten is program:
             return program
-        program = dead(search.fresh.declared(rewritten))
+        program = eliminate_dead_code(search.fresh.declared(rewritten))
 
 
 class _NotApplicable(Exception):
@@ -101,14 +101,14 @@ class _Search:
 
     def rewrite_body(self, body: Body, outer: tuple[Stmt, ...]) -> Body:
         """Return a list of statements with the first rewriting that applies in it."""
-        sites_of = accesses(body) if len(body) > 1 else None
+        sites_of = collect_accesses(body) if len(body) > 1 else None
         for node, count in self.arrays.items() if sites_of is not None and not self.is_done else ():
             sites = sites_of.of(node) if sites_of is not None else ()
             if len(sites) != count:
                 continue
             try:
                 rewritten = _Pair(body, outer, sites, self).rewrite()
-            except (_NotApplicable, Unplaced, Unwritten):
+            except (_NotApplicable, NotInvertible, MaybeUnwritten):
                 continue
             self.is_done = True
             return rewritten
@@ -124,7 +124,7 @@ def _find_arrays(program: Program) -> dict[Node, int]:
     """Return the temporaries of static sizes with a single store, and how often each is
     accessed."""
     stmts = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
-    sites = accesses(stmts)
+    sites = collect_accesses(stmts)
     temporaries = (
         n for n in program.locals
         if n.rank and n.static_shape is not None and n.request is None and not n.purpose
@@ -156,7 +156,9 @@ class _Pair:
         if any(map(has_jumps, nest)):
             raise _NotApplicable
         loops = [stmt for stmt in nest if isinstance(stmt, For)]
-        depth = next((n for n, loop in enumerate(loops) if layer(loop) is not None), len(loops))
+        depth = next(
+            (n for n, loop in enumerate(loops) if find_layer(loop) is not None), len(loops)
+        )
         self.outer_loops, self.row_loops = loops[:depth], loops[depth:]
         self.writer_body = loops[depth - 1].body if depth else body
         self.write_at = self.write.route[depth][0]
@@ -166,13 +168,13 @@ class _Pair:
 
     def rewrite(self) -> Body:
         """Return the rewritten list. Raises where that is not legal, or gains nothing."""
-        if not self.row_loops or (points_of(self.row_loops) or 0) < LONG:
+        if not self.row_loops or (iteration_count(self.row_loops) or 0) < LONG:
             raise _NotApplicable
         contractions = [self.find_contraction(at) for at in self.readers]
         if contractions.count(None) != len(contractions) - 1:
             raise _NotApplicable
         (gemm,) = (one for one in contractions if one is not None)
-        stored = layer(self.writer_body[self.write_at])
+        stored = find_layer(self.writer_body[self.write_at])
         assert stored is not None and stored.index is not None, "a store in loops"
         value = self.resolve(stored.value, self.write_at)
         written_later = writes(self.stmts[self.at + 1 : self.readers[-1] + 1])
@@ -196,18 +198,20 @@ class _Pair:
         """Return the contraction of a statement, with the array in one factor only; None for other
         statements, which have to read each element once."""
         stmt, facts = self.stmts[at], self.search.facts
-        nest = band(stmt, facts) if isinstance(stmt, For) else None
-        gemm = None if nest is None else contraction(nest)
+        nest = find_band(stmt, facts) if isinstance(stmt, For) else None
+        gemm = None if nest is None else match_contraction(nest)
         if nest is None or gemm is None:
-            if sum(rounds(site.inside) for site in self.reads_in(at)) > rounds(self.write.inside):
+            if sum(
+                estimate_iterations(site.inside) for site in self.reads_in(at)
+            ) > estimate_iterations(self.write.inside):
                 raise _NotApplicable
             return None
         reads = [[r for r in reads_of(one) if r.node == self.node] for one in _factors_of(gemm)]
         if len(self.reads_in(at)) != sum(map(len, reads)) or all(reads):
             raise _NotApplicable
-        if self.outer and not (fills_tiles((stmt,), facts) or is_large([self.node])):
+        if self.outer and not (fills_tiles((stmt,), facts) or exceeds_shared_memory([self.node])):
             raise _NotApplicable
-        if tensor_tiles(nest, facts, self.search.fresh, self.search.target) is not None:
+        if map_tensor_tiles(nest, facts, self.search.fresh, self.search.target) is not None:
             raise _NotApplicable
         return gemm
 
@@ -235,21 +239,21 @@ class _Pair:
         if not node.rank:
             self.saved[node] = None
             return read
-        writer = layer(self.writer_body[writers[0]]) if len(writers) == 1 else None
+        writer = find_layer(self.writer_body[writers[0]]) if len(writers) == 1 else None
         write_count = sum(node in own_writes(s) for s in statements((self.stmts[self.at],)))
         if writer is None or write_count != 1 or writers[0] > before:
             raise _NotApplicable
         known = ranges((*self.outer, *self.write.inside))
-        return self.resolve(value_at((writer,), read.index, known, (), None), writers[0])
+        return self.resolve(reaching_value((writer,), read.index, known, (), None), writers[0])
 
     def check_gain(self, value: Expr, gemm: Contraction) -> None:
         """Raise where an array costs less than the recomputation of its elements for each tile."""
         first, _ = _factors_of(gemm)
         is_first = any(read.node == self.node for read in reads_of(first))
-        size = points_of(gemm.columns if is_first else gemm.rows)
+        size = iteration_count(gemm.columns if is_first else gemm.rows)
         if size is None:
             raise _NotApplicable
-        times = ceil(size / extents(gemm)[is_first]) + len(self.readers) - 1
+        times = ceil(size / tile_extents(gemm)[is_first]) + len(self.readers) - 1
         inner = {loop.symbol for loop in self.row_loops}
         read_bytes = sum(
             r.node.dtype.itemsize for r in set(reads_of(value)) if free_symbols(r) & inner
@@ -269,7 +273,7 @@ class _Pair:
 
     def save_arrays(self) -> dict[Node, Node]:
         """Return the expanded arrays of the saved scalars, one element for each iteration."""
-        counts = [trips(loop) for loop in self.outer_loops]
+        counts = [static_trip_count(loop) for loop in self.outer_loops]
         shape = tuple(count for count in counts if count is not None)
         if len(shape) < len(counts) or (self.saved and 0 in shape):
             raise _NotApplicable
@@ -290,7 +294,7 @@ class _Pair:
     def value_at_site(self, filled: Layer, site: Site) -> Expr:
         """Return the value of a read at a site, all of which was certainly written."""
         known = ranges((*self.outer, *site.inside))
-        return value_at((filled,), site.index or (), known, site.tests, None)
+        return reaching_value((filled,), site.index or (), known, site.tests, None)
 
     def rewrite_writer(self, filled: Layer, arrays: dict[Node, Node]) -> Body:
         """Return the remaining writer of the array, with the scalars saved: its own reads of the
@@ -311,7 +315,7 @@ class _Pair:
         for level in range(len(self.outer_loops) - 1, 0, -1):
             body, at = self.outer_loops[level - 1].body, self.write.route[level][0]
             loop = replace(self.outer_loops[level - 1], body=(*body[:at], loop, *body[at + 1 :]))
-        return elsewhere((loop,), self.redirect_to_row()) if local_reads else (loop,)
+        return remap_accesses((loop,), self.redirect_to_row()) if local_reads else (loop,)
 
     def check_local_reads(self, filled: Layer, sites: Sequence[Site]) -> None:
         """Raise where a row is read in another iteration than its writer's, or too early."""
@@ -336,7 +340,7 @@ class _Pair:
             raise _NotApplicable
         return axes
 
-    def redirect_to_row(self) -> Callable[[Node, tuple[Index, ...]], Place]:
+    def redirect_to_row(self) -> Callable[[Node, tuple[Index, ...]], Element]:
         """Return the redirection of accesses to a row that is private to an iteration."""
         axes, shape = self.row_axes(), self.node.static_shape or ()
         row = self.search.fresh.array(
@@ -345,7 +349,7 @@ class _Pair:
         if row.bytes > SHARED_BYTES:
             raise _NotApplicable
 
-        def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+        def redirect(node: Node, index: tuple[Index, ...]) -> Element:
             return (node, index) if node != self.node else (row, tuple(index[at] for at in axes))
 
         return redirect

@@ -29,7 +29,7 @@ is kept in shared memory, and the rest is computed when the tile is stored.
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> code = tiles(band(program.kernels[0].body[1], facts), facts, fresh_for(program))
+>>> code = map_shared_tiles(find_band(program.kernels[0].body[1], facts), facts, fresh_for(program))
 >>> [space for space in code.spaces.values()]
 ['rows', 'rows', 'rows', 'shared', 'shared']
 """
@@ -42,7 +42,7 @@ from math import ceil
 
 from ....base.dataclass import dataclass
 from ...analysis.accumulators import zero_of
-from ...analysis.parallel_band import Band, Facts, around, favours
+from ...analysis.parallel_band import Band, Facts, contiguity_score, nest_loops
 from ...ir import dtypes
 from ...ir.assignments import Access
 from ...ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, children, rebuild
@@ -53,11 +53,18 @@ from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import substitute, substitute_expr
 from ...ir.walk import free_symbols, reads, writes
-from ..barriers import met
-from ..thread_points import Made, Space
-from .contraction import DEPTH, SIDE, Contraction, contraction, points_of, started  # fmt: skip
+from ..barriers import insert_barriers
+from ..thread_points import DeviceCode, Space
+from .contraction import (  # fmt: skip
+    DEPTH,
+    SIDE,
+    Contraction,
+    initial_value,
+    iteration_count,
+    match_contraction,
+)
 from .tile_side import Side
-from .vector_stores import SIZE, Neighbours, done_with, together
+from .vector_stores import SIZE, ColumnGroups, build_result_epilogue, can_vectorize_stores
 
 ACROSS = 16
 """Threads along each side of a tile."""
@@ -71,14 +78,14 @@ LARGE = ENOUGH * 2 * SIDE * 2 * SIDE
 """Fewest elements that occupy a device in tiles of twice both sides."""
 
 
-def extents(gemm: Contraction) -> tuple[int, int]:
+def tile_extents(gemm: Contraction) -> tuple[int, int]:
     """Return the rows and columns of a tile: the larger ones where these occupy a device, too."""
-    rows, columns = (points_of(group) for group in (gemm.rows, gemm.columns))
+    rows, columns = (iteration_count(group) for group in (gemm.rows, gemm.columns))
     if rows is None or columns is None or gemm.total.dtype.bits > 32:
         return SIDE, SIDE
     sides = [2 * SIDE if size > SIDE else SIDE for size in (rows, columns)]
     tile_rows, tile_columns = sides
-    others = points_of(gemm.both) or 1
+    others = iteration_count(gemm.both) or 1
     if min(sides) > SIDE:
         is_enough = rows * columns * others >= LARGE
     else:
@@ -86,13 +93,13 @@ def extents(gemm: Contraction) -> tuple[int, int]:
     return (tile_rows, tile_columns) if is_enough else (SIDE, SIDE)
 
 
-def tiles(nest: Band, facts: Facts, fresh: Fresh) -> Made | None:
+def map_shared_tiles(nest: Band, facts: Facts, fresh: Fresh) -> DeviceCode | None:
     """Return the kernel of a contraction, None for other bands."""
-    gemm = contraction(nest)
+    gemm = match_contraction(nest)
     return None if gemm is None else _KernelBuilder(gemm, facts.exact, fresh).build()
 
 
-def in_blocks(
+def wrap_in_blocks(
     gemm: Contraction, sides: Iterable[tuple[Side, int]], body: tuple[Stmt, ...], fresh: Fresh
 ) -> tuple[Stmt, ...]:
     """Return the code of a block in block loops over tiles of `sides`, each with its extent, behind
@@ -108,10 +115,10 @@ def in_blocks(
     for side, extent in sides:
         count = floordiv(side.size + (extent - 1), const(extent))
         blocks.append(For(side.tile, const(0), count, 1, (), "block"))
-    return around(blocks, (*gemm.told, *body))
+    return nest_loops(blocks, (*gemm.told, *body))
 
 
-def zero(node: Node) -> Const:
+def zero_of_node(node: Node) -> Const:
     """Return the zero of a node's type."""
     return Const(zero_of(node.dtype), node.dtype)
 
@@ -147,7 +154,7 @@ class _KernelBuilder:
         self.rows = Side(gemm.rows, fresh, "row")
         self.columns = Side(gemm.columns, fresh, "column")
         self.terms = Side(gemm.terms, fresh, "term")
-        self.extents = extents(gemm)
+        self.extents = tile_extents(gemm)
         self.blocks = tuple(extent // ACROSS for extent in self.extents)
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
@@ -158,7 +165,7 @@ class _KernelBuilder:
             for name, extent in zip(("first_tile", "second_tile"), self.extents, strict=True)
         )
 
-    def build(self) -> Made:
+    def build(self) -> DeviceCode:
         """Return the kernel."""
         depth = floordiv(self.terms.size + (DEPTH - 1), const(DEPTH))
         stages = (
@@ -192,13 +199,13 @@ class _KernelBuilder:
         )
         barrier = (Barrier(),) if any(one.invariants for one in stages) else ()  # outside the loop
         stmts = (self.initialize(), prologue, *barrier, loop, self.build_epilogue())
-        body = met(stmts, frozenset((*rows, *private)), True)
+        body = insert_barriers(stmts, frozenset((*rows, *private)), True)
         shared = (node for one in stages for node in (one.tile, *one.invariants.values()))
         spaces: dict[int, Space] = dict.fromkeys(rows, "rows")
         spaces |= dict.fromkeys((node.id for node in shared), "shared")
         sides = zip((self.rows, self.columns), self.extents, strict=True)
-        return Made(
-            in_blocks(self.gemm, sides, body, self.fresh),
+        return DeviceCode(
+            wrap_in_blocks(self.gemm, sides, body, self.fresh),
             spaces | dict.fromkeys(private, "private"),
         )
 
@@ -225,7 +232,9 @@ class _KernelBuilder:
 
     def initialize(self) -> Stmt:
         """Return the initialization of all accumulators."""
-        value = started(self.gemm, self.loop_values, self.range_tests, zero(self.total))
+        value = initial_value(
+            self.gemm, self.loop_values, self.range_tests, zero_of_node(self.total)
+        )
         return self.thread_loops(self.element_loops((Store(self.accumulator, value),)))
 
     @property
@@ -252,7 +261,9 @@ class _KernelBuilder:
         offset = var(counter) * ACROSS
         loaded = self.loaded_part(value)
         flat = (Store(Access(self.gemm.total, ()), loaded),)
-        if favours(flat, self.gemm.terms[-1].symbol) > favours(flat, side.loops[-1].symbol):
+        if contiguity_score(flat, self.gemm.terms[-1].symbol) > contiguity_score(
+            flat, side.loops[-1].symbol
+        ):
             line, term = var(self.y) + offset, var(self.x)
         else:
             line, term = var(self.x) + offset, var(self.y)
@@ -294,7 +305,7 @@ class _KernelBuilder:
         for value, node in stage.invariants.items():
             guarded = substitute_expr(value, stage.side.values(line))
             for test in stage.side.tests(line, stage.extent):
-                guarded = Select(test, guarded, zero(node))
+                guarded = Select(test, guarded, zero_of_node(node))
             stores.append(Store(Access(node, (thread,)), guarded))
         test = Apply(OPS["lt"], (Position(thread), Position(const(stage.extent))), dtypes.bool_)
         return (If(test, tuple(stores)),) if stores else ()
@@ -368,12 +379,12 @@ class _KernelBuilder:
         """Return the epilogue of all accumulators that are in range."""
         rows, columns = self.blocks
         row, column = self.position
-        if not together(self.gemm, self.columns):
+        if not can_vectorize_stores(self.gemm, self.columns):
             body = self.element_epilogue(column, const(0), var(self.s))
             for test in self.range_tests:
                 body = (If(test, body),)
             return self.thread_loops(self.element_loops(body))
-        body = Neighbours(
+        body = ColumnGroups(
             self.columns, self.extents[1], self.column_of, self.element_epilogue, columns // SIZE
         ).stored(self.fresh)
         for test in self.rows.tests(row, self.extents[0]):
@@ -393,8 +404,10 @@ class _KernelBuilder:
 
     def element_epilogue(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:
         """Return the epilogue of the accumulator of that number in the row `r`."""
-        values = self.rows.values(self.position[0]) | self.columns.further(column, further)
-        return done_with(self.gemm, values, (self.total, (*self.accumulator.index[:3], number)))
+        values = self.rows.values(self.position[0]) | self.columns.values_further(column, further)
+        return build_result_epilogue(
+            self.gemm, values, (self.total, (*self.accumulator.index[:3], number))
+        )
 
 
 def _unconverted(value: Expr) -> Expr:

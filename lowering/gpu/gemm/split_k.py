@@ -15,7 +15,7 @@ exact in any order.
 ...     c="f32[64, 64]", a="f32[64, 4096]", b="f32[4096, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> first, second = divided(band(program.kernels[0].body[1], facts), facts, fresh_for(program))
+>>> first, second = split_terms(find_band(program.kernels[0].body[1], facts), facts, fresh_for(program))
 >>> (first.hi - first.lo).constant
 16
 """
@@ -25,8 +25,15 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from ...analysis.accumulators import is_apart, neutral
-from ...analysis.parallel_band import Band, Facts, around, nest_of, trips, with_value
+from ...analysis.accumulators import is_reassociable, neutral_element
+from ...analysis.parallel_band import (
+    Band,
+    Facts,
+    nest_loops,
+    perfect_nest,
+    static_trip_count,
+    substitute_symbol,
+)
 from ...ir.assignments import Access
 from ...ir.expressions import Index, Read
 from ...ir.fresh import Fresh
@@ -34,9 +41,9 @@ from ...ir.indexing import Symbol, const, var
 from ...ir.loops import Comment, For, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...transform.remap import Place, elsewhere
-from .contraction import SIDE, Contraction, contraction, points_of
-from .shared_tiles import ENOUGH, LARGE, extents
+from ...transform.remap import Element, remap_accesses
+from .contraction import SIDE, Contraction, iteration_count, match_contraction
+from .shared_tiles import ENOUGH, LARGE, tile_extents
 
 TERMS = 256
 """Fewest terms of a split."""
@@ -45,49 +52,51 @@ FEW, LONG = 8, 512
 tiles compute twice as fast, and each partial sum is written and read once."""
 
 
-def divided(nest: Band, facts: Facts, fresh: Fresh) -> tuple[For, For] | None:
+def split_terms(nest: Band, facts: Facts, fresh: Fresh) -> tuple[For, For] | None:
     """Return the nest of the partial sums and that of their combination; None without a gain."""
-    gemm = contraction(nest)
-    if gemm is None or not is_apart(OPS["add"], gemm.total.dtype, facts.exact or not gemm.counted):
+    gemm = match_contraction(nest)
+    if gemm is None or not is_reassociable(
+        OPS["add"], gemm.total.dtype, facts.exact or not gemm.counted
+    ):
         return None
-    count = parts_of(gemm)
+    count = count_splits(gemm)
     if count < 2:
         return None
     split, other_split = fresh.symbol("part"), fresh.symbol("part")
     partial = fresh.scalar(f"{gemm.total.label}_part", gemm.total.dtype)
-    shape = (count, *(trips(loop) or 0 for loop in nest.free))
+    shape = (count, *(static_trip_count(loop) or 0 for loop in nest.free))
     partials = fresh.array(f"{gemm.total.label}_parts", shape, gemm.total.dtype)
     position = tuple(var(loop.symbol) - loop.lo for loop in nest.free)
     (at,) = (n for n, stmt in enumerate(nest.inner) if isinstance(stmt, For))
 
-    def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+    def redirect(node: Node, index: tuple[Index, ...]) -> Element:
         return (partial, ()) if node == gemm.total else (node, index)
 
     comments = tuple(stmt for stmt in nest.inner[:at] if isinstance(stmt, Comment))
     body = (
         *comments,
-        Store(Access(partial, ()), neutral(OPS["add"], partial.dtype)),
-        *elsewhere(_terms_of_split(nest.inner[at], count, split, fresh), redirect),
+        Store(Access(partial, ()), neutral_element(OPS["add"], partial.dtype)),
+        *remap_accesses(_terms_of_split(nest.inner[at], count, split, fresh), redirect),
         Store(Access(partials, (var(split), *position)), Read(partial, ())),
     )
-    first = For(split, const(0), const(count), 1, around(nest.free, body))
+    first = For(split, const(0), const(count), 1, nest_loops(nest.free, body))
     add = Update(Access(gemm.total, ()), OPS["add"], Read(partials, (var(other_split), *position)))
     combine = For(other_split, const(0), const(count), 1, (add,))
-    (second,) = around(nest.free, (*nest.inner[:at], combine, *nest.inner[at + 1 :]))
+    (second,) = nest_loops(nest.free, (*nest.inner[:at], combine, *nest.inner[at + 1 :]))
     assert isinstance(second, For)
     facts.tell((first,), frozenset((partial.id,)))
     facts.tell((second,), nest.private)
     return first, second
 
 
-def parts_of(gemm: Contraction) -> int:
+def count_splits(gemm: Contraction) -> int:
     """Return the number of splits of equal size: 1 where there are enough tiles."""
-    sizes = [points_of(group) for group in (gemm.rows, gemm.columns, gemm.both, gemm.terms)]
-    first = trips(gemm.terms[0])
+    sizes = [iteration_count(group) for group in (gemm.rows, gemm.columns, gemm.both, gemm.terms)]
+    first = static_trip_count(gemm.terms[0])
     if None in sizes or first is None:
         return 1
     rows, columns, both, terms = (size or 0 for size in sizes)
-    high, broad = extents(gemm)
+    high, broad = tile_extents(gemm)
     if min(high, broad) == SIDE < min(rows, columns) and gemm.total.dtype.bits <= 32:
         least = ceil(LARGE / (rows * columns * both))
         most = min(FEW, terms // LONG, first)
@@ -102,9 +111,9 @@ def parts_of(gemm: Contraction) -> int:
 def _terms_of_split(loop: Stmt, count: int, split: Symbol, fresh: Fresh) -> tuple[Stmt, ...]:
     """Return the loop over the terms of a split."""
     assert isinstance(loop, For)
-    (first, *others), inner = nest_of(loop)
-    size = (trips(first) or 0) // count
+    (first, *others), inner = perfect_nest(loop)
+    size = (static_trip_count(first) or 0) // count
     symbol = fresh.symbol(first.symbol.name)
     value = first.lo + var(split) * size + var(symbol)
-    body = with_value(around(others, inner), first.symbol, value)
+    body = substitute_symbol(nest_loops(others, inner), first.symbol, value)
     return (replace(first, symbol=symbol, lo=const(0), hi=const(size), body=body),)

@@ -18,8 +18,8 @@ from math import ceil
 
 from ....base.dataclass import dataclass
 from ...ir.loops import LoopKind
-from .contraction import SIDE, Contraction, points_of
-from .shared_tiles import ENOUGH, extents
+from .contraction import SIDE, Contraction, iteration_count
+from .shared_tiles import ENOUGH, tile_extents
 
 PIECE = 16
 """Bytes of a vector copy of one thread."""
@@ -65,7 +65,7 @@ WARPGROUPS = Unit("warpgroup", 8, 1, 8, 4, 2)
 """One buffer is neither read nor filled: a warpgroup may still read it while another one waits."""
 
 
-def chosen(
+def select_unit(
     gemm: Contraction, is_vector_copied: bool, itemsize: int, shared_bytes: int
 ) -> tuple[Unit, int, int]:
     """Return the units for a contraction, and the rows and columns of a tile.
@@ -73,11 +73,11 @@ def chosen(
     `is_vector_copied` says whether both factors are copied in vectors, `shared_bytes` is the shared
     memory of a block where the device has warpgroups, 0 where it has none.
     """
-    rows, columns = (points_of(group) for group in (gemm.rows, gemm.columns))
+    rows, columns = (iteration_count(group) for group in (gemm.rows, gemm.columns))
     if is_vector_copied and itemsize == 2 and rows is not None and columns is not None:
         high, broad = WIDE[0], WIDE[1] if columns > WIDE[1] // 2 else WIDE[1] // 2
-        tiles = ceil(rows / high) * ceil(columns / broad) * (points_of(gemm.both) or 1)
+        tiles = ceil(rows / high) * ceil(columns / broad) * (iteration_count(gemm.both) or 1)
         fits = WARPGROUPS.shared_bytes(high, broad, itemsize) <= shared_bytes
         if fits and tiles >= ENOUGH and min(rows, columns) > SIDE:
             return WARPGROUPS, high, broad
-    return WARPS, *extents(gemm)
+    return WARPS, *tile_extents(gemm)

@@ -23,8 +23,8 @@ as vectors of two.
 ...     c="f32[64, 64]", a="f16[64, 64]", b="f16[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> nest = band(program.kernels[0].body[1], facts)
->>> code = tensor_tiles(nest, facts, fresh_for(program), Target("cuda", tensors=("f16",)))
+>>> nest = find_band(program.kernels[0].body[1], facts)
+>>> code = map_tensor_tiles(nest, facts, fresh_for(program), Target("cuda", tensors=("f16",)))
 >>> [space for space in code.spaces.values()]
 ['rows', 'shared', 'shared']
 """
@@ -35,7 +35,13 @@ from dataclasses import replace
 from functools import reduce
 
 from ....base.dataclass import dataclass
-from ...analysis.parallel_band import Band, Facts, distance_of, favours, trips
+from ...analysis.parallel_band import (
+    Band,
+    Facts,
+    contiguity_score,
+    iteration_stride,
+    static_trip_count,
+)
 from ...ir import dtypes
 from ...ir.assignments import Access
 from ...ir.dtypes import DType
@@ -48,13 +54,13 @@ from ...ir.ops import OPS
 from ...ir.rewrite import substitute_expr
 from ...ir.walk import reads, writes
 from ...target import Target
-from ..barriers import met
-from ..thread_points import Made, Space
-from .contraction import Contraction, contraction, points_of, started
-from .shared_tiles import ACROSS, in_blocks, zero
-from .tensor_cores import PIECE, chosen
+from ..barriers import insert_barriers
+from ..thread_points import DeviceCode, Space
+from .contraction import Contraction, initial_value, iteration_count, match_contraction
+from .shared_tiles import ACROSS, wrap_in_blocks, zero_of_node
+from .tensor_cores import PIECE, select_unit
 from .tile_side import Side
-from .vector_stores import SIZE, Neighbours, done_with, together
+from .vector_stores import SIZE, ColumnGroups, build_result_epilogue, can_vectorize_stores
 
 UNIT = 8
 """Rows and columns of the accumulator blocks of a unit."""
@@ -65,10 +71,10 @@ LEAST = 16
 """With fewer rows, columns or terms a unit would mostly multiply padding."""
 
 
-def tensor_tiles(nest: Band, facts: Facts, fresh: Fresh, target: Target) -> Made | None:
+def map_tensor_tiles(nest: Band, facts: Facts, fresh: Fresh, target: Target) -> DeviceCode | None:
     """Return the kernel of a contraction that the device's units support, else None."""
     types = target.tensors
-    gemm = contraction(nest) if types and not facts.exact else None
+    gemm = match_contraction(nest) if types and not facts.exact else None
     if gemm is None or not gemm.counted or gemm.total.dtype is not dtypes.float32:
         return None
     if gemm.product is not dtypes.float32:
@@ -77,7 +83,7 @@ def tensor_tiles(nest: Band, facts: Facts, fresh: Fresh, target: Target) -> Made
     dtype = factors[0].dtype
     if dtype is not factors[1].dtype or dtype.short not in types:
         return None
-    sizes = [points_of(group) for group in (gemm.rows, gemm.columns, gemm.terms)]
+    sizes = [iteration_count(group) for group in (gemm.rows, gemm.columns, gemm.terms)]
     if any(size is not None and size < LEAST for size in sizes):
         return None
     shared_bytes = target.shared_bytes if target.warpgroups else 0
@@ -145,7 +151,7 @@ class _KernelBuilder:
             self.is_contiguous(value, one)
             for (value, _), one in zip(sides, contiguous, strict=True)
         )
-        self.unit, self.tile_rows, self.tile_columns = chosen(
+        self.unit, self.tile_rows, self.tile_columns = select_unit(
             gemm, is_vector_copied, dtype.itemsize, shared_bytes
         )
         self.depth = self.unit.pieces * self.vector
@@ -163,7 +169,9 @@ class _KernelBuilder:
     def contiguous_side(self, value: Expr, side: Side) -> Side:
         """Return the side along which a tile of a factor is contiguous: that of memory, if any."""
         flat = (Store(Access(self.gemm.total, ()), value),)
-        sides = sorted((self.terms, side), key=lambda one: -favours(flat, one.loops[-1].symbol))
+        sides = sorted(
+            (self.terms, side), key=lambda one: -contiguity_score(flat, one.loops[-1].symbol)
+        )
         return next((one for one in sides if self.is_contiguous(value, one)), sides[0])
 
     def build_factor(
@@ -183,17 +191,17 @@ class _KernelBuilder:
     def is_contiguous(self, value: Expr, side: Side) -> bool:
         """Whether the elements of a vector along a side are contiguous in memory."""
         last = side.loops[-1]
-        trip_count = trips(last)
+        trip_count = static_trip_count(last)
         is_aligned = len(side.loops) == 1 or (
             trip_count is not None and trip_count % self.vector == 0
         )
         return (
             is_aligned
             and isinstance(value, Read)
-            and distance_of(value.node, value.index, last.symbol) == 1
+            and iteration_stride(value.node, value.index, last.symbol) == 1
         )
 
-    def build(self) -> Made:
+    def build(self) -> DeviceCode:
         """Return the kernel. No more barriers: a buffer is filled after all have used it."""
         tile, ahead = var(self.terms.tile), self.unit.ahead
         steps = self.fill_tiles(tile + ahead), self.multiply(tile)
@@ -213,11 +221,11 @@ class _KernelBuilder:
             self.build_epilogue(),
             Barrier(),
         )
-        body = met(stmts, frozenset((self.total.id, *tiles, *private)), True)
+        body = insert_barriers(stmts, frozenset((self.total.id, *tiles, *private)), True)
         sides = ((self.rows, self.tile_rows), (self.columns, self.tile_columns))
         spaces: dict[int, Space] = {self.total.id: "rows", **dict.fromkeys(tiles, "shared")}
-        return Made(
-            in_blocks(self.gemm, sides, body, self.fresh),
+        return DeviceCode(
+            wrap_in_blocks(self.gemm, sides, body, self.fresh),
             spaces | dict.fromkeys(private, "private"),
         )
 
@@ -263,7 +271,9 @@ class _KernelBuilder:
 
     def initialize(self) -> Stmt:
         """Return the initialization of all accumulators."""
-        value = started(self.gemm, self.loop_values, self.range_tests, zero(self.total))
+        value = initial_value(
+            self.gemm, self.loop_values, self.range_tests, zero_of_node(self.total)
+        )
         return self.thread_loops(self.element_loops((Store(self.accumulator, value),)))
 
     @property
@@ -324,7 +334,7 @@ class _KernelBuilder:
             factor.value, factor.side.values(position) | self.terms.values(term)
         )
         for test in self.tests_of(factor, position, term):
-            guarded = Select(test, guarded, zero(factor.tiles))
+            guarded = Select(test, guarded, zero_of_node(factor.tiles))
         stmt = Store(Access(factor.tiles, target), guarded)
         return For(symbol, const(0), const(self.vector), 1, (stmt,))
 
@@ -338,7 +348,7 @@ class _KernelBuilder:
         sides = (factor.side, position), (self.terms, term)
         values = {
             of: value for side, at in sides
-            for of, value in side.further(
+            for of, value in side.values_further(
                 at, var(symbol) if side is factor.contiguous else NOTHING
             ).items()
         }  # fmt: skip
@@ -380,13 +390,13 @@ class _KernelBuilder:
     def build_epilogue(self) -> Stmt:
         """Return the epilogue of all accumulators that are in range."""
         rows, columns = self.counts
-        if not together(self.gemm, self.columns):
+        if not can_vectorize_stores(self.gemm, self.columns):
             body = self.element_epilogue(self.position[1], NOTHING, var(self.s))
             for test in self.range_tests:
                 body = (If(test, body),)
             return self.thread_loops(self.element_loops(body))
         start = var(self.columns.tile) * self.tile_columns
-        body = Neighbours(
+        body = ColumnGroups(
             self.columns, self.tile_columns, lambda group, one: start + self.column_of(group, one),
             self.element_epilogue, columns // SIZE,
         ).stored(self.fresh)  # fmt: skip
@@ -396,8 +406,10 @@ class _KernelBuilder:
 
     def element_epilogue(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:
         """Return the epilogue of the accumulator of that number in the row `r`."""
-        values = self.rows.values(self.position[0]) | self.columns.further(column, further)
-        return done_with(self.gemm, values, (self.total, (*self.accumulator.index[:3], number)))
+        values = self.rows.values(self.position[0]) | self.columns.values_further(column, further)
+        return build_result_epilogue(
+            self.gemm, values, (self.total, (*self.accumulator.index[:3], number))
+        )
 
 
 def _advance(factor: _Factor, line: Affine, term: Affine, by: Affine) -> tuple[Affine, Affine]:

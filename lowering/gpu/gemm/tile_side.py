@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...analysis.parallel_band import trips
+from ...analysis.parallel_band import static_trip_count
 from ...ir import dtypes
 from ...ir.expressions import Apply, Expr, Position
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, const, floordiv, mod
 from ...ir.loops import For
 from ...ir.ops import OPS
-from .contraction import points_of
+from .contraction import iteration_count
 
 
 class Side:
@@ -37,7 +37,7 @@ class Side:
         out: dict[Symbol, Affine] = {}
         inner = 1
         for loop in reversed(self.loops):
-            count = trips(loop) or 0
+            count = static_trip_count(loop) or 0
             digit = floordiv(position, const(inner))
             if loop is not self.loops[0]:
                 digit = mod(digit, const(max(count, 1)))
@@ -45,7 +45,7 @@ class Side:
             inner *= max(count, 1)
         return out
 
-    def further(self, position: Affine, by: Affine) -> dict[Symbol, Affine]:
+    def values_further(self, position: Affine, by: Affine) -> dict[Symbol, Affine]:
         """Return the same, some iterations of the innermost loop further, without a carry."""
         out, last = self.values(position), self.loops[-1].symbol
         out[last] = out[last] + by
@@ -60,5 +60,5 @@ class Side:
 
 
 def _collapsed_size(loops: Sequence[For]) -> Affine:
-    count = points_of(loops)
+    count = iteration_count(loops)
     return const(count) if count is not None else loops[0].hi - loops[0].lo

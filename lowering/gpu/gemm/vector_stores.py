@@ -10,13 +10,13 @@ A device writes full sectors of memory at its bandwidth, and partial ones at a f
 Precondition: columns of a thread that are contiguous in memory, aligned to the size of a store from
 the start of their array, and an epilogue that is a single store.
 
->>> from plusequals.lowering.gpu.gemm.contraction import contraction
+>>> from plusequals.lowering.gpu.gemm.contraction import match_contraction
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
->>> gemm = contraction(band(program.kernels[0].body[1], facts_of(program)))
+>>> gemm = match_contraction(find_band(program.kernels[0].body[1], facts_of(program)))
 >>> columns = Side(gemm.columns, fresh_for(program), "column")
->>> together(gemm, columns)
+>>> can_vectorize_stores(gemm, columns)
 True
 """
 
@@ -26,14 +26,14 @@ from collections.abc import Callable, Mapping
 from math import gcd
 
 from ....base.dataclass import dataclass
-from ...analysis.parallel_band import distance_of, trips
+from ...analysis.parallel_band import iteration_stride, static_trip_count
 from ...ir.expressions import Dynamic, Index
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, const, var
 from ...ir.loops import Comment, For, If, LoopKind, Stmt, Store
 from ...ir.node import Node
 from ...ir.rewrite import substitute
-from ...transform.remap import Place, elsewhere
+from ...transform.remap import Element, remap_accesses
 from .contraction import Contraction
 from .tile_side import Side
 
@@ -43,7 +43,7 @@ SIZE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class ColumnGroups:
     """The columns of a thread, in groups that are contiguous."""
 
     columns: Side
@@ -76,16 +76,18 @@ class Neighbours:
         return (For(member, const(0), const(SIZE), 1, body, kind),)
 
 
-def done_with(gemm: Contraction, values: Mapping[Symbol, Affine], accumulator: Place) -> Body:
+def build_result_epilogue(
+    gemm: Contraction, values: Mapping[Symbol, Affine], accumulator: Element
+) -> Body:
     """Return the epilogue of a result, given the loop variables and its accumulator."""
 
-    def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+    def redirect(node: Node, index: tuple[Index, ...]) -> Element:
         return (node, index) if node != gemm.total else accumulator
 
-    return elsewhere(substitute(gemm.rest, values), redirect)
+    return remap_accesses(substitute(gemm.rest, values), redirect)
 
 
-def together(gemm: Contraction, columns: Side) -> bool:
+def can_vectorize_stores(gemm: Contraction, columns: Side) -> bool:
     """Whether two neighbouring columns can be stored by one instruction."""
     (*leading, stmt), last = gemm.rest, columns.loops[-1]
     if not isinstance(stmt, Store) or any(not isinstance(one, Comment) for one in leading):
@@ -93,11 +95,11 @@ def together(gemm: Contraction, columns: Side) -> bool:
     node, index = stmt.access.node, stmt.access.index
     if node.dtype.kind not in "fiu" or node.dtype.bits < 16 or node.strides is not None:
         return False
-    trip_count, first = trips(last), last.lo.constant
+    trip_count, first = static_trip_count(last), last.lo.constant
     if first is None or first % SIZE:
         return False
     is_aligned = len(columns.loops) == 1 or (trip_count is not None and trip_count % SIZE == 0)
-    is_next = distance_of(node, index, last.symbol) == 1
+    is_next = iteration_stride(node, index, last.symbol) == 1
     return is_aligned and is_next and _alignment(node, index, last.symbol) % SIZE == 0
 
 

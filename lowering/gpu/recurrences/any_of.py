@@ -16,7 +16,7 @@ and that it accesses in no other way.
 ...         ok = False
 ... y[0] = ok
 ... ''', y="b[1]", x="f32[900]"), Target("cuda"))
->>> print_loops(flags(program, fresh_for(program)).kernels[0].body[2:-2])
+>>> print_loops(rewrite_any_of(program, fresh_for(program)).kernels[0].body[2:-2])
 ok_is_set = False
 for i in 0..900:
     if x[i] < 0.0:
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...analysis.parallel_band import fails
+from ...analysis.parallel_band import has_checks
 from ...ir import dtypes
 from ...ir.assignments import Access
 from ...ir.expressions import Const, Read, reads
@@ -38,13 +38,13 @@ from ...ir.fresh import Fresh
 from ...ir.loops import For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...ir.rewrite import map_statements, over_kernels, with_bodies
+from ...ir.rewrite import map_kernels, map_statements, with_bodies
 from ...ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statements, uses
 
 TRUE, FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
 
 
-def flags(program: Program, fresh: Fresh) -> Program:
+def rewrite_any_of(program: Program, fresh: Fresh) -> Program:
     """Return the program in which loops that set flags reduce the tests of doing so."""
     temporaries = frozenset(node.id for node in program.locals)
 
@@ -63,7 +63,7 @@ def flags(program: Program, fresh: Fresh) -> Program:
         ends = (If(Read(flag_of[one.access.node], ()), (one,)) for one in stores)
         return (*starts, with_bodies(stmt, tuple(map(rewrite_body, bodies(stmt)))), *ends)
 
-    return over_kernels(program, rewrite_body)
+    return map_kernels(program, rewrite_body)
 
 
 def _raise_flag(stmt: Stmt, flag_of: Mapping[Node, Node]) -> Stmt:
@@ -85,7 +85,7 @@ def _find_flags(loop: For, temporaries: frozenset[int]) -> tuple[Store, ...]:
         for node in own_writes(stmt):
             written.setdefault(node, []).append(stmt)
     conditional = {id(stmt) for stmt in _conditional_stores(loop.body, False)}
-    can_fail = fails((loop,))
+    can_fail = has_checks((loop,))
     out: list[Store] = []
     for node, writers in written.items():
         first = writers[0]

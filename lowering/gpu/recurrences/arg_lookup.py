@@ -15,7 +15,7 @@ position that may be any of the loop's values: then only the checks of the first
 ...         p = i
 ... y[0] = p
 ... ''', y="i64[1]", x="f64[900]", k="i64"), Target("cuda"))
->>> print_loops(pivots(program, fresh_for(program)).kernels[0].body[3:])
+>>> print_loops(rewrite_arg_lookups(program, fresh_for(program)).kernels[0].body[3:])
 p_best = 0.0
 for first in 0..1:
     let at = p
@@ -37,15 +37,15 @@ from dataclasses import replace
 
 from ....base.dataclass import dataclass
 from ...analysis.accumulators import zero_of
-from ...analysis.parallel_band import rounds_of
+from ...analysis.parallel_band import trip_count
 from ...analysis.self_dependence import symbols_of
-from ...analysis.subscripts import holds, ranges
+from ...analysis.subscripts import is_implied, ranges
 from ...ir.assignments import Access, Let
 from ...ir.expressions import Apply, Const, Expr, Position, Read, reads
 from ...ir.fresh import Fresh
 from ...ir.indexing import const, minimum, var
 from ...ir.loops import Check, Comment, For, If, Program, Stmt, Store
-from ...ir.rewrite import over_kernels, substitute_expr, with_bodies
+from ...ir.rewrite import map_kernels, substitute_expr, with_bodies
 from ...ir.walk import bodies
 from .arg_min_max import MIRRORED
 
@@ -65,7 +65,7 @@ class _Pivot:
     """The term at that position."""
 
 
-def pivots(program: Program, fresh: Fresh) -> Program:
+def rewrite_arg_lookups(program: Program, fresh: Fresh) -> Program:
     """Return the program whose loops carry the best term, too, not its position alone."""
 
     def rewrite_body(stmts: Sequence[Stmt], outer: tuple[For, ...]) -> Body:
@@ -81,7 +81,7 @@ def pivots(program: Program, fresh: Fresh) -> Program:
         lists = tuple(rewrite_body(part, loops) for part in bodies(stmt))
         return (stmt if lists == bodies(stmt) else with_bodies(stmt, lists),)
 
-    return over_kernels(program, lambda stmts: rewrite_body(stmts, ()))
+    return map_kernels(program, lambda stmts: rewrite_body(stmts, ()))
 
 
 def _match_pivot(loop: For, loops: tuple[For, ...]) -> _Pivot | None:
@@ -113,7 +113,7 @@ def _match_pivot(loop: For, loops: tuple[For, ...]) -> _Pivot | None:
         for one in index_checks
         for part in _split_conjunction(substitute_expr(one.test, at_iteration))
     )
-    if not all(holds(part, bounds, ()) for part in conjuncts):
+    if not all(is_implied(part, bounds, ()) for part in conjuncts):
         return None
     return _Pivot(lookup, tuple(index_checks), branch, term, old)
 
@@ -133,16 +133,16 @@ def _carry_extreme(loop: For, pivot: _Pivot, fresh: Fresh) -> Body:
     assert isinstance(store, Store), "that is what was looked for"
     best = Access(fresh.scalar(f"{store.access.node.label}_best", pivot.term.dtype), ())
     start = Store(best, pivot.old, pivot.branch.span)
-    once = minimum(const(1), rounds_of(loop))
+    once = minimum(const(1), trip_count(loop))
     first = For(fresh.symbol("first"), const(0), once, 1, (pivot.lookup, *pivot.checks, start))
-    test = rewritten(pivot.branch.test, pivot.old, Read(best.node, ()))
+    test = replace_side(pivot.branch.test, pivot.old, Read(best.node, ()))
     then = (Store(best, pivot.term, pivot.branch.span), store)
     nothing = Store(best, Const(zero_of(pivot.term.dtype), pivot.term.dtype))
     branch = replace(pivot.branch, test=test, then=then)
     return nothing, first, replace(loop, body=(branch,))
 
 
-def rewritten(test: Expr, old: Expr, new: Expr) -> Expr:
+def replace_side(test: Expr, old: Expr, new: Expr) -> Expr:
     """Return a comparison with one of its sides replaced."""
     assert isinstance(test, Apply), "that is what was looked for"
     return replace(test, args=tuple(new if one == old else one for one in test.args))

@@ -18,7 +18,7 @@ is the first in reverse iteration order, if iterations do nothing else.
 ...         m = x[i]
 ... y[0] = m
 ... ''', y="i64[1]", x="i64[900]"), Target("cuda"))
->>> reduced = firsts(program.kernels[0].body, facts_of(program), fresh_for(program))
+>>> reduced = rewrite_arg_min_max(program.kernels[0].body, facts_of(program), fresh_for(program))
 >>> print_loops(tuple(stmt for stmt in reduced if isinstance(stmt, For)))
 for i in 0..900:
     m_first, m_at argmax= x[i] at i
@@ -31,10 +31,11 @@ from dataclasses import replace
 
 from ....base.dataclass import dataclass
 from ...analysis.accumulators import zero_of
-from ...analysis.conjunctions import every, parts_of
-from ...analysis.dependence import is_left
-from ...analysis.linear_iteration import Numbered, numbered
-from ...analysis.parallel_band import Facts, around, nest_of, rounds_of
+from ...analysis.conjunctions import conjunction, split_conjunction
+from ...analysis.dependence import has_break
+from ...analysis.linear_iteration import LinearIterations, linearize
+from ...analysis.parallel_band import Facts, nest_loops, perfect_nest
+from ...analysis.parallel_band import trip_count as rounds_of
 from ...analysis.subscripts import is_in_range, ranges
 from ...ir import dtypes
 from ...ir.assignments import Access, Alloc, Pair, Permute, Print
@@ -55,7 +56,7 @@ LASTS = ("ge", "le")
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class ExtremeBranch:
     """A branch that keeps the first, or the last, extreme of the terms so far."""
 
     branch: If
@@ -76,7 +77,7 @@ class First:
         return frozenset({self.best.node.id, *(one.access.node.id for one in self.places)})
 
 
-def firsts(body: Body, facts: Facts, fresh: Fresh) -> Body:
+def rewrite_arg_min_max(body: Body, facts: Facts, fresh: Fresh) -> Body:
     """Return statements in which loops that keep an extreme are reductions."""
     return tuple(rewritten for stmt in body for rewritten in _rewrite_statement(stmt, facts, fresh))
 
@@ -84,24 +85,26 @@ def firsts(body: Body, facts: Facts, fresh: Fresh) -> Body:
 def _rewrite_statement(stmt: Stmt, facts: Facts, fresh: Fresh) -> Body:
     """Return the rewritten statement, or the statement itself where it keeps no extreme."""
     if isinstance(stmt, For):
-        loops, inner = nest_of(stmt)
+        loops, inner = perfect_nest(stmt)
         body = _isolate_tests(inner, loops)
         extremes = _find_extremes(loops, body)
         rewritten = _rewrite_nest(loops, body, extremes, facts, fresh) if extremes else ()
         if rewritten:
             return rewritten
-    return (with_bodies(stmt, tuple(firsts(part, facts, fresh) for part in bodies(stmt))),)
+    return (
+        with_bodies(stmt, tuple(rewrite_arg_min_max(part, facts, fresh) for part in bodies(stmt))),
+    )
 
 
 def _rewrite_nest(
-    loops: Loops, body: Body, extremes: Sequence[First], facts: Facts, fresh: Fresh
+    loops: Loops, body: Body, extremes: Sequence[ExtremeBranch], facts: Facts, fresh: Fresh
 ) -> Body:
     """Return the nests that replace one with extremes, none where it stays."""
     first_ones = [one for one in extremes if one.test not in LASTS]
     numbering = _static_numbering(loops)
     if numbering is not None and len(first_ones) == len(extremes):
         return _build_reduction_nest(numbering, body, extremes, facts, fresh)
-    if is_bare(loops, body, frozenset().union(*(one.kept for one in extremes)), facts):
+    if has_only_effect(loops, body, frozenset().union(*(one.kept for one in extremes)), facts):
         nests: list[Stmt] = []
         for is_last in (False, True):
             selected = [one for one in extremes if (one.test in LASTS) == is_last]
@@ -125,27 +128,27 @@ def _rewrite_nest(
     )
 
 
-def _static_numbering(loops: Loops) -> Numbered | None:
+def _static_numbering(loops: Loops) -> LinearIterations | None:
     """Return the linear numbering of loops in increasing order and static sizes, else None."""
     if any(loop.step < 0 or loop.kind != "serial" for loop in loops):
         return None
-    numbering = numbered(loops)
+    numbering = linearize(loops)
     is_static = numbering is not None and all(size.constant is not None for size in numbering.sizes)
     return numbering if is_static else None
 
 
-def is_bare(loops: Loops, body: Body, kept: frozenset[int], facts: Facts) -> bool:
+def has_only_effect(loops: Loops, body: Body, kept: frozenset[int], facts: Facts) -> bool:
     """Whether the iterations of a nest have no effect but to write `kept`, so that they may be
     executed in any order, and twice, but for that."""
     writable = facts.private(loops[-1]) | kept
     halts = Check, Print, Permute, Alloc
-    if any(isinstance(stmt, halts) for stmt in statements(body)) or is_left(body):
+    if any(isinstance(stmt, halts) for stmt in statements(body)) or has_break(body):
         return False
     return all(node.id in writable for node in writes(body))
 
 
 def _normalize_loops(
-    loops: Loops, body: Body, is_last: bool, extremes: Sequence[First], fresh: Fresh
+    loops: Loops, body: Body, is_last: bool, extremes: Sequence[ExtremeBranch], fresh: Fresh
 ) -> tuple[Loops, Body]:
     """Return a nest with normalized loops, reversed if `is_last`, and with its own temporaries."""
     kept = {number for one in extremes for number in one.kept}
@@ -173,26 +176,28 @@ def _isolate_tests(body: Body, loops: Loops) -> Body:
         if not isinstance(stmt, If):
             return stmt
         stmt = with_bodies(stmt, tuple(_isolate_tests(part, loops) for part in bodies(stmt)))
-        parts = parts_of(stmt.test)
+        parts = split_conjunction(stmt.test)
         for at, part in enumerate(parts) if len(parts) > 1 and not stmt.other else ():
             bounds = ranges(loops)
             inner = replace(stmt, test=part)
             later = (read for one in parts[at + 1 :] for read in reads(one))
             is_safe = all(is_in_range(read.node, read.index, bounds) for read in later)
-            if is_safe and first_of(inner, frozenset()) is not None:
-                return replace(stmt, test=every((*parts[:at], *parts[at + 1 :])), then=(inner,))
+            if is_safe and match_extreme(inner, frozenset()) is not None:
+                return replace(
+                    stmt, test=conjunction((*parts[:at], *parts[at + 1 :])), then=(inner,)
+                )
         return stmt
 
     return tuple(map(isolate, body))
 
 
-def _find_extremes(loops: Loops, body: Body) -> list[First]:
+def _find_extremes(loops: Loops, body: Body) -> list[ExtremeBranch]:
     """Return the branches of a nest that keep an extreme which nothing else in it uses."""
     bound = frozenset(symbol for stmt in statements(body) for symbol in binds(stmt))
     indices = frozenset(loop.symbol for loop in loops)
     out = []
     for branch in _branches(body):
-        extreme = first_of(branch, bound | indices)
+        extreme = match_extreme(branch, bound | indices)
         if extreme is not None and _is_only_use(extreme, body, bound):
             out.append(extreme)
     return out
@@ -207,7 +212,7 @@ def _branches(body: Body) -> Iterator[If]:
                 yield from _branches(part)
 
 
-def first_of(stmt: If, bound: frozenset[Symbol]) -> First | None:
+def match_extreme(stmt: If, bound: frozenset[Symbol]) -> ExtremeBranch | None:
     """Return the extreme of a branch, None for other branches; the locations it writes depend on
     nothing that is `bound` in the nest."""
     test, stores = stmt.test, [one for one in stmt.then if not isinstance(one, Comment)]
@@ -222,7 +227,7 @@ def first_of(stmt: If, bound: frozenset[Symbol]) -> First | None:
         return None
     best = Access(old.node, old.index)
     others = [one for one in stores if isinstance(one, Store) and one.access != best]
-    return First(stmt, best, term, name, tuple(others))
+    return ExtremeBranch(stmt, best, term, name, tuple(others))
 
 
 def _is_extreme_update(
@@ -254,7 +259,7 @@ def _are_static(one: Access, other: Access) -> bool:
     return all(isinstance(at, Affine) and at.constant is not None for at in places)
 
 
-def _is_only_use(extreme: First, body: Body, bound: frozenset[Symbol]) -> bool:
+def _is_only_use(extreme: ExtremeBranch, body: Body, bound: frozenset[Symbol]) -> bool:
     """Whether nothing else in an iteration uses what a branch keeps, no term depends on it, and
     what is kept can be recomputed."""
     if any(read.node.id in extreme.kept for read in reads(extreme.term)):
@@ -275,7 +280,11 @@ def _is_only_use(extreme: First, body: Body, bound: frozenset[Symbol]) -> bool:
 
 
 def _build_reduction_nest(
-    numbering: Numbered, body: Body, extremes: Sequence[First], facts: Facts, fresh: Fresh
+    numbering: LinearIterations,
+    body: Body,
+    extremes: Sequence[ExtremeBranch],
+    facts: Facts,
+    fresh: Fresh,
 ) -> Body:
     """Return a nest of argmin and argmax reductions, between their initialization and their use."""
     starts, ends = list[Stmt](), list[Stmt]()
@@ -284,8 +293,8 @@ def _build_reduction_nest(
         start, update, end = _build_reduction(extreme, numbering, fresh)
         replaced[id(extreme.branch)] = (update,)
         starts, ends = [*starts, *start], [*ends, *end]
-    inner = firsts(_replace_branches(body, replaced), facts, fresh)
-    return (*starts, *around(numbering.loops, inner), *ends)
+    inner = rewrite_arg_min_max(_replace_branches(body, replaced), facts, fresh)
+    return (*starts, *nest_loops(numbering.loops, inner), *ends)
 
 
 def _replace_branches(body: Body, replaced: Mapping[int, Body]) -> Body:
@@ -300,7 +309,9 @@ def _replace_branches(body: Body, replaced: Mapping[int, Body]) -> Body:
     return tuple(out)
 
 
-def _build_reduction(extreme: First, numbering: Numbered, fresh: Fresh) -> tuple[Body, Stmt, Body]:
+def _build_reduction(
+    extreme: ExtremeBranch, numbering: LinearIterations, fresh: Fresh
+) -> tuple[Body, Stmt, Body]:
     """Return the initialization of a reduction, its update in each iteration, and its use."""
     label, dtype = extreme.best.node.label, extreme.term.dtype
     best, at = fresh.scalar(f"{label}_first", dtype), fresh.scalar(f"{label}_at", dtypes.int64)

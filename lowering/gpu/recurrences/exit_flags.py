@@ -18,7 +18,7 @@ Analysis only.
 ... ''', y="b[1]", x="f32[8, 9]"), Target("cuda"))
 >>> at = next(n for n, one in enumerate(program.kernels[0].body) if isinstance(one, For))
 >>> body = program.kernels[0].body
->>> nest = nest_that_is_left(body[at], body[:at], frozenset())
+>>> nest = find_exit_nest(body[at], body[:at], frozenset())
 >>> [loop.symbol.name for loop in nest.loops]
 ['i', 'j']
 """
@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....base.dataclass import dataclass
-from ...analysis.dependence import is_left
+from ...analysis.dependence import has_break
 from ...analysis.expression_cost import cost
-from ...analysis.guarded_reads import negated
-from ...analysis.predicate_facts import after, is_never, is_sure
+from ...analysis.guarded_reads import negate
+from ...analysis.predicate_facts import is_always, is_never, scalar_values_after
 from ...analysis.subscripts import ranges
 from ...ir import dtypes
 from ...ir.assignments import Break, Continue
@@ -46,7 +46,7 @@ CHEAP = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class ExitNest:
     """A nest all of whose loops a `Break` in the body leaves."""
 
     loops: tuple[For, ...]
@@ -55,20 +55,20 @@ class Nest:
     """Statements of the outer loops' iterations that need be executed only once."""
 
 
-def nest_that_is_left(
+def find_exit_nest(
     loop: For, before: Body, only: frozenset[int], outer: tuple[For, ...] = ()
-) -> Nest | None:
+) -> ExitNest | None:
     """Return the nest of a loop that is left by a break, None for other loops; `before` are the
     statements executed before it, `only` the temporaries that nothing but it, and its `outer`
     loops, use."""
-    if loop.kind != "serial" or not is_left(loop.body):
+    if loop.kind != "serial" or not has_break(loop.body):
         return None
-    return _join_nests(loop, before, only, outer) or Nest((loop,), loop.body)
+    return _join_nests(loop, before, only, outer) or ExitNest((loop,), loop.body)
 
 
 def _join_nests(
     loop: For, before: Body, only: frozenset[int], outer: tuple[For, ...]
-) -> Nest | None:
+) -> ExitNest | None:
     """Return the nest of a loop and one in it that are left together, None where they are not."""
     stmts = tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment))
     at = next((n for n, stmt in enumerate(stmts) if isinstance(stmt, For)), None)
@@ -77,7 +77,7 @@ def _join_nests(
         return None
     start, inner_loop = stmts[:at], stmts[at]
     assert isinstance(inner_loop, For), "that is what was looked for"
-    inner = nest_that_is_left(inner_loop, (*before, *start), only, (*outer, loop))
+    inner = find_exit_nest(inner_loop, (*before, *start), only, (*outer, loop))
     stores = [one for one in start if isinstance(one, Store) and not one.access.node.rank]
     if inner is None or inner.before or len(stores) < len(start):
         return None
@@ -87,19 +87,19 @@ def _join_nests(
     if any(cost(one.value) > CHEAP for one in local_stores):
         return None
     bounds = ranges((*outer, loop, *inner.loops))
-    if not is_never(test, after((*before, *start)), bounds):
+    if not is_never(test, scalar_values_after((*before, *start)), bounds):
         return None
     exits = tuple(_exit_paths(inner.body))
-    if not exits or not all(is_sure(test, after(exit_), bounds) for exit_ in exits):
+    if not exits or not all(is_always(test, scalar_values_after(exit_), bounds) for exit_ in exits):
         return None
     if not _are_set_only_by(flags, inner.body, exits):
         return None
     body = (*local_stores, *inner.body)
     if all(one.access.node.id in only for one in flag_stores):
-        return Nest((loop, *inner.loops), body)
+        return ExitNest((loop, *inner.loops), body)
     ends = (loop.hi, loop.lo) if loop.step > 0 else (loop.lo, loop.hi)
     has_iteration = Apply(OPS["gt"], (Position(ends[0]), Position(ends[1])), dtypes.bool_)
-    return Nest((loop, *inner.loops), body, (If(has_iteration, flag_stores),))
+    return ExitNest((loop, *inner.loops), body, (If(has_iteration, flag_stores),))
 
 
 def _exit_test(tail: Body) -> Expr | None:
@@ -115,7 +115,7 @@ def _exit_test(tail: Body) -> Expr | None:
     ]
     if ends[0] == [Break] and ends[1] in ([], [Continue]):
         return test
-    return negated(test) if ends == [[Continue], [Break]] else None
+    return negate(test) if ends == [[Continue], [Break]] else None
 
 
 def _exit_paths(body: Body) -> Iterator[Body]:
@@ -132,7 +132,7 @@ def _exit_paths(body: Body) -> Iterator[Body]:
 
 def _are_set_only_by(flags: frozenset[int], body: Body, exits: tuple[Body, ...]) -> bool:
     """Whether only the exits access the flags, and each exit is left at its end."""
-    if any(is_left(exit_[:-1]) for exit_ in exits):
+    if any(has_break(exit_[:-1]) for exit_ in exits):
         return False
     exit_ids = {id(stmt) for exit_ in exits for stmt in exit_}
     stmts = statements(body)

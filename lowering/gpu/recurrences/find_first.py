@@ -20,7 +20,7 @@ its exit.
 ...         break
 ... y[0] = b
 ... ''', y="i64[1]", x="f32[90]", k="i64[900]"), Target("cuda"))
->>> rewritten = searches(program, facts_of(program), fresh_for(program))
+>>> rewritten = rewrite_find_first(program, facts_of(program), fresh_for(program))
 >>> print_loops(rewritten.kernels[0].body[2:-2])
 b_at = 9223372036854775807
 for i in 0..900:
@@ -47,10 +47,17 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
-from ...analysis.accesses import accesses
-from ...analysis.dependence import is_left
-from ...analysis.linear_iteration import Numbered, numbered
-from ...analysis.parallel_band import Facts, accesses_of, around, fails, rounds_of, within
+from ...analysis.accesses import collect_accesses
+from ...analysis.dependence import has_break
+from ...analysis.linear_iteration import LinearIterations, linearize
+from ...analysis.parallel_band import (
+    Facts,
+    array_accesses,
+    has_checks,
+    largest_trip_count,
+    nest_loops,
+    trip_count,
+)
 from ...ir import dtypes
 from ...ir.assignments import Access, Alloc, Break, Continue, Permute, Print
 from ...ir.bounds import Bounds
@@ -60,9 +67,9 @@ from ...ir.indexing import Symbol
 from ...ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update, While
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...ir.rewrite import over_kernels, rename, substitute, with_bodies
+from ...ir.rewrite import map_kernels, rename, substitute, with_bodies
 from ...ir.walk import binds, bodies, statements, writes
-from .exit_flags import Nest, nest_that_is_left
+from .exit_flags import ExitNest, find_exit_nest
 
 Body = tuple[Stmt, ...]
 LAST = 2**63 - 1
@@ -71,7 +78,7 @@ MANY = 1 << 26
 """Most iterations that a device executes in addition, whatever they read."""
 
 
-def searches(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def rewrite_find_first(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program in which loops with exits search for the iteration that leaves them."""
 
     def rewrite_body(stmts: Body, outer: tuple[For, ...], before: Body) -> Body:
@@ -82,9 +89,9 @@ def searches(program: Program, facts: Facts, fresh: Fresh) -> Program:
 
     def rewrite_statement(stmt: Stmt, outer: tuple[For, ...], before: Body) -> Body:
         if isinstance(stmt, For):
-            nest = nest_that_is_left(stmt, before, facts.only_in(stmt))
+            nest = find_exit_nest(stmt, before, facts.temporaries_in(stmt))
             if nest is not None and not _has_parallel_loop(outer, facts):
-                rewritten = _Search(nest, facts.only_in(stmt), fresh).rewrite()
+                rewritten = _Search(nest, facts.temporaries_in(stmt), fresh).rewrite()
                 if rewritten:
                     return rewritten
             outer, before = (*outer, stmt), ()
@@ -94,7 +101,7 @@ def searches(program: Program, facts: Facts, fresh: Fresh) -> Program:
             with_bodies(stmt, tuple(rewrite_body(part, outer, before) for part in bodies(stmt))),
         )
 
-    return over_kernels(program, lambda stmts: rewrite_body(stmts, (), ()))
+    return map_kernels(program, lambda stmts: rewrite_body(stmts, (), ()))
 
 
 def _has_parallel_loop(outer: Sequence[For], facts: Facts) -> bool:
@@ -107,23 +114,23 @@ def _has_parallel_loop(outer: Sequence[For], facts: Facts) -> bool:
 class _Search:
     """A nest with exits, and the temporaries that nothing else uses."""
 
-    nest: Nest
+    nest: ExitNest
     only: frozenset[int]
     fresh: Fresh
 
     def rewrite(self) -> Body:
         """Return the search and the replay of its iteration; nothing where the nest stays."""
         loops, body = self.nest.loops, self.nest.body
-        numbering = numbered(loops)
+        numbering = linearize(loops)
         halts = While, Print, Alloc, Permute, Continue
         if numbering is None or any(isinstance(stmt, halts) for stmt in statements(body)):
             return ()
-        if not may_go_on(loops, body):
+        if not can_run_all(loops, body):
             return ()
         label = next((n.label for n in writes(body)), loops[0].symbol.name)
         at = self.fresh.scalar(f"{label}_at", dtypes.int64)
         update = Update(Access(at, ()), OPS["min"], Position(numbering.number))
-        detection, replay = looking(body, (update,)), again(body)
+        detection, replay = slice_detection(body, (update,)), replay_iteration(body)
         if detection is None or replay is None:
             return ()
         live_out = self.find_live_out(detection)
@@ -133,9 +140,9 @@ class _Search:
         exit_ = self.build_exit(numbering, replay, at, keeps=bool(live_out))
         start_value: Expr = Const(LAST, dtypes.int64)
         if live_out:
-            start_value = Position((rounds_of(loops[0]) - 1) * abs(loops[0].step))
+            start_value = Position((trip_count(loops[0]) - 1) * abs(loops[0].step))
         first = Store(Access(at, ()), start_value)
-        return (*self.nest.before, first, *around(numbering.loops, detection), exit_)
+        return (*self.nest.before, first, *nest_loops(numbering.loops, detection), exit_)
 
     def find_live_out(self, detection: Body) -> frozenset[int] | None:
         """Return the scalars that are live after the nest, each of which every iteration writes;
@@ -147,13 +154,13 @@ class _Search:
             if isinstance(stmt, Store) and not stmt.access.index:
                 unconditional.add(stmt.access.node.id)
         out: set[int] = set()
-        sites = accesses(detection)
+        sites = collect_accesses(detection)
         for node in self.written_nodes(detection):
             if node.id not in self.only:
                 if node.id not in unconditional or len(self.nest.loops) > 1:
                     return None
                 out.add(node.id)
-            if sites.read_before_written(node):
+            if sites.is_read_before_written(node):
                 return None
         return frozenset(out)
 
@@ -172,7 +179,7 @@ class _Search:
         names = {s: self.fresh.symbol(s.name) for one in statements(detection) for s in binds(one)}
         return rename(detection, names, copies)
 
-    def build_exit(self, numbering: Numbered, replay: Body, at: Node, keeps: bool) -> Stmt:
+    def build_exit(self, numbering: LinearIterations, replay: Body, at: Node, keeps: bool) -> Stmt:
         """Return the replay of the iteration that was found; of the last one where it `keeps`
         values."""
         comparison, limit = ("ge", 0) if keeps else ("lt", LAST)
@@ -181,11 +188,11 @@ class _Search:
         return If(is_found, (*lets, *substitute(replay, names)))
 
 
-def may_go_on(loops: Sequence[For], body: Body) -> bool:
+def can_run_all(loops: Sequence[For], body: Body) -> bool:
     """Whether a nest with exits may execute its other iterations, too: an array that it reads has
     as many elements, or their number is bounded."""
     indices = {loop.symbol for loop in loops}
-    for _, index in accesses_of(body):
+    for _, index in array_accesses(body):
         axes = [
             {symbol for symbol in indices if at.coefficient(symbol)}
             for at in index if not isinstance(at, Dynamic)
@@ -194,17 +201,17 @@ def may_go_on(loops: Sequence[For], body: Body) -> bool:
             return True
     bounds, counts = Bounds(), list[int | None]()
     for loop in loops:
-        counts.append(bounds.most(rounds_of(loop)))
+        counts.append(bounds.most(trip_count(loop)))
         bounds = bounds.inside(loop)
     if None in counts:
         return False
-    return prod(max(count or 0, 0) for count in counts) * within(body, bounds) <= MANY
+    return prod(max(count or 0, 0) for count in counts) * largest_trip_count(body, bounds) <= MANY
 
 
 # ---------------------------------------------------------------- one iteration
 
 
-def looking(body: Body, update: Body) -> Body | None:
+def slice_detection(body: Body, update: Body) -> Body | None:
     """Return the slice of an iteration that detects its event, where it executes `update`; None
     where it cannot be separated."""
     stmts = _without_comments(body)
@@ -213,22 +220,22 @@ def looking(body: Body, update: Body) -> Body | None:
     for at, stmt in enumerate(body):
         before, rest = body[:at], body[at + 1 :]
         if isinstance(stmt, Check):
-            inner = looking(rest, update)
+            inner = slice_detection(rest, update)
             return None if inner is None else (*before, If(stmt.test, inner, update))
-        if isinstance(stmt, If) and (is_left((stmt,)) or fails((stmt,))):
-            return _rewrite_branch(before, stmt, rest, lambda part: looking(part, update))
-        if fails((stmt,)):
+        if isinstance(stmt, If) and (has_break((stmt,)) or has_checks((stmt,))):
+            return _rewrite_branch(before, stmt, rest, lambda part: slice_detection(part, update))
+        if has_checks((stmt,)):
             return None
     return body
 
 
-def again(body: Body) -> Body | None:
+def replay_iteration(body: Body) -> Body | None:
     """Return an iteration of a loop with exits, as straight code behind the loop."""
     for at, stmt in enumerate(body):
         if isinstance(stmt, Break):
             return body[:at]
-        if isinstance(stmt, If) and is_left((stmt,)):
-            return _rewrite_branch(body[:at], stmt, body[at + 1 :], again)
+        if isinstance(stmt, If) and has_break((stmt,)):
+            return _rewrite_branch(body[:at], stmt, body[at + 1 :], replay_iteration)
     return body
 
 
@@ -239,9 +246,9 @@ def _rewrite_branch(
     that continues; None where both do."""
     then, other = stmt.then, stmt.other
     if _without_comments(rest):
-        if ends(then):
+        if always_exits(then):
             other = (*other, *rest)
-        elif ends(other):
+        elif always_exits(other):
             then = (*then, *rest)
         else:
             return None
@@ -249,11 +256,12 @@ def _rewrite_branch(
     return None if yes is None or no is None else (*before, replace(stmt, then=yes, other=no))
 
 
-def ends(body: Body) -> bool:
+def always_exits(body: Body) -> bool:
     """Whether a list of statements always leaves the loop."""
     last = _without_comments(body)[-1:]
     return any(
-        isinstance(one, Break) or (isinstance(one, If) and ends(one.then) and ends(one.other))
+        isinstance(one, Break)
+        or (isinstance(one, If) and always_exits(one.then) and always_exits(one.other))
         for one in last
     )
 

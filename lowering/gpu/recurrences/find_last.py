@@ -17,7 +17,7 @@ does not hold any more behind the store.
 ...         b = i
 ... y[0] = b
 ... ''', y="i64[1]", x="f32[900]"), Target("cuda"))
->>> print_loops(hits(program, facts_of(program), fresh_for(program)).kernels[0].body[2:-2])
+>>> print_loops(rewrite_find_last(program, facts_of(program), fresh_for(program)).kernels[0].body[2:-2])
 b_at = 9223372036854775807
 for i in 0..900:
     if x[i] > 3.0:
@@ -36,11 +36,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ....base.dataclass import dataclass
-from ...analysis.conjunctions import every, parts_of
-from ...analysis.dependence import is_left
-from ...analysis.linear_iteration import Numbered, numbered
-from ...analysis.parallel_band import Facts, around, fails, nest_of
-from ...analysis.predicate_facts import after, is_never
+from ...analysis.conjunctions import conjunction, split_conjunction
+from ...analysis.dependence import has_break
+from ...analysis.linear_iteration import LinearIterations, linearize
+from ...analysis.parallel_band import Facts, has_checks, nest_loops, perfect_nest
+from ...analysis.predicate_facts import is_never, scalar_values_after
 from ...analysis.subscripts import ranges
 from ...ir import dtypes
 from ...ir.algebra import TRUE
@@ -50,7 +50,7 @@ from ...ir.fresh import Fresh
 from ...ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...ir.rewrite import over_kernels, substitute_expr, with_bodies
+from ...ir.rewrite import map_kernels, substitute_expr, with_bodies
 from ...ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statements
 from .find_first import LAST
 
@@ -79,7 +79,7 @@ class _KeptValue:
     """The replacements of tests of enclosing branches that read what is kept, too."""
 
 
-def hits(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def rewrite_find_last(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program in which loops that keep values of one iteration reduce its number."""
     temporaries = frozenset(node.id for node in program.locals)
 
@@ -88,21 +88,21 @@ def hits(program: Program, facts: Facts, fresh: Fresh) -> Program:
 
     def rewrite_statement(stmt: Stmt) -> Body:
         if isinstance(stmt, For):
-            loops, inner = nest_of(stmt)
+            loops, inner = perfect_nest(stmt)
             kept_values = _find_kept_values(loops, inner, temporaries)
-            numbering = numbered(loops) if kept_values else None
+            numbering = linearize(loops) if kept_values else None
             if numbering is not None:
                 return _build_nest(kept_values, numbering, inner, fresh)
         return (with_bodies(stmt, tuple(map(rewrite_body, bodies(stmt)))),)
 
-    return over_kernels(program, rewrite_body)
+    return map_kernels(program, rewrite_body)
 
 
 def _find_kept_values(
     loops: tuple[For, ...], body: Body, temporaries: frozenset[int]
 ) -> tuple[_KeptValue, ...]:
     """Return the values that a nest keeps."""
-    if any(loop.kind != "serial" for loop in loops) or is_left(body):
+    if any(loop.kind != "serial" for loop in loops) or has_break(body):
         return ()
     facts = _NestFacts(loops, body, temporaries)
     kept_values = (
@@ -125,7 +125,11 @@ class _NestFacts:
 
     def __init__(self, loops: tuple[For, ...], body: Body, temporaries: frozenset[int]) -> None:
         """Collect the facts of a nest with the given `temporaries`."""
-        self.temporaries, self.has_checks, self.bounds = temporaries, fails(body), ranges(loops)
+        self.temporaries, self.has_checks, self.bounds = (
+            temporaries,
+            has_checks(body),
+            ranges(loops),
+        )
         self.indices = frozenset(loop.symbol for loop in loops)
         stmts = statements(body)
         self.bound = {symbol for stmt in stmts for symbol in binds(stmt)}
@@ -182,7 +186,7 @@ class _NestFacts:
         open_tests, new_tests = list[Expr](), list[tuple[If, Expr]]()
         inside = part.body
         for branch in reversed(part.tests):
-            tests = parts_of(branch.test)
+            tests = split_conjunction(branch.test)
             own_tests = [one for one in tests if any(read.node in nodes for read in reads(one))]
             if own_tests and (branch.other or inside is not branch.then):
                 return None
@@ -190,12 +194,12 @@ class _NestFacts:
                 return None
             rest = [one for one in tests if one not in own_tests]
             if own_tests:
-                new_tests.append((branch, every(rest) if rest else TRUE))
+                new_tests.append((branch, conjunction(rest) if rest else TRUE))
                 open_tests = [*own_tests, *open_tests]
                 if not self.is_only_effect(branch, part.body):
                     return None
             inside = self.list_around(branch, part.tests)
-        values = after(stores)
+        values = scalar_values_after(stores)
         if not any(is_never(one, values, self.bounds) for one in open_tests):
             return None
         return _KeptValue(part.body, originals, stores, tuple(open_tests), tuple(new_tests))
@@ -235,7 +239,7 @@ class _NestFacts:
 
 
 def _build_nest(
-    kept_values: Sequence[_KeptValue], numbering: Numbered, body: Body, fresh: Fresh
+    kept_values: Sequence[_KeptValue], numbering: LinearIterations, body: Body, fresh: Fresh
 ) -> Body:
     """Return a nest that reduces iteration numbers, between their initialization and the stores."""
     starts, ends = list[Stmt](), list[Stmt]()
@@ -255,8 +259,8 @@ def _build_nest(
         lets, names = numbering.named(Read(at, ()), fresh)
         stores = (replace(one, value=substitute_expr(one.value, names)) for one in kept.stores)
         end = If(is_found, (*lets, *stores))
-        ends.append(If(every(kept.open_tests), (end,)) if kept.open_tests else end)
-    return (*starts, *around(numbering.loops, body), *ends)
+        ends.append(If(conjunction(kept.open_tests), (end,)) if kept.open_tests else end)
+    return (*starts, *nest_loops(numbering.loops, body), *ends)
 
 
 def _replace_list(body: Body, kept: _KeptValue, new: Body) -> Body:

@@ -17,7 +17,7 @@ that do nothing but store elements at one location, which they test, and set fla
 ...         if level[u[e]] == k and level[v[e]] < 0:
 ...             level[v[e]] = k + 1
 ... ''', level="i64[90]", u="i64[900]", v="i64[900]"), Target("cuda"))
->>> rewritten = marks(program, facts_of(program), fresh_for(program))
+>>> rewritten = rewrite_idempotent_scatters(program, facts_of(program), fresh_for(program))
 >>> [type(stmt).__name__ for stmt in rewritten.kernels[0].body[-1].body[-3:]]
 ['For', 'For', 'For']
 """
@@ -28,13 +28,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ....base.dataclass import dataclass
-from ...analysis.conjunctions import every, parts_of
-from ...analysis.dependence import is_left
-from ...analysis.guarded_reads import negated
-from ...analysis.involution import Round, round_of
-from ...analysis.monotonic import growing
-from ...analysis.parallel_band import Facts, around
-from ...analysis.predicate_facts import SAFE, Values, is_never
+from ...analysis.conjunctions import conjunction, split_conjunction
+from ...analysis.dependence import has_break
+from ...analysis.guarded_reads import negate
+from ...analysis.involution import IterationValues, iteration_values
+from ...analysis.monotonic import monotonic_bounds
+from ...analysis.parallel_band import Facts, nest_loops
+from ...analysis.predicate_facts import OVERFLOW_SAFE, Values, is_never
 from ...analysis.subscripts import ranges
 from ...ir import dtypes
 from ...ir.algebra import TRUE
@@ -56,24 +56,24 @@ from ...ir.indexing import Range, Symbol, const, var
 from ...ir.loops import Check, Fill, For, If, Program, Stmt, Store, Update, While
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...ir.rewrite import over_kernels, rename, with_bodies
+from ...ir.rewrite import map_kernels, rename, with_bodies
 from ...ir.walk import binds, bodies, own_reads, own_writes, statements, writes
 
 Body = tuple[Stmt, ...]
 ONE = Const(1, dtypes.int32)
 
 
-def marks(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def rewrite_idempotent_scatters(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program whose iterations mark what they store, and become independent."""
 
     lower_bounds = {
-        node_id: (fresh.symbol("n"), bound) for node_id, bound in growing(program).items()
+        node_id: (fresh.symbol("n"), bound) for node_id, bound in monotonic_bounds(program).items()
     }
     values: Values = {
         node_id: Position(var(symbol)) for node_id, (symbol, _) in lower_bounds.items()
     }
     counts = tuple(
-        Range(symbol, const(bound), const(SAFE)) for symbol, bound in lower_bounds.values()
+        Range(symbol, const(bound), const(OVERFLOW_SAFE)) for symbol, bound in lower_bounds.values()
     )
 
     def rewrite_body(stmts: Sequence[Stmt], outer: tuple[For, ...]) -> Body:
@@ -87,7 +87,7 @@ def marks(program: Program, facts: Facts, fresh: Fresh) -> Program:
             outer = (*outer, stmt)
         return (with_bodies(stmt, tuple(rewrite_body(part, outer) for part in bodies(stmt))),)
 
-    return over_kernels(program, lambda stmts: rewrite_body(stmts, ()))
+    return map_kernels(program, lambda stmts: rewrite_body(stmts, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class _Scatter:
         rewritten: Body = (*self.element_loops(axes, node, clear), marking, *filling)
         if not self.forbidden:
             return rewritten
-        return (If(every([negated(one) for one in self.forbidden]), rewritten, (self.loop,)),)
+        return (If(conjunction([negate(one) for one in self.forbidden]), rewritten, (self.loop,)),)
 
     def element_loops(self, axes: Sequence[Symbol], node: Node, stmt: Stmt) -> Body:
         """Return the loops over all elements."""
@@ -137,7 +137,7 @@ class _Scatter:
             For(symbol, const(0), size, 1, (), span=self.loop.span)
             for symbol, size in zip(axes, node.shape, strict=True)
         ]
-        return around(loops, (stmt,))
+        return nest_loops(loops, (stmt,))
 
 
 def _replace_list(body: Body, old: Body, new: Body) -> Body:
@@ -161,7 +161,7 @@ def _match_scatter(
     private = facts.private(loop)
     halts = Print, Permute, Alloc, While, Continue, Fill
     effects = [one for one in stmts if any(node.id not in private for node in own_writes(one))]
-    if loop.kind != "serial" or is_left(loop.body) or not effects:
+    if loop.kind != "serial" or has_break(loop.body) or not effects:
         return None
     if any(isinstance(stmt, halts) for stmt in stmts) or facts.is_free(loop, private):
         return None
@@ -173,7 +173,9 @@ def _match_scatter(
     stores = [one for one in effects if isinstance(one, Store)]
     if len(stores) < len(effects):
         return None
-    scatter = _TestAnalysis(loop, round_of(loop), target[1], private).match(target[0], stores)
+    scatter = _TestAnalysis(loop, iteration_values(loop), target[1], private).match(
+        target[0], stores
+    )
     if scatter is None:
         return None
     return replace(
@@ -194,7 +196,7 @@ class _TestAnalysis:
     """The tests of a loop's iterations before they store anything."""
 
     loop: For
-    iteration: Round
+    iteration: IterationValues
     path: tuple[Stmt, ...]
     private: frozenset[int]
 
@@ -240,7 +242,7 @@ class _TestAnalysis:
         lists = [stmt.body for stmt in self.path if isinstance(stmt, For)]
         if any(stmt.other for stmt in tests) or len(tests) + len(lists) < len(self.path):
             return []
-        return [part for one in tests for part in parts_of(self.iteration.known(one.test))]
+        return [part for one in tests for part in split_conjunction(self.iteration.known(one.test))]
 
     def reads_any(self, nodes: set[Node]) -> bool:
         """Whether iterations read some nodes."""
@@ -267,14 +269,14 @@ class _TestAnalysis:
         ]
         if not tests:
             return None
-        out = [every(tests)]
+        out = [conjunction(tests)]
         for part, read in others:
             number = self.only_value(part, read)
             if number is None or not local[read.node]:
                 return None
             out.append(_replace_read(part, read, values[read.node]))
             out.append(
-                every([_replace_read(one, other, number) for one, other in local[read.node]])
+                conjunction([_replace_read(one, other, number) for one, other in local[read.node]])
             )
         return out
 
@@ -344,7 +346,7 @@ class _TestAnalysis:
         """Whether a check repeats one at the start of the iteration, whose tests hold here."""
         enclosing = [s for s in self.path if any(one is check for one in statements((s,)))]
         tests = [s.test for s in enclosing if isinstance(s, If)]
-        facts = [part for one in tests for part in parts_of(self.iteration.known(one))]
+        facts = [part for one in tests for part in split_conjunction(self.iteration.known(one))]
         for stmt in self.loop.body:
             if any(one is check for one in statements((stmt,))):
                 break

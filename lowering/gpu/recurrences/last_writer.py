@@ -13,7 +13,7 @@ numbering are rewritten as one.
 
 >>> program, _ = optimize(lowered("y[k[i]] = x[i] * 2", y="f32[90]", x="f32[9000]", k="i64[9000]"),
 ...     Target("cuda"))
->>> rewritten = lasts(program, facts_of(program), fresh_for(program))
+>>> rewritten = rewrite_last_writers(program, facts_of(program), fresh_for(program))
 >>> [type(stmt).__name__ for stmt in rewritten.kernels[0].body[-3:]]
 ['For', 'For', 'For']
 """
@@ -25,8 +25,8 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
-from ...analysis.linear_iteration import Numbered, numbered
-from ...analysis.parallel_band import Facts, around, nest_of, trips
+from ...analysis.linear_iteration import LinearIterations, linearize
+from ...analysis.parallel_band import Facts, nest_loops, perfect_nest, static_trip_count
 from ...analysis.subscripts import ranges
 from ...ir import dtypes
 from ...ir.assignments import Access, Alloc, Break, Continue, Permute, Print
@@ -36,7 +36,7 @@ from ...ir.indexing import Symbol, const, var
 from ...ir.loops import Check, Fill, For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...ir.rewrite import map_statements, over_kernels, rename, substitute, with_bodies
+from ...ir.rewrite import map_kernels, map_statements, rename, substitute, with_bodies
 from ...ir.walk import binds, bodies, own_reads, own_writes, statements, writes
 
 Body = tuple[Stmt, ...]
@@ -44,7 +44,7 @@ FEWEST = 1024
 """With fewer iterations each owner thread executes all of them."""
 
 
-def lasts(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def rewrite_last_writers(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program whose scatters compute the last iteration that writes each element."""
 
     def rewrite_body(stmts: Sequence[Stmt], outer: tuple[For, ...]) -> Body:
@@ -60,14 +60,14 @@ def lasts(program: Program, facts: Facts, fresh: Fresh) -> Program:
             outer = (*outer, stmt)
         return (with_bodies(stmt, tuple(rewrite_body(part, outer) for part in bodies(stmt))),)
 
-    return over_kernels(program, lambda stmts: rewrite_body(stmts, ()))
+    return map_kernels(program, lambda stmts: rewrite_body(stmts, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Scatter:
     """A nest that writes elements of arrays."""
 
-    numbering: Numbered
+    numbering: LinearIterations
     body: Body
     stores: Mapping[int, Store]
     """The stores of arrays, by the ids of these."""
@@ -88,7 +88,7 @@ class _Scatter:
             update = Update(target, OPS["max"], here, span=stmt.span)
             return (For(fresh.symbol("once"), const(0), const(1), 1, (update,), "atomic"),)
 
-        recording = around(self.numbering.loops, map_statements(self.body, record))
+        recording = nest_loops(self.numbering.loops, map_statements(self.body, record))
         starts = (start for node in last.values() for start in _initialize(node, fresh))
         fills = (
             fill for number in last for fill in self.replay_writes(number, last[number], fresh)
@@ -126,16 +126,16 @@ def _initialize(node: Node, fresh: Fresh) -> Body:
 def _element_loops(axes: Sequence[Symbol], node: Node, stmt: Stmt) -> Body:
     """Return the loops over all elements of an array."""
     loops = [For(s, const(0), size, 1, ()) for s, size in zip(axes, node.shape, strict=True)]
-    return around(loops, (stmt,))
+    return nest_loops(loops, (stmt,))
 
 
 def _match_scatter(
     loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh
 ) -> _Scatter | None:  # fmt: skip
     """Return the scatter of a nest, None where its iterations have other dependences, or none."""
-    loops, body = nest_of(loop)
-    stores = filled_only(loop, body, facts.private(loop))
-    counts = [trips(one) for one in loops]
+    loops, body = perfect_nest(loop)
+    stores = find_only_stores(loop, body, facts.private(loop))
+    counts = [static_trip_count(one) for one in loops]
     is_short = None not in counts and prod(count or 0 for count in counts) < FEWEST
     if not stores or is_short or not all(fresh.fits(s.access.node.shape) for s in stores.values()):
         return None
@@ -146,11 +146,11 @@ def _match_scatter(
         outer_ranges = ranges((*outer, *loops[:at]))
         if not facts.is_free(one, facts.private(one) | targets, outer_ranges):
             return None
-    numbering = numbered(loops)
+    numbering = linearize(loops)
     return None if numbering is None else _Scatter(numbering, body, stores)
 
 
-def filled_only(loop: For, body: Body, private: frozenset[int]) -> dict[int, Store]:
+def find_only_stores(loop: For, body: Body, private: frozenset[int]) -> dict[int, Store]:
     """Return the stores of a nest's arrays, by the ids of these; none where it does more."""
     stmts = statements(loop.body)
     halts = Print, Permute, Alloc, Break, Continue, Fill

@@ -17,9 +17,9 @@ iterations themselves fail, the first of them as before. The number of chunks de
 ...     y[c[k[i]]] = x[i]
 ...     c[k[i]] += 1
 ... ''', y="f32[9000]", x="f32[9000]", k="i64[9000]", c="i64[9]"), Target("cuda"))
->>> from plusequals.lowering.transform.recognize_updates import as_updates
->>> program = over_kernels(program, as_updates)
->>> rewritten = ranks(program, facts_of(program), fresh_for(program))
+>>> from plusequals.lowering.transform.recognize_updates import recognize_updates
+>>> program = map_kernels(program, recognize_updates)
+>>> rewritten = rewrite_multi_prefix(program, facts_of(program), fresh_for(program))
 >>> [type(stmt).__name__ for stmt in rewritten.kernels[0].body]
 ['For', 'For', 'For', 'For', 'For']
 """
@@ -30,8 +30,14 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from ....base.dataclass import dataclass
-from ...analysis.accumulators import is_apart, neutral, only_written
-from ...analysis.parallel_band import Facts, around, normal, trips, with_value
+from ...analysis.accumulators import is_reassociable, neutral_element, write_only_arrays
+from ...analysis.parallel_band import (
+    Facts,
+    nest_loops,
+    normalize,
+    static_trip_count,
+    substitute_symbol,
+)
 from ...analysis.subscripts import ranges
 from ...ir.assignments import Access, Alloc, Break, Continue, Let, Permute, Print
 from ...ir.expressions import Apply, Dynamic, Read, reads
@@ -39,7 +45,7 @@ from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, const, var
 from ...ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update, While
 from ...ir.node import Node
-from ...ir.rewrite import map_statements, over_kernels, rename, with_bodies
+from ...ir.rewrite import map_kernels, map_statements, rename, with_bodies
 from ...ir.walk import (
     binds,
     bodies,
@@ -50,7 +56,7 @@ from ...ir.walk import (
     uses,
     writes,
 )
-from ...transform.remap import Place, elsewhere
+from ...transform.remap import Element, remap_accesses
 from ...transform.strip_mine import chunk
 from ..owner_computes import PARTS_BYTES, PIECES
 
@@ -61,7 +67,7 @@ FEWEST = 4
 """Fewest chunks that pay."""
 
 
-def ranks(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def rewrite_multi_prefix(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program whose loops compute the counts of all iterations before they use them."""
 
     def rewrite_body(stmts: Sequence[Stmt], outer: tuple[For, ...]) -> Body:
@@ -78,7 +84,7 @@ def ranks(program: Program, facts: Facts, fresh: Fresh) -> Program:
             outer = (*outer, stmt)
         return (with_bodies(stmt, tuple(rewrite_body(part, outer) for part in bodies(stmt))),)
 
-    return over_kernels(program, lambda stmts: rewrite_body(stmts, ()))
+    return map_kernels(program, lambda stmts: rewrite_body(stmts, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +106,21 @@ class _CountingLoop:
         """Return the loops that compute the counts of iterations, and the iterations; nothing where
         these have other dependences."""
         node, index = self.node, self.update.access.index
-        size = trips(self.loop)
+        size = static_trip_count(self.loop)
         assert size is not None, "the number of rounds is known"
         shape = tuple(extent.constant or 0 for extent in node.shape)
         counts = fresh.array(f"{node.label}_rounds", (size,), node.dtype)
         partials = fresh.array(f"{node.label}_parts", (self.chunks, *shape), node.dtype)
         here = Access(counts, (var(self.loop.symbol),))
 
-        def redirect(one: Node, at: tuple[Affine | Dynamic, ...]) -> Place:
+        def redirect(one: Node, at: tuple[Affine | Dynamic, ...]) -> Element:
             return (counts, here.index) if one == node else (one, at)
 
         rest = map_statements(self.loop.body, lambda s: () if s is self.update else (s,))
-        main_loop = replace(self.loop, body=elsewhere(rest, redirect))
-        facts.tell((main_loop,), facts.only_in(self.loop))
+        main_loop = replace(self.loop, body=remap_accesses(rest, redirect))
+        facts.tell((main_loop,), facts.temporaries_in(self.loop))
         private = facts.private(main_loop)
-        written = frozenset(one.id for one in only_written(main_loop, private))
+        written = frozenset(one.id for one in write_only_arrays(main_loop, private))
         if not any(
             facts.is_free(main_loop, one, ranges(outer)) for one in (private, private | written)
         ):
@@ -135,7 +141,8 @@ class _CountingLoop:
         """Return the initialization of the counters of chunks."""
         axes = [fresh.symbol("at") for _ in partials.shape]
         start = Store(
-            Access(partials, tuple(map(var, axes))), neutral(self.update.op, self.node.dtype)
+            Access(partials, tuple(map(var, axes))),
+            neutral_element(self.update.op, self.node.dtype),
         )
         return _element_loops(axes, partials, (start,))
 
@@ -147,7 +154,7 @@ class _CountingLoop:
         copies = {n.id: fresh.like(n) for n in writes(body) if n.id not in used}
         names = {s: fresh.symbol(s.name) for one in statements(body) for s in binds(one)}
         outer = For(chunk_symbol, const(0), const(self.chunks), 1, (), span=self.loop.span)
-        return around((outer, chunk_loop), rename(body, names, copies))
+        return nest_loops((outer, chunk_loop), rename(body, names, copies))
 
     def scan_chunks(self, partials: Node, fresh: Fresh) -> Body:
         """Return the loops that scan the counters over chunks."""
@@ -174,7 +181,7 @@ class _CountingLoop:
 def _element_loops(axes: Sequence[Symbol], node: Node, body: Body) -> Body:
     """Return the loops over all elements of an array."""
     loops = [For(s, const(0), size, 1, ()) for s, size in zip(axes, node.shape, strict=True)]
-    return around(loops, body)
+    return nest_loops(loops, body)
 
 
 def _updates_in(body: Body) -> list[Store | Update]:
@@ -183,16 +190,16 @@ def _updates_in(body: Body) -> list[Store | Update]:
 
 def _match_counting(loop: For, facts: Facts) -> _CountingLoop | None:
     """Return the counting of a loop, None for other loops and short ones."""
-    trip_count, private = trips(loop), facts.private(loop)
+    trip_count, private = static_trip_count(loop), facts.private(loop)
     halts = Print, Permute, Alloc, Break, Continue, Fill
     if loop.kind != "serial" or trip_count is None or trip_count < FEWEST * ROUNDS:
         return None
     if any(isinstance(stmt, halts) for stmt in statements(loop.body)):
         return None
     if loop.step != 1 or loop.lo != const(0):
-        old, (loop, value) = loop, normal(loop, loop.symbol)
-        loop = replace(loop, body=with_value(loop.body, old.symbol, value))
-        facts.tell((loop,), facts.only_in(old))
+        old, (loop, value) = loop, normalize(loop, loop.symbol)
+        loop = replace(loop, body=substitute_symbol(loop.body, old.symbol, value))
+        facts.tell((loop,), facts.temporaries_in(old))
     for update in _find_counters(loop, private):
         size = update.access.node.bytes
         chunks = min(PIECES, PARTS_BYTES // max(size, 1), trip_count // ROUNDS)
@@ -212,7 +219,11 @@ def _find_counters(loop: For, private: frozenset[int]) -> list[Update]:
         node, index = stmt.access.node, stmt.access.index
         is_only_write = sum(node in own_writes(one) for one in stmts) == 1
         is_static = node.rank > 0 and node.static_shape is not None
-        if not is_static or not is_only_write or not is_apart(stmt.op, node.dtype, exact=True):
+        if (
+            not is_static
+            or not is_only_write
+            or not is_reassociable(stmt.op, node.dtype, exact=True)
+        ):
             continue
         all_reads = [r for one in stmts for value in expressions_of(one) for r in reads(value)]
         array_reads = [read for read in all_reads if read.node == node]

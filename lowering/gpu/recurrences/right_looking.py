@@ -17,7 +17,7 @@ are expanded.
 ...         s -= m[i, j] * x[j]
 ...     x[i] = s / m[i, i]
 ... ''', x="f32[900]", b="f32[900]", m="f32[900, 900]")
->>> rewritten = onward(program, facts_of(program), fresh_for(program))
+>>> rewritten = rewrite_right_looking(program, facts_of(program), fresh_for(program))
 >>> print_loops(rewritten.kernels[0].body)
 for i in 0..900:
     # s = b[i]
@@ -39,9 +39,9 @@ from dataclasses import replace
 from itertools import product
 
 from ....base.dataclass import dataclass
-from ...analysis.accesses import Site, accesses
-from ...analysis.dependence import Ranks, overtakes
-from ...analysis.parallel_band import Facts, trips, with_loops, with_value
+from ...analysis.accesses import Site, collect_accesses
+from ...analysis.dependence import Ranks, has_carried_dependence
+from ...analysis.parallel_band import Facts, replace_loops, static_trip_count, substitute_symbol
 from ...analysis.subscripts import ranges
 from ...ir.assignments import Let
 from ...ir.expressions import Index
@@ -49,19 +49,19 @@ from ...ir.fresh import Fresh
 from ...ir.indexing import Range, Symbol, const, var
 from ...ir.loops import Comment, For, Program, Stmt
 from ...ir.node import Node
-from ...ir.rewrite import over_kernels
+from ...ir.rewrite import map_kernels
 from ...ir.walk import reads, statements, writes
-from ...transform.remap import Place, elsewhere
-from ..thread_block import is_shared
-from .wavefront import FEWEST, may_turn
+from ...transform.remap import Element, remap_accesses
+from ..thread_block import is_thread_loop
+from .wavefront import FEWEST, can_reorder
 
 Body = tuple[Stmt, ...]
 
 
-def onward(program: Program, facts: Facts, fresh: Fresh) -> Program:
+def rewrite_right_looking(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program whose iterations update later ones, where that has more parallelism."""
     rewriter = _Rewriter(facts, fresh)
-    return over_kernels(program, lambda body: with_loops(body, facts, rewriter.rewrite_loop))
+    return map_kernels(program, lambda body: replace_loops(body, facts, rewriter.rewrite_loop))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class _Rewriter:
     def rewrite_loop(self, loop: For, outer_loops: tuple[For, ...]) -> Body:
         """Return the loops that replace one, none where it stays."""
         outer = ranges(outer_loops)
-        at = place_of(loop)
-        if at is None or is_shared(loop, self.facts) or not may_turn(loop):
+        at = find_inner_loop(loop)
+        if at is None or is_thread_loop(loop, self.facts) or not can_reorder(loop):
             return ()
         inner = loop.body[at]
         assert isinstance(inner, For), "that is what was looked for"
-        if is_shared(inner, self.facts):
+        if is_thread_loop(inner, self.facts):
             return ()
         private, inner_private = self.facts.private(loop), self.facts.private(inner)
         before, after = loop.body[:at], loop.body[at + 1 :]
@@ -93,7 +93,7 @@ class _Rewriter:
 
     def expand_scalars(self, loop: For, carried: Sequence[Node]) -> dict[int, Node] | None:
         """Return the expanded arrays of scalars, None where the trip count is dynamic."""
-        count = trips(loop)
+        count = static_trip_count(loop)
         if count is None:
             return None if carried else {}
         return {
@@ -111,25 +111,27 @@ class _Rewriter:
         inner loop.
         """
 
-        def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+        def redirect(node: Node, index: tuple[Index, ...]) -> Element:
             array = expanded.get(node.id)
             return (node, index) if array is None else (array, (var(loop.symbol) - loop.lo,))
 
-        before, after, updates = (elsewhere(part, redirect) for part in (*parts, inner.body))
+        before, after, updates = (remap_accesses(part, redirect) for part in (*parts, inner.body))
         first = self.fresh.symbol(loop.symbol.name)
-        first_loop = replace(loop, symbol=first, body=with_value(before, loop.symbol, var(first)))
+        first_loop = replace(
+            loop, symbol=first, body=substitute_symbol(before, loop.symbol, var(first))
+        )
         update_loop = replace(loop, lo=var(inner.symbol) + 1, body=updates)
-        body = with_value(after, loop.symbol, var(inner.symbol))
+        body = substitute_symbol(after, loop.symbol, var(inner.symbol))
         main_loop = replace(inner, hi=loop.hi, body=(*body, update_loop), span=loop.span)
         is_empty = all(isinstance(stmt, Comment) for stmt in before)
         loops: Body = (*before, main_loop) if is_empty else (first_loop, main_loop)
-        self.facts.tell(loops, self.facts.only_in(loop) - expanded.keys())
+        self.facts.tell(loops, self.facts.temporaries_in(loop) - expanded.keys())
         return loops if self.facts.is_free(update_loop, inner_private, ranges((main_loop,))) else ()
 
 
-def place_of(loop: For) -> int | None:
+def find_inner_loop(loop: For) -> int | None:
     """Return the position of a loop's inner loop over all earlier iterations, else None."""
-    if loop.step != 1 or trips(loop) in range(FEWEST):
+    if loop.step != 1 or static_trip_count(loop) in range(FEWEST):
         return None
     for at, stmt in enumerate(loop.body):
         if isinstance(stmt, For) and (stmt.lo, stmt.hi) == (loop.lo, var(loop.symbol)):
@@ -154,7 +156,7 @@ def _keeps_order(loop: For, at: int, private: frozenset[int], outer: tuple[Range
     """Whether no two conflicting accesses of an element change their order."""
     inner = loop.body[at]
     assert isinstance(inner, For), "that is what was looked for"
-    for number, sites in accesses((loop,)).sites.items():
+    for number, sites in collect_accesses((loop,)).sites.items():
         if number in private or not any(site.writes for site in sites):
             continue
         if not sites[0].node.rank:
@@ -163,7 +165,7 @@ def _keeps_order(loop: For, at: int, private: frozenset[int], outer: tuple[Range
             if not (one.writes or other.writes):
                 continue
             keys = _order_keys(one, other, at, loop.symbol, inner.symbol)
-            if keys is not None and overtakes(loop, one, other, outer, keys):
+            if keys is not None and has_carried_dependence(loop, one, other, outer, keys):
                 return False
     return True
 

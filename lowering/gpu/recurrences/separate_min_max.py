@@ -21,7 +21,7 @@ with infinities. Precondition: iterations that do nothing else.
 ...         lo = x[i]
 ... y[0] = hi - lo
 ... ''', y="f32[1]", x="f32[900]"), Target("cuda"))
->>> separated = sided(program.kernels[0].body, facts_of(program), fresh_for(program))
+>>> separated = separate_extremes(program.kernels[0].body, facts_of(program), fresh_for(program))
 >>> print_loops(tuple(stmt for stmt in separated if isinstance(stmt, For)))
 for i in 0..900:
     if not hi < lo:
@@ -48,9 +48,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...analysis.guarded_reads import negated
-from ...analysis.linear_iteration import Numbered, numbered
-from ...analysis.parallel_band import Facts, around, nest_of
+from ...analysis.guarded_reads import negate
+from ...analysis.linear_iteration import LinearIterations, linearize
+from ...analysis.parallel_band import Facts, nest_loops, perfect_nest
 from ...ir import dtypes
 from ...ir.assignments import Access, Break
 from ...ir.expressions import Apply, Const, Expr, Position, Read
@@ -60,13 +60,13 @@ from ...ir.loops import Comment, For, If, Stmt, Store
 from ...ir.ops import OPS
 from ...ir.rewrite import rename, with_bodies
 from ...ir.walk import binds, bodies, statements, writes
-from .arg_min_max import MIRRORED, First, first_of, is_bare
+from .arg_min_max import MIRRORED, ExtremeBranch, has_only_effect, match_extreme
 
 Body = tuple[Stmt, ...]
 Loops = tuple[For, ...]
 
 
-def sided(body: Body, facts: Facts, fresh: Fresh) -> Body:
+def separate_extremes(body: Body, facts: Facts, fresh: Fresh) -> Body:
     """Return statements in which loops keep each of two extremes by a test of its own."""
     return tuple(rewritten for stmt in body for rewritten in _rewrite_statement(stmt, facts, fresh))
 
@@ -74,41 +74,47 @@ def sided(body: Body, facts: Facts, fresh: Fresh) -> Body:
 def _rewrite_statement(stmt: Stmt, facts: Facts, fresh: Fresh) -> Body:
     """Return the rewritten statement, or itself where it does not keep two extremes."""
     if isinstance(stmt, For):
-        loops, body = nest_of(stmt)
-        numbering = numbered(loops)
+        loops, body = perfect_nest(stmt)
+        numbering = linearize(loops)
         is_serial = all(loop.kind == "serial" for loop in loops)
         pairs = [
             pair for one in body if isinstance(one, If) and (pair := _match_pair(one, loops, body))
         ]
         if len(pairs) == 1 and numbering is not None and is_serial:
             kept = pairs[0][0].kept | pairs[0][1].kept
-            if is_bare(loops, body, kept, facts):
+            if has_only_effect(loops, body, kept, facts):
                 return _build_loops(numbering, body, pairs[0], kept, fresh)
-    return (with_bodies(stmt, tuple(sided(part, facts, fresh) for part in bodies(stmt))),)
+    return (
+        with_bodies(stmt, tuple(separate_extremes(part, facts, fresh) for part in bodies(stmt))),
+    )
 
 
-def _match_pair(stmt: If, loops: Loops, body: Body) -> tuple[First, First] | None:
+def _match_pair(stmt: If, loops: Loops, body: Body) -> tuple[ExtremeBranch, ExtremeBranch] | None:
     """Return the branches that keep the maximum and the minimum of one term, None for others."""
     bound = frozenset(s for one in (*loops, *statements(body)) for s in binds(one))
     others = [one for one in stmt.other if not isinstance(one, Comment)]
     if len(others) != 1 or not isinstance(others[0], If):
         return None
-    upper, lower = first_of(replace(stmt, other=()), bound), first_of(others[0], bound)
+    upper, lower = match_extreme(replace(stmt, other=()), bound), match_extreme(others[0], bound)
     if upper is None or lower is None or upper.term != lower.term or upper.kept & lower.kept:
         return None
     return (upper, lower) if MIRRORED[upper.test][0] == lower.test[0] else None
 
 
 def _build_loops(
-    numbering: Numbered, body: Body, pair: tuple[First, First], kept: frozenset[int], fresh: Fresh
+    numbering: LinearIterations,
+    body: Body,
+    pair: tuple[ExtremeBranch, ExtremeBranch],
+    kept: frozenset[int],
+    fresh: Fresh,
 ) -> Body:
     """Return the loop that runs until no term is beyond both, and the one for all other terms."""
     upper, lower = pair
     since = fresh.scalar("since", dtypes.int64)
     can_overlap = _overlap_test(upper, lower)
-    exit_ = (If(negated(can_overlap), (Break(),)),)
+    exit_ = (If(negate(can_overlap), (Break(),)),)
     copy = _copy_nest(numbering.loops, body, kept, fresh)
-    copy_numbering = numbered(copy[0])
+    copy_numbering = linearize(copy[0])
     assert copy_numbering is not None, "copies are numbered as what they are copies of"
     first_nest: Body = (
         *exit_,
@@ -126,11 +132,11 @@ def _build_loops(
     return (
         Store(Access(since, ()), Const(0, dtypes.int64)),
         *first_nest,
-        *around(numbering.loops, rest),
+        *nest_loops(numbering.loops, rest),
     )
 
 
-def _overlap_test(upper: First, lower: First) -> Expr:
+def _overlap_test(upper: ExtremeBranch, lower: ExtremeBranch) -> Expr:
     """Return the test whether there are terms that both branches take."""
     best = (Read(upper.best.node, upper.best.index), Read(lower.best.node, lower.best.index))
     name = "le" if upper.test in ("ge", "le") and lower.test in ("ge", "le") else "lt"

@@ -16,10 +16,10 @@ bit-identical on every device and in every launch. Precondition: iterations that
 for the accumulators. A loop that was written is order-preserving, and so are all sums on request:
 then only exactly reassociable operations are split. Barriers have to separate these loops.
 
->>> from plusequals.lowering.analysis.accumulators import sums
+>>> from plusequals.lowering.analysis.accumulators import find_accumulators
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100]")
 >>> loop, facts, fresh = program.kernels[0].body[-1], facts_of(program), fresh_for(program)
->>> code = reduced(loop, sums(loop, frozenset(), facts), facts, fresh, {})
+>>> code = build_block_reduction(loop, find_accumulators(loop, frozenset(), facts), facts, fresh, {})
 >>> print_loops(code.threads[:1])
 for thread in 0..128 thread:
     s_part = -0.0
@@ -35,8 +35,15 @@ from dataclasses import replace
 from math import ceil
 
 from ....base.dataclass import dataclass
-from ...analysis.accumulators import Sum, neutral, zero_of
-from ...analysis.parallel_band import Facts, around, as_one, favours, nest_of, trips
+from ...analysis.accumulators import Accumulator, neutral_element, zero_of
+from ...analysis.parallel_band import (
+    Facts,
+    collapse,
+    contiguity_score,
+    nest_loops,
+    perfect_nest,
+    static_trip_count,
+)
 from ...analysis.subscripts import ranges
 from ...ir import dtypes
 from ...ir.assignments import Access, Let, Pair
@@ -46,7 +53,7 @@ from ...ir.indexing import Symbol, const, var
 from ...ir.loops import For, If, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS, Op
-from ...transform.remap import Place, elsewhere
+from ...transform.remap import Element, remap_accesses
 from ..thread_points import THREADS, Space
 
 WARP = 32
@@ -56,24 +63,24 @@ LAST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class PartialResult:
     """The partial results of threads, with the positions of an argmin or argmax."""
 
-    sum: Sum
+    sum: Accumulator
     value: Node
     position: Node | None
     values: Node
     positions: Node | None
 
 
-def to_share(
-    loop: For, accumulators: Sequence[Sum], facts: Facts
+def find_parallel_loops(
+    loop: For, accumulators: Sequence[Accumulator], facts: Facts
 ) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
     """Return the loops of a nest that are parallel but for accumulators, and the body.
 
     Iterations of the outermost loop are; inner loops with dependent iterations stay in the body.
     """
-    loops, body = nest_of(loop)
+    loops, body = perfect_nest(loop)
     targets = frozenset(access.node.id for one in accumulators for access in one.accesses)
     for at in range(1, len(loops)):
         fact_loop = loops[at] if id(loops[at]) in facts.only else loop
@@ -82,35 +89,39 @@ def to_share(
     return loops, body
 
 
-def reduced(
-    loop: For, accumulators: Sequence[Sum], facts: Facts, fresh: Fresh, spaces: dict[int, Space]
-) -> Parts:
+def build_block_reduction(
+    loop: For,
+    accumulators: Sequence[Accumulator],
+    facts: Facts,
+    fresh: Fresh,
+    spaces: dict[int, Space],
+) -> BlockReduction:
     """Return a loop as thread loops, and the code that adds their result to the accumulators.
 
     The loop of the nest with contiguous accesses is distributed over threads; where it is short,
     the collapsed nest.
     """
-    loops, body = to_share(loop, accumulators, facts)
-    at = max(range(len(loops)), key=lambda k: (favours(body, loops[k].symbol), k))
-    count = trips(loops[at])
+    loops, body = find_parallel_loops(loop, accumulators, facts)
+    at = max(range(len(loops)), key=lambda k: (contiguity_score(body, loops[k].symbol), k))
+    count = static_trip_count(loops[at])
     is_short = count is not None and count < THREADS
     collapsed = (
-        as_one(loops, body, fresh, any(one.pair for one in accumulators)) if is_short else None
+        collapse(loops, body, fresh, any(one.pair for one in accumulators)) if is_short else None
     )
     if collapsed is not None:
         loops, body, at = (collapsed[0],), collapsed[1], 0
-        count = trips(loops[at])
+        count = static_trip_count(loops[at])
     elif count is not None and count < WARP:
         at = max(range(len(loops)), key=lambda k: _count_or_huge(loops[k]))
-        count = trips(loops[at])
+        count = static_trip_count(loops[at])
     size = THREADS if count is None else min(THREADS, ceil(max(count, 1) / WARP) * WARP)
     partials = [_build_partial(one, size, fresh, spaces) for one in accumulators]
     thread = fresh.symbol("thread")
     cyclic = replace(
         loops[at], lo=loops[at].lo + var(thread) * loops[at].step, step=loops[at].step * size
     )
-    private_body = elsewhere(body, _RedirectToPartials(partials))
-    inner = around((*loops[:at], cyclic, *loops[at + 1 :]), private_body)
+    private_body = remap_accesses(body, _RedirectToPartials(partials))
+    inner = nest_loops((*loops[:at], cyclic, *loops[at + 1 :]), private_body)
     starts = tuple(stmt for partial in partials for stmt in _initialize(partial))
     ends = tuple(stmt for partial in partials for stmt in _store_partial(partial, thread))
     each = For(thread, const(0), const(size), 1, (*starts, *inner, *ends), "thread", loop.span)
@@ -121,11 +132,11 @@ def reduced(
     combination = tuple(
         stmt for partial in partials for stmt in _combine_last(partial, LAST, fresh, spaces)
     )
-    return Parts((each, *tree), combination)
+    return BlockReduction((each, *tree), combination)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class BlockReduction:
     """Thread loops, then uniform code that all threads execute redundantly."""
 
     threads: tuple[Stmt, ...]
@@ -133,48 +144,50 @@ class Parts:
 
 
 def _count_or_huge(loop: For) -> int:
-    count = trips(loop)
+    count = static_trip_count(loop)
     return 2**40 if count is None else count
 
 
-def _build_partial(accumulator: Sum, size: int, fresh: Fresh, spaces: dict[int, Space]) -> Share:
+def _build_partial(
+    accumulator: Accumulator, size: int, fresh: Fresh, spaces: dict[int, Space]
+) -> PartialResult:
     label = accumulator.access.node.label
     value = fresh.scalar(f"{label}_part", accumulator.dtype)
     values = fresh.array(f"{label}_parts", (size,), accumulator.dtype)
     spaces |= {value.id: "private", values.id: "shared"}
     if accumulator.pair is None:
-        return Share(accumulator, value, None, values, None)
+        return PartialResult(accumulator, value, None, values, None)
     label = accumulator.pair.access.node.label
     position = fresh.scalar(f"{label}_part", dtypes.int64)
     positions = fresh.array(f"{label}_parts", (size,), dtypes.int64)
     spaces |= {position.id: "private", positions.id: "shared"}
-    return Share(accumulator, value, position, values, positions)
+    return PartialResult(accumulator, value, position, values, positions)
 
 
 class _RedirectToPartials:
     """Redirects accesses of accumulators to the partial results of a thread."""
 
-    def __init__(self, partials: Sequence[Share]) -> None:
+    def __init__(self, partials: Sequence[PartialResult]) -> None:
         self.nodes: dict[int, Node] = {}
         for partial in partials:
             self.nodes[partial.sum.access.node.id] = partial.value
             if partial.sum.pair is not None and partial.position is not None:
                 self.nodes[partial.sum.pair.access.node.id] = partial.position
 
-    def __call__(self, node: Node, index: tuple[Index, ...]) -> Place:
+    def __call__(self, node: Node, index: tuple[Index, ...]) -> Element:
         target = self.nodes.get(node.id)
         return (node, index) if target is None else (target, ())
 
 
-def _initialize(partial: Share) -> tuple[Stmt, ...]:
+def _initialize(partial: PartialResult) -> tuple[Stmt, ...]:
     value = Access(partial.value, ())
     if partial.position is None:
-        return (Store(value, neutral(partial.sum.op, partial.sum.dtype)),)
+        return (Store(value, neutral_element(partial.sum.op, partial.sum.dtype)),)
     nothing = Store(Access(partial.position, ()), Const(-1, dtypes.int64))
     return Store(value, Const(zero_of(partial.sum.dtype), partial.sum.dtype)), nothing
 
 
-def _store_partial(partial: Share, thread: Symbol) -> tuple[Stmt, ...]:
+def _store_partial(partial: PartialResult, thread: Symbol) -> tuple[Stmt, ...]:
     out: tuple[Stmt, ...] = (
         Store(Access(partial.values, (var(thread),)), Read(partial.value, ())),
     )
@@ -183,7 +196,7 @@ def _store_partial(partial: Share, thread: Symbol) -> tuple[Stmt, ...]:
     return out
 
 
-def _build_tree_level(partials: Sequence[Share], few: int, size: int, fresh: Fresh) -> Stmt:
+def _build_tree_level(partials: Sequence[PartialResult], few: int, size: int, fresh: Fresh) -> Stmt:
     """Return the loop in which few threads combine all other partial results with theirs."""
     thread, other = fresh.symbol("thread"), fresh.symbol("other")
     updates: tuple[Stmt, ...] = ()
@@ -201,7 +214,7 @@ def _build_tree_level(partials: Sequence[Share], few: int, size: int, fresh: Fre
 
 
 def _combine_last(
-    partial: Share, few: int, fresh: Fresh, spaces: dict[int, Space]
+    partial: PartialResult, few: int, fresh: Fresh, spaces: dict[int, Space]
 ) -> tuple[Stmt, ...]:
     """Return the code that adds the remaining partial results to an accumulator, in all threads."""
     at = fresh.symbol("thread")
@@ -210,7 +223,7 @@ def _combine_last(
     spaces[whole.id] = "private"
     there = Read(partial.values, (var(at),))
     if partial.positions is None or accumulator.pair is None:
-        start = Store(Access(whole, ()), neutral(accumulator.op, accumulator.dtype))
+        start = Store(Access(whole, ()), neutral_element(accumulator.op, accumulator.dtype))
         loop = For(at, const(0), const(few), 1, (Update(Access(whole, ()), accumulator.op, there),))
         return start, loop, Update(accumulator.access, accumulator.op, Read(whole, ()))
     position = fresh.scalar(f"{accumulator.pair.access.node.label}_whole", dtypes.int64)

@@ -13,9 +13,9 @@ bit-identical on every device.
 >>> program = lowered("y[j] = sum[i](x[i, j]) * 2", y="f32[700]", x="f32[9000, 700]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> nests = columns(band(program.kernels[0].body[1], facts), facts, fresh_for(program),
+>>> nests = split_columns(find_band(program.kernels[0].body[1], facts), facts, fresh_for(program),
 ...     {node.id: node for node in program.locals})
->>> [isinstance(nest, Made) for nest in nests]
+>>> [isinstance(nest, DeviceCode) for nest in nests]
 [True, False]
 """
 
@@ -26,17 +26,31 @@ from dataclasses import field
 from math import prod
 
 from ....base.dataclass import dataclass
-from ...analysis.accumulators import sums
-from ...analysis.parallel_band import Band, Facts, around, fails, nest_of, trips
+from ...analysis.accumulators import find_accumulators
+from ...analysis.parallel_band import (
+    Band,
+    Facts,
+    has_checks,
+    nest_loops,
+    perfect_nest,
+    static_trip_count,
+)
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, const, var
 from ...ir.loops import For, Stmt
 from ...ir.node import Node
 from ...ir.walk import reads, writes
-from ...transform.strip_mine import chunk, evened
-from ..thread_points import FEW, PRIVATE_BYTES, Made, dealt, expanded, normalised
-from .segmented import carried, is_along, shares_symbols
-from .split_reduction import Own, moved
+from ...transform.strip_mine import chunk, with_static_end
+from ..thread_points import (
+    FEW,
+    PRIVATE_BYTES,
+    DeviceCode,
+    expand_temporaries,
+    normalize_band,
+    tile_over_threads,
+)
+from .segmented import find_carried, is_contiguous_in_points, shares_symbols
+from .split_reduction import ChunkPartial, redirect_to_partials
 
 THREADS = 1 << 18
 """Threads that occupy a device; with more points nothing is split."""
@@ -46,36 +60,36 @@ WORTH = 1 << 20
 """Fewest terms in all that are worth one more kernel."""
 
 
-def columns(
+def split_columns(
     nest: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
-) -> tuple[Made | For, ...] | None:
+) -> tuple[DeviceCode | For, ...] | None:
     """Return kernels of partial sums, and nests, in order; None where nothing is gained by that.
 
     A band that contains checks stays whole: of several failures the first is reported.
     """
-    counts = [trips(loop) for loop in nest.free]
+    counts = [static_trip_count(loop) for loop in nest.free]
     if (
         None in counts
         or not FEW <= prod(map(_count_or_zero, counts)) < THREADS
-        or fails(nest.inner)
+        or has_checks(nest.inner)
     ):
         return None
-    free, body = normalised(nest, fresh)
+    free, body = normalize_band(nest, fresh)
     facts.tell(body, nest.private)
     splitter = _Splitter(free, facts, fresh, nodes)
     for stmt, original in zip(body, nest.inner, strict=True):
-        splitter.add(stmt, is_along(original, nest.free))
+        splitter.add(stmt, is_contiguous_in_points(original, nest.free))
     splitter.close()
     if not any(piece.is_partial_sums for piece in splitter.parts):
         return None
     bodies = [piece.body for piece in splitter.parts]
     if shares_symbols(bodies):
         return None
-    carried_ids = carried(bodies, nest.private)
+    carried_ids = find_carried(bodies, nest.private)
     if carried_ids:
         stmts = tuple(stmt for stmt_list in bodies for stmt in stmt_list)
         large = [nodes[number] for number in sorted(carried_ids)]
-        expansion = expanded(stmts, large, free, fresh)
+        expansion = expand_temporaries(stmts, large, free, fresh)
         if expansion is None:
             return None
         rewritten = iter(expansion)
@@ -143,32 +157,32 @@ class _Splitter:
     def split_sum(self, loop: For) -> tuple[_Nest, list[Stmt], frozenset[int]] | None:
         """Return the nest of the partial sums of a loop, their combination, and the ids of the
         accumulators; None where it is no long sum, or not worth it."""
-        loops, body = nest_of(loop)
-        sizes = [trips(one) for one in loops]
-        points = prod(_count_or_zero(trips(one)) for one in self.free)
+        loops, body = perfect_nest(loop)
+        sizes = [static_trip_count(one) for one in loops]
+        points = prod(_count_or_zero(static_trip_count(one)) for one in self.free)
         terms = prod(2**30 if size is None else size for size in sizes)
         count = min(THREADS // points, terms // TERMS)
         private = self.facts.private(loop)
         if points * terms < WORTH or count < 2:
             return None
-        accumulators = sums(loop, private, self.facts)
+        accumulators = find_accumulators(loop, private, self.facts)
         if not accumulators or not all(self.fits_thread(number) for number in private):
             return None
         at = 0 if any(one.pair for one in accumulators) else _largest(sizes)
         if (size := sizes[at]) is not None:
             count = min(count, size)
         chunk_symbol = self.fresh.symbol("part")
-        chunk_body = around(loops[at + 1 :], body)
+        chunk_body = nest_loops(loops[at + 1 :], body)
         chunk_loop, chunk_body = chunk(loops[at], chunk_symbol, count, chunk_body, self.fresh)
-        chunk_loop = evened(chunk_loop, loops[at], count)
+        chunk_loop = with_static_end(chunk_loop, loops[at], count)
         position = [var(one.symbol) - one.lo for one in self.free]
-        shape = (count, *(_count_or_zero(trips(one)) for one in self.free))
+        shape = (count, *(_count_or_zero(static_trip_count(one)) for one in self.free))
 
         def locate(number: Affine) -> tuple[Affine, ...]:
             return (number, *position)
 
-        partials = [Own(one, self.fresh, shape, locate) for one in accumulators]
-        inner = moved(around((*loops[:at], chunk_loop), chunk_body), partials)
+        partials = [ChunkPartial(one, self.fresh, shape, locate) for one in accumulators]
+        inner = redirect_to_partials(nest_loops((*loops[:at], chunk_loop), chunk_body), partials)
         starts = tuple(stmt for one in partials for stmt in one.start())
         ends = tuple(stmt for one in partials for stmt in one.end(chunk_symbol))
         private_ids = private | {node.id for one in partials for node in one.scalars}
@@ -186,12 +200,12 @@ class _Splitter:
 
     def build_nest(
         self, nest: _Nest, body: tuple[Stmt, ...], private: frozenset[int]
-    ) -> Made | For:
+    ) -> DeviceCode | For:
         """Return the kernel of partial sums, or a nest over all points, recorded in the facts."""
         if nest.group is not None:
-            kernel = dealt([nest.group, *self.free], body, self.fresh)
-            return Made((kernel,), dict.fromkeys(nest.private, "private"))
-        (loop,) = around(self.free, body)
+            kernel = tile_over_threads([nest.group, *self.free], body, self.fresh)
+            return DeviceCode((kernel,), dict.fromkeys(nest.private, "private"))
+        (loop,) = nest_loops(self.free, body)
         assert isinstance(loop, For)
         self.facts.tell((loop,), private | self.combined_scalars)
         return loop

@@ -24,9 +24,9 @@ that no other point uses. Postcondition: all elements are bit-identical.
 
 Source: CUDA C++ Programming Guide, memory fence functions.
 
->>> from plusequals.lowering.gpu.mapping import grid
+>>> from plusequals.lowering.gpu.mapping import map_program
 >>> program = optimize(lowered("s[0] += x[i]", s="f32[1]", x="f32[100000]"), Target("cuda"))[0]
->>> (kernel,) = grid(program, Target("cuda")).program.kernels[0].body
+>>> (kernel,) = map_program(program, Target("cuda")).program.kernels[0].body
 >>> kernel.kind, [stmt.kind for stmt in kernel.body]
 ('block', ['block', 'last'])
 """
@@ -38,7 +38,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from ...analysis.parallel_band import around, is_known, trips, with_value
+from ...analysis.parallel_band import is_static, nest_loops, static_trip_count, substitute_symbol
 from ...ir.assignments import Alloc, Permute, Print
 from ...ir.bounds import Bounds
 from ...ir.expressions import Index
@@ -67,7 +67,7 @@ _UNITS = frozenset(("packed", "tensor", "warpgroup", "settled", "paired", "atomi
 """Kinds of loops whose kernels stay as they are: they were built for other mappings."""
 
 
-def by_the_last(
+def merge_last_blocks(
     body: Iterable[Stmt], spaces: Mapping[int, Space], fresh: Fresh
 ) -> tuple[Stmt, ...]:
     """Return kernels, and the host code around them, with each kernel that combines partial results
@@ -75,7 +75,7 @@ def by_the_last(
     out: list[Stmt] = []
     for stmt in body:
         if not isinstance(stmt, For) or stmt.kind != "block":
-            inner = tuple(by_the_last(part, spaces, fresh) for part in bodies(stmt))
+            inner = tuple(merge_last_blocks(part, spaces, fresh) for part in bodies(stmt))
             out.append(with_bodies(stmt, inner) if inner else stmt)
             continue
         end = len(out)
@@ -84,12 +84,12 @@ def by_the_last(
         previous = out[end - 1] if end else None
         merged = None
         if isinstance(previous, For) and previous.kind == "block":
-            merged = joined(previous, stmt, out[end:], spaces, fresh)
+            merged = merge_kernels(previous, stmt, out[end:], spaces, fresh)
         out = [*out, stmt] if merged is None else [*out[: end - 1], merged]
     return tuple(out)
 
 
-def joined(
+def merge_kernels(
     first: For, second: For, between: Sequence[Stmt], spaces: Mapping[int, Space], fresh: Fresh
 ) -> For | None:
     """Return two kernels merged into one, None where they stay two; `between` are comments."""
@@ -104,7 +104,7 @@ def joined(
     stmts = inner[:-1] if isinstance(final, Barrier) else inner
     stmts = map_statements(stmts, _keep_rolled)
     last = For(fresh.symbol("last"), const(0), const(1), 1, (*between, *stmts), "last")
-    (kernel,) = around(outer, (*around(blocks, producer.body), last))
+    (kernel,) = nest_loops(outer, (*nest_loops(blocks, producer.body), last))
     assert isinstance(kernel, For)
     return kernel
 
@@ -112,7 +112,7 @@ def joined(
 def _keep_rolled(stmt: Stmt) -> tuple[Stmt, ...]:
     """Return a long loop as one that compilers do not unroll: registers that one block uses for
     prefetched partial results are taken from all blocks."""
-    if not isinstance(stmt, For) or stmt.kind != "serial" or trips(stmt) in range(LONG):
+    if not isinstance(stmt, For) or stmt.kind != "serial" or static_trip_count(stmt) in range(LONG):
         return (stmt,)
     if any(isinstance(inner, For | While | Barrier) for inner in statements(stmt.body)):
         return (stmt,)
@@ -156,7 +156,7 @@ def _can_merge(first: For, second: For, spaces: Mapping[int, Space], new: set[in
         return False
     if not {node.id for node in writes((first,))} & {n.id for n in reads((second,))} & new:
         return False
-    count = prod(trips(loop) or BLOCKS + 1 for loop in _Blocks.of(first).loops)
+    count = prod(static_trip_count(loop) or BLOCKS + 1 for loop in _Blocks.of(first).loops)
     if count not in range(2, BLOCKS + 1):
         return False
     sizes = [_block_width(kernel) for kernel in kernels]
@@ -176,17 +176,17 @@ def _block_width(kernel: For) -> int:
     inside = (inner for loop in loops for inner in statements(loop.body))
     if any(isinstance(inner, For) and inner.kind == "thread" for inner in inside):
         return 0
-    counts = [trips(loop) for loop in loops]
+    counts = [static_trip_count(loop) for loop in loops]
     return max((THREADS if n is None else min(n, THREADS) for n in counts), default=0)
 
 
 def _merge_single(producer: _Blocks, consumer: _Blocks) -> _Merged | None:
     """Return the merge of two kernels of which the second has one block; None for others."""
-    if len(producer.loops) == AXES or any(trips(loop) != 1 for loop in consumer.loops):
+    if len(producer.loops) == AXES or any(static_trip_count(loop) != 1 for loop in consumer.loops):
         return None
     last = consumer.body
     for loop in consumer.loops:
-        last = with_value(last, loop.symbol, loop.lo)
+        last = substitute_symbol(last, loop.symbol, loop.lo)
     return _Merged((replace(consumer.loops[0], body=()),), producer.loops, last)
 
 
@@ -197,10 +197,10 @@ def _merge_pointwise(
     first one; None for others."""
     for at, blocks in enumerate(producer.loops):
         outer = (*producer.loops[:at], *producer.loops[at + 1 :])
-        if _have_same_points(outer, consumer.loops) and is_known(blocks):
+        if _have_same_points(outer, consumer.loops) and is_static(blocks):
             last = consumer.body
             for point, loop in zip(outer, consumer.loops, strict=True):
-                last = with_value(last, loop.symbol, var(point.symbol))
+                last = substitute_symbol(last, loop.symbol, var(point.symbol))
             bounds = Bounds()
             for loop in producer.loops:
                 bounds = bounds.inside(loop)
@@ -212,7 +212,7 @@ def _merge_pointwise(
 def _have_same_points(loops: Sequence[For], others: Sequence[For]) -> bool:
     """Whether two kernels have the same points, up to the names of variables."""
     return len(loops) == len(others) and all(
-        is_known(one) and (one.lo, one.hi, one.step) == (other.lo, other.hi, other.step)
+        is_static(one) and (one.lo, one.hi, one.step) == (other.lo, other.hi, other.step)
         for one, other in zip(loops, others, strict=True)
     )
 
@@ -231,7 +231,7 @@ def _are_independent(
     for node, use in _uses_of((*first, *last), bounds):
         uses.get(node.id, []).append(use)
     return all(
-        (trips(loop) or 0) <= 1 or _identifies_iteration(sites, loop.symbol)
+        (static_trip_count(loop) or 0) <= 1 or _identifies_iteration(sites, loop.symbol)
         for loop in outer for sites in uses.values()
     )  # fmt: skip
 
@@ -269,7 +269,7 @@ def _is_injective(indices: Sequence[tuple[Index, Bounds]], symbol: Symbol) -> bo
     """Whether indices are of the form `k*symbol + r` with the same k, and r in one range below k.
 
     >>> tile, thread = Symbol("tile", 0), Symbol("thread", 1)
-    >>> bounds = Bounds().holding(thread, (0, 255))
+    >>> bounds = Bounds().with_interval(thread, (0, 255))
     >>> [_is_injective([(var(tile) * k + var(thread), bounds)], tile) for k in (256, 255)]
     [True, False]
     """

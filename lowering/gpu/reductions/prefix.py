@@ -21,7 +21,7 @@ Source: Blelloch, Prefix sums and their applications, 1990.
 ...     n ^= x[i]
 ...     y[i] = n
 ... ''', y="i64[900]", x="i64[900]")
->>> totals_of(program.kernels[0].body[-1], frozenset())
+>>> find_running_totals(program.kernels[0].body[-1], frozenset())
 {}
 """
 
@@ -31,9 +31,9 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from ....base.dataclass import dataclass
-from ...analysis.accesses import accesses
-from ...analysis.accumulators import is_apart, neutral
-from ...analysis.parallel_band import Facts, around, trips
+from ...analysis.accesses import collect_accesses
+from ...analysis.accumulators import is_reassociable, neutral_element
+from ...analysis.parallel_band import Facts, nest_loops, static_trip_count
 from ...ir import dtypes
 from ...ir.assignments import Access, Break, Continue, Let
 from ...ir.expressions import Const, Expr, Index, Read, reads
@@ -44,10 +44,10 @@ from ...ir.node import Node
 from ...ir.ops import Op
 from ...ir.rewrite import with_bodies
 from ...ir.walk import bodies, expressions_of, own_writes, statements, uses, writes
-from ...transform.remap import Place, elsewhere
+from ...transform.remap import Element, remap_accesses
 from ...transform.strip_mine import chunk
-from ..thread_points import PRIVATE_BYTES, Made, dealt
-from .scan import MOST, ROUNDS, totalled
+from ..thread_points import PRIVATE_BYTES, DeviceCode, tile_over_threads
+from .scan import MOST, ROUNDS, scan_in_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,21 @@ class _Accumulator:
         )
 
 
-def prefix(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
+def map_prefix_sums(
+    loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
+) -> DeviceCode | None:
     """Return the kernels of a loop with running accumulators, and their combination; else None."""
-    count, private = trips(loop), facts.private(loop)
-    ops = totals_of(loop, private)
+    count, private = static_trip_count(loop), facts.private(loop)
+    ops = find_running_totals(loop, private)
     if not ops or (count is not None and count < 2 * ROUNDS):
         return None
     if any(nodes[n].static_shape is None or nodes[n].bytes > PRIVATE_BYTES for n in private):
         return None
     carried = frozenset(node.id for node in ops)
-    updates = sliced(loop.body, carried, private)
-    if updates is None or not facts.is_free(loop, private | carried | filled(loop, carried)):
+    updates = slice_updates(loop.body, carried, private)
+    if updates is None or not facts.is_free(
+        loop, private | carried | find_unique_writes(loop, carried)
+    ):
         return None
     chunks = MOST if count is None else ceil(count / ROUNDS)
     totals = tuple(_Accumulator.of(node, op, chunks, fresh) for node, op in ops.items())
@@ -93,10 +97,10 @@ def prefix(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> 
         builder.main_kernel(),
         *builder.combine(),
     )
-    return Made(body, dict.fromkeys(private_ids, "private"))
+    return DeviceCode(body, dict.fromkeys(private_ids, "private"))
 
 
-def totals_of(loop: For, private: frozenset[int]) -> dict[Node, Op]:
+def find_running_totals(loop: For, private: frozenset[int]) -> dict[Node, Op]:
     """Return the scalars that iterations only accumulate into, exactly reassociable."""
     stmts = statements(loop.body)
     ops_by_node: dict[Node, Op] = {}
@@ -106,13 +110,13 @@ def totals_of(loop: For, private: frozenset[int]) -> dict[Node, Op]:
         updates = [stmt for stmt in stmts if node in own_writes(stmt)]
         ops = {stmt.op if isinstance(stmt, Update) and not stmt.pair else None for stmt in updates}
         op = ops.pop()
-        if ops or op is None or not is_apart(op, node.dtype, exact=True):
+        if ops or op is None or not is_reassociable(op, node.dtype, exact=True):
             return {}
         ops_by_node[node] = op
     return ops_by_node
 
 
-def sliced(
+def slice_updates(
     body: Sequence[Stmt], carried: frozenset[int], private: frozenset[int]
 ) -> tuple[Stmt, ...] | None:
     """Return the slice of an iteration that accumulates; None where it depends on anything that
@@ -148,7 +152,7 @@ def _slice(body: Sequence[Stmt], needed: frozenset[int]) -> tuple[Stmt, ...]:
     return tuple(out)
 
 
-def filled(loop: For, carried: frozenset[int]) -> frozenset[int]:
+def find_unique_writes(loop: For, carried: frozenset[int]) -> frozenset[int]:
     """Return the arrays of which each iteration writes elements of its own: their subscript is an
     accumulator that then grows, by one or more."""
     stmts = statements(loop.body)
@@ -159,7 +163,7 @@ def filled(loop: For, carried: frozenset[int]) -> frozenset[int]:
     names = {symbol for n in monotonic for body in lists for symbol in _unique_symbols(body, n)}
     values: list[Index] = [var(name) for name in names]
     return frozenset(
-        number for number, sites in accesses((loop,)).sites.items()
+        number for number, sites in collect_accesses((loop,)).sites.items()
         if sites[0].node.rank and any(
             all(site.index is not None and site.index[axis] in values for site in sites)
             for axis in range(sites[0].node.rank)
@@ -215,7 +219,9 @@ class _KernelBuilder:
     def partial_kernel(self, body: tuple[Stmt, ...]) -> For:
         """Return the kernel that computes the partial results of chunks."""
         chunk_symbol = self.fresh.symbol("piece")
-        starts = [Store(Access(t.part, ()), neutral(t.op, t.node.dtype)) for t in self.totals]
+        starts = [
+            Store(Access(t.part, ()), neutral_element(t.op, t.node.dtype)) for t in self.totals
+        ]
         ends = [
             Store(Access(t.partials, (var(chunk_symbol),)), Read(t.part, ())) for t in self.totals
         ]
@@ -227,7 +233,9 @@ class _KernelBuilder:
         """Return the nests that scan the partial results, none for few of them."""
         if self.count <= MOST:
             return ()
-        return tuple(nest for t in self.totals for nest in totalled(t.partials, t.op, self.fresh))
+        return tuple(
+            nest for t in self.totals for nest in scan_in_place(t.partials, t.op, self.fresh)
+        )
 
     def main_kernel(self) -> For:
         """Return the kernel that executes the iterations, each chunk from its prefix."""
@@ -248,13 +256,13 @@ class _KernelBuilder:
     ) -> For:  # fmt: skip
         """Return the kernel in which each thread executes a chunk."""
 
-        def redirect(node: Node, index: tuple[Index, ...]) -> Place:
+        def redirect(node: Node, index: tuple[Index, ...]) -> Element:
             return copies.get(node.id, node), index
 
         chunk_loop, inner = chunk(self.loop, chunk_symbol, self.count, body, self.fresh)
-        iterations = around((chunk_loop,), elsewhere(inner, redirect))
+        iterations = nest_loops((chunk_loop,), remap_accesses(inner, redirect))
         outer = For(chunk_symbol, const(0), const(self.count), 1, (), "serial", self.loop.span)
-        return dealt([outer], (*starts, *iterations, *ends), self.fresh)
+        return tile_over_threads([outer], (*starts, *iterations, *ends), self.fresh)
 
     def combine(self) -> tuple[For, ...]:
         """Return the loops that add the partial results to the accumulators."""

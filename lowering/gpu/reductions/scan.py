@@ -19,7 +19,7 @@ Source: Blelloch, Prefix sums and their applications, 1990.
 
 >>> program = lowered("y[:] = np.cumsum(x)", y="i64[9000]", x="i64[9000]")
 >>> loop = program.kernels[0].body[2]
->>> print_loops(scan(loop, fresh_for(program), True)[1:])
+>>> print_loops(build_scan(loop, fresh_for(program), True)[1:])
 for piece in 0..282:
     running_own = running[0]
     for before in 0..piece:
@@ -36,8 +36,16 @@ from dataclasses import replace
 from math import ceil, prod
 
 from ....base.dataclass import dataclass
-from ...analysis.accumulators import is_apart, neutral
-from ...analysis.parallel_band import Band, around, fails, favours, normal, rounds_of, trips
+from ...analysis.accumulators import is_reassociable, neutral_element
+from ...analysis.parallel_band import (
+    Band,
+    contiguity_score,
+    has_checks,
+    nest_loops,
+    normalize,
+    static_trip_count,
+    trip_count,
+)
 from ...ir.assignments import Access
 from ...ir.expressions import Apply, Const, Dynamic, Expr, Index, Read, reads
 from ...ir.fresh import Fresh
@@ -66,7 +74,7 @@ ENOUGH = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ScanRecurrence:
     """The recurrence of a scan: `node[here] = op(node[before], value)`."""
 
     node: Node
@@ -76,7 +84,7 @@ class Running:
     value: Expr
 
 
-def scan(
+def build_scan(
     loop: For, fresh: Fresh, exact: bool, points: tuple[For, ...] = ()
 ) -> tuple[For, ...] | None:
     """Return the nests that replace a scan loop, None for other loops.
@@ -84,35 +92,35 @@ def scan(
     With `exact` all sums are order-preserving. `points` are loops around it with independent
     iterations, whose numbers are static.
     """
-    count = trips(loop)
-    recurrence = running(loop, exact)
+    count = static_trip_count(loop)
+    recurrence = match_scan(loop, exact)
     if (
         recurrence is None
         or (count is not None and count < 2 * ROUNDS)
         or (points and count is None)
     ):
         return None
-    normalized, loop_value = normal(loop, fresh.symbol(loop.symbol.name))
+    normalized, loop_value = normalize(loop, fresh.symbol(loop.symbol.name))
     chunks = MOST if count is None else ceil(count / ROUNDS)
     return _ScanBuilder(recurrence, loop, normalized, loop_value, chunks, fresh, points).build()
 
 
-def rows_of(nest: Band, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
+def scan_rows(nest: Band, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
     """Return the nests of points that are scans, None where the points alone are enough."""
     inner = [stmt for stmt in nest.inner if not isinstance(stmt, Comment)]
-    counts = [trips(loop) for loop in nest.free]
+    counts = [static_trip_count(loop) for loop in nest.free]
     if len(inner) != 1 or not isinstance(inner[0], For) or nest.private or None in counts:
         return None
-    if prod(count or 0 for count in counts) >= ENOUGH or fails(inner):
+    if prod(count or 0 for count in counts) >= ENOUGH or has_checks(inner):
         return None
-    return scan(inner[0], fresh, exact, nest.free)
+    return build_scan(inner[0], fresh, exact, nest.free)
 
 
-def totalled(parts: Node, op: Op, fresh: Fresh) -> tuple[For, ...]:
+def scan_in_place(parts: Node, op: Op, fresh: Fresh) -> tuple[For, ...]:
     """Return the nests that scan an array in place, with an exactly reassociable operation."""
     (size,) = parts.static_shape or ()
     loop = _build_serial_scan(parts, op, size, lambda piece: (piece,), fresh)
-    return scan(loop, fresh, True) or (loop,)
+    return build_scan(loop, fresh, True) or (loop,)
 
 
 def _build_serial_scan(
@@ -126,7 +134,7 @@ def _build_serial_scan(
     return For(chunk_symbol, const(1), const(count), 1, (add,))
 
 
-def running(loop: For, exact: bool) -> Running | None:
+def match_scan(loop: For, exact: bool) -> ScanRecurrence | None:
     """Return the recurrence of a scan loop, None for other loops."""
     body = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     if len(body) != 1 or not isinstance(body[0], Store | Update) or not body[0].access.node.rank:
@@ -143,14 +151,14 @@ def running(loop: For, exact: bool) -> Running | None:
     if len(old) != 1 or len(terms) != 1 or previous == index:
         return None
     is_open = loop.counts and not exact and value.op.name == "add"
-    fits = is_open or is_apart(value.op, access.node.dtype, exact=True)
+    fits = is_open or is_reassociable(value.op, access.node.dtype, exact=True)
     if (
         not fits
         or value.dtype is not access.node.dtype
         or any(read.node == access.node and read.index != index for read in reads(terms[0]))
     ):
         return None
-    return Running(access.node, index, previous, value.op, terms[0])
+    return ScanRecurrence(access.node, index, previous, value.op, terms[0])
 
 
 def _new_value(stmt: Store | Update) -> Expr | None:
@@ -181,7 +189,7 @@ def _affine(index: tuple[Index, ...]) -> tuple[Affine, ...] | None:
 class _ScanBuilder:
     """Builds the nests of a scan."""
 
-    recurrence: Running
+    recurrence: ScanRecurrence
     loop: For
     normalized: For
     """The loop, normalized to count from zero."""
@@ -195,7 +203,7 @@ class _ScanBuilder:
         """Return the reduction of chunks, the scan of their partial results if these are many, and
         the scan of all iterations."""
         label, dtype = self.recurrence.node.label, self.recurrence.node.dtype
-        sizes = [trips(loop) or 0 for loop in self.points]
+        sizes = [static_trip_count(loop) or 0 for loop in self.points]
         shape = (self.chunks, *sizes) if self.is_point_major() else (*sizes, self.chunks)
         partials = self.fresh.array(f"{label}_parts", shape, dtype)
         partial, running_total = (
@@ -221,7 +229,7 @@ class _ScanBuilder:
             For(earlier, start_chunk, var(second_chunk), 1, (add_partial,)),
             self.chunk_loop(second_chunk, (self.accumulate(running_total, self.term()), store)),
         )
-        if trips(self.loop) is None:
+        if static_trip_count(self.loop) is None:
             once = minimum(const(1), self.trip_count())
             main_body = (For(self.fresh.symbol("first"), const(0), once, 1, main_body),)
         return (
@@ -238,19 +246,19 @@ class _ScanBuilder:
             partials, self.recurrence.op, self.chunks, self.locate, self.fresh
         )
         loop = replace(loop, counts=self.loop.counts)
-        nests = scan(loop, self.fresh, not self.loop.counts, self.points)
+        nests = build_scan(loop, self.fresh, not self.loop.counts, self.points)
         return (self.wrap_points(loop),) if nests is None else nests
 
     def wrap_points(self, loop: For) -> For:
         """Return a loop inside the loops over points."""
-        (nest,) = around(self.points, (loop,))
+        (nest,) = nest_loops(self.points, (loop,))
         assert isinstance(nest, For)
         return nest
 
     def is_point_major(self) -> bool:
         """Whether points rather than iterations are contiguous in memory."""
-        inside = favours(self.loop.body, self.loop.symbol)
-        return any(favours(self.loop.body, one.symbol) > inside for one in self.points)
+        inside = contiguity_score(self.loop.body, self.loop.symbol)
+        return any(contiguity_score(self.loop.body, one.symbol) > inside for one in self.points)
 
     def locate(self, chunk: Affine) -> tuple[Affine, ...]:
         """Return the location of a chunk's partial result."""
@@ -258,11 +266,11 @@ class _ScanBuilder:
         return (chunk, *point) if self.is_point_major() else (*point, chunk)
 
     def trip_count(self) -> Affine:
-        return rounds_of(self.loop)
+        return trip_count(self.loop)
 
     def neutral_value(self) -> Const:
         """Return the neutral element of the operation."""
-        return neutral(self.recurrence.op, self.recurrence.node.dtype)
+        return neutral_element(self.recurrence.op, self.recurrence.node.dtype)
 
     def term(self) -> Expr:
         """Return the term of an iteration."""

@@ -15,7 +15,7 @@ combination of partial sums, as long as nothing before needs them.
 >>> program = lowered("y[j] = sum[i](x[i, j]) * 2", y="f32[3]", x="f32[90000, 3]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> [len(part.sums) for part in segments(band(program.kernels[0].body[1], facts), facts,
+>>> [len(part.sums) for part in split_segments(find_band(program.kernels[0].body[1], facts), facts,
 ...     fresh_for(program), {node.id: node for node in program.locals})]
 [0, 1, 0]
 """
@@ -28,18 +28,27 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
-from ...analysis.accumulators import Sum, sums
-from ...analysis.parallel_band import Band, Facts, band, fails, favours, nest_of, trips, uses_of
+from ...analysis.accumulators import Accumulator, find_accumulators
+from ...analysis.parallel_band import (
+    Band,
+    Facts,
+    contiguity_score,
+    count_uses,
+    find_band,
+    has_checks,
+    perfect_nest,
+    static_trip_count,
+)
 from ...ir.assignments import Let
 from ...ir.fresh import Fresh
 from ...ir.indexing import var
 from ...ir.loops import For, Stmt, Update
 from ...ir.node import Node
 from ...ir.walk import statements, uses
-from ...thresholds import EXPANDED_BYTES
-from ...transform.remap import with_front
-from ..thread_points import FEW, normalised
-from .split_reduction import ROUNDS, blocks_for
+from ...thresholds import MAX_EXPANDED_BYTES
+from ...transform.remap import add_leading_axis
+from ..thread_points import FEW, normalize_band
+from .split_reduction import ROUNDS, count_blocks
 
 MANY = 256
 """Points, each of which is a block's, that occupy a device."""
@@ -51,7 +60,7 @@ class Segment:
 
     point: For
     """The loop over the points, with the part as its body."""
-    sums: tuple[Sum, ...]
+    sums: tuple[Accumulator, ...]
     """The accumulators of its only statement, if that is a reduction for many blocks."""
     wide: bool = False
     """Whether its only statement is a loop that is distributed together with the points."""
@@ -64,34 +73,34 @@ class Segment:
         return loop
 
 
-def segments(
+def split_segments(
     nest: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
 ) -> tuple[Segment, ...] | None:
     """Return the segments of a band in order, None where nothing is gained by that.
 
     A band that contains checks stays whole: of several failures the first is reported.
     """
-    count = prod(MANY if (size := trips(loop)) is None else size for loop in nest.free)
-    if nest.serial or not 0 < count < MANY or fails(nest.inner):
+    count = prod(MANY if (size := static_trip_count(loop)) is None else size for loop in nest.free)
+    if nest.serial or not 0 < count < MANY or has_checks(nest.inner):
         return None
     if not any(_find_long_sums(stmt, facts, count) or is_wide(stmt, facts) for stmt in nest.inner):
         return None
-    if count >= FEW and any(is_along(stmt, nest.free) for stmt in nest.inner):
+    if count >= FEW and any(is_contiguous_in_points(stmt, nest.free) for stmt in nest.inner):
         return None
-    free, body = normalised(nest, fresh)
+    free, body = normalize_band(nest, fresh)
     if len(free) > 1:
         return None
     facts.tell(body, nest.private)
     wide = [is_wide(stmt, facts) for stmt in body]
-    parts = cuts(
+    parts = group_ranges(
         [is_far or bool(_find_long_sums(stmt, facts, count)) for stmt, is_far in zip(body, wide)]
     )
     if shares_symbols([body[lo:hi] for lo, hi in parts]):
         return None
-    crossing = carried([body[lo:hi] for lo, hi in parts], nest.private)
-    crossing |= bests_of(body, crossing) & nest.private
+    crossing = find_carried([body[lo:hi] for lo, hi in parts], nest.private)
+    crossing |= find_paired_values(body, crossing) & nest.private
     large = [nodes[number] for number in sorted(crossing)]
-    expanded = with_axis(body, large, free[0], fresh) if large else body
+    expanded = expand_over_points(body, large, free[0], fresh) if large else body
     if expanded is None:
         return None
     facts.tell(expanded, nest.private - crossing)
@@ -110,45 +119,47 @@ def segments(
     return tuple(out)
 
 
-def with_axis(
+def expand_over_points(
     body: tuple[Stmt, ...], nodes: Sequence[Node], point: For, fresh: Fresh
 ) -> tuple[Stmt, ...] | None:
     """Return statements with temporaries expanded by a leading axis for the points; None where that
     takes too much memory, or sizes are dynamic."""
-    count = trips(point)
+    count = static_trip_count(point)
     if count is None or any(node.static_shape is None for node in nodes):
         return None
-    if count * sum(node.bytes for node in nodes) > EXPANDED_BYTES:
+    if count * sum(node.bytes for node in nodes) > MAX_EXPANDED_BYTES:
         return None
-    return with_front(body, nodes, count, var(point.symbol) - point.lo, fresh)
+    return add_leading_axis(body, nodes, count, var(point.symbol) - point.lo, fresh)
 
 
 def is_wide(stmt: Stmt, facts: Facts) -> bool:
     """Whether a statement has enough independent iterations for several blocks for each point."""
-    nest = band(stmt, facts) if isinstance(stmt, For) else None
-    counts = [] if nest is None or nest.serial else [trips(loop) or 0 for loop in nest.free]
+    nest = find_band(stmt, facts) if isinstance(stmt, For) else None
+    counts = (
+        [] if nest is None or nest.serial else [static_trip_count(loop) or 0 for loop in nest.free]
+    )
     return bool(counts) and prod(counts) >= 2 * ROUNDS
 
 
-def _find_long_sums(stmt: Stmt, facts: Facts, points: int) -> tuple[Sum, ...]:
+def _find_long_sums(stmt: Stmt, facts: Facts, points: int) -> tuple[Accumulator, ...]:
     """Return the accumulators of a statement whose sums are worth many blocks for each point."""
-    if not isinstance(stmt, For) or blocks_for(stmt, points) < 2:
+    if not isinstance(stmt, For) or count_blocks(stmt, points) < 2:
         return ()
-    return sums(stmt, facts.private(stmt), facts)
+    return find_accumulators(stmt, facts.private(stmt), facts)
 
 
-def is_along(stmt: Stmt, free: Sequence[For]) -> bool:
+def is_contiguous_in_points(stmt: Stmt, free: Sequence[For]) -> bool:
     """Whether accesses are contiguous in the points rather than in the loops of a statement."""
     if not isinstance(stmt, For):
         return False
-    inside = max(favours((stmt,), loop.symbol) for loop in nest_of(stmt)[0])
-    return max(favours((stmt,), loop.symbol) for loop in free) > inside
+    inside = max(contiguity_score((stmt,), loop.symbol) for loop in perfect_nest(stmt)[0])
+    return max(contiguity_score((stmt,), loop.symbol) for loop in free) > inside
 
 
-def cuts(separate: Sequence[bool]) -> list[tuple[int, int]]:
+def group_ranges(separate: Sequence[bool]) -> list[tuple[int, int]]:
     """Return the ranges of statements that stay together: those between separate ones.
 
-    >>> cuts([False, False, True, True, False])
+    >>> group_ranges([False, False, True, True, False])
     [(0, 2), (2, 3), (3, 4), (4, 5)]
     """
     out: list[tuple[int, int]] = []
@@ -170,14 +181,14 @@ def shares_symbols(parts: list[tuple[Stmt, ...]]) -> bool:
     )  # fmt: skip
 
 
-def bests_of(body: tuple[Stmt, ...], positions: frozenset[int]) -> frozenset[int]:
+def find_paired_values(body: tuple[Stmt, ...], positions: frozenset[int]) -> frozenset[int]:
     """Return the nodes of extreme values whose positions are in some temporaries."""
     updates = (stmt for stmt in statements(body) if isinstance(stmt, Update))
     pairs = ((one.access.node.id, one.pair) for one in updates if one.pair is not None)
     return frozenset(best for best, pair in pairs if pair.access.node.id in positions)
 
 
-def carried(parts: Sequence[tuple[Stmt, ...]], private: frozenset[int]) -> frozenset[int]:
+def find_carried(parts: Sequence[tuple[Stmt, ...]], private: frozenset[int]) -> frozenset[int]:
     """Return the temporaries of a point that more than one part uses."""
-    used = Counter(number for part in parts for number in uses_of(part).keys() & private)
+    used = Counter(number for part in parts for number in count_uses(part).keys() & private)
     return frozenset(number for number, times in used.items() if times > 1)

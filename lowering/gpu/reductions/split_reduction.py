@@ -10,9 +10,9 @@ of Suriana, Adams and Kamil, Parallel associative reductions in Halide, 2017.
 
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100000]")
 >>> loop, facts = program.kernels[0].body[-1], facts_of(program)
->>> from plusequals.lowering.analysis.accumulators import sums
->>> code = apart(loop, sums(loop, frozenset(), facts), facts, fresh_for(program), {})
->>> [len(code.body), blocks_for(loop)]
+>>> from plusequals.lowering.analysis.accumulators import find_accumulators
+>>> code = map_split_reduction(loop, find_accumulators(loop, frozenset(), facts), facts, fresh_for(program), {})
+>>> [len(code.body), count_blocks(loop)]
 [2, 25]
 """
 
@@ -22,18 +22,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, prod
 
-from ...analysis.accumulators import Sum, neutral, zero_of
+from ...analysis.accumulators import Accumulator, neutral_element, zero_of
 from ...analysis.parallel_band import (
     Facts,
-    around,
-    as_one,
-    fails,
-    favours,
-    found_in,
-    nest_of,
-    rounds_of,
-    trips,
-    within,
+    collapse,
+    contiguity_score,
+    has_checks,
+    largest_trip_count,
+    nest_loops,
+    perfect_nest,
+    producer_loops,
+    static_trip_count,
+    trip_count,
 )
 from ...ir import dtypes
 from ...ir.assignments import Access, Let, Pair
@@ -44,13 +44,13 @@ from ...ir.indexing import Affine, Symbol, const, var
 from ...ir.loops import For, If, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...thresholds import EXPANDED_BYTES
-from ...transform.remap import Place, elsewhere, with_front
-from ...transform.strip_mine import chunk, evened
-from ..barriers import met
-from ..thread_block import fits_block, together
-from ..thread_points import THREADS, Made
-from .block_reduction import to_share
+from ...thresholds import MAX_EXPANDED_BYTES
+from ...transform.remap import Element, add_leading_axis, remap_accesses
+from ...transform.strip_mine import chunk, with_static_end
+from ..barriers import insert_barriers
+from ..thread_block import build_block_code, fits_block
+from ..thread_points import THREADS, DeviceCode
+from .block_reduction import find_parallel_loops
 
 MOST = 1024
 """Most blocks of a reduction: eight for each multiprocessor of a large device."""
@@ -58,99 +58,109 @@ ROUNDS = 4096
 """Fewest terms of a block."""
 
 
-def blocks_for(loop: For, points: int = 1, known: Bounds | None = None) -> int:
+def count_blocks(loop: For, points: int = 1, known: Bounds | None = None) -> int:
     """Return the number of blocks for the iterations of a nest, which every one of `points` has.
 
     Where the number of iterations is dynamic, the bounds `known` of variables may limit it.
     """
     limit = max(1, MOST // points)
-    loops, body = nest_of(loop)
+    loops, body = perfect_nest(loop)
     counts: list[int | None] = []
     inner_bounds = Bounds() if known is None else known
     for one in loops:
-        counts.append(trips(one) if known is None else inner_bounds.most(rounds_of(one)))
+        counts.append(
+            static_trip_count(one) if known is None else inner_bounds.most(trip_count(one))
+        )
         inner_bounds = inner_bounds.inside(one)
     if None in counts:
         return limit
     iterations = prod(count or 0 for count in counts)
     return max(
-        1, min(limit, iterations, ceil(iterations * within(found_in(body), inner_bounds) / ROUNDS))
+        1,
+        min(
+            limit,
+            iterations,
+            ceil(iterations * largest_trip_count(producer_loops(body), inner_bounds) / ROUNDS),
+        ),
     )
 
 
-def apart(
-    loop: For, accumulators: Sequence[Sum], facts: Facts, fresh: Fresh, nodes: Mapping[int, Node],
+def map_split_reduction(
+    loop: For, accumulators: Sequence[Accumulator], facts: Facts, fresh: Fresh, nodes: Mapping[int, Node],
     point: For | None = None,
-) -> Made | None:  # fmt: skip
+) -> DeviceCode | None:  # fmt: skip
     """Return the kernel of the partial results, followed by the loop that combines them; None where
     memory is too small.
 
     `point` is a loop around, each iteration of which has such a reduction.
     """
-    loops, body = to_share(loop, accumulators, facts)
-    count = blocks_for(loop, 1 if point is None else trips(point) or 1)
+    loops, body = find_parallel_loops(loop, accumulators, facts)
+    count = count_blocks(loop, 1 if point is None else static_trip_count(point) or 1)
     sizes = [_count_or_huge(one) for one in loops]
-    in_order = any(one.pair for one in accumulators) or fails(body)
+    in_order = any(one.pair for one in accumulators) or has_checks(body)
     at = 0 if in_order else sizes.index(max(sizes))
     if sizes[at] < count or _is_short(loops, body):
-        collapsed = as_one(loops, body, fresh, in_order)
+        collapsed = collapse(loops, body, fresh, in_order)
         if collapsed is not None:
             loops, body, at = (collapsed[0],), collapsed[1], 0
             sizes = [_count_or_huge(collapsed[0])]
         count = min(count, sizes[at])
     chunk_symbol = fresh.symbol("part")
     outer, inner = loops[:at], loops[at + 1 :]
-    chunk_loop, chunk_body = chunk(loops[at], chunk_symbol, count, around(inner, body), fresh)
-    chunk_loop = evened(chunk_loop, loops[at], count)
+    chunk_loop, chunk_body = chunk(loops[at], chunk_symbol, count, nest_loops(inner, body), fresh)
+    chunk_loop = with_static_end(chunk_loop, loops[at], count)
     point_index = () if point is None else (var(point.symbol) - point.lo,)
-    shape = (count,) if point is None else (trips(point) or 1, count)
+    shape = (count,) if point is None else (static_trip_count(point) or 1, count)
     partials = [
-        Own(one, fresh, shape, lambda number: (*point_index, number)) for one in accumulators
+        ChunkPartial(one, fresh, shape, lambda number: (*point_index, number))
+        for one in accumulators
     ]
-    summed = moved(around((*outer, chunk_loop), chunk_body), partials)
-    facts.tell(summed, facts.only_in(loop))
+    summed = redirect_to_partials(nest_loops((*outer, chunk_loop), chunk_body), partials)
+    facts.tell(summed, facts.temporaries_in(loop))
     starts = tuple(stmt for one in partials for stmt in one.start())
     ends = tuple(stmt for one in partials for stmt in one.end(chunk_symbol))
     scalars = [node for one in partials for node in one.scalars]
     private = facts.private(loop)
     large = [nodes[number] for number in sorted(private) if nodes[number].rank]
     if all(node.static_shape is not None for node in large) and not fits_block(large):
-        if point is not None or count * sum(node.bytes for node in large) > EXPANDED_BYTES:
+        if point is not None or count * sum(node.bytes for node in large) > MAX_EXPANDED_BYTES:
             return None
         private -= {node.id for node in large}
-        summed = with_front(summed, large, count, var(chunk_symbol), fresh)
-        facts.tell(summed, facts.only_in(loop) - {node.id for node in large})
+        summed = add_leading_axis(summed, large, count, var(chunk_symbol), fresh)
+        facts.tell(summed, facts.temporaries_in(loop) - {node.id for node in large})
     private_ids = private | {node.id for node in scalars}
     all_nodes = {**nodes, **{node.id: node for node in scalars}}
-    code = together((*starts, *summed, *ends), private_ids, facts, fresh, all_nodes)
+    code = build_block_code((*starts, *summed, *ends), private_ids, facts, fresh, all_nodes)
     if code is None:
         return None
-    chunk_body = met(code.body, code.threads, loops=True)
+    chunk_body = insert_barriers(code.body, code.threads, loops=True)
     block = For(chunk_symbol, const(0), const(count), 1, chunk_body, "block")
     if point is None:
         last = tuple(stmt for one in partials for stmt in one.ends_of(fresh, count))
-        return Made((block, *last), code.spaces)
+        return DeviceCode((block, *last), code.spaces)
     combinations = [one.ends_of(fresh, count) for one in partials]
     point_loop = replace(point, kind="block", body=(block,))
-    return Made((point_loop, *(replace(point, body=body) for body in combinations)), code.spaces)
+    return DeviceCode(
+        (point_loop, *(replace(point, body=body) for body in combinations)), code.spaces
+    )
 
 
 def _is_short(loops: Sequence[For], body: tuple[Stmt, ...]) -> bool:
     """Whether few threads would execute the loop with contiguous accesses."""
-    count = trips(max(loops, key=lambda loop: favours(body, loop.symbol)))
+    count = static_trip_count(max(loops, key=lambda loop: contiguity_score(body, loop.symbol)))
     return count is not None and count < THREADS
 
 
 def _count_or_huge(loop: For) -> int:
-    count = trips(loop)
+    count = static_trip_count(loop)
     return 2**40 if count is None else count
 
 
-class Own:
+class ChunkPartial:
     """The partial result of each block or thread, and the array of all of them."""
 
     def __init__(
-        self, accumulator: Sum, fresh: Fresh, shape: tuple[int, ...],
+        self, accumulator: Accumulator, fresh: Fresh, shape: tuple[int, ...],
         locate: Callable[[Affine], tuple[Affine, ...]],
     ) -> None:  # fmt: skip
         """`locate` returns the location of a chunk's partial result in an array of that shape."""
@@ -173,7 +183,7 @@ class Own:
     def start(self) -> tuple[Stmt, ...]:
         """Return the initialization of a partial result."""
         if self.position is None:
-            return (Store(Access(self.value, ()), neutral(self.sum.op, self.sum.dtype)),)
+            return (Store(Access(self.value, ()), neutral_element(self.sum.op, self.sum.dtype)),)
         zero = Const(zero_of(self.sum.dtype), self.sum.dtype)
         no_position = Const(-1, dtypes.int64)
         return Store(Access(self.value, ()), zero), Store(Access(self.position, ()), no_position)
@@ -234,21 +244,23 @@ def _is_found(place: Expr) -> Expr:
     return Apply(OPS["ge"], (place, Const(0, dtypes.int64)), dtypes.bool_)
 
 
-def moved(body: tuple[Stmt, ...], partials: Sequence[Own]) -> tuple[Stmt, ...]:
+def redirect_to_partials(
+    body: tuple[Stmt, ...], partials: Sequence[ChunkPartial]
+) -> tuple[Stmt, ...]:
     """Return statements that accumulate into partial results."""
-    return elsewhere(body, _RedirectToPartials(partials))
+    return remap_accesses(body, _RedirectToPartials(partials))
 
 
 class _RedirectToPartials:
     """Redirects accesses of accumulators to partial results."""
 
-    def __init__(self, partials: Sequence[Own]) -> None:
+    def __init__(self, partials: Sequence[ChunkPartial]) -> None:
         self.nodes: dict[int, Node] = {}
         for one in partials:
             self.nodes[one.sum.access.node.id] = one.value
             if one.sum.pair is not None and one.position is not None:
                 self.nodes[one.sum.pair.access.node.id] = one.position
 
-    def __call__(self, node: Node, index: tuple[Index, ...]) -> Place:
+    def __call__(self, node: Node, index: tuple[Index, ...]) -> Element:
         target = self.nodes.get(node.id)
         return (node, index) if target is None else (target, ())

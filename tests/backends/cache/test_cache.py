@@ -23,7 +23,7 @@ from plusequals.backends.cache.cache import (
     CacheWarning,
     Entry,
     Refused,
-    content_key,
+    cache_key,
     pack,
     unpack,
 )
@@ -107,7 +107,7 @@ def test_folder_open_to_others_is_not_used(folder: Path) -> None:
     Cache().put(KEY, ENTRY)
     for place, mode in ((folder, 0o770), (folder, 0o702), (folder.parent, 0o777)):
         place.chmod(mode)
-        cache._told.clear()
+        cache._warned.clear()
         store = Cache()
         with pytest.warns(CacheWarning, match="others can write to .* makes it yours") as told:
             assert store.get(KEY) is None
@@ -339,12 +339,12 @@ def test_the_oldest_entries_give_way(folder: Path) -> None:
 
 
 def test_any_part_changes_the_key_and_order_does_not() -> None:
-    one = content_key(text="int f;", flags=["-O2"], target="x")
-    assert one == content_key(target="x", flags=["-O2"], text="int f;")
+    one = cache_key(text="int f;", flags=["-O2"], target="x")
+    assert one == cache_key(target="x", flags=["-O2"], text="int f;")
     others = [
-        content_key(text="int g;", flags=["-O2"], target="x"),
-        content_key(text="int f;", flags=["-O3"], target="x"),
-        content_key(text="int f;", flags=["-O2"], target="y"),
+        cache_key(text="int g;", flags=["-O2"], target="x"),
+        cache_key(text="int f;", flags=["-O3"], target="x"),
+        cache_key(text="int f;", flags=["-O2"], target="y"),
     ]
     assert len({one, *others}) == 4
 

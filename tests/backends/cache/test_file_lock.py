@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plusequals.backends.cache import file_lock
-from plusequals.backends.cache.file_lock import locked
+from plusequals.backends.cache.file_lock import FileLockContext
 
 PROGRAM = """
 import sys
@@ -29,10 +29,10 @@ def test_another_process_has_it_until_it_ends(tmp_path: Path) -> None:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as other:  # fmt: skip
         assert other.stdout is not None and other.stdout.readline() == "True\n"
-        with locked(path, 0.02) as held:
+        with FileLockContext(path, 0.02) as held:
             assert not held
         other.kill()
-    with locked(path, 10) as held:
+    with FileLockContext(path, 10) as held:
         assert held
 
 
@@ -40,13 +40,13 @@ def test_another_thread_waits_for_it(tmp_path: Path) -> None:
     path, order = str(tmp_path / "lock"), []
 
     def second() -> None:
-        with locked(path, 60) as held:
+        with FileLockContext(path, 60) as held:
             order.append(("second", held))
 
-    with locked(path, 0) as held:
+    with FileLockContext(path, 0) as held:
         thread = threading.Thread(target=second)
         thread.start()
-        with locked(path, 0.05) as again:
+        with FileLockContext(path, 0.05) as again:
             order.append(("first", held and not again))
     thread.join()
     assert order == [("first", True), ("second", True)]
@@ -55,14 +55,14 @@ def test_another_thread_waits_for_it(tmp_path: Path) -> None:
 def test_a_forked_child_does_not_keep_it(tmp_path: Path) -> None:
     path = str(tmp_path / "lock")
     reading, writing = os.pipe()
-    with locked(path, 0) as held:
+    with FileLockContext(path, 0) as held:
         assert held
         child = os.fork()
         if child == 0:
             os.close(writing)
             os.read(reading, 1)
             os._exit(0)
-    with locked(path, 0) as held:
+    with FileLockContext(path, 0) as held:
         assert held, "though the child has the file open"
     os.close(writing)
     os.close(reading)
@@ -83,5 +83,5 @@ def test_both_ways_say_the_same(tmp_path: Path, take: object) -> None:
 
 
 def test_where_there_can_be_no_file_nobody_has_it(tmp_path: Path) -> None:
-    with locked(str(tmp_path / "no" / "lock"), 10) as held:
+    with FileLockContext(str(tmp_path / "no" / "lock"), 10) as held:
         assert not held

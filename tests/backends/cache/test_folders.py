@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from plusequals.backends.cache import cache, file_lock, folders
-from plusequals.backends.cache.folders import Refused
+from plusequals.backends.cache.folders import Untrusted
 
 
 def test_what_is_made_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         held = folders.open_folder(str(tmp_path / "a" / "b"), create=True)
-        made = folders.first_made((str(tmp_path),), "build-")
+        made = folders.make_first((str(tmp_path),), "build-")
     finally:
         os.umask(before)
     assert os.path.samestat(os.fstat(held), (tmp_path / "a" / "b").stat())
@@ -31,25 +31,25 @@ def test_what_is_made_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
 
 def test_the_first_place_that_allows_it_is_taken(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    made = folders.first_made(map(str, (tmp_path / "no", tmp_path / "file", tmp_path)), "x")
+    made = folders.make_first(map(str, (tmp_path / "no", tmp_path / "file", tmp_path)), "x")
     assert Path(made).parent == tmp_path
     with pytest.raises(NotADirectoryError):
-        folders.first_made(map(str, (tmp_path / "no", tmp_path / "file")), "x")
+        folders.make_first(map(str, (tmp_path / "no", tmp_path / "file")), "x")
     with pytest.raises(OSError, match="no place"):
-        folders.first_made((), "x")
+        folders.make_first((), "x")
 
 
 def test_what_others_can_change_is_not_trusted(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir(mode=0o700)
-    assert folders.distrust(str(inner)) is None
+    assert folders.trust_problem(str(inner)) is None
     (tmp_path / "link").symlink_to(inner)
     (tmp_path / "file").write_text("")
-    said = {name: folders.distrust(str(tmp_path / name)) for name in ("link", "file")}
+    said = {name: folders.trust_problem(str(tmp_path / name)) for name in ("link", "file")}
     assert said["link"] == f"{tmp_path / 'link'} is a link"
     assert said["file"] == f"{tmp_path / 'file'} is not a folder"
     inner.chmod(0o770)
-    with pytest.raises(Refused, match="others can write to .*inner"):
+    with pytest.raises(Untrusted, match="others can write to .*inner"):
         folders.open_folder(str(inner), create=False)
 
 
@@ -73,7 +73,7 @@ def test_old_leftovers_are_swept_and_old_files_give_way(tmp_path: Path) -> None:
     for name, made in (("build-1", 10), ("build-2", 2000), ("build-3", 10)):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (made, made))
-    holding = file_lock.held(str(tmp_path / "build-3"))
+    holding = file_lock.hold_path(str(tmp_path / "build-3"))
     assert holding is not None
     folders.sweep(str(tmp_path), 1500, 0, "build-", "", ".tmp")
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -94,13 +94,13 @@ def test_texts_of_the_package_are_read_from_an_archive(
     loader = zipimport.zipimporter(str(tmp_path / "lib.zip"))
     for module in (folders, cache):
         monkeypatch.setattr(module, "__loader__", loader)
-    assert folders.own_text(str(tmp_path / "lib.zip" / "csrc" / "one.c")) == "int one;\n"
+    assert folders.read_package_text(str(tmp_path / "lib.zip" / "csrc" / "one.c")) == "int one;\n"
     stamps, digests = {cache._stamp()}, {cache._digest_of_sources(("dsl",))}
     with zipfile.ZipFile(tmp_path / "lib.zip", "a") as archive:
         archive.writestr("csrc/two.c", "int two;\n")
     assert cache._stamp() not in stamps and cache._digest_of_sources(("dsl",)) not in digests
     (tmp_path / "plain.c").write_text("int three;\n")
-    assert folders.own_text(str(tmp_path / "plain.c")) == "int three;\n"
+    assert folders.read_package_text(str(tmp_path / "plain.c")) == "int three;\n"
 
 
 def test_only_the_latest_of_our_files_are_kept(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_only_the_latest_of_our_files_are_kept(tmp_path: Path) -> None:
 
 
 def test_only_a_shortage_of_open_files_is_one() -> None:
-    problem = folders.shortage(OSError(errno.EMFILE, "Too many open files"))
+    problem = folders.descriptor_shortage(OSError(errno.EMFILE, "Too many open files"))
     assert problem is not None and problem.code == "CD0814"
     assert "ulimit" in str(problem) and "Too many open files" in str(problem)
-    assert folders.shortage(FileNotFoundError(errno.ENOENT, "none")) is None
+    assert folders.descriptor_shortage(FileNotFoundError(errno.ENOENT, "none")) is None

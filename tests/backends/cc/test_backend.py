@@ -24,7 +24,7 @@ from plusequals.backends.cache import cache
 from plusequals.backends.cache.cache import CacheWarning
 from plusequals.backends.cc import backend as cc_backend
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.fast_call import ShortWay
+from plusequals.backends.cc.fast_call import FastPath
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdBackendError
 from plusequals.lowering.ir.assignments import Procedure
@@ -147,15 +147,15 @@ def test_where_there_is_one_processor_nothing_is_begun(
     monkeypatch.setattr(cc_backend, "processors", lambda: 1)
     monkeypatch.setattr(CompiledC, "shares", lambda self: (2, 0))
     cc.prepare()
-    assert not cc._ahead and not cc.short_way.is_coming
+    assert not cc._ahead and not cc.short_way.is_compiling
     monkeypatch.setattr(cc_backend, "processors", lambda: 3)
     cc.prepare()
-    assert cc._ahead and cc.short_way.is_coming
+    assert cc._ahead and cc.short_way.is_compiling
     for begun in (*cc._ahead.values(), cc.short_way._coming):
         assert begun is not None
         begun._at_exit()
     assert all(cc.cache.get(key) is not None for key in cc._ahead)
-    assert ShortWay(cc.cache).wanted(cc.toolchain, []) is not None
+    assert FastPath(cc.cache).wanted(cc.toolchain, []) is not None
 
 
 def test_what_decides_the_code_decides_the_key(cc: CompiledC) -> None:
@@ -181,7 +181,7 @@ def test_damaged_entries_are_made_again(
     whole = entry.read_bytes()
     for damaged in (whole[:100], whole[: len(whole) // 2], whole[:-1] + b"?"):
         entry.write_bytes(damaged)
-        monkeypatch.setattr(cache, "_told", set())  # a process is told once
+        monkeypatch.setattr(cache, "_warned", set())  # a process is told once
         with pytest.warns(CacheWarning, match="made again") as told:
             assert doubled(CompiledC()) == ("compiled", RIGHT)
         assert len(told) == 1

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from plusequals import cd
-from plusequals.backends.cc.probe import inspect
-from plusequals.backends.cc.toolchain import Toolchain, find, run
+from plusequals.backends.cc.probe import probe_compiler
+from plusequals.backends.cc.toolchain import Toolchain, find_compiler, run_command
 from plusequals.base import settings
 
 from ...compare import run_on
@@ -104,7 +104,7 @@ def test_loops_with_choices_become_vectors(function: Callable[..., Any], tmp_pat
 
 def gcc(folder: Path) -> Toolchain:
     """Return the compiler, which tells what it made vectors of if it is gcc: others skip a test."""
-    toolchain = inspect(find(), folder)
+    toolchain = probe_compiler(find_compiler(), folder)
     if "gcc" not in toolchain.version.splitlines()[0].lower():
         pytest.skip("only gcc tells which loops it made vectors of")
     return toolchain
@@ -114,7 +114,7 @@ def are_vectors(text: str, toolchain: Toolchain, folder: Path) -> bool:
     """Whether the compiler makes vectors of all loops of a function."""
     (folder / "code.c").write_text(text, "ascii")
     flags = (*toolchain.flags, "-O3", "-fopt-info-vec-optimized", "-c", "-o", "code.o", "code.c")
-    ran = run([*toolchain.command, *flags], folder)
+    ran = run_command([*toolchain.command, *flags], folder)
     assert ran.status == 0, ran.said
     made = {int(n) for n in re.findall(r"code\.c:(\d+):\d+: optimized: loop vectorized", ran.said)}
     loops = {n for n, line in enumerate(text.splitlines(), 1) if line.startswith("    for (")}
@@ -196,7 +196,7 @@ def test_truth_values_are_bytes_of_which_vectors_are_made(tmp_path: Path) -> Non
     toolchain = gcc(tmp_path)
     (tmp_path / "code.c").write_text(count.explain(np.ones(1000, bool)).code, "ascii")
     flags = (*toolchain.flags, "-O3", "-fopt-info-vec-optimized", "-c", "-o", "code.o", "code.c")
-    said = run([*toolchain.command, *flags], tmp_path).said
+    said = run_command([*toolchain.command, *flags], tmp_path).said
     assert "loop vectorized" in said
 
 

@@ -49,7 +49,7 @@ def test_a_result_that_is_written_everywhere_is_made_of_anything(cc: CompiledC) 
         body = "".join(f"    {line}\n" for line in text.splitlines())
         made = pe.cd_from_source(f"def f(x):\n{body}", {"np": np})
         code = cc.compile(made.procedure(x))
-        assert code.source.whole == whole and not code.source.makes
+        assert code.source.whole == whole and not code.source.allocated_results
         with settings.override(verify=True):
             (given,) = code.whole((x, None))[1:]
         assert given is not None and np.all(given.view(np.uint8) == (0xA5 if whole else 0))
@@ -60,14 +60,14 @@ def test_a_result_that_is_written_everywhere_is_made_of_anything(cc: CompiledC) 
 def test_shapes_that_the_sizes_of_arguments_tell(cc: CompiledC) -> None:
     made = function("def f(x):\n    return np.outer(x, x[1:])")
     code = cc.compile(of_any_size(made, np.ones(7)))
-    assert code.source.whole == {0} and not code.source.makes
+    assert code.source.whole == {0} and not code.source.allocated_results
     for size in (1, 2, 30):
         x = np.arange(float(size))
         assert code.shape_of(0, (x,)) == (size, size - 1)
         assert code.short((x,)) is not None
         assert_same(code.run((x, None))[0], np.outer(x, x[1:]))
     counting = cc.compile(procedures.counting())
-    assert counting.source.makes == {0} and counting.short((np.array(3),)) is not None
+    assert counting.source.allocated_results == {0} and counting.short((np.array(3),)) is not None
 
 
 def test_failed_check_is_the_error_it_names(cc: CompiledC) -> None:

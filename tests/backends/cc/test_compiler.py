@@ -102,7 +102,7 @@ def test_a_folder_that_is_removed_meanwhile_is_made_again_once(
 def test_what_libraries_have_is_known_by_its_call() -> None:
     declared = prelude.pieces(("cc/csrc/library.h",))
     functions = {name for name, text in declared.items() if not text.startswith("#define")}
-    calls = compiler._CALLS, compiler._FUSED
+    calls = compiler._CALLS, compiler._FMA_CALLS
     known = {name for name in functions for one in calls if f"{name}(" in one}
     assert functions - known == {*MEMORY}
 
@@ -112,11 +112,11 @@ def test_code_that_calls_libraries_is_linked_with_them(
     cc: CompiledC, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = cc.toolchain()
-    assert compiler._linked(found, (), ["", f"{call};"]) == ("-lm",)
-    assert compiler._linked(replace(found, command=("gcc", "-g")), (), [""]) == ("-lm",)
+    assert compiler._link_flags(found, (), ["", f"{call};"]) == ("-lm",)
+    assert compiler._link_flags(replace(found, command=("gcc", "-g")), (), [""]) == ("-lm",)
     gcc = replace(found, command=("gcc",), version="gcc 1\nFree Software Foundation")
-    assert ("-lm" in compiler._linked(gcc, (), ["free(x);"])) == (sys.platform != "linux")
+    assert ("-lm" in compiler._link_flags(gcc, (), ["free(x);"])) == (sys.platform != "linux")
     for fused in ("x = fmaf(a, b, c);", "x = __builtin_fma(a, b, c);"):
-        assert compiler._linked(gcc, ("-O0",), [fused]) == ("-lm",)
+        assert compiler._link_flags(gcc, ("-O0",), [fused]) == ("-lm",)
         monkeypatch.setattr(compiler, "fuses", lambda: False)
-        assert compiler._linked(gcc, (), [fused]) == ("-lm",)
+        assert compiler._link_flags(gcc, (), [fused]) == ("-lm",)

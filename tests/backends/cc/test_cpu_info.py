@@ -113,13 +113,13 @@ def test_settings_limit_the_threads() -> None:
 
 def test_instructions_decide_the_digest_and_the_clock_does_not(describe: Path) -> None:
     describe.write_text(CPUINFO.format(800))
-    one = cpu_info.processor()
+    one = cpu_info.processor_digest()
     assert cpu_info.target().vector_bits == 512
     assert cpu_info.target().vector_registers == 32
     describe.write_text(CPUINFO.format(3000))
-    assert cpu_info.processor() == one
+    assert cpu_info.processor_digest() == one
     describe.write_text(CPUINFO.format(800).replace("avx512f", ""))
-    assert cpu_info.processor() != one
+    assert cpu_info.processor_digest() != one
     assert (cpu_info.target().vector_bits, cpu_info.target().vector_registers) == (256, 16)
 
 
@@ -140,17 +140,17 @@ def test_the_processor_decides_at_how_many_places_memory_is_read(
 
 def test_facts_say_what_decides_schedules(describe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     describe.write_text(CPUINFO.format(800))
-    before = cpu_info.facts()
+    before = cpu_info.target_inputs()
     describe.write_text(CPUINFO.format(3000))
-    assert cpu_info.facts() == before
+    assert cpu_info.target_inputs() == before
     describe.write_text(CPUINFO.format(800).replace("avx512f", ""))
-    assert cpu_info.facts() != before
+    assert cpu_info.target_inputs() != before
     describe.write_text(CPUINFO.format(800))
     for name in ("processors", "_cache_bytes"):
         with monkeypatch.context() as patch:
             patch.setattr(cpu_info, name, lambda *_: 7)
-            assert cpu_info.facts() != before
-    assert cpu_info.facts() == before
+            assert cpu_info.target_inputs() != before
+    assert cpu_info.target_inputs() == before
 
 
 def test_a_system_that_does_not_say_is_modest(
@@ -160,7 +160,7 @@ def test_a_system_that_does_not_say_is_modest(
     monkeypatch.setattr(cpu_info, "_cache_bytes", cpu_info._cache_bytes.__wrapped__)
     assert cpu_info.target().vector_bits == 128
     assert cpu_info.target().l1_bytes == 32 * 1024
-    assert cpu_info.processor() == ""
+    assert cpu_info.processor_digest() == ""
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_kinds_of_processors_of_all_architectures_differ(
     found = []
     for written in (text, text.replace(*moment), text.replace(*kind)):
         describe.write_text(written)
-        found.append((cpu_info.processor(), cpu_info._described()))
+        found.append((cpu_info.processor_digest(), cpu_info._described()))
     assert text.replace(*moment) != text != text.replace(*kind)
     assert found[0] == found[1]
     assert found[0][0] != found[2][0] and found[0][1] != found[2][1]
@@ -198,15 +198,15 @@ def test_kinds_of_processors_of_all_architectures_differ(
 
 def test_the_kinds_of_all_processors_of_a_machine_count(describe: Path) -> None:
     describe.write_text(ARM)
-    one = cpu_info.processor()
+    one = cpu_info.processor_digest()
     describe.write_text(ARM[::-1].replace("c0dx0", "d0dx0", 1)[::-1])
-    assert cpu_info.processor() != one
+    assert cpu_info.processor_digest() != one
 
 
 def test_where_the_system_says_nothing_the_compiler_is_asked_each_time(describe: Path) -> None:
-    assert cpu_info.processor() == ""
-    assert toolchain.stamp((sys.executable, "cc")) is None
-    assert toolchain.stamp(("/usr/bin/gcc",)) is None
+    assert cpu_info.processor_digest() == ""
+    assert toolchain.fingerprint((sys.executable, "cc")) is None
+    assert toolchain.fingerprint(("/usr/bin/gcc",)) is None
     assert cpu_info.target().vector_bits == 128
 
 

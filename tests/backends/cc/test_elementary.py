@@ -14,9 +14,9 @@ import cffi
 import numpy as np
 import pytest
 
-from plusequals.backends.cc.probe import inspect
-from plusequals.backends.cc.toolchain import Toolchain, find, run
-from plusequals.backends.codegen.source import above
+from plusequals.backends.cc.probe import probe_compiler
+from plusequals.backends.cc.toolchain import Toolchain, find_compiler, run_command
+from plusequals.backends.codegen.source import preamble
 from plusequals.lowering.ir.accuracy import ULPS
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ def loops() -> str:
         lines.append(f"void loop_half_{short}({head}, int64_t n)")
         lines.append(f"{{ for (int64_t i = 0; i < n; i++) y[i] = half_pow_{short}(x[i], -1.5); }}")
     code = "\n".join(lines) + "\n"
-    return above(code) + code
+    return preamble(code) + code
 
 
 def built(toolchain: Toolchain, folder: Path, *flags: str) -> Any:
@@ -61,7 +61,7 @@ def built(toolchain: Toolchain, folder: Path, *flags: str) -> Any:
     (folder / "loops.c").write_text(loops(), "ascii")
     made = folder / f"loops{'_'.join(flags)}.so"
     command = [*toolchain.command, *toolchain.flags, *flags, "-shared", "-o", str(made), "loops.c"]
-    ran = run([*command, "-lm"], folder)
+    ran = run_command([*command, "-lm"], folder)
     assert ran.status == 0, ran.said[:4000]
     ffi = cffi.FFI()
     for name, short in BOUNDS:
@@ -81,7 +81,7 @@ def call(library: Any, name: str, short: str, *given: Array) -> Array:
 
 @pytest.fixture(scope="module")
 def toolchain(tmp_path_factory: pytest.TempPathFactory) -> Toolchain:
-    return inspect(find(), tmp_path_factory.mktemp("toolchain"))
+    return probe_compiler(find_compiler(), tmp_path_factory.mktemp("toolchain"))
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def plain(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Any
     """The loops without fused multiply-add, None where it cannot be left out."""
     folder = tmp_path_factory.mktemp("plain")
     native = [flag for flag in toolchain.flags if flag.startswith(("-march", "-mcpu"))]
-    if not native or "avx" not in (run(["cat", "/proc/cpuinfo"], folder).said):
+    if not native or "avx" not in (run_command(["cat", "/proc/cpuinfo"], folder).said):
         return None
     return built(toolchain, folder, "-O2", "-mno-fma", "-mno-avx512f")
 

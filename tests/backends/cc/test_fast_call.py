@@ -16,7 +16,7 @@ import pytest
 from plusequals.backends.cache.cache import Entry
 from plusequals.backends.cc import fast_call
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.fast_call import Check, ShortWay, Source
+from plusequals.backends.cc.fast_call import FastPath, Guard, ValueSource
 from plusequals.backends.cc.toolchain import Toolchain
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdBackendError
@@ -26,7 +26,7 @@ KNOWN = Toolchain(("cc",), "cc 1", "any", (), ())
 
 def asked(cc: CompiledC, begun: bool = False) -> type | None:
     """What a new short way has when it is asked."""
-    short = ShortWay(cc.cache)
+    short = FastPath(cc.cache)
     if begun:
         short.begin(cc.toolchain)
     return short.wanted(cc.toolchain, [])
@@ -39,11 +39,11 @@ def entries(cache_dir: Path) -> int:
 def test_compiled_once_and_then_taken_from_disk(cc: CompiledC, cache_dir: Path) -> None:
     cc.toolchain()
     before = entries(cache_dir)
-    first = asked(cc, begun=True)
+    first = asked(cc, record_launch=True)
     assert first is not None and first.__name__ == "Caller"
     assert entries(cache_dir) == before + 1
     with settings.override(compiler_timeout=0.0):  # nothing can be compiled any more
-        assert asked(cc) is not None and asked(cc, begun=True) is not None
+        assert asked(cc) is not None and asked(cc, record_launch=True) is not None
     with settings.override(cache=False):
         assert asked(cc) is not None
 
@@ -54,26 +54,26 @@ def test_it_is_not_waited_for_and_kept_when_the_process_ends(
     path = fake(f'while [ ! -e "{tmp_path}/go" ]; do sleep 0.01; done; exec "$real" "$@"')
     Path(path).write_text(Path(path).read_text().replace("kernel.c", "warm.c"))
     with settings.override(compiler=path):
-        short, other = ShortWay(cc.cache), ShortWay(cc.cache)
+        short, other = FastPath(cc.cache), FastPath(cc.cache)
         for one in (short, other):
             assert one.wanted(cc.toolchain, [], wait=False) is None
-            assert one.is_coming and one.caller is None
+            assert one.is_compiling and one.caller is None
         (tmp_path / "go").touch()
         assert short._coming is not None
         short._coming._at_exit()  # as at the end of the process
         assert asked(cc) is not None
-        while other.is_coming:
+        while other.is_compiling:
             other.wanted(cc.toolchain, [], wait=False)
         assert other.caller is not None
 
 
 def test_a_forked_child_leaves_its_parents_compilation_alone(cc: CompiledC) -> None:
-    short = ShortWay(cc.cache)
+    short = FastPath(cc.cache)
     short.begin(cc.toolchain)
     assert short._coming is not None
     short._coming._process = -1
     short._coming._at_exit()
-    assert short.wanted(cc.toolchain, []) is None and short.is_coming
+    assert short.wanted(cc.toolchain, []) is None and short.is_compiling
     short._coming._process = os.getpid()
     assert short.wanted(cc.toolchain, []) is not None
 
@@ -82,13 +82,13 @@ def test_a_compiler_that_cannot_is_asked_once(cc: CompiledC, fake: Any, tmp_path
     path = fake(f'echo >> "{tmp_path}/asked"; exit 1')
     Path(path).write_text(Path(path).read_text().replace("kernel.c", "warm.c"))
     with settings.override(compiler=path):
-        assert asked(cc, begun=True) is None and asked(cc) is None and asked(cc) is None
+        assert asked(cc, record_launch=True) is None and asked(cc) is None and asked(cc) is None
     assert (tmp_path / "asked").read_text() == "\n"
     assert not list(tmp_path.glob("plusequals-report-*"))
 
 
 def test_without_a_compiler_it_says_so_and_is_asked_again(cc: CompiledC) -> None:
-    short = ShortWay(cc.cache)
+    short = FastPath(cc.cache)
     with settings.override(compiler="/no/such/cc"):
         for ask in (lambda: short.begin(cc.toolchain), lambda: short.wanted(cc.toolchain, [])):
             with pytest.raises(CdBackendError, match="was not found"):
@@ -99,28 +99,28 @@ def test_without_a_compiler_it_says_so_and_is_asked_again(cc: CompiledC) -> None
 def test_a_library_that_cannot_be_loaded_is_done_without(cc: CompiledC, monkeypatch: Any) -> None:
     for code in (b"\x7fELF" + bytes(60), b"no library", b""):
         monkeypatch.setattr(cc.cache, "get", lambda key, code=code: Entry({}, "", code))
-        short = ShortWay(cc.cache)
+        short = FastPath(cc.cache)
         assert short.wanted(lambda: KNOWN, []) is None and short.wanted(lambda: KNOWN, []) is None
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="objects of another Python")
 def test_the_layout_of_objects_is_looked_at(cc: CompiledC, monkeypatch: Any) -> None:
-    assert fast_call.is_possible()
+    assert fast_call.is_supported()
     with monkeypatch.context() as patch:
         patch.setattr(fast_call, "_ARRAY", struct.Struct("2P 8x P i4x P P P P i"))
-        assert not fast_call.is_possible()
+        assert not fast_call.is_supported()
         assert asked(cc) is None
     with monkeypatch.context() as patch:
         patch.setattr(sys, "abiflags", "t")
-        assert not fast_call.is_possible()
+        assert not fast_call.is_supported()
 
 
 def test_a_plan_that_is_too_long_is_none() -> None:
     def packed(values: int, results: int = 0) -> bytes | None:
-        value = fast_call.value((Source.ARGUMENT, 0, 0, 0), (Check.SAME, 7))
+        value = fast_call.pack_value((ValueSource.ARGUMENT, 0, 0, 0), (Guard.SAME, 7))
         result = 0, id(np.dtype(float)), 24, 1, 3
         inputs = [(0, False)] * min(values, fast_call.ARRAYS)
-        return fast_call.pack(
+        return fast_call.pack_entry(
             None, (1, 0), [value] * values, [], [], inputs, [result] * results, (0, 1, 0, 0), (0, 0)
         )
 
@@ -131,10 +131,10 @@ def test_a_plan_that_is_too_long_is_none() -> None:
 
 def test_the_words_of_a_plan_say_where_its_parts_are() -> None:
     values = [
-        fast_call.value((Source.ARGUMENT, 0, 0, 0), (Check.ANY,)),
-        fast_call.value((Source.NAME, 1, 2, 3), (Check.SAME, 9)),
+        fast_call.pack_value((ValueSource.ARGUMENT, 0, 0, 0), (Guard.ANY,)),
+        fast_call.pack_value((ValueSource.NAME, 1, 2, 3), (Guard.SAME, 9)),
     ]
-    words = fast_call.pack(
+    words = fast_call.pack_entry(
         None, (1, 2), values, [(0, 1)], [(1, 0)], [(1, True)], [(0, 5, 0)], (0, 1, 2, 0), (8, 9)
     )
     assert words is not None
@@ -154,7 +154,7 @@ LARGE = 1 << 18
 
 
 @pytest.fixture
-def short(cc: CompiledC) -> ShortWay:
+def short(cc: CompiledC) -> FastPath:
     """A short way with its library."""
     assert cc.short_way.wanted(cc.toolchain, []) is not None
     return cc.short_way
@@ -165,7 +165,7 @@ def handler(array: np.ndarray) -> str | None:
     return name
 
 
-def test_a_new_result_has_the_memory_of_one_that_is_gone(short: ShortWay) -> None:
+def test_a_new_result_has_the_memory_of_one_that_is_gone(short: FastPath) -> None:
     first = short.empty((LARGE,), np.dtype("f4"))
     first[:] = 7
     place = first.ctypes.data
@@ -178,13 +178,13 @@ def test_a_new_result_has_the_memory_of_one_that_is_gone(short: ShortWay) -> Non
     assert handler(again) == "plusequals"
 
 
-def test_others_are_left_to_numpy(short: ShortWay, cc: CompiledC) -> None:
+def test_others_are_left_to_numpy(short: FastPath, cc: CompiledC) -> None:
     small = short.empty((3,), np.dtype("f4"))
     assert handler(small) == handler(np.empty(LARGE)) == "default_allocator"
-    assert handler(ShortWay(cc.cache).empty((LARGE,), np.dtype("f4"))) == "default_allocator"
+    assert handler(FastPath(cc.cache).empty((LARGE,), np.dtype("f4"))) == "default_allocator"
 
 
-def test_memory_of_another_size_is_taken_where_little_is_wasted(short: ShortWay) -> None:
+def test_memory_of_another_size_is_taken_where_little_is_wasted(short: FastPath) -> None:
     first = short.empty((LARGE,), np.dtype("f8"))
     place = first.ctypes.data
     del first
@@ -196,7 +196,7 @@ def test_memory_of_another_size_is_taken_where_little_is_wasted(short: ShortWay)
     assert short.empty((LARGE,), np.dtype("f8")).ctypes.data == place, "it is all there"
 
 
-def test_a_result_can_be_resized(short: ShortWay) -> None:
+def test_a_result_can_be_resized(short: FastPath) -> None:
     array = short.empty((LARGE,), np.dtype("i4"))
     array[:] = np.arange(LARGE)
     array.resize(2 * LARGE, refcheck=False)
@@ -205,7 +205,7 @@ def test_a_result_can_be_resized(short: ShortWay) -> None:
     assert array.tolist() == list(range(10)) and handler(array) == "plusequals"
 
 
-def test_not_everything_is_kept(short: ShortWay) -> None:
+def test_not_everything_is_kept(short: FastPath) -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -223,13 +223,13 @@ def test_not_everything_is_kept(short: ShortWay) -> None:
     assert resident() - before < 32 << 20
 
 
-def test_what_there_is_no_memory_for(short: ShortWay) -> None:
+def test_what_there_is_no_memory_for(short: FastPath) -> None:
     with pytest.raises(MemoryError):
         short.empty((1 << 60,), np.dtype("u1"))
     assert handler(np.empty(LARGE)) == "default_allocator", "NumPy's own is in its place again"
 
 
-def test_arrays_may_end_in_other_threads(short: ShortWay) -> None:
+def test_arrays_may_end_in_other_threads(short: FastPath) -> None:
     kept: list[list[np.ndarray]] = [[] for _ in range(4)]
 
     def work(mine: list[np.ndarray], theirs: list[np.ndarray]) -> None:

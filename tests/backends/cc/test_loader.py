@@ -11,8 +11,8 @@ import pytest
 
 from plusequals.backends.cc import loader
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.compiler import Trial, flags
-from plusequals.backends.cc.loader import Broken, Library, ffi
+from plusequals.backends.cc.compiler import Trial, compile_flags
+from plusequals.backends.cc.loader import Library, LoadError, ffi
 from plusequals.base import settings
 
 from .conftest import REAL
@@ -29,7 +29,10 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
         texts = (
             f"int f(void **args) {{ (void)args; return {number}; }}\n" for number in (40, 41, 42)
         )
-        trials = [Trial((text,), "kernel.c", compiler, flags(compiler), cc.cache) for text in texts]
+        trials = [
+            Trial((text,), "kernel.c", compiler, compile_flags(compiler), cc.cache)
+            for text in texts
+        ]
         return [trial.ended()[0] for trial in trials]
 
 
@@ -68,25 +71,25 @@ def test_loads_from_a_file_where_memory_cannot_be_executed(
 
 def test_every_truncation_is_refused_before_it_is_loaded(codes: list[bytes]) -> None:
     code = codes[0]
-    assert loader.unsound(code) is None
+    assert loader.truncation_problem(code) is None
     for size in (*range(200), *range(200, len(code), 97), len(code) - 1):
-        assert loader.unsound(code[:size]) == "it is cut short"
-    with pytest.raises(Broken, match="cut short"):
+        assert loader.truncation_problem(code[:size]) == "it is cut short"
+    with pytest.raises(LoadError, match="cut short"):
         Library(code[: len(code) // 2], "f")
 
 
 def test_what_is_no_library_is_refused() -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(LoadError):
         Library(b"not a library" * 20, "f")
 
 
 def test_a_missing_function_is_told(codes: list[bytes]) -> None:
-    with pytest.raises(Broken, match="it has no function `g`"):
+    with pytest.raises(LoadError, match="it has no function `g`"):
         Library(codes[0], "f").function("g")
 
 
 def test_paths_are_never_the_same() -> None:
-    paths = {loader._path(held, serial) for held in (3, 33) for serial in range(300)}
+    paths = {loader._unique_path(held, serial) for held in (3, 33) for serial in range(300)}
     assert len(paths) == 600
     assert all(Path(path).parent == Path("/proc/self/fd") for path in paths)
 
@@ -101,7 +104,7 @@ def test_subnormal_numbers_stay(codes: list[bytes]) -> None:
 
 
 def test_sanitizers_that_would_end_the_process_are_refused(codes: list[bytes]) -> None:
-    with pytest.raises(Broken, match="-fsanitize=address, which has to be in the process"):
+    with pytest.raises(LoadError, match="-fsanitize=address, which has to be in the process"):
         Library(codes[0] + b"\0__asan_init\0", "f")
 
 

@@ -15,15 +15,15 @@ import plusequals as pe
 from plusequals.backends.cache.cache import Entry
 from plusequals.backends.cc import probe
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.probe import Inspection, inspect
-from plusequals.backends.cc.toolchain import MEANING, find
+from plusequals.backends.cc.probe import CompilerProbe, probe_compiler
+from plusequals.backends.cc.toolchain import SEMANTIC_FLAGS, find_compiler
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdBackendError
 
 
 def test_all_that_results_depend_on_is_asked_for(tmp_path: Path) -> None:
-    found = inspect(find(), tmp_path)
-    assert set(MEANING) <= set(found.flags)
+    found = probe_compiler(find_compiler(), tmp_path)
+    assert set(SEMANTIC_FLAGS) <= set(found.flags)
     assert not any("fast" in flag for flag in found.flags)
     assert "-march=native" in found.flags or "-mcpu=native" in found.flags
     assert len(found.target) == 64
@@ -40,13 +40,13 @@ def test_flags_that_it_lacks_are_left_out_or_refused(tmp_path: Path, real_compil
         path.chmod(0o755)
         return str(path)
 
-    found = inspect((lacking("-fopenmp-simd"),), tmp_path)
+    found = probe_compiler((lacking("-fopenmp-simd"),), tmp_path)
     assert "-fopenmp-simd" not in found.flags
     assert "-fno-math-errno" in found.flags
-    found = inspect((lacking("-march=native"),), tmp_path)
+    found = probe_compiler((lacking("-march=native"),), tmp_path)
     assert "-march=native" not in found.flags
     with pytest.raises(CdBackendError, match="does not know -fwrapv, which results depend on"):
-        inspect((lacking("-fwrapv"),), tmp_path)
+        probe_compiler((lacking("-fwrapv"),), tmp_path)
 
 
 @pytest.mark.parametrize("has", [True, False])
@@ -54,7 +54,7 @@ def test_floats_of_16_bits_are_converted_and_not_computed_with(
     has: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "has_halves", lambda: has)
-    assert ("-mno-avx512fp16" in probe.asked(("gcc",))) is has
+    assert ("-mno-avx512fp16" in probe.probe_flags(("gcc",))) is has
 
 
 def test_a_test_may_be_stored_in_16_bits() -> None:
@@ -79,7 +79,7 @@ def test_questions_that_nobody_waits_for_leave_nothing(tmp_path: Path) -> None:
     path = tmp_path / "hangs"
     path.write_text('#!/bin/sh\ncase "$1" in --version) exit 3;; esac\nexec sleep 60\n')
     path.chmod(0o755)
-    asked = Inspection((str(path),), folder())
+    asked = CompilerProbe((str(path),), folder())
     processes = [one.process for one in asked._questions]
     with pytest.raises(CdBackendError, match="does not answer --version"):
         asked.ended()
@@ -128,7 +128,7 @@ def test_no_place_to_ask_in_is_told() -> None:
         yield ""
 
     with pytest.raises(CdBackendError, match=r"CD0814.*in /disk: No space(.|\n)*free some space"):
-        Inspection(("true",), full())
+        CompilerProbe(("true",), full())
 
 
 def test_the_questions_of_a_parent_are_not_a_childs(

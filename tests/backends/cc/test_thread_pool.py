@@ -22,7 +22,7 @@ import pytest
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.cc.code import CompiledCode
 from plusequals.backends.cc.loader import ffi
-from plusequals.backends.cc.thread_pool import source
+from plusequals.backends.cc.thread_pool import library_source
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdValueError
 from plusequals.lowering.ir.assignments import Procedure
@@ -379,7 +379,7 @@ def test_not_everything_is_kept_for_later_calls(cc: CompiledC) -> None:
 
 def test_the_library_can_be_made_without_threads(tmp_path: Path, real_compiler: str) -> None:
     """Where there are none its text is still C, and runs loops alone."""
-    text = source().text.replace("__has_include(<pthread.h>)", "0")
+    text = library_source().text.replace("__has_include(<pthread.h>)", "0")
     (tmp_path / "alone.c").write_text(text)
     command = [real_compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function",
                "-c", "-o", str(tmp_path / "alone.o"), str(tmp_path / "alone.c")]  # fmt: skip

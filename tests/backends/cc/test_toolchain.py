@@ -15,7 +15,7 @@ import pytest
 
 from plusequals.backends.cc import probe, toolchain
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.toolchain import Toolchain, find, run
+from plusequals.backends.cc.toolchain import Toolchain, find_compiler, run_command
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdBackendError
 
@@ -28,7 +28,7 @@ def test_no_compiler_says_how_to_get_one(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CdBackendError) as caught:
-        find()
+        find_compiler()
     text = str(caught.value)
     assert caught.value.code == "CD0811"
     for way in ("pip install 'plusequals[zig]'", "apt install", "brew install", "xcode-select",
@@ -44,11 +44,11 @@ def test_ziglang_is_taken_where_nothing_else_is(
     package = ModuleSpec("ziglang", None, is_package=True)
     package.submodule_search_locations = [str(tmp_path)]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: package)
-    assert find()[1:] == ("-m", "ziglang", "cc")
+    assert find_compiler()[1:] == ("-m", "ziglang", "cc")
     (tmp_path / "zig").write_text("")
     (tmp_path / "zig").chmod(0o755)
-    assert find() == (str(tmp_path / "zig"), "cc")
-    assert toolchain.stamp(find())
+    assert find_compiler() == (str(tmp_path / "zig"), "cc")
+    assert toolchain.fingerprint(find_compiler())
 
 
 @pytest.mark.parametrize("words", ["", " -O1"])
@@ -57,16 +57,16 @@ def test_a_compiler_of_another_language_is_refused(
 ) -> None:
     monkeypatch.setenv("CC", fake("exit 1", "g++-12") + words)
     with pytest.raises(CdBackendError, match=r"g\+\+-12.* of `CC` compiles C\+\+") as caught:
-        find()
+        find_compiler()
     assert caught.value.code == "CD0812"
 
 
 def test_setting_comes_before_cc_before_path(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = fake("exit 1", "first cc"), fake("exit 1", "second")
     monkeypatch.setenv("CC", second + " -pipe")
-    assert find() == (second, "-pipe")
+    assert find_compiler() == (second, "-pipe")
     with settings.override(compiler=first):
-        assert find() == (first,)
+        assert find_compiler() == (first,)
 
 
 @pytest.mark.parametrize("origin", ["setting", "CC"])
@@ -79,7 +79,7 @@ def test_what_was_asked_for_is_never_replaced(
         with settings.override(compiler=asked if origin == "setting" else ""):
             monkeypatch.setenv("CC", asked if origin == "CC" else "")
             with pytest.raises(CdBackendError, match=why) as caught:
-                find()
+                find_compiler()
             assert f"the C compiler `{asked}`" in str(caught.value)
 
 
@@ -89,17 +89,17 @@ def test_a_relative_command_is_of_this_folder(
     path = fake("exit 1", "mine")
     monkeypatch.chdir(os.path.dirname(path))
     monkeypatch.setenv("CC", "./mine -pipe")
-    assert find() == (path, "-pipe")
+    assert find_compiler() == (path, "-pipe")
     monkeypatch.setenv("CC", "")
     monkeypatch.setenv("PATH", ".")
     os.rename("mine", "cc")
-    assert find() == (os.path.join(os.path.dirname(path), "cc"),)
+    assert find_compiler() == (os.path.join(os.path.dirname(path), "cc"),)
 
 
 def test_a_quotation_without_end_names_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "gcc '-pipe")
     with pytest.raises(CdBackendError, match="the C compiler `gcc '-pipe` of `CC` was not found"):
-        find()
+        find_compiler()
 
 
 def test_without_a_path_the_systems_own_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +107,14 @@ def test_without_a_path_the_systems_own_is_searched(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "defpath", "/no/such:/folder")
     monkeypatch.setattr(os.path, "isfile", lambda path: path == "/folder/gcc")
     monkeypatch.setattr(os, "access", lambda path, mode: True)
-    assert find() == ("/folder/gcc",)
+    assert find_compiler() == ("/folder/gcc",)
 
 
 def test_a_folder_that_is_gone_or_full_is_told(tmp_path: Path) -> None:
     with pytest.raises(CdBackendError, match="CD0814.*nothing can be compiled in .*/gone: No such"):
-        run(("true",), str(tmp_path / "gone"))
+        run_command(("true",), str(tmp_path / "gone"))
     with pytest.raises(CdBackendError, match="CD0814.*somebody has removed it meanwhile"):
-        raise toolchain.gone(str(tmp_path))
+        raise toolchain.removed_error(str(tmp_path))
 
 
 def test_a_compiler_that_cannot_start_is_told(tmp_path: Path, cc: CompiledC) -> None:
@@ -130,14 +130,14 @@ def test_a_compiler_that_cannot_start_is_told(tmp_path: Path, cc: CompiledC) -> 
 def test_environment_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD_NOT", "x")
     monkeypatch.setenv("CPATH", "/elsewhere")
-    said = run(("env",), tmp_path).said
+    said = run_command(("env",), tmp_path).said
     names = {line.split("=")[0] for line in said.splitlines() if "=" in line}
     assert {"PATH", "LC_ALL", "TMPDIR"} <= names
     assert not {"LD_PRELOAD_NOT", "CPATH", "CFLAGS"} & names
 
 
 def test_no_shell_reads_the_command(tmp_path: Path) -> None:
-    assert run(("echo", "a b; echo $HOME"), tmp_path).said == "a b; echo $HOME\n"
+    assert run_command(("echo", "a b; echo $HOME"), tmp_path).said == "a b; echo $HOME\n"
 
 
 @pytest.mark.parametrize("waiting", ["by a handle", "by looking again"])
@@ -150,7 +150,7 @@ def test_what_hangs_is_ended_with_all_it_started(
     started = time.monotonic()
     with settings.override(compiler_timeout=0.3):
         with pytest.raises(CdBackendError, match="did not finish in 0.3 seconds"):
-            run(("sh", "-c", script), tmp_path)
+            run_command(("sh", "-c", script), tmp_path)
     assert time.monotonic() - started < 30
     child = int((tmp_path / "child").read_text())
     assert _gone(child)
@@ -161,14 +161,14 @@ def test_interrupt_ends_the_compiler_too(tmp_path: Path) -> None:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            run(("sh", "-c", "echo $$ > child; exec sleep 63"), tmp_path)
+            run_command(("sh", "-c", "echo $$ > child; exec sleep 63"), tmp_path)
     finally:
         signal.signal(signal.SIGINT, before)
     assert _gone(int((tmp_path / "child").read_text()))
 
 
 def test_input_is_closed(tmp_path: Path) -> None:
-    assert run(("cat",), tmp_path) == toolchain.Ran(0, "")
+    assert run_command(("cat",), tmp_path) == toolchain.CommandResult(0, "")
 
 
 def test_stamp_changes_with_the_compiler_and_is_none_for_wrappers(
@@ -176,11 +176,11 @@ def test_stamp_changes_with_the_compiler_and_is_none_for_wrappers(
 ) -> None:
     path = tmp_path / "gcc"
     path.write_text("1")
-    one = toolchain.stamp((str(path),))
+    one = toolchain.fingerprint((str(path),))
     path.write_text("22")
-    assert one != toolchain.stamp((str(path),))
-    assert toolchain.stamp((fake("exit 1", "ccache"),)) is None
-    assert toolchain.stamp((str(path), "-m", "ziglang")) is None
+    assert one != toolchain.fingerprint((str(path),))
+    assert toolchain.fingerprint((fake("exit 1", "ccache"),)) is None
+    assert toolchain.fingerprint((str(path), "-m", "ziglang")) is None
 
 
 def test_what_a_compiler_is_comes_from_disk_next_time(
@@ -192,7 +192,7 @@ def test_what_a_compiler_is_comes_from_disk_next_time(
     def never(*args: object) -> Toolchain:
         raise AssertionError("inspected again")
 
-    monkeypatch.setattr(probe, "Inspection", never)
+    monkeypatch.setattr(probe, "CompilerProbe", never)
     assert CompiledC().toolchain() == first
     assert cc.toolchain() is first
 

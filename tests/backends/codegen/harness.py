@@ -19,7 +19,7 @@ from plusequals.backends.cc import thread_pool
 from plusequals.backends.cc.loader import Library
 from plusequals.backends.cc.loader import ffi as library_ffi
 from plusequals.backends.codegen import records
-from plusequals.backends.codegen.c_printer import emit
+from plusequals.backends.codegen.c_printer import print_program
 from plusequals.backends.codegen.source import Source
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.loops import Program
@@ -63,11 +63,11 @@ def _made(text: str, folder: str, flags: Sequence[str] = ()) -> Path:
 
 
 @cache
-def shared() -> thread_pool.Threads:
+def shared() -> thread_pool.ThreadPool:
     """Return the run-time library."""
     with tempfile.TemporaryDirectory() as folder:
-        made = _made(thread_pool.source().text, folder, ["-pthread"])
-        return thread_pool.Threads(Library(made.read_bytes(), "threads")).start()
+        made = _made(thread_pool.library_source().text, folder, ["-pthread"])
+        return thread_pool.ThreadPool(Library(made.read_bytes(), "threads")).start()
 
 
 @dataclass
@@ -132,5 +132,5 @@ def compiled(program: Procedure | Program, target: Target = HOST) -> Compiled:
     if isinstance(program, Procedure):
         program = lower(program)
     program, placement = optimize(program, target, stop_after="lower")  # what the test wrote
-    source = emit(program, placement)
+    source = print_program(program, placement)
     return Compiled(source, program, load(source.text, f"int {source.entry}(void **);"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plusequals.backends.codegen.dialect import C
-from plusequals.backends.codegen.frame import Frame, frame_of
+from plusequals.backends.codegen.frame import Frame, build_frame
 from plusequals.base.diagnostic import Source, Span
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Assign, Parameter, Procedure, Statement
@@ -16,7 +16,7 @@ from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes
 
 
 def symbols(names: str) -> list[Symbol]:
@@ -95,7 +95,7 @@ def frame_for(
 ) -> Frame:  # fmt: skip
     """Return the frame in C of a procedure called `f`."""
     program = lower(procedure("f", parameters, body, locals_, results))
-    return frame_of(program, place(program), C)
+    return build_frame(program, place_nodes(program), C)
 
 
 def softmax(rows: int = 4, columns: int = 2000) -> Procedure:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from plusequals.backends.codegen.c_printer import emit
-from plusequals.backends.codegen.vector_variables import width_of
+from plusequals.backends.codegen.c_printer import print_program as emit
+from plusequals.backends.codegen.vector_variables import vector_width
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Parameter
 from plusequals.lowering.ir.dtypes import DType
@@ -27,7 +27,7 @@ from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes
 
 from ...lowering.ir.build import ap, at, pos, symbols
 from .harness import FFI, VECTORS, load
@@ -173,7 +173,7 @@ def made(seed: int) -> tuple[Program, int]:
     )  # fmt: skip
     verify_program(program)
     data = frozenset(node.id for node in (*GIVEN.values(), *SCALARS.values(), TRUTHS))
-    return program, sum(bool(width_of(one, 256, data)) for one in loops if isinstance(one, For))
+    return program, sum(bool(vector_width(one, 256, data)) for one in loops if isinstance(one, For))
 
 
 def inputs(program: Program, seed: int) -> Iterator[NDArray[np.generic]]:
@@ -194,7 +194,7 @@ def differences(seed: int, bits: int) -> list[str]:
     """Return what the vectors of a program give otherwise than its loops."""
     program, _ = made(seed)
     arrays = list(inputs(program, seed))
-    source = emit(program, replace(place(program), vector_bits=bits))
+    source = emit(program, replace(place_nodes(program), vector_bits=bits))
     library = load(
         source.text, f"int {source.entry}(void **);", [*VECTORS, "-Wno-parentheses", "-O3"]
     )

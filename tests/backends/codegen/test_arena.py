@@ -1,4 +1,4 @@
-"""What a call allocates, counted by the C code itself, is what `peak` and `explain` say."""
+"""What a call allocates, counted by the C code itself, is what `peak_memory` and `explain` say."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.codegen.c_printer import emit
-from plusequals.lowering.analysis.iteration_domains import Known
+from plusequals.backends.codegen.c_printer import print_program
+from plusequals.lowering.analysis.iteration_domains import CallValues
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.lower import lower
-from plusequals.lowering.operation_counts import counts
-from plusequals.lowering.passes.buffer_sharing import peak
+from plusequals.lowering.operation_counts import count_operations
+from plusequals.lowering.passes.buffer_sharing import peak_memory
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import HOST
 
@@ -116,7 +116,7 @@ def test_what_is_allocated_is_what_peak_says(name: str, is_open: bool) -> None:
     text = "\n".join(line[8:] for line in PROGRAMS[name].strip("\n").splitlines())
     function, procedure = _procedure(text, size, is_open)
     program, placement = optimize(lower(procedure), replace(HOST, stack_bytes=64))
-    source = emit(program, placement)
+    source = print_program(program, placement)
     plan = source.memory
     assert bool(plan.sizes) == is_open
     head, mark, rest = source.text.rpartition("#include <stdint.h>\n")
@@ -130,10 +130,12 @@ def test_what_is_allocated_is_what_peak_says(name: str, is_open: bool) -> None:
     block = [*(FFI.cast("void *", a.ctypes.data) for a in arrays), fault, FFI.NULL, sizes]
     assert getattr(library, source.entry)(FFI.new("void *[]", block)) == 0
     known = {one.symbol: arrays[one.parameter].shape[one.axis] for one in plan.sizes}
-    said = peak(program, known, 64)
+    said = peak_memory(program, known, 64)
     assert not said.growing
     assert library.pe_most() == said.heap
-    assert counts(program, Known(known), plan).allocated == said.heap, "what `explain` prints"
+    assert count_operations(program, CallValues(known), plan).allocated == said.heap, (
+        "what `explain` prints"
+    )
     assert library.pe_now() == 0, "all of it is free again"
     expected = np.zeros((size, size))
     function(expected, x)

@@ -137,12 +137,12 @@ def test_indices_read_as_a_person_would_write_them(expr: Expr, text: str) -> Non
     ],
 )  # fmt: skip
 def test_choices_have_no_branches_where_that_is_asked_for(expr: Expr, text: str) -> None:
-    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), straight=True)
+    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), branch_free=True)
     assert scope.expression(expr).text == text
 
 
 def test_where_rounds_wait_for_others_both_sides_are_computed_and_one_is_taken() -> None:
-    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), waits=True)
+    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), has_dependence=True)
     assert scope.expression(apply("min", a, b)).text == "quick_min_f32(a, b)"
     assert scope.expression(apply("min", d, d)).text == "min_i64(d, d)"
     assert scope.expression(Select(p, a, b)).text == "quick_pick_f32(p, a, b)"
@@ -151,7 +151,7 @@ def test_where_rounds_wait_for_others_both_sides_are_computed_and_one_is_taken()
 
 
 def test_what_is_accumulated_in_a_variable_keeps_its_branch() -> None:
-    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), straight=True)
+    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), branch_free=True)
     cell = Access(X, (var(i), var(j)))
     assert scope.accumulated(Access(A, ()), OPS["max"], b).text == "max_f32(a, b)"
     assert scope.accumulated(cell, OPS["max"], b).text == "straight_max_f32(x[i*1024 + j], b)"

@@ -9,7 +9,7 @@ import pytest
 from plusequals.backends.codegen.c_expression import Scope
 from plusequals.backends.codegen.c_index import affine, number
 from plusequals.backends.codegen.dialect import C, Dialect
-from plusequals.backends.codegen.quirks.counter_overflow import LEAST, MOST, SIZE
+from plusequals.backends.codegen.quirks.counter_overflow import LEAST, MAX_EXTENT, MOST
 from plusequals.backends.cuda.dialect import CUDA
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.bounds import Bounds
@@ -37,7 +37,7 @@ ANY = (LEAST, MOST)
 def scope(dialect: Dialect = CUDA) -> Scope:
     """Return names of numbers: `n` and `m` are people's, `s` is a size, `i` goes up to it."""
     made = Scope(dialect, {0: "x"}, frozenset(), {N: "n", M: "m", S: "s", I: "i"})
-    made.known = Bounds({N: ANY, M: ANY, S: (0, SIZE)}).inside(For(I, const(0), s, 1, ()))
+    made.known = Bounds({N: ANY, M: ANY, S: (0, MAX_EXTENT)}).inside(For(I, const(0), s, 1, ()))
     return made
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plusequals.backends.codegen import records
-from plusequals.backends.codegen.c_printer import emit
+from plusequals.backends.codegen.c_printer import print_program
 from plusequals.backends.codegen.source import Source
 from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes, loops
@@ -43,7 +43,7 @@ Golden = Callable[[str], Callable[[str], None]]
 
 
 def text_of(whole: Procedure) -> Source:
-    return emit(*optimize(lower(whole), HOST, stop_after="lower"))
+    return print_program(*optimize(lower(whole), HOST, stop_after="lower"))
 
 
 def scaled() -> Procedure:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.backends.codegen.c_text import ADD, EQUAL, MUL, POSTFIX, UNARY, Text, infix
+from plusequals.backends.codegen.c_text import ADD, EQUAL, MUL, POSTFIX, UNARY, CText, infix
 
-A, B = Text("a", POSTFIX), Text("b", POSTFIX)
-SUM, PRODUCT, MINUS = Text("a + b", ADD), Text("a * b", MUL), Text("-a", UNARY)
+A, B = CText("a", POSTFIX), CText("b", POSTFIX)
+SUM, PRODUCT, MINUS = CText("a + b", ADD), CText("a * b", MUL), CText("-a", UNARY)
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,13 @@ SUM, PRODUCT, MINUS = Text("a + b", ADD), Text("a * b", MUL), Text("-a", UNARY)
         ("+", [SUM, A], "a + b + a", ADD),
         ("-", [A, SUM], "a - (a + b)", ADD),
         ("*", [SUM, A], "(a + b) * a", MUL),
-        ("==", [Text("a == b", EQUAL), A], "(a == b) == a", EQUAL),
+        ("==", [CText("a == b", EQUAL), A], "(a == b) == a", EQUAL),
         ("-", [MINUS], "-(-a)", UNARY),
         ("!", [SUM], "!(a + b)", UNARY),
     ],
 )
-def test_operators(operator: str, args: list[Text], text: str, level: int) -> None:
-    assert infix(operator, args) == Text(text, level)
+def test_operators(operator: str, args: list[CText], text: str, level: int) -> None:
+    assert infix(operator, args) == CText(text, level)
 
 
 def test_brackets_are_for_what_binds_less() -> None:

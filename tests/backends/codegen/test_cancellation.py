@@ -9,15 +9,21 @@ import numpy as np
 import pytest
 
 from plusequals.backends.codegen import cancellation
-from plusequals.backends.codegen.c_printer import emit
-from plusequals.backends.codegen.cancellation import PIECE, Counted, Cut, Poll, poll_of
+from plusequals.backends.codegen.c_printer import print_program
+from plusequals.backends.codegen.cancellation import (
+    WORK_PER_POLL,
+    Poll,
+    StripMining,
+    WorkCounter,
+    choose_poll,
+)
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Break, Continue, Let
 from plusequals.lowering.ir.indexing import Affine, Symbol, maximum
 from plusequals.lowering.ir.loops import For, If, Kernel, Program, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes
 from plusequals.lowering.target import Target
 
 from . import programs as p
@@ -34,7 +40,7 @@ def loop(symbol: Symbol, hi: int | Affine, *body: Stmt, step: int = 1) -> For:
 
 
 def poll(one: For | While, is_outermost: bool = True, sizes: tuple[Symbol, ...] = ()) -> Poll:
-    return poll_of(one, is_outermost, frozenset(sizes))
+    return choose_poll(one, is_outermost, frozenset(sizes))
 
 
 def test_a_short_loop_asks_nobody() -> None:
@@ -43,27 +49,27 @@ def test_a_short_loop_asks_nobody() -> None:
 
 
 def test_a_long_loop_is_cut_and_a_nest_counts() -> None:
-    assert poll(loop(i, LONG, STORE)) == Cut(PIECE // 16)
-    assert poll(loop(i, LONG, STORE), False) == Cut(PIECE // 16)
-    assert poll(loop(i, LONG, loop(j, 1000, STORE))) == Counted(p.const(16_009))
-    assert poll(While((), p.number(1, dtypes.bool_), (STORE,))) == Counted(p.const(17))
+    assert poll(loop(i, LONG, STORE)) == StripMining(WORK_PER_POLL // 16)
+    assert poll(loop(i, LONG, STORE), False) == StripMining(WORK_PER_POLL // 16)
+    assert poll(loop(i, LONG, loop(j, 1000, STORE))) == WorkCounter(p.const(16_009))
+    assert poll(While((), p.number(1, dtypes.bool_), (STORE,))) == WorkCounter(p.const(17))
 
 
 def test_where_sizes_are_not_known_the_outermost_loop_asks() -> None:
     inner = loop(j, p.var(n), STORE)
-    assert poll(inner) == Cut(PIECE // 16)
+    assert poll(inner) == StripMining(WORK_PER_POLL // 16)
     assert poll(inner, False, sizes=(n,)) is None
-    assert poll(inner, False) == Cut(PIECE // 16), "it may be any number"
-    assert poll(loop(i, p.var(n), inner), sizes=(n,)) == Counted(p.var(n) * 16 + 9)
+    assert poll(inner, False) == StripMining(WORK_PER_POLL // 16), "it may be any number"
+    assert poll(loop(i, p.var(n), inner), sizes=(n,)) == WorkCounter(p.var(n) * 16 + 9)
     some = maximum(p.var(n), p.const(0))
-    assert poll(loop(i, p.var(n), inner)) == Counted(some * 16 + 9), "fewer than none are none"
+    assert poll(loop(i, p.var(n), inner)) == WorkCounter(some * 16 + 9), "fewer than none are none"
 
 
 def test_a_loop_that_a_break_leaves_is_not_cut() -> None:
     leaves = If(p.apply("gt", p.read(X, 0), p.number(0)), (Break(),))
-    assert isinstance(poll(loop(i, LONG, STORE, leaves)), Counted)
+    assert isinstance(poll(loop(i, LONG, STORE, leaves)), WorkCounter)
     goes_on = If(p.apply("gt", p.read(X, 0), p.number(0)), (Continue(),))
-    assert isinstance(poll(loop(i, LONG, goes_on, STORE)), Cut)
+    assert isinstance(poll(loop(i, LONG, goes_on, STORE)), StripMining)
 
 
 def search(jump: type[Break] | type[Continue], step: int, inside: bool) -> Program:
@@ -90,8 +96,8 @@ def test_asking_changes_nothing(
     jump: type[Break] | type[Continue], step: int, inside: bool, piece: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(cancellation, "LONG", 0)
-    monkeypatch.setattr(cancellation, "PIECE", piece)
+    monkeypatch.setattr(cancellation, "LONG_LOOP_WORK", 0)
+    monkeypatch.setattr(cancellation, "WORK_PER_POLL", piece)
     code = compiled(search(jump, step, inside), Target(schedule=True))
     for zero in (0, 17, 18, 39, None):
         x, y = np.ones(40, np.int64), np.zeros(2, np.int64)
@@ -128,6 +134,6 @@ def test_the_text_of_loops_that_ask(golden: Callable[[str], Callable[[str], None
     )
     made = lower(p.procedure("asks", [(y, True), (x, False), (flat, True)], []))
     made = replace(made, kernels=(Kernel("asks", (rows, long, turns)),))
-    source = emit(made, replace(place(made), polls=True))
+    source = print_program(made, replace(place_nodes(made), polls=True))
     assert source.asks
     golden("asks.c")(source.text)

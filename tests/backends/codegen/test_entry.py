@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.backends.codegen.entry import LARGE, entry_of
+from plusequals.backends.codegen.entry import LARGE_ARENA, entry_point
 from plusequals.backends.codegen.frame import Frame
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.node import Node
@@ -28,14 +28,16 @@ def storing(*nodes: Node) -> Frame:
 
 def test_arguments_come_from_the_block_and_scalars_by_value() -> None:
     x, y, s = node(0, "x", (8,)), node(1, "y", (8,)), node(2, "s", ())
-    head, body = entry_of(frame_for([(x, False), (y, True), (s, False)], []), "pe_f", True, False)
+    head, body = entry_point(
+        frame_for([(x, False), (y, True), (s, False)], []), "pe_f", True, False
+    )
     assert head == "int pe_f(void **args)"
     called = "return f_body(args[0], args[1], *(const float *)args[2], args[3]);"
     assert list(body) == [*MODES, called]
 
 
 def test_the_arena_is_made_and_freed_around_the_body() -> None:
-    _, body = entry_of(storing(node(1, "b", (5000,))), "pe_f", False, False, True)
+    _, body = entry_point(storing(node(1, "b", (5000,))), "pe_f", False, False, True)
     assert list(body) == [
         *MODES,
         "char *const arena = aligned(20032);",
@@ -52,11 +54,11 @@ def test_the_arena_is_made_and_freed_around_the_body() -> None:
 
 @pytest.mark.parametrize("asks", [False, True])
 def test_a_large_arena_is_lent_where_there_is_a_library(asks: bool) -> None:
-    _, body = entry_of(storing(node(1, "b", (LARGE // 4,))), "pe_f", False, False, asks)
+    _, body = entry_point(storing(node(1, "b", (LARGE_ARENA // 4,))), "pe_f", False, False, asks)
     text = list(body)[len(MODES) :]
     lent = [
         "const shared_run *const pe_lib = args[3];",
-        f"char *const arena = pe_lib->lend({LARGE});",
+        f"char *const arena = pe_lib->lend({LARGE_ARENA});",
     ]
-    assert text[:2] == lent if asks else text[0] == f"char *const arena = spacious({LARGE});"
+    assert text[:2] == lent if asks else text[0] == f"char *const arena = spacious({LARGE_ARENA});"
     assert text[-2] == ("pe_lib->give_back(arena);" if asks else "free(arena);")

@@ -8,7 +8,13 @@ import pytest
 
 from plusequals.backends.codegen import index_width
 from plusequals.backends.codegen.c_expression import Scope
-from plusequals.backends.codegen.index_width import LIMIT, fits, of_loop, of_symbol, size
+from plusequals.backends.codegen.index_width import (
+    NARROW_LIMIT,
+    fits,
+    loop_magnitude,
+    magnitude,
+    symbol_magnitude,
+)
 from plusequals.backends.cuda.dialect import CUDA
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.bounds import Bounds
@@ -34,11 +40,11 @@ i, j, n = var(I), var(J), var(N)
 @pytest.mark.parametrize(
     ("index", "most"),
     [
-        (const(LIMIT - 1), LIMIT - 1),
-        (const(LIMIT), None),
+        (const(NARROW_LIMIT - 1), NARROW_LIMIT - 1),
+        (const(NARROW_LIMIT), None),
         (i * 1000 - j, 1000 * 100 + 7),
-        (i * (LIMIT // 100 + 1), None),
-        (i * (LIMIT // 100 - 1) + j - j, (LIMIT // 100 - 1) * 100),
+        (i * (NARROW_LIMIT // 100 + 1), None),
+        (i * (NARROW_LIMIT // 100 - 1) + j - j, (NARROW_LIMIT // 100 - 1) * 100),
         (i * 20_000_000 - i * 20_000_000 + 5, 5),
         (i * 20_000_000 - j * 22_000_000, None),
         (minimum(i * 3, j), 300),
@@ -52,7 +58,7 @@ i, j, n = var(I), var(J), var(N)
     ],
 )
 def test_parts_of_an_index_expression_fit(index: Affine, most: int | None) -> None:
-    assert size(index, {I: 100, J: 7}) == most
+    assert magnitude(index, {I: 100, J: 7}) == most
 
 
 def loop(lo: Affine, hi: Affine, step: int = 1) -> For:
@@ -63,23 +69,26 @@ def loop(lo: Affine, hi: Affine, step: int = 1) -> For:
     ("one", "most"),
     [
         (loop(const(0), const(900)), 900),
-        (loop(const(0), const(LIMIT // 2 - 1)), LIMIT // 2 - 1),
-        (loop(const(0), const(LIMIT // 2)), None),  # those that are dealt out go beyond the end
-        (loop(const(LIMIT - 9), const(LIMIT - 1)), None),
+        (loop(const(0), const(NARROW_LIMIT // 2 - 1)), NARROW_LIMIT // 2 - 1),
+        (
+            loop(const(0), const(NARROW_LIMIT // 2)),
+            None,
+        ),  # those that are dealt out go beyond the end
+        (loop(const(NARROW_LIMIT - 9), const(NARROW_LIMIT - 1)), None),
         (loop(const(900), const(-1), -1), 900),
         (loop(i, i + 256), 356),
         (loop(i * 10_000_000_000, const(5)), None),  # it may have no round
         (loop(const(0), n), None),
-        (loop(const(0), const(8), LIMIT // 1024), None),
+        (loop(const(0), const(8), NARROW_LIMIT // 1024), None),
     ],
 )
 def test_variables_of_loops(one: For, most: int | None) -> None:
-    assert of_loop(one, Bounds({I: (0, 100)})) == most
+    assert loop_magnitude(one, Bounds({I: (0, 100)})) == most
 
 
 def test_numbers_that_the_host_knows() -> None:
-    known = Bounds({I: (-9, 5), J: (0, LIMIT)})
-    assert [of_symbol(one, known) for one in (I, J, N)] == [9, None, None]
+    known = Bounds({I: (-9, 5), J: (0, NARROW_LIMIT)})
+    assert [symbol_magnitude(one, known) for one in (I, J, N)] == [9, None, None]
 
 
 def scope(**narrow: int) -> Scope:
@@ -92,8 +101,8 @@ def scope(**narrow: int) -> Scope:
     ("columns", "text"),
     [
         (1000, "x[i*1000 + j]"),
-        (LIMIT // 99, f"x[(int64_t)i*{LIMIT // 99} + (int64_t)j]"),
-        (LIMIT // 99 - 1, f"x[i*{LIMIT // 99 - 1} + j]"),
+        (NARROW_LIMIT // 99, f"x[(int64_t)i*{NARROW_LIMIT // 99} + (int64_t)j]"),
+        (NARROW_LIMIT // 99 - 1, f"x[i*{NARROW_LIMIT // 99 - 1} + j]"),
     ],
 )
 def test_places_of_elements_just_below_and_above_the_limit(columns: int, text: str) -> None:

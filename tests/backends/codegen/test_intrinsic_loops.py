@@ -44,27 +44,29 @@ def tensor(row: Affine) -> For:
 
 
 def test_other_loops_are_no_calls() -> None:
-    assert intrinsic_loops.call(packed("unrolled"), SCOPE) is None
+    assert intrinsic_loops.intrinsic_call(packed("unrolled"), SCOPE) is None
 
 
 def test_a_copy_is_given_where_its_first_elements_are() -> None:
-    assert intrinsic_loops.call(packed(), SCOPE) == "at_once(&b[n*72], &a[n*40 + 8]);"
-    assert intrinsic_loops.aligned(packed()) == A
-    assert intrinsic_loops.call(packed(first=4), SCOPE) == "copied(&b[n*72], &a[n*40 + 4]);"
+    assert intrinsic_loops.intrinsic_call(packed(), SCOPE) == "at_once(&b[n*72], &a[n*40 + 8]);"
+    assert intrinsic_loops.aligned_array(packed()) == A
     assert (
-        intrinsic_loops.aligned(packed(first=4)) is None
-        and intrinsic_loops.aligned(packed("unrolled")) is None
+        intrinsic_loops.intrinsic_call(packed(first=4), SCOPE) == "copied(&b[n*72], &a[n*40 + 4]);"
+    )
+    assert (
+        intrinsic_loops.aligned_array(packed(first=4)) is None
+        and intrinsic_loops.aligned_array(packed("unrolled")) is None
     )
 
 
 @pytest.mark.parametrize("loop", [packed(step=2), packed(rounds=4), packed(rounds=16)])
 def test_what_are_no_neighbours_or_not_16_bytes_is_not_copied(loop: For) -> None:
     with pytest.raises(AssertionError):
-        intrinsic_loops.call(loop, SCOPE)
+        intrinsic_loops.intrinsic_call(loop, SCOPE)
 
 
 def test_a_product_is_given_the_tiles_and_how_far_it_is_to_what_comes_next() -> None:
-    text = intrinsic_loops.call(tensor(var(R) * 8 + var(N)), SCOPE)
+    text = intrinsic_loops.intrinsic_call(tensor(var(R) * 8 + var(N)), SCOPE)
     assert text == "multiplied<product_f16, 4, 4, 32, 40, 1, 1, 72>(total, &a[n*40], &b[n*16]);"
 
 
@@ -82,21 +84,24 @@ def test_a_product_of_four_warps_is_given_whole_tiles() -> None:
     each = (For(R, const(0), const(4), 1, (inner,), "unrolled"),)
     scope = Scope(CUDA, {3: "total", 4: "rows", 5: "columns"}, frozenset())
     scope.symbols[N], scope.swizzled = "n", frozenset({4, 5})
-    text = intrinsic_loops.call(For(K, const(0), const(64), 1, each, "warpgroup"), scope)
+    text = intrinsic_loops.intrinsic_call(For(K, const(0), const(64), 1, each, "warpgroup"), scope)
     assert text == (
         "multiplied_wide<wide_f16, 4, 64, 128, false, 64, true>(total, "
         "&rows[swizzled(mod_i64(n, 4)*8192)], &columns[swizzled(mod_i64(n, 4)*16384)]);"
     )
     same = Store(place, Read(TOTAL, place.index))
     loop = For(R, const(0), const(4), 1, (For(S, const(0), const(4), 1, (same,)),), "settled")
-    assert intrinsic_loops.call(loop, scope) == "settled<16>(total);"
+    assert intrinsic_loops.intrinsic_call(loop, scope) == "settled<16>(total);"
 
 
 def test_neighbours_are_stored_together() -> None:
     store = Store(Access(B, (var(N), var(E) + 2)), Read(A, (var(E), var(N))))
     loop = For(E, const(0), const(2), 1, (store,), "paired")
-    assert intrinsic_loops.call(loop, SCOPE) == "stored<uint16_t>(&b[n*72 + 2], a[n], a[n + 40]);"
-    assert intrinsic_loops.aligned(loop) == B
+    assert (
+        intrinsic_loops.intrinsic_call(loop, SCOPE)
+        == "stored<uint16_t>(&b[n*72 + 2], a[n], a[n + 40]);"
+    )
+    assert intrinsic_loops.aligned_array(loop) == B
     place = Access(TOTAL, (var(N), var(E)))
     total = Read(TOTAL, place.index)
     twice = apply("add", total, total)
@@ -104,11 +109,12 @@ def test_neighbours_are_stored_together() -> None:
         loop = For(E, const(0), const(2), 1, (Store(place, value),), "paired")
         texts = (said.format(f"total[n*4{more}]") for more in ("", " + 1"))
         assert (
-            intrinsic_loops.call(loop, SCOPE) == f"stored<float>(&total[n*4], {', '.join(texts)});"
+            intrinsic_loops.intrinsic_call(loop, SCOPE)
+            == f"stored<float>(&total[n*4], {', '.join(texts)});"
         )
 
 
 def test_an_atomic_update_is_given_the_element_and_what_is_added() -> None:
     update = Update(Access(TOTAL, (var(N), const(1))), OPS["add"], Read(TOTAL, (const(0), var(N))))
-    text = intrinsic_loops.call(For(E, const(0), const(1), 1, (update,), "atomic"), SCOPE)
+    text = intrinsic_loops.intrinsic_call(For(E, const(0), const(1), 1, (update,), "atomic"), SCOPE)
     assert text == "atomic_add_f32(&total[n*4 + 1], total[n]);"

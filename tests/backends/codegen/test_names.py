@@ -8,7 +8,7 @@ import pytest
 
 from plusequals.backends.codegen import prelude
 from plusequals.backends.codegen.dialect import C
-from plusequals.backends.codegen.names import LONGEST, RESERVED, Names, identifier, is_reserved
+from plusequals.backends.codegen.names import MAX_LENGTH, RESERVED, Names, identifier, is_reserved
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from plusequals.backends.codegen.names import LONGEST, RESERVED, Names, identifi
 def test_any_label_becomes_a_harmless_identifier(label: str) -> None:
     name = Names(prelude.is_piece).fresh(label)
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)
-    assert len(name) <= LONGEST + 3
+    assert len(name) <= MAX_LENGTH + 3
     assert name not in RESERVED
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from plusequals.backends.codegen.operator_forms import (
-    behind_zero,
-    detour,
+    intermediate_type,
     is_int,
     is_power_of_two,
     is_zero_product,
-    widened,
+    subtracted_from_zero,
+    widen_operation,
 )
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Apply, Cast, Const, Position, Read, Select
@@ -33,7 +33,7 @@ def test_what_is_taken_from_zero() -> None:
     square = Apply(OPS["mul"], (X, X), dtypes.float32)
     for zero, found in ((0.0, square), (-0.0, None), (1.0, None)):
         made = Apply(OPS["sub"], (Const(zero, dtypes.float32), square), dtypes.float32)
-        assert behind_zero(made) is found
+        assert subtracted_from_zero(made) is found
 
 
 def test_products_with_a_zero() -> None:
@@ -47,12 +47,17 @@ def test_products_with_a_zero() -> None:
 
 
 def test_halves_are_computed_wider() -> None:
-    made = widened(Apply(OPS["add"], (H, H), dtypes.float16))
+    made = widen_operation(Apply(OPS["add"], (H, H), dtypes.float16))
     assert isinstance(made, Cast) and made.value.dtype is dtypes.float32
-    assert detour(dtypes.float16, dtypes.int64, frozenset((dtypes.float16,))) is dtypes.float32
-    assert detour(dtypes.int64, dtypes.float16, frozenset()) is dtypes.float32
-    assert detour(dtypes.float64, dtypes.float16, frozenset()) is None  # it would round twice
-    assert detour(dtypes.float64, dtypes.int64, frozenset()) is None
+    assert (
+        intermediate_type(dtypes.float16, dtypes.int64, frozenset((dtypes.float16,)))
+        is dtypes.float32
+    )
+    assert intermediate_type(dtypes.int64, dtypes.float16, frozenset()) is dtypes.float32
+    assert (
+        intermediate_type(dtypes.float64, dtypes.float16, frozenset()) is None
+    )  # it would round twice
+    assert intermediate_type(dtypes.float64, dtypes.int64, frozenset()) is None
 
 
 def test_what_c_takes_for_an_int() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.codegen.c_printer import emit
-from plusequals.lowering.cpu.parallelize import parallel
+from plusequals.backends.codegen.c_printer import print_program
+from plusequals.lowering.cpu.parallelize import parallelize
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Fault
 from plusequals.lowering.ir.interpret import run_program
@@ -19,7 +19,7 @@ from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes
 from plusequals.lowering.target import Target
 
 from ...lowering.shown import lowered
@@ -36,7 +36,7 @@ def shared(program: Program) -> Program:
     """Return the program with its loop parallel, however few rounds it has."""
     (kernel,) = program.kernels
     (loop,) = (stmt for stmt in kernel.body if isinstance(stmt, For))
-    made = parallel(program, TARGET)
+    made = parallelize(program, TARGET)
     rounds = (loop.hi - loop.lo).constant
     assert made is not program or (rounds is not None and abs(rounds) < 2 or rounds * loop.step < 0)
     return replace(program, kernels=(Kernel(kernel.name, (replace(loop, kind="parallel"),)),))
@@ -73,14 +73,14 @@ def rows(count: int, columns: int, *, symbols: bool = False) -> Program:
 
 def test_the_text_of_a_parallel_loop(golden: Callable[[str], Callable[[str], None]]) -> None:
     program = shared(rows(40, 12))
-    golden("rows.c")(emit(program, place(program)).text)
+    golden("rows.c")(print_program(program, place_nodes(program)).text)
 
 
 def test_long_rows_are_allocated_for_each_part(
     golden: Callable[[str], Callable[[str], None]],
 ) -> None:
     program = shared(rows(40, 12_000))
-    golden("long_rows.c")(emit(program, replace(place(program), polls=True)).text)
+    golden("long_rows.c")(print_program(program, replace(place_nodes(program), polls=True)).text)
 
 
 def checked(count: int, columns: int) -> Program:
@@ -113,7 +113,9 @@ def test_the_text_of_parts_that_may_fail(
     golden: Callable[[str], Callable[[str], None]], columns: int
 ) -> None:
     program = checked(40, columns)
-    golden(f"checked_{columns}.c")(emit(program, replace(place(program), polls=True)).text)
+    golden(f"checked_{columns}.c")(
+        print_program(program, replace(place_nodes(program), polls=True)).text
+    )
 
 
 def test_which_lines_of_the_text_are_whose(golden: Callable[[str], Callable[[str], None]]) -> None:
@@ -124,7 +126,7 @@ def test_which_lines_of_the_text_are_whose(golden: Callable[[str], Callable[[str
     positions = p.apply("lt", p.position(p.var(i)), p.Const(100, dtypes.int64))
     check = For(i, p.const(0), p.const(40), 1, (Check(positions, FAULT),), "parallel")
     (kernel,) = program.kernels
-    source = emit(
+    source = print_program(
         replace(program, kernels=(replace(kernel, body=(check, *kernel.body)),)), placement
     )
     told = []
@@ -155,14 +157,16 @@ def test_what_threads_allocated_is_freed_where_they_fail(columns: int) -> None:
 @pytest.mark.parametrize(("columns", "allocates"), [(8192, False), (8193, True)])
 def test_a_thread_keeps_so_much_on_its_stack(columns: int, allocates: bool) -> None:
     program = shared(rows(40, columns))
-    assert ("aligned(" in emit(program, place(program)).text.split("rows_part(")[1]) is allocates
+    assert (
+        "aligned(" in print_program(program, place_nodes(program)).text.split("rows_part(")[1]
+    ) is allocates
 
 
 def test_without_a_schedule_nothing_is_shared() -> None:
     program = rows(40, 12)
-    assert parallel(program, replace(TARGET, schedule=False)) is program
+    assert parallelize(program, replace(TARGET, schedule=False)) is program
     made, placement = optimize(program, Target(threads=4))
-    assert not emit(made, placement).asks
+    assert not print_program(made, placement).asks
 
 
 @needs_compiler

@@ -24,28 +24,28 @@ def test_every_cast_function_of_the_dialect_exists() -> None:
 
 
 def test_pieces_come_after_what_they_need_and_only_once() -> None:
-    assert prelude.needed("y = 2 * x; /* exp_f32 */ // exp_f32") == ()
-    found = prelude.needed("recip_c64(x); div_c64(x, y); max_f32(a, b);")
+    assert prelude.required_pieces("y = 2 * x; /* exp_f32 */ // exp_f32") == ()
+    found = prelude.required_pieces("recip_c64(x); div_c64(x, y); max_f32(a, b);")
     defined = ["} pe_c64;", "float fabsf(", " recip_c64(", "rounded(x)", " div_c64(", " max_f32("]
     assert len(found) == len(defined)
     assert all(name in text for name, text in zip(defined, found))
 
 
 def test_functions_that_are_called_often_are_outlined() -> None:
-    few = "exp_f64(x); " * prelude.INLINED
-    assert not prelude.outlined(few)
-    assert "\ninlined double exp_f64" in "\n".join(prelude.needed(few))
-    assert prelude.outlined(few + "log_f64(x);") == {"exp_f64"}  # log is called once
-    text = "\n".join(prelude.needed(few + "log_f64(x);"))
+    few = "exp_f64(x); " * prelude.MAX_INLINED_CALLS
+    assert not prelude.outlined_functions(few)
+    assert "\ninlined double exp_f64" in "\n".join(prelude.required_pieces(few))
+    assert prelude.outlined_functions(few + "log_f64(x);") == {"exp_f64"}  # log is called once
+    text = "\n".join(prelude.required_pieces(few + "log_f64(x);"))
     assert "\noutlined double exp_f64" in text and "\ninlined double log_f64" in text
-    assert prelude.outlined("logaddexp_f32(x, y);" * 20) == {  # by what calls them, too
+    assert prelude.outlined_functions("logaddexp_f32(x, y);" * 20) == {  # by what calls them, too
         "logaddexp_f32", "log1p_f32", "exp_f32"
     }  # fmt: skip
-    assert not prelude.outlined("each_exp_f64(y, x, n);" * 100)  # one call in one body
+    assert not prelude.outlined_functions("each_exp_f64(y, x, n);" * 100)  # one call in one body
 
 
 def test_functions_of_elements_that_follow_each_other() -> None:
-    text = prelude.needed("each_arctan2_f32(y, a, b, n)")[-1]
+    text = prelude.required_pieces("each_arctan2_f32(y, a, b, n)")[-1]
     assert "each_arctan2_f32(float *restrict y, const float *restrict a, const float" in text
     assert "y[i] = arctan2_f32(a[i], b[i]);" in text
     assert not prelude.is_piece("each_exp_tail_f64") and not prelude.is_piece("each_")
@@ -53,8 +53,8 @@ def test_functions_of_elements_that_follow_each_other() -> None:
 
 @needs_compiler
 def test_the_whole_prelude_compiles_without_a_warning() -> None:
-    whole = prelude.needed(" ".join(prelude.pieces(prelude.OF_C)))
-    assert len(whole) == len(prelude.pieces(prelude.OF_C))
+    whole = prelude.required_pieces(" ".join(prelude.pieces(prelude.C_FILES)))
+    assert len(whole) == len(prelude.pieces(prelude.C_FILES))
     text = "\n".join([C.header, *whole, "int unit(void) { return 1; }"])
     load(text, "int unit(void);", ["-Wno-psabi"])
 

@@ -12,7 +12,7 @@ def bits(value: float) -> int:
 
 
 def test_values_come_back_with_their_types() -> None:
-    tags = [records.tag(dtype) for dtype in (dtypes.int8, dtypes.float32, dtypes.uint64)]
+    tags = [records.type_tag(dtype) for dtype in (dtypes.int8, dtypes.float32, dtypes.uint64)]
     slots = [3, tags[0], -5, tags[1], bits(0.5), tags[2], -1, 0]
     values = records.decode(slots)
     assert [str(value) for value in values] == ["-5", "0.5", str(2**64 - 1)]
@@ -20,7 +20,7 @@ def test_values_come_back_with_their_types() -> None:
 
 
 def test_a_complex_value_takes_two_places_and_the_end_may_be_missing() -> None:
-    tag = records.tag(dtypes.complex128)
+    tag = records.type_tag(dtypes.complex128)
     assert records.decode([0, tag, bits(1.0), tag, bits(-2.0)]) == (1 - 2j,)
     assert records.decode([0, 0, 7]) == ()
-    assert records.width(dtypes.complex128) == 2 * records.width(dtypes.bool_)
+    assert records.slot_count(dtypes.complex128) == 2 * records.slot_count(dtypes.bool_)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plusequals.backends.codegen.c_printer import emit
-from plusequals.backends.codegen.source import above, joined
+from plusequals.backends.codegen.c_printer import print_program
+from plusequals.backends.codegen.source import merge_sources, preamble
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
@@ -17,8 +17,8 @@ def test_joined_texts_keep_their_lines() -> None:
     for name in ("one", "two"):
         made = p.softmax()
         program, placement = optimize(lower(type(made)(name, *_fields(made))), target)
-        sources.append(emit(program, placement))
-    both = joined(sources)
+        sources.append(print_program(program, placement))
+    both = merge_sources(sources)
     assert both[0].text == both[1].text
     assert both[0].text.count("typedef struct shared_run") == 1
     for alone, source in zip(sources, both, strict=True):
@@ -31,8 +31,8 @@ def test_joined_texts_keep_their_lines() -> None:
 
 
 def test_what_stands_above_is_what_is_named() -> None:
-    assert "floordiv_i64" in above("int x = floordiv_i64(7, 2);")
-    assert "floordiv_i64" not in above("int x = 7;")
+    assert "floordiv_i64" in preamble("int x = floordiv_i64(7, 2);")
+    assert "floordiv_i64" not in preamble("int x = 7;")
 
 
 def _fields(made: p.Any) -> tuple[p.Any, ...]:

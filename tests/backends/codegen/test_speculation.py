@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from plusequals.backends.codegen.c_printer import emit
+from plusequals.backends.codegen.c_printer import print_program
 from plusequals.backends.codegen.speculation import (
     Storage,
-    has_pick,
-    may_be_vectors,
-    of_data,
-    storage_of,
-    waits,
-    without_branch,
+    analyze_storage,
+    find_data_arrays,
+    has_select,
+    has_short_dependence,
+    is_speculatable,
+    may_be_vectorized,
 )
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Break
@@ -19,7 +19,7 @@ from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Comment, For, If, Stmt, Store, Update
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes
 
 from .programs import apply, assign, node, over, procedure, read, symbols
 
@@ -41,7 +41,7 @@ ABOUT_INDEX = apply("gt", Position(var(I)), Const(0, dtypes.int64))
 
 
 def picked(test: Expr, yes: Expr, no: Expr = ZERO) -> bool:
-    return without_branch(test, yes, no, STORAGE)
+    return is_speculatable(test, yes, no, STORAGE)
 
 
 def test_sides_are_computed_where_the_test_is_about_data() -> None:
@@ -90,8 +90,8 @@ def test_locals_are_about_data_where_all_that_decides_them_is() -> None:
     body.append(assign("y", y, (var(I),), read(X, I), over((I, 0, 8))))
     given = procedure("f", [(y, True), (X, False), (K, False)], body, flags)
     known = {X.id, K.id, flags[0].id, flags[1].id}
-    assert of_data(lower(given)) == known
-    storage = storage_of(lower(given), frozenset((y.id,)), frozenset((X.id,)))
+    assert find_data_arrays(lower(given)) == known
+    storage = analyze_storage(lower(given), frozenset((y.id,)), frozenset((X.id,)))
     assert (storage.variables, storage.late, storage.data) == ({y.id}, {X.id}, known)
 
 
@@ -105,7 +105,7 @@ def test_loops_that_do_the_same_in_every_round_may_be_vectors() -> None:
     inner = For(NUMBER, const(0), const(3), 1, (use,))
     total = Update(Access(TOTAL, ()), OPS["add"], read(X, I))
     for body in ((use,), (take, use), (take, inner), (total,), (Comment("told"), take)):
-        assert may_be_vectors(loop(*body), STORAGE)
+        assert may_be_vectorized(loop(*body), STORAGE)
 
 
 def test_loops_with_tests_and_those_whose_rounds_need_others_are_none() -> None:
@@ -118,7 +118,7 @@ def test_loops_with_tests_and_those_whose_rounds_need_others_are_none() -> None:
         (use, take), (long,), (If(ABOUT_DATA, (use,), ()),), (scattered,), (total, told),
         (take, Break()),
     ):  # fmt: skip
-        assert not may_be_vectors(loop(*body), STORAGE)
+        assert not may_be_vectorized(loop(*body), STORAGE)
 
 
 def test_rounds_wait_for_what_one_of_the_last_few_has_written() -> None:
@@ -138,8 +138,8 @@ def test_rounds_wait_for_what_one_of_the_last_few_has_written() -> None:
     ):
         store = Store(Access(a, written), apply("add", Read(a, read_), ZERO))
         round_ = For(I, const(3), const(8), step, (store,))
-        assert waits(round_) is wait, (written, read_)
-        assert may_be_vectors(round_, STORAGE) is not wait
+        assert has_short_dependence(round_) is wait, (written, read_)
+        assert may_be_vectorized(round_, STORAGE) is not wait
 
 
 def test_choices_have_branches_unless_that_is_asked_for() -> None:
@@ -147,13 +147,15 @@ def test_choices_have_branches_unless_that_is_asked_for() -> None:
     value = Select(ABOUT_DATA, read(X, I), ZERO)
     body = [assign("y", y, (var(I),), value, over((I, 0, 8)))]
     program = lower(procedure("f", [(y, True), (X, False)], body))
-    placement = place(program)
-    assert "x[i] > 0.0f ? x[i] : 0.0f;" in emit(program, placement).text
-    assert "pick_f32(x[i] > 0.0f, x[i]" in emit(program, replace(placement, picks=True)).text
+    placement = place_nodes(program)
+    assert "x[i] > 0.0f ? x[i] : 0.0f;" in print_program(program, placement).text
+    assert (
+        "pick_f32(x[i] > 0.0f, x[i]" in print_program(program, replace(placement, picks=True)).text
+    )
 
 
 def test_what_takes_long_and_what_has_no_pick_keeps_its_branch() -> None:
     assert not picked(ABOUT_DATA, apply("mod", read(X, I), read(X, I)))
     assert not picked(ABOUT_DATA, apply("pow", read(K, I), read(K, I)), read(K, I))
-    kinds = {d.short for d in dtypes.ALL if has_pick(d)}
+    kinds = {d.short for d in dtypes.ALL if has_select(d)}
     assert kinds == {"bool", "f32", "f64", *(f"{s}{b}" for s in "iu" for b in (8, 16, 32, 64))}

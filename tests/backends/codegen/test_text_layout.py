@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from plusequals.backends.codegen.text_layout import WIDTH, broken, comment, harmless
+from plusequals.backends.codegen.text_layout import WIDTH, comment_line, sanitize_comment, wrap_line
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from plusequals.backends.codegen.text_layout import WIDTH, broken, comment, harm
      "\x00\x1b[2J", "naïve ‮ text", "*" * 300 + "/", "/" * 300, "x" * 94 + "*/" + "y" * 50],
 )  # fmt: skip
 def test_no_text_gets_out_of_its_comment(text: str) -> None:
-    line = comment(text, 2)
+    line = comment_line(text, 2)
     assert line.isascii() and line.isprintable() and len(line) <= WIDTH
     inside = re.fullmatch(r" {8}/\* (.*) \*/", line)
     assert inside is not None
@@ -22,12 +22,12 @@ def test_no_text_gets_out_of_its_comment(text: str) -> None:
 
 def test_ordinary_text_is_not_touched() -> None:
     text = "y[i, j] = e[i, j] / sum[k](e[i, k])"
-    assert harmless(text, 90) == text
+    assert sanitize_comment(text, 90) == text
 
 
 def test_long_statements_break_where_few_brackets_are_open() -> None:
     term = "alpha*(first[i*1024 + j] - second[i*1024 + j])"
-    lines = broken("y[i] = " + " + ".join([term] * 6) + ";", 1)
+    lines = wrap_line("y[i] = " + " + ".join([term] * 6) + ";", 1)
     assert all(len(line) <= WIDTH for line in lines)
     assert len(lines) > 2
     assert all(line.count("(") == line.count(")") for line in lines)
@@ -35,4 +35,4 @@ def test_long_statements_break_where_few_brackets_are_open() -> None:
 
 
 def test_a_word_without_spaces_is_left_whole() -> None:
-    assert broken("x" * 150, 0) == ["x" * 150]
+    assert wrap_line("x" * 150, 0) == ["x" * 150]

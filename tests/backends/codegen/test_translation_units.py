@@ -12,9 +12,9 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.codegen import translation_units
-from plusequals.backends.codegen.c_printer import emit
-from plusequals.backends.codegen.source import Source, joined
-from plusequals.backends.codegen.translation_units import divided
+from plusequals.backends.codegen.c_printer import print_program
+from plusequals.backends.codegen.source import Source, merge_sources
+from plusequals.backends.codegen.translation_units import split_source
 from plusequals.base import settings
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
@@ -27,7 +27,7 @@ from . import programs as p
 def softmax() -> Source:
     """A text with parallel loops."""
     target = Target(threads=2, parallel_from=0, schedule=True)
-    source = emit(*optimize(lower(p.softmax()), target))
+    source = print_program(*optimize(lower(p.softmax()), target))
     assert source.parts
     return source
 
@@ -44,22 +44,22 @@ def test_places_are_those_of_the_functions(softmax: Source) -> None:
 
 
 def test_places_are_found_in_joined_texts(softmax: Source) -> None:
-    one, two = joined([softmax, replace(softmax, parts=())])
+    one, two = merge_sources([softmax, replace(softmax, parts=())])
     assert one.parts == two.parts
     lines = one.text.splitlines()
     assert all(lines[part.first - 1].startswith("struct") for part in one.parts)
 
 
 def test_short_texts_are_not_divided(softmax: Source) -> None:
-    assert divided(replace(softmax, parts=()), 8, "kernel.c") == (softmax.text,)
-    assert divided(softmax, 1, "kernel.c") == (softmax.text,)
-    short = replace(softmax, above=softmax.text.count("\n") - 2 * translation_units.LEAST + 2)
-    assert divided(short, 8, "kernel.c") == (softmax.text,)
+    assert split_source(replace(softmax, parts=()), 8, "kernel.c") == (softmax.text,)
+    assert split_source(softmax, 1, "kernel.c") == (softmax.text,)
+    short = replace(softmax, above=softmax.text.count("\n") - 2 * translation_units.MIN_LINES + 2)
+    assert split_source(short, 8, "kernel.c") == (softmax.text,)
 
 
 def test_each_function_is_in_one_file(softmax: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation_units, "LEAST", 1)
-    texts = divided(softmax, 8, "kernel.c")
+    monkeypatch.setattr(translation_units, "MIN_LINES", 1)
+    texts = split_source(softmax, 8, "kernel.c")
     assert len(texts) == 1 + len(softmax.parts)
     begun = [re.findall(r"^static (int \w+_part\w*)\(", text, re.M) for text in texts]
     alone = re.findall(r"^static (int \w+_part\w*)\(", softmax.text, re.M)
@@ -77,11 +77,11 @@ def test_each_function_is_in_one_file(softmax: Source, monkeypatch: pytest.Monke
 def test_lines_are_said_of_the_whole(
     softmax: Source, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(translation_units, "LEAST", 1)
+    monkeypatch.setattr(translation_units, "MIN_LINES", 1)
     wrong = softmax.text.replace("for (", "oops for (")
     lines = [at for at, line in enumerate(wrong.splitlines(), 1) if "oops" in line]
     said: set[int] = set()
-    for text in divided(replace(softmax, text=wrong), 8, "kernel.c"):
+    for text in split_source(replace(softmax, text=wrong), 8, "kernel.c"):
         (tmp_path / "x.c").write_text(text)
         command = ["cc", "-fsyntax-only", "-fmax-errors=0", "x.c"]
         ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -101,12 +101,12 @@ def test_divided_code_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     counts: list[int] = []
 
     def counted(source: Source, most: int, file: str) -> tuple[str, ...]:
-        texts = divided(source, 8, file)
+        texts = split_source(source, 8, file)
         counts.append(len(texts))
         return texts
 
-    monkeypatch.setattr(translation_units, "LEAST", 1)
-    monkeypatch.setattr(translation_units, "divided", counted)
+    monkeypatch.setattr(translation_units, "MIN_LINES", 1)
+    monkeypatch.setattr(translation_units, "split_source", counted)
     rng = np.random.default_rng(3)
     given = [rng.integers(-4, 5, shape) / 2 for shape in ((20, 15), (15, 12), (12,))]  # exact
     seen = []

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.backends.codegen.c_printer import emit
-from plusequals.backends.codegen.transposes import turn
+from plusequals.backends.codegen.c_printer import print_program
+from plusequals.backends.codegen.transposes import match_transposed_copy
 from plusequals.lowering.ir.assignments import Access, Parameter
 from plusequals.lowering.ir.dtypes import DType
 from plusequals.lowering.ir.expressions import Cast, Expr, Read
@@ -16,7 +16,7 @@ from plusequals.lowering.ir.indexing import Affine, const, multiply, var
 from plusequals.lowering.ir.loops import For, Kernel, LoopKind, Program, Store
 from plusequals.lowering.ir.node import Node, Purpose
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes
 
 from ...lowering.ir.build import ap, f32, f64, num, symbols
 from ...lowering.ir.build import node as array
@@ -60,12 +60,15 @@ STAY = {
 
 @pytest.mark.parametrize("name", STAY)
 def test_other_loops_stay(name: str) -> None:
-    assert turn(STAY[name], 256) is None
+    assert match_transposed_copy(STAY[name], 256) is None
 
 
 def test_narrow_vectors_have_no_calls() -> None:
-    assert turn(copy(), 256) is not None and turn(copy(), 512) is not None
-    assert turn(copy(), 128) is None and turn(copy(), 0) is None
+    assert (
+        match_transposed_copy(copy(), 256) is not None
+        and match_transposed_copy(copy(), 512) is not None
+    )
+    assert match_transposed_copy(copy(), 128) is None and match_transposed_copy(copy(), 0) is None
 
 
 def _program(loop: For, source: Node, kept: Node) -> Program:
@@ -96,7 +99,7 @@ def test_a_call_copies_what_the_loops_copy(dtype: DType, lanes: int, near: int, 
     for k in range(2 * near):
         wanted[apart * k + 5 : apart * k + 5 + lanes] = x[3 : lanes + 3, k + 1]
     for bits in (0, 256):
-        source_text = emit(made, replace(place(made), vector_bits=bits))
+        source_text = print_program(made, replace(place_nodes(made), vector_bits=bits))
         assert ("turn_" in source_text.text) == bool(bits)
         flags = ("-march=native", "-Wno-psabi")
         library = load(source_text.text, f"int {source_text.entry}(void **);", list(flags))
@@ -111,7 +114,7 @@ def test_calls_are_given_where_their_first_elements_are() -> None:
     kept = panel(f64)
     source = array(0, "x", 40, 50, dtype=f64)
     made = _program(copy(8, 4, source=source, node=kept, lo=var(G) * 4), source, kept)
-    text = emit(made, replace(place(made), vector_bits=256)).text
+    text = print_program(made, replace(place_nodes(made), vector_bits=256)).text
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("turn_")]
     assert lines == [
         "turn_f64x4(&columns[g*64 + 5], 16, &x[g*4 + 151], 50);",

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from plusequals.backends.codegen.vector_variables import Plan, count, is_unrolled, plan_of, width_of
+from plusequals.backends.codegen.vector_variables import (
+    VectorPlan,
+    is_unrolled,
+    plan_vectors,
+    variable_count,
+    vector_width,
+)
 from plusequals.lowering.ir.assignments import Parameter
 from plusequals.lowering.ir.expressions import Cast, Expr
 from plusequals.lowering.ir.indexing import const, var
@@ -50,7 +56,11 @@ def wide() -> Expr:
 
 def test_the_widest_type_decides_how_many_lanes_a_vector_has() -> None:
     narrow, wider = over(Store(at(X, lane), read(X, lane))), over(Store(at(W, lane), wide()))
-    assert (width_of(narrow, 256), width_of(wider, 256), width_of(narrow, 1024)) == (8, 4, 16)
+    assert (vector_width(narrow, 256), vector_width(wider, 256), vector_width(narrow, 1024)) == (
+        8,
+        4,
+        16,
+    )
 
 
 def test_an_array_that_is_used_otherwise_too_is_no_variable() -> None:
@@ -59,10 +69,10 @@ def test_an_array_that_is_used_otherwise_too_is_no_variable() -> None:
         over(Update(at(SUMS, lane), OPS["add"], wide())),
         over(Store(at(W, lane), read(SUMS, lane))),
     )
-    assert plan_of(program(*body), 256).held == {SUMS.id: 4}
-    assert plan_of(program(*body), 0) == Plan(0)
+    assert plan_vectors(program(*body), 256).held == {SUMS.id: 4}
+    assert plan_vectors(program(*body), 0) == VectorPlan(0)
     for more in (Store(at(W, 0), read(SUMS, 3)), over(Store(at(W, lane), read(SUMS, 3)))):
-        assert plan_of(program(*body, more), 256).held == {}
+        assert plan_vectors(program(*body, more), 256).held == {}
 
 
 COPY = Store(at(X, lane), read(X, lane))
@@ -92,7 +102,7 @@ COPY = Store(at(X, lane), read(X, lane))
 def test_a_power_of_two_that_divides_the_number_of_lanes(
     changes: dict[str, Any], lanes: int
 ) -> None:
-    assert width_of(replace(over(COPY), **changes), 256) == lanes
+    assert vector_width(replace(over(COPY), **changes), 256) == lanes
 
 
 @pytest.mark.parametrize(
@@ -124,7 +134,7 @@ def around(*body: Stmt, **changes: Any) -> For:
     return replace(For(i, const(0), const(3), 1, body), **changes)
 
 
-def home_of(plan: Plan) -> list[int]:
+def home_of(plan: VectorPlan) -> list[int]:
     """The lists in which `sums` is declared, by their `id`s."""
     return [place for place, nodes in plan.homes.items() if SUMS in nodes]
 
@@ -132,10 +142,10 @@ def home_of(plan: Plan) -> list[int]:
 def test_a_variable_is_declared_in_the_innermost_list_with_all_its_uses() -> None:
     loop = around(ZERO, Comment("then"), around(ADD), DONE)
     for outer in (loop, replace(loop, kind="parallel"), around(loop, kind="parallel")):
-        plan = plan_of(program(Comment("here"), outer), 256)
+        plan = plan_vectors(program(Comment("here"), outer), 256)
         assert plan.held == {SUMS.id: 4} and plan.homes == {id(loop.body): (SUMS,)}
     apart = program(ZERO, around(ADD), DONE)
-    assert home_of(plan_of(apart, 256)) == [id(apart.kernels[0].body)]
+    assert home_of(plan_vectors(apart, 256)) == [id(apart.kernels[0].body)]
 
 
 @pytest.mark.parametrize("kind", ["While", "unrolled"])
@@ -146,12 +156,12 @@ def test_lists_that_are_not_written_as_one_declare_nothing(kind: str) -> None:
         loop = While(inside, num(True, bool_), ())
     test = If(num(True, bool_), (loop,))
     for where in (test, around(test, kind="serial")):
-        plan = plan_of(program(where), 256)
+        plan = plan_vectors(program(where), 256)
         assert plan.homes == {id(test.then): (SUMS,)}
 
 
 def test_what_two_parallel_loops_use_is_an_array() -> None:
-    plan = plan_of(program(around(ZERO, kind="parallel"), around(DONE, kind="parallel")), 256)
+    plan = plan_vectors(program(around(ZERO, kind="parallel"), around(DONE, kind="parallel")), 256)
     assert plan.held == {} and plan.homes == {}
 
 
@@ -161,36 +171,40 @@ def rows(at_row: Any, kind: str = "unrolled", hi: Any = 3, lanes: int = 16) -> P
 
 
 def test_rows_of_a_tile_are_variables_at_fixed_places() -> None:
-    assert plan_of(rows(i), 256).held == {TILE.id: 4}
-    assert plan_of(rows(2), 256).held == {TILE.id: 4}
-    assert plan_of(rows(i, "serial"), 256).held == {}
-    assert plan_of(rows(j), 256).held == {}
-    assert plan_of(rows(i, hi=33), 256).held == {}
-    assert plan_of(rows(i, lanes=8), 256).held == {}
+    assert plan_vectors(rows(i), 256).held == {TILE.id: 4}
+    assert plan_vectors(rows(2), 256).held == {TILE.id: 4}
+    assert plan_vectors(rows(i, "serial"), 256).held == {}
+    assert plan_vectors(rows(j), 256).held == {}
+    assert plan_vectors(rows(i, hi=33), 256).held == {}
+    assert plan_vectors(rows(i, lanes=8), 256).held == {}
     fill = Fill(TILE, num(0.0, f64))
     for whole in (fill, over(fill), around(fill)):
         filled = program(whole, *rows(2).kernels[0].body)
-        assert plan_of(filled, 256).held == {}
-    assert plan_of(rows(read(W, 0)), 256).held == {}
+        assert plan_vectors(filled, 256).held == {}
+    assert plan_vectors(rows(read(W, 0)), 256).held == {}
     beside = Store(at(TILE, 0, 1), num(0.0, f64))
-    assert plan_of(program(beside), 256).held == {}
-    assert plan_of(program(over(Store(at(TILE, lane, 1), num(0.0, f64)))), 256).held == {}
-    assert (count(TILE, 4), count(SUMS, 4), count(TILE, 16)) == (12, 4, 3)
+    assert plan_vectors(program(beside), 256).held == {}
+    assert plan_vectors(program(over(Store(at(TILE, lane, 1), num(0.0, f64)))), 256).held == {}
+    assert (variable_count(TILE, 4), variable_count(SUMS, 4), variable_count(TILE, 16)) == (
+        12,
+        4,
+        3,
+    )
 
 
 def test_uses_of_different_widths_need_an_array() -> None:
     narrow = Node(4, "narrow", (const(16),), f64, purpose="lanes")
     store = Store(at(narrow, lane), num(0.0, f64))
     single = Store(at(X, lane), num(0.0))
-    assert plan_of(program(over(store), over(store)), 256).held == {narrow.id: 4}
+    assert plan_vectors(program(over(store), over(store)), 256).held == {narrow.id: 4}
     short = replace(narrow, dtype=f32)
     wide_too = replace(over(Store(at(W, lane), num(0.0, f64))), body=(
         Store(at(short, lane), num(0.0)), Store(at(W, lane), num(0.0, f64))))  # fmt: skip
     thin = over(Store(at(short, lane), num(0.0)))
-    assert plan_of(program(thin), 256).held == {short.id: 8}
-    assert plan_of(program(wide_too), 256).held == {short.id: 4}
-    assert plan_of(program(thin, wide_too), 256).held == {}
+    assert plan_vectors(program(thin), 256).held == {short.id: 8}
+    assert plan_vectors(program(wide_too), 256).held == {short.id: 4}
+    assert plan_vectors(program(thin, wide_too), 256).held == {}
     mixed = replace(over(store), body=(store, single))
-    assert plan_of(program(mixed), 512).held == {narrow.id: 8}
+    assert plan_vectors(program(mixed), 512).held == {narrow.id: 8}
     plain = Node(4, "plain", (const(16),), f64)
-    assert plan_of(program(over(Store(at(plain, lane), num(0.0, f64)))), 256).held == {}
+    assert plan_vectors(program(over(Store(at(plain, lane), num(0.0, f64)))), 256).held == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.backends.codegen.vectorizable import Shape
+from plusequals.backends.codegen.vectorizable import VectorBody
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Cast, Const, Expr, Select
 from plusequals.lowering.ir.indexing import const, var
@@ -59,20 +59,20 @@ STAYS: dict[str, Stmt] = {
 
 @pytest.mark.parametrize("name", FITS)
 def test_what_is_vectors(name: str) -> None:
-    assert Shape(lane, frozenset({P.id, B.id, U.id})).fits(FITS[name])
+    assert VectorBody(lane, frozenset({P.id, B.id, U.id})).fits(FITS[name])
 
 
 @pytest.mark.parametrize("name", STAYS)
 def test_what_is_no_vector(name: str) -> None:
-    assert not Shape(lane, frozenset({P.id, B.id, U.id})).fits(STAYS[name])
+    assert not VectorBody(lane, frozenset({P.id, B.id, U.id})).fits(STAYS[name])
 
 
 @pytest.mark.parametrize("name", ["of data", "of truth values", "either"])
 def test_sides_are_not_computed_where_whole_numbers_may_speak_of_indices(name: str) -> None:
-    assert not Shape(lane).fits(FITS[name])
+    assert not VectorBody(lane).fits(FITS[name])
 
 
 def test_the_widest_of_what_is_compared_counts() -> None:
-    shape = Shape(lane, frozenset({P.id}))
+    shape = VectorBody(lane, frozenset({P.id}))
     assert shape.fits(FITS["of data"])
     assert max(shape.bits) == 64

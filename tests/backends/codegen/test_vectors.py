@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.codegen.c_printer import Source, emit
-from plusequals.backends.codegen.vector_variables import width_of
+from plusequals.backends.codegen.c_printer import Source, print_program
+from plusequals.backends.codegen.vector_variables import vector_width
 from plusequals.lowering.ir.assignments import Parameter
 from plusequals.lowering.ir.expressions import Cast, Const, Expr, Select
 from plusequals.lowering.ir.indexing import const, multiply, var
@@ -19,7 +19,7 @@ from plusequals.lowering.ir.loops import For, Kernel, Program, Stmt, Store, Upda
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes
 
 from ...lowering.ir.build import ap, at, bool_, f32, f64, i64, num, pos, read, symbols
 from ...lowering.ir.build import node as array
@@ -49,7 +49,7 @@ def program(*body: Stmt) -> Program:
 
 
 def source_of(made: Program, bits: int) -> Source:
-    return emit(made, replace(place(made), vector_bits=bits))
+    return print_program(made, replace(place_nodes(made), vector_bits=bits))
 
 
 def inputs() -> list[Any]:
@@ -221,14 +221,18 @@ STAYS: dict[str, Stmt] = {
 def test_what_stays_a_loop(name: str) -> None:
     loop = STAYS[name]
     assert isinstance(loop, For)
-    assert width_of(loop, 256) == 0
+    assert vector_width(loop, 256) == 0
 
 
 def test_the_widest_type_decides_how_many_lanes_a_vector_has() -> None:
     (narrow,), (wide,) = BODIES["a sum"], BODIES["wider"]
     assert isinstance(narrow, For)
     assert isinstance(wide, For)
-    assert (width_of(narrow, 256), width_of(wide, 256), width_of(narrow, 1024)) == (8, 4, 16)
+    assert (vector_width(narrow, 256), vector_width(wide, 256), vector_width(narrow, 1024)) == (
+        8,
+        4,
+        16,
+    )
 
 
 def test_variables_are_declared_where_all_their_uses_are() -> None:

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from plusequals.backends.codegen.source import above
+from plusequals.backends.codegen.source import preamble
 from plusequals.backends.cuda.backend import translate
 from plusequals.backends.cuda.code import CudaCode
 from plusequals.backends.cuda.dialect import CUDA
-from plusequals.backends.cuda.host_program import Plan
-from plusequals.backends.gpu.device import Opened
+from plusequals.backends.cuda.host_program import HostProgram
+from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.base import settings
 from plusequals.lowering.ir.assignments import Procedure
 
@@ -35,12 +35,12 @@ def compiled(procedures: Sequence[Procedure], driver: CpuDriver | None = None) -
 
 
 def loaded(
-    procedures: Sequence[Procedure], plans: Sequence[Plan], device: Opened
+    procedures: Sequence[Procedure], plans: Sequence[HostProgram], device: OpenedDevice
 ) -> list[CudaCode]:
     """Return the code of plans."""
     codes = "\n".join(plan.text.text.split("\n", plan.text.above)[-1] for plan in plans)
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
-        made = Gxx().build(above(codes, CUDA) + codes, "sm_90", Path(folder))
+        made = Gxx().build(preamble(codes, CUDA) + codes, "sm_90", Path(folder))
     module = device.context.load(made.code)
     out = []
     for procedure, plan in zip(procedures, plans, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from plusequals.backends.gpu import dlpack
-from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.device_array import CUDA, c_strides
 
 Array = np.ndarray[Any, Any]
@@ -20,7 +20,7 @@ class Theirs:
     """An array that says where it is by `__cuda_array_interface__`."""
 
     def __init__(
-        self, device: Opened, array: Any, stream: Any = 77, read_only: bool = False,
+        self, device: OpenedDevice, array: Any, stream: Any = 77, read_only: bool = False,
         strides: tuple[int, ...] | None = None, see: Callable[[Array], Array] = np.asarray,
     ) -> None:  # fmt: skip
         """Give an array, or the part of it that `see` returns, which may lie in any way."""
@@ -66,7 +66,7 @@ class Capsules(Theirs):
     __cuda_array_interface__ = None  # type: ignore[assignment]
 
     def __init__(
-        self, device: Opened, array: Any, kind: int = CUDA,
+        self, device: OpenedDevice, array: Any, kind: int = CUDA,
         see: Callable[[Array], Array] = np.asarray,
     ) -> None:  # fmt: skip
         super().__init__(device, array, stream=1, see=see)
@@ -82,7 +82,7 @@ class Capsules(Theirs):
         steps = c_strides(seen.shape)
         if seen is not self.like:
             steps = tuple(step // seen.itemsize for step in seen.strides)
-        return dlpack.capsule(
+        return dlpack.export_array(
             self, self.address + self.offset, self.__dlpack_device__(), seen.shape, steps,
             seen.dtype,
         )  # fmt: skip

@@ -25,10 +25,10 @@ import pytest
 
 from plusequals.backends.cc.loader import Library, ffi
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.cuda.host_program import ANSWERS
-from plusequals.backends.cuda.kernels import FAULTS
-from plusequals.backends.cuda.nvrtc import Failed, Made
-from plusequals.backends.gpu.device import Opened
+from plusequals.backends.cuda.host_program import MAX_ANSWERS
+from plusequals.backends.cuda.kernels import FAULT_RECORD_SIZE
+from plusequals.backends.cuda.nvrtc import CompiledModule, CompileError
+from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.driver_protocol import DriverError, OutOfMemory, Properties
 from plusequals.backends.runtime.state import RUNTIME
 from tests.counted import COUNTED, key_of
@@ -82,7 +82,7 @@ class Gxx:
     def flags(self, target: str) -> tuple[str, ...]:
         return (*FLAGS, *FAST, *(str(path.stat().st_mtime_ns) for path in (HEADER, THREADS)))
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         assert GXX is not None
         source = folder / "kernels.cu"
         source.write_text(text, "ascii")
@@ -91,8 +91,8 @@ class Gxx:
         command = [GXX, "-shared", *FLAGS, *LINKER, "-o", "kernels.so", *names, *LIBRARIES]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         if done.returncode:
-            raise Failed(done.stderr)
-        return Made((folder / "kernels.so").read_bytes(), done.stderr)
+            raise CompileError(done.stderr)
+        return CompiledModule((folder / "kernels.so").read_bytes(), done.stderr)
 
 
 class Nothing:
@@ -103,8 +103,8 @@ class Nothing:
     def flags(self, target: str) -> tuple[str, ...]:
         return (target,)
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
-        return Made(b"", "")
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
+        return CompiledModule(b"", "")
 
 
 @dataclass
@@ -134,8 +134,8 @@ class CpuDriver:
     def open(self, device: int) -> CpuContext:
         return CpuContext(self, device)
 
-    def opened(self, device: int) -> Opened:
-        return Opened(self.open(device), self.properties(device), device)
+    def opened(self, device: int) -> OpenedDevice:
+        return OpenedDevice(self.open(device), self.properties(device), device)
 
 
 class CpuContext:
@@ -267,8 +267,10 @@ class CpuContext:
         if self.driver.shape is not None and block[1] == 1:
             grid, block = self.driver.shape
         shape = ffi.new("int64_t[]", [*grid, *block, given])
-        nothing = np.zeros(FAULTS, np.int64)
-        faults = next((a for a in arguments if a % 8 == 0 and a - 8 * ANSWERS in self.arrays), None)
+        nothing = np.zeros(FAULT_RECORD_SIZE, np.int64)
+        faults = next(
+            (a for a in arguments if a % 8 == 0 and a - 8 * MAX_ANSWERS in self.arrays), None
+        )
         values = [*arguments, *[0] * (MOST_ARGUMENTS - len(arguments))]
         values.append(faults or nothing.ctypes.data)
         with TURN:

@@ -26,8 +26,8 @@ from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.cuda.code import CudaCode
 from plusequals.backends.cuda.driver_bindings import Bindings
 from plusequals.backends.cuda.driver_pycuda import PyCuda
-from plusequals.backends.cuda.nvrtc import Made
-from plusequals.backends.gpu.device import Opened
+from plusequals.backends.cuda.nvrtc import CompiledModule
+from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.device_array import DeviceArray
 from plusequals.backends.gpu.driver_protocol import Driver
 from plusequals.base.diagnostic import CdError, CdMemoryError
@@ -43,7 +43,7 @@ class Shaped(Gxx):
 
     name = "g++ for libcuda.c"
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         return super().build(f"{text}\n{''.join(_shape(*found) for found in _HEAD.findall(text))}",
                              target, folder)  # fmt: skip
 
@@ -58,7 +58,7 @@ def _shape(bounds: str, name: str, parameters: str) -> str:
 class Theirs:
     """An array of another package, on a stream that it names."""
 
-    def __init__(self, device: Opened, array: Any, stream: Any) -> None:
+    def __init__(self, device: OpenedDevice, array: Any, stream: Any) -> None:
         self.device, self.like, self.stream = device, np.array(array), stream
         self.address = device.context.allocate(self.like.nbytes, device.plain)
         device.upload(self.address, self.like, device.plain)
@@ -104,7 +104,7 @@ def calls() -> None:
         assert "CD0880" in str(why)
 
 
-def arrays(device: Opened) -> None:
+def arrays(device: OpenedDevice) -> None:
     """Arrays of others in place, on streams of every kind, traced and copied."""
     f = on("def f(y, x):\n    y[i] += x[i] * 2\n    return y * 2, y.sum()\n")
     theirs = device.context.stream()

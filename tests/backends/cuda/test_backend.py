@@ -10,8 +10,13 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends import registry
-from plusequals.backends.cuda.backend import CompiledCuda, Loaded, OnDevice, packed
-from plusequals.backends.cuda.nvrtc import Failed, Made
+from plusequals.backends.cuda.backend import (
+    CompiledCuda,
+    LoadedModule,
+    OnDevice,
+    with_device_layouts,
+)
+from plusequals.backends.cuda.nvrtc import CompiledModule, CompileError
 from plusequals.backends.gpu.driver_protocol import DriverError
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base import settings
@@ -26,7 +31,7 @@ TEXT = "def f(y, x):\n    y[i] = x[i] + 1\n"
 class Counting(Nothing):
     built = 0
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         Counting.built += 1
         return super().build(text, target, folder)
 
@@ -67,8 +72,8 @@ def test_what_the_compiler_refuses_is_our_fault(tmp_path: Path) -> None:
     class Refusing(Nothing):
         name = "refusing"
 
-        def build(self, text: str, target: str, folder: Path) -> Made:
-            raise Failed("kernels.cu(3): error: expected a `;`\nmore")
+        def build(self, text: str, target: str, folder: Path) -> CompiledModule:
+            raise CompileError("kernels.cu(3): error: expected a `;`\nmore")
 
     with installed(backend(compiler=Refusing)), settings.override(dump_dir=str(tmp_path)):
         with pytest.raises(CdBackendError) as caught:
@@ -115,7 +120,7 @@ def test_a_forked_child_keeps_what_the_driver_would_take_back() -> None:
         def __del__(self) -> None:
             said.append("unloaded")
 
-    made._loaded[0, "key"] = Loaded(Module(), (), Made(b"", ""))
+    made._loaded[0, "key"] = LoadedModule(Module(), (), CompiledModule(b"", ""))
     made.opened()
     made.after_fork()
     gc.collect()
@@ -160,10 +165,10 @@ def test_arrays_are_packed_on_a_device() -> None:
     (i,) = symbols("i")
     y, x = node(0, "y", (4,), strides=(-2,)), node(1, "x", (4,))
     body = [assign("y[i] = x[i]", y, at(i), read(x, i), over((i, 0, 4)))]
-    made = packed(procedure("f", [(y, True), (x, False)], body))
+    made = with_device_layouts(procedure("f", [(y, True), (x, False)], body))
     assert [p.node.strides for p in made.parameters] == [None, None]
     plain = procedure("g", [(x, True)], [])
-    assert packed(plain) is plain
+    assert with_device_layouts(plain) is plain
 
 
 def test_memory_that_is_kept_is_left_to_whoever_asks() -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from plusequals.backends.cuda import dialect, kernels
 from plusequals.backends.cuda.backend import target_of
-from plusequals.backends.cuda.block_memory import ALIGNMENT, DECLARED, laid_out
+from plusequals.backends.cuda.block_memory import ALIGNMENT, MAX_STATIC_BYTES, layout_shared
 from plusequals.backends.cuda.code import CudaCode
-from plusequals.backends.cuda.host_program import Plan, plan
-from plusequals.backends.cuda.launch_sequence import straight
-from plusequals.backends.cuda.nvrtc import Figures, Made
+from plusequals.backends.cuda.host_program import HostProgram, plan_host
+from plusequals.backends.cuda.launch_sequence import record_sequence
+from plusequals.backends.cuda.nvrtc import CompiledModule, ResourceUsage
 from plusequals.backends.gpu.device_array import DeviceArray
 from plusequals.backends.gpu.driver_protocol import DriverError, Properties
 from plusequals.base import settings
@@ -44,7 +44,7 @@ def reversing(count: int, last: int = 0) -> Procedure:
     return Procedure("reversing", parameters, (), (), ())
 
 
-def planned(count: int, beyond: int = 0) -> Plan:
+def planned(count: int, beyond: int = 0) -> HostProgram:
     """Return a plan whose blocks read rows into memory that they share, and write them reversed.
 
     Each stores `beyond` elements more than it shares.
@@ -69,7 +69,7 @@ def planned(count: int, beyond: int = 0) -> Plan:
         Barrier(),
     ), "block")  # fmt: skip
     program = Program("reversing", parameters, (row, short), (), (Kernel("reversing", (block,)),))
-    return plan(program, {3: "shared", 4: "shared"}, frozenset())
+    return plan_host(program, {3: "shared", 4: "shared"}, frozenset())
 
 
 def checked(code: CudaCode, count: int) -> None:
@@ -83,13 +83,13 @@ def checked(code: CudaCode, count: int) -> None:
 
 def test_what_fits_is_declared_and_other_memory_is_given_in_order() -> None:
     floats = [node(k, f"a{k}", (shape,)) for k, shape in enumerate((4096, 4096, 4096 - 4, 5))]
-    assert laid_out([]) == ({}, 0)
-    assert laid_out(floats[:3]) == ({}, 0)
-    places, end = laid_out(floats)
+    assert layout_shared([]) == ({}, 0)
+    assert layout_shared(floats[:3]) == ({}, 0)
+    places, end = layout_shared(floats)
     assert places == {0: 0, 1: 16384, 2: 32768, 3: 49152}
     assert end == 49152 + 20
-    empty = laid_out([node(0, "none", (0,)), node(1, "more", (DECLARED,))])
-    assert empty == ({0: 0, 1: ALIGNMENT}, ALIGNMENT + 4 * DECLARED)
+    empty = layout_shared([node(0, "none", (0,)), node(1, "more", (MAX_STATIC_BYTES,))])
+    assert empty == ({0: 0, 1: ALIGNMENT}, ALIGNMENT + 4 * MAX_STATIC_BYTES)
 
 
 def test_the_text_of_a_kernel_that_is_given_memory(golden: Golden) -> None:
@@ -127,7 +127,7 @@ def test_runs_that_are_written_down_give_it_too() -> None:
         for a in held
     ]
     device.upload(there[0].address, x, lane)
-    start = straight(code, there, lane)
+    start = record_sequence(code, there, lane)
     assert start is not None
     start(), start()
     np.testing.assert_array_equal(there[1].numpy(), x[:, ::-1])
@@ -160,7 +160,7 @@ def test_a_module_is_loaded_with_what_its_launches_give() -> None:
 def test_what_a_kernel_takes_is_told_with_what_it_is_given() -> None:
     made = planned(6000)
     (kernel,) = made.text.kernels
-    taken = {kernel.name: Figures(20, 4, 0, 0)}
+    taken = {kernel.name: ResourceUsage(20, 4, 0, 0)}
     code = CudaCode("f", made, (None,), (), (), "compiled", CpuDriver().opened(0), taken)
     assert [row.shared for row in code.kernels] == [60_132]
 
@@ -168,7 +168,7 @@ def test_what_a_kernel_takes_is_told_with_what_it_is_given() -> None:
 def test_schedules_know_what_a_device_has() -> None:
     hopper, small = CpuDriver().properties(0), Properties("T4", (7, 5), 40, 1 << 34)
     assert target_of(hopper).shared_bytes == MOST_SHARED
-    assert target_of(small).shared_bytes == DECLARED
+    assert target_of(small).shared_bytes == MAX_STATIC_BYTES
     other = Properties("B200", (10, 0), 148, 180 << 30, most_shared_bytes=MOST_SHARED)
     assert [target_of(one).warpgroups for one in (hopper, small, other)] == [True, False, False]
 
@@ -178,7 +178,7 @@ class Noting(Nothing):
 
     targets: list[str] = []
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         self.targets.append(target)
         return super().build(text, target, folder)
 

@@ -35,7 +35,7 @@ TEXTS = {name: f"def f(c, a, b):\n    {text}\n" for name, (text, _, _) in PRODUC
 @pytest.fixture(autouse=True)
 def without_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no device have tensor cores: `test_tensors` is about these."""
-    monkeypatch.setattr(module, "TENSORS", (99, 0))
+    monkeypatch.setattr(module, "TENSOR_CAPABILITY", (99, 0))
 
 
 def arguments(name: str, dtype: str) -> list[Array]:

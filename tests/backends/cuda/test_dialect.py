@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from plusequals.backends.codegen import prelude
-from plusequals.backends.codegen.source import above
+from plusequals.backends.codegen.source import preamble
 from plusequals.backends.cuda.dialect import CUDA
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.ops import OPS
@@ -55,7 +55,7 @@ def test_halves_are_bits() -> None:
 def test_no_piece_names_what_only_a_compiler_of_the_host_has() -> None:
     """For nvcc such a compiler reads the text, too: it takes what NVRTC does not know."""
     names = [name for name in prelude.pieces(CUDA.library) if name not in OF_THE_HOST]
-    text = above(" ".join(names), CUDA)
+    text = preamble(" ".join(names), CUDA)
     own = re.sub(r"#if(def| defined) PE_ON_CPU.*?#(else|endif)", "", text, flags=re.DOTALL)
     foreign = r"__builtin_\w+|__int128|__attribute__|__extension__|__asm__|_Float16|__has_\w+"
     behind_a_macro_of_the_host = {"__builtin_fma"}
@@ -65,7 +65,7 @@ def test_no_piece_names_what_only_a_compiler_of_the_host_has() -> None:
 @needs_nvrtc
 def test_nvrtc_takes_the_whole_prelude_without_any_header(tmp_path: Path) -> None:
     names = [name for name in prelude.pieces(CUDA.library) if name not in OF_THE_HOST]
-    text = above(" ".join(names), CUDA)
+    text = preamble(" ".join(names), CUDA)
     made = needed().build(text, "sm_80", tmp_path)
     assert "#include" not in re.sub(r"#else.*?#endif", "", text, flags=re.DOTALL)
     told = [line for line in made.log.splitlines() if re.search(r": (warning|error)", line)]

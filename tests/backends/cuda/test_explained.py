@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cuda.nvrtc import Figures, Made
+from plusequals.backends.cuda.nvrtc import CompiledModule, ResourceUsage
 from plusequals.backends.interface import HasKernels
 from plusequals.lowering.gpu.passes import GPU_PASSES
 from plusequals.lowering.pipeline import map_to_device
@@ -38,9 +38,9 @@ class Saying(Gxx):
 
     name = "saying"
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
         said = SAID.format("pe_f_0", "pe_f_0")
-        return Made(super().build(text, target, folder).code, said)
+        return CompiledModule(super().build(text, target, folder).code, said)
 
 
 class Told(Gxx):
@@ -48,8 +48,8 @@ class Told(Gxx):
 
     name = "told"
 
-    def build(self, text: str, target: str, folder: Path) -> Made:
-        return Made(super().build(text, target, folder).code,
+    def build(self, text: str, target: str, folder: Path) -> CompiledModule:
+        return CompiledModule(super().build(text, target, folder).code,
                     needed().build(text, target, folder).log)  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def test_rows_are_those_of_the_code() -> None:
         function = pe.cd_from_source(TEXT, {"np": np})
         code = made.compile(function.procedure(np.zeros(9), np.ones(9)))
     assert isinstance(code, HasKernels)
-    assert code.figures == {"pe_f_0": Figures(24, 1024, 8, 16)}
+    assert code.figures == {"pe_f_0": ResourceUsage(24, 1024, 8, 16)}
     assert [(row.name, row.registers) for row in code.kernels] == [("pe_f_0", 24)]
     assert code.kernels[0].threads % 32 == 0
     assert code.program is code.plan.program

@@ -30,9 +30,9 @@ MOST = 40
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "SMALL", 64)
-    monkeypatch.setattr(staging, "PIECE", 1 << 12)
-    monkeypatch.setattr(launch_sequence, "KEPT", 1 << 10)
+    monkeypatch.setattr(staging, "MAX_DIRECT_UPLOAD", 64)
+    monkeypatch.setattr(staging, "MAX_BUFFER_BYTES", 1 << 12)
+    monkeypatch.setattr(launch_sequence, "MAX_KEPT_BYTES", 1 << 10)
     for name, value in (("WORTH", 1 << 11), ("THREADS", 500), ("TERMS", 7)):
         monkeypatch.setattr(column_reduction, name, value)
 
@@ -145,7 +145,7 @@ def test_a_run_that_fails_anywhere_leaves_all_as_it_was(
         for device in map(made.opened, range(2)):
             device.pool.trim()
             device.spare.clear()
-            device.staging = staging.Staging(device.context)
+            device.staging = staging.StagingPool(device.context)
         if verb in ("allocate", "pinned"):
             driver.arm(verb, at, OutOfMemory, times=2)  # also where it is asked for again
         else:

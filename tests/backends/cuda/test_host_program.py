@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 
 from plusequals.backends.cuda.host_program import (
-    ANSWERS,
-    Again,
+    MAX_ANSWERS,
+    Allocate,
     Bind,
-    Choose,
+    BindAnswers,
     Clear,
-    Give,
-    Known,
+    Conditional,
+    CountedLoop,
+    HostProgram,
+    HostValue,
     Launch,
-    Learn,
-    Plan,
-    Repeat,
-    Show,
-    plan,
+    ShowPrint,
+    WhileLoop,
+    plan_host,
 )
 from plusequals.base.diagnostic import CdInternalError
-from plusequals.lowering.gpu.mapping import alone
+from plusequals.lowering.gpu.mapping import single_thread_kernel
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Alloc, Let, Parameter, Print
 from plusequals.lowering.ir.indexing import Symbol, const, evaluate, var
@@ -46,10 +46,12 @@ Y = node(1, "y", (9,))
 SCALE = node(2, "scale", ())
 
 
-def planned(*body: Stmt, locals_: tuple[Node, ...] = (), zeroed: tuple[int, ...] = ()) -> Plan:
+def planned(
+    *body: Stmt, locals_: tuple[Node, ...] = (), zeroed: tuple[int, ...] = ()
+) -> HostProgram:
     parameters = (Parameter(X, True), Parameter(Y, True), Parameter(SCALE, False))
     program = Program("f", parameters, locals_, (), (Kernel("f", body),))
-    return plan(program, {}, frozenset(zeroed))
+    return plan_host(program, {}, frozenset(zeroed))
 
 
 def set_x() -> Stmt:
@@ -66,7 +68,7 @@ def test_loops_of_blocks_are_launched_and_other_loops_are_the_hosts() -> None:
         loop(K, 0, N, "serial", loop(B, 0, 4, "block", loop(T, 0, N, "thread", set_x())))
     )
     (outer,) = made.steps
-    assert isinstance(outer, Repeat)
+    assert isinstance(outer, CountedLoop)
     (launch,) = outer.body
     assert isinstance(launch, Launch)
     assert [evaluate(size, {}) for size in launch.grid] == [4]
@@ -106,12 +108,12 @@ def test_data_are_asked_for_and_indices_are_known() -> None:
     small = apply("gt", read(SCALE), number(2.0))
     of_index = apply("gt", position(N), position(const(2)))
     made = planned(
-        If(small, (alone((set_x(),)),)), If(of_index, (alone((set_x(),)),)),
+        If(small, (single_thread_kernel((set_x(),)),)), If(of_index, (single_thread_kernel((set_x(),)),)),
         Let(M, position(var(N) + 1)),
     )  # fmt: skip
     first, second, third = made.steps
-    assert isinstance(first, Choose) and isinstance(first.test, Launch)
-    assert isinstance(second, Choose) and second.test == Known(of_index)
+    assert isinstance(first, Conditional) and isinstance(first.test, Launch)
+    assert isinstance(second, Conditional) and second.test == HostValue(of_index)
     assert third == Bind(M, position(var(N) + 1))
     asking = made.text.kernels[first.test.kernel]
     assert made.answers in asking.nodes
@@ -119,12 +121,12 @@ def test_data_are_asked_for_and_indices_are_known() -> None:
 
 
 def test_values_of_data_are_asked_for_together() -> None:
-    lets = [Let(Symbol("v", 50 + at), read(SCALE)) for at in range(ANSWERS + 1)]
+    lets = [Let(Symbol("v", 50 + at), read(SCALE)) for at in range(MAX_ANSWERS + 1)]
     known, of_one = Let(M, position(var(N))), Let(Symbol("w", 90), position(lets[0].symbol))
     made = planned(known, lets[0], of_one, *lets[1:], known)
     first, second, third = made.steps
     assert isinstance(first, Bind)
-    assert isinstance(second, Learn) and isinstance(third, Learn)
+    assert isinstance(second, BindAnswers) and isinstance(third, BindAnswers)
     assert second.symbols == (lets[0].symbol, of_one.symbol, *(x.symbol for x in lets[1:7]))
     assert third.symbols == (lets[7].symbol, lets[8].symbol, M)
     assert [len(made.text.kernels[x.launch.kernel].symbols) for x in (second, third)] == [0, 1]
@@ -134,20 +136,20 @@ def test_loops_with_tests_storage_and_prints_are_the_hosts() -> None:
     grown = Node(7, "grown", (var(N),), dtypes.float32)
     test = apply("lt", read(SCALE), number(1.0))
     made = planned(
-        Alloc(grown), While((), test, (alone((set_x(),)),)), Print(("x is ", read(Y, 0))),
+        Alloc(grown), While((), test, (single_thread_kernel((set_x(),)),)), Print(("x is ", read(Y, 0))),
         locals_=(grown,),
     )  # fmt: skip
     first, second, third = made.steps
-    assert isinstance(first, Give)
-    assert isinstance(second, Again)
-    assert isinstance(third, Show)
+    assert isinstance(first, Allocate)
+    assert isinstance(second, WhileLoop)
+    assert isinstance(third, ShowPrint)
     assert made.text.kernels[third.launch.kernel].prints == 4
     assert third.number == 0
 
 
 def test_what_relies_on_zeros_is_cleared_first() -> None:
     temporary = node(5, "t", (4,))
-    made = planned(alone((set_x(),)), locals_=(temporary,), zeroed=(5,))
+    made = planned(single_thread_kernel((set_x(),)), locals_=(temporary,), zeroed=(5,))
     assert made.steps[0] == Clear(temporary)
     assert made.device == (temporary,)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plusequals.backends.cuda.kernels import FAULTS, Shape, emit_kernels
+from plusequals.backends.cuda.kernels import FAULT_RECORD_SIZE, LaunchShape, emit_kernels
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Fault
 from plusequals.lowering.ir.indexing import const, var
@@ -15,7 +15,7 @@ from ..codegen.programs import apply, node, number, position, read, symbols
 
 Golden = Callable[[str], Callable[[str], None]]
 B, T, K, N = symbols("b t k n")
-SHAPE = Shape((0, 1, 1), (64, 1, 1))
+SHAPE = LaunchShape((0, 1, 1), (64, 1, 1))
 
 
 def store(target: object, index: object, value: object) -> Store:
@@ -55,7 +55,7 @@ def test_a_kernel_with_barriers_and_checks(golden: Golden) -> None:
     assert kernel.arguments == 5
     assert kernel.shared == 256
     assert len(text.faults) == 1
-    assert FAULTS > 16
+    assert FAULT_RECORD_SIZE > 16
     golden("rows.cu")(text.text.split("\n", text.above)[-1])
 
 
@@ -64,7 +64,7 @@ def test_parameters_are_64_bits_and_scalars_are_read_once(golden: Golden) -> Non
     scaled = store(y, var(T), apply("mul", read(a), read(x, T)))
     loop = For(B, const(0), const(1), 1, (For(T, const(0), const(9), 1, (scaled,), "thread"),),
                "block")  # fmt: skip
-    text = emit_kernels("scaled", [loop], {}, False, [Shape((1, 1, 1), (32, 1, 1))])
+    text = emit_kernels("scaled", [loop], {}, False, [LaunchShape((1, 1, 1), (32, 1, 1))])
     golden("scaled.cu")(text.text.split("\n", text.above)[-1])
     assert text.kernels[0].arguments == 3
 

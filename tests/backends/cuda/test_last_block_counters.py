@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.codegen.source import above
+from plusequals.backends.codegen.source import preamble
 from plusequals.backends.cuda import launch_sequence
 from plusequals.backends.cuda.backend import translate
 from plusequals.backends.cuda.dialect import CUDA
-from plusequals.backends.cuda.host_program import COUNTER, Plan
+from plusequals.backends.cuda.host_program import COUNTER_BYTES, HostProgram
 from plusequals.base import settings
 from plusequals.lowering.gpu.reductions import column_reduction
 from plusequals.lowering.ir.assignments import Procedure
@@ -61,7 +61,7 @@ def procedure(name: str, expression: str, x: Array) -> Procedure:
     return pe.cd_from_source(text, {"np": np}).procedure(y, x)
 
 
-def planned(expression: str, x: Array) -> Plan:
+def planned(expression: str, x: Array) -> HostProgram:
     with settings.override(verify=False):
         return translate(procedure("f", expression, x), CpuDriver().properties(0))
 
@@ -77,7 +77,7 @@ def test_a_sum_over_all_is_one_kernel(golden: Golden) -> None:
     plan = planned("x.sum()", np.zeros(9001, "f4"))
     (kernel,) = plan.text.kernels
     assert kernel.arrivals is not None
-    assert (kernel.shape.blocks, kernel.arguments, plan.counted) == ((3, 1, 1), 4, COUNTER)
+    assert (kernel.shape.blocks, kernel.arguments, plan.counted) == ((3, 1, 1), 4, COUNTER_BYTES)
     golden("sum.cu")(plan.text.text.split("\n", plan.text.above)[-1])
 
 
@@ -85,14 +85,14 @@ def test_blocks_of_a_tile_of_columns_have_a_number_of_their_own(
     small: None, golden: Golden
 ) -> None:
     plan = planned("x.sum(axis=0)", np.zeros((37, 400), "f4"))
-    assert plan.counted == 2 * COUNTER
+    assert plan.counted == 2 * COUNTER_BYTES
     golden("columns.cu")(plan.text.text.split("\n", plan.text.above)[-1])
 
 
 @needs_gxx
 def test_one_block_is_the_last_and_it_may_be_any(tmp_path: Path) -> None:
     context = CpuDriver().open(0)
-    module = context.load(Gxx().build(above(WHICH, CUDA) + WHICH, "sm_90", tmp_path).code)
+    module = context.load(Gxx().build(preamble(WHICH, CUDA) + WHICH, "sm_90", tmp_path).code)
     function = context.function(module, "which", 2)
     arrived, found = context.allocate(8, None), context.allocate(24, None)
     context.clear(arrived, 8, None)
@@ -137,7 +137,7 @@ def test_runs_of_two_streams_count_blocks_by_themselves(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where temporaries are taken by each call, as the parts of many columns are."""
-    monkeypatch.setattr(launch_sequence, "KEPT", 1 << 10)
+    monkeypatch.setattr(launch_sequence, "MAX_KEPT_BYTES", 1 << 10)
     for name, value in (("WORTH", 1 << 14), ("THREADS", 4000), ("TERMS", 7)):
         monkeypatch.setattr(column_reduction, name, value)
     prepared, arrived = LateContext.prepared, list[int]()

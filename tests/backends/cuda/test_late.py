@@ -31,12 +31,12 @@ def on(text: str) -> Any:
     return pe.cd_from_source(text, {"np": np}, backend="cuda")
 
 
-@pytest.mark.parametrize("small", [0, staging.SMALL])
+@pytest.mark.parametrize("small", [0, staging.MAX_DIRECT_UPLOAD])
 def test_arrays_of_the_host(
     made: CompiledCuda, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr(staging, "SMALL", small)
-    monkeypatch.setattr(staging, "PIECE", 1 << 12)
+    monkeypatch.setattr(staging, "MAX_DIRECT_UPLOAD", small)
+    monkeypatch.setattr(staging, "MAX_BUFFER_BYTES", 1 << 12)
     f = on("def f(y, x):\n    y[i] = x[i] * 2 + 1\n    return y.sum(), x + y\n")
     for n in (0, 1, 700, 1501):
         y, x = np.zeros((n, 3))[:, 1], np.arange(float(n))[::-1]
@@ -133,13 +133,13 @@ def test_one_array_of_the_host_among_those_of_the_device(made: CompiledCuda) -> 
 
 
 @pytest.mark.parametrize("n", [40, 3000])
-@pytest.mark.parametrize("limit", [0, staging.LIMIT])
+@pytest.mark.parametrize("limit", [0, staging.POOL_LIMIT])
 def test_arrays_of_the_host_that_the_device_reaches_directly(
     made: CompiledCuda, monkeypatch: pytest.MonkeyPatch, n: int, limit: int
 ) -> None:
-    monkeypatch.setattr(staging, "SMALL", 8 * 100)
+    monkeypatch.setattr(staging, "MAX_DIRECT_UPLOAD", 8 * 100)
     device = made.opened(0)
-    device.staging = staging.Staging(device.context, limit)
+    device.staging = staging.StagingPool(device.context, limit)
     f = on("def f(y, x):\n    y[i] += x[i]\n")
     pinned = [device.context.pinned(8 * n).view(np.float64) for _ in range(2)]
     for given, one in ((pinned[0], np.arange(float(n))), (pinned[1], np.ones(n))):

@@ -14,7 +14,7 @@ import plusequals as pe
 from plusequals.backends.cuda import launch_sequence
 from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.gpu.driver_protocol import OutOfMemory
-from plusequals.backends.runtime.async_dispatch import Ahead
+from plusequals.backends.runtime.async_dispatch import LaunchEvent
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdError
 from tests.backends.runtime.random_program import Program
@@ -40,7 +40,7 @@ def log_of(made: CompiledCuda) -> list[Any]:
 
 
 def is_ahead(routine: Any) -> bool:
-    return isinstance(routine.context.stream.worker.latest, Ahead)
+    return isinstance(routine.context.stream.worker.latest, LaunchEvent)
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ LARGE = (
 @pytest.fixture
 def borrowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Temporaries are taken by each call."""
-    monkeypatch.setattr(launch_sequence, "KEPT", 300)
+    monkeypatch.setattr(launch_sequence, "MAX_KEPT_BYTES", 300)
     with pe.override(pipeline="short"):
         yield
 
@@ -337,7 +337,7 @@ def test_what_fails_is_told_once_by_the_next_wait(
 def test_a_forked_child_asks_the_device_for_nothing(
     made: CompiledCuda, driver: FaultyDriver, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch_sequence, "KEPT", kept)
+    monkeypatch.setattr(launch_sequence, "MAX_KEPT_BYTES", kept)
     p = p_of()
     with pe.override(pipeline="short"):
         routine = on(LARGE).compile(p).link(pe.device("cuda").stream().context())

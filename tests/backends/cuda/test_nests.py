@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.codegen.source import above
+from plusequals.backends.codegen.source import preamble
 from plusequals.backends.cuda.backend import translate
 from plusequals.backends.cuda.code import CudaCode
 from plusequals.backends.cuda.dialect import CUDA
-from plusequals.backends.cuda.host_program import Plan
+from plusequals.backends.cuda.host_program import HostProgram
 from plusequals.backends.cuda.kernels import Kernel
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdError
@@ -85,7 +85,7 @@ def expected() -> list[tuple[Case, list[Array]]]:
     return out
 
 
-def plans(made: Sequence[Case], driver: CpuDriver) -> list[Plan]:
+def plans(made: Sequence[Case], driver: CpuDriver) -> list[HostProgram]:
     with settings.override(verify=False):
         return [translate(case.procedure, driver.properties(0)) for case in made]
 
@@ -94,10 +94,10 @@ def compiled(made: Sequence[Case], driver: CpuDriver) -> list[CudaCode]:
     return loaded([case.procedure for case in made], plans(made, driver), driver.opened(0))
 
 
-def joined(made: list[Plan]) -> str:
+def joined(made: list[HostProgram]) -> str:
     """Return one text of all kernels."""
     codes = "\n".join(plan.text.text.split("\n", plan.text.above)[-1] for plan in made)
-    return above(codes, CUDA) + codes
+    return preamble(codes, CUDA) + codes
 
 
 @needs_gxx
@@ -160,7 +160,7 @@ def own_bytes(kernel: Kernel) -> int:
 
 
 @pytest.fixture(scope="module")
-def singles() -> list[Plan]:
+def singles() -> list[HostProgram]:
     """The nests of a large size, and some of a small one, in float32, for all architectures."""
     small = [case for case in cases(5, np.float32) if case.name in LARGE or case.number % 3 == 0]
     return plans([*cases(70, np.float32), *small], CpuDriver())
@@ -169,7 +169,7 @@ def singles() -> list[Plan]:
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_what_kernels_take_of_a_multiprocessor(
-    architecture: str, singles: list[Plan], tmp_path: Path
+    architecture: str, singles: list[HostProgram], tmp_path: Path
 ) -> None:
     built = needed().build(joined(singles), architecture, tmp_path)
     assert "warning" not in built.log

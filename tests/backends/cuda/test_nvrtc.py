@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plusequals.backends.cuda import nvrtc
-from plusequals.backends.cuda.nvrtc import Compiler, Failed, Figures, Nvcc, Nvrtc
+from plusequals.backends.cuda.nvrtc import CompileError, Compiler, Nvcc, Nvrtc, ResourceUsage
 from tests.counted import COUNTED, Counting
 
 TEXT = """
@@ -20,8 +20,8 @@ extern "C" __global__ void twice(float *y, const float *x)
 
 def compilers() -> list[Compiler]:
     try:
-        found = nvrtc.find()
-    except Failed:
+        found = nvrtc.find_compiler()
+    except CompileError:
         return []
     return [found]
 
@@ -51,9 +51,9 @@ def test_products_and_sums_are_rounded_one_by_one(tmp_path: Path) -> None:
 
 @needs_nvrtc
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Failed, match="identifier .nothing. is undefined"):
+    with pytest.raises(CompileError, match="identifier .nothing. is undefined"):
         needed().build(TEXT.replace("2.0f", "nothing"), "sm_90", tmp_path)
-    with pytest.raises(Failed):
+    with pytest.raises(CompileError):
         needed().build(TEXT, "sm_1", tmp_path)
 
 
@@ -70,8 +70,8 @@ def test_figures_are_read_from_the_log() -> None:
         "ptxas info    : Used 255 registers, used 1 barriers, 96 bytes cumulative stack size,"
         " 4096 bytes smem\n"
     )
-    found = nvrtc.figures_of(log)
-    assert found == {"a_1": Figures(18, 0, 0, 0), "b": Figures(255, 4096, 40, 96)}
+    found = nvrtc.parse_usage(log)
+    assert found == {"a_1": ResourceUsage(18, 0, 0, 0), "b": ResourceUsage(255, 4096, 40, 96)}
     assert str(found["a_1"]) == "18 registers, 0 bytes shared"
     assert str(found["b"]) == (
         "255 registers, 40 bytes of them in memory, 4096 bytes shared, 96 bytes of stack"
@@ -81,10 +81,10 @@ def test_figures_are_read_from_the_log() -> None:
 def test_without_a_library_and_a_command_it_is_said_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(nvrtc, "candidates", lambda: iter(["no-such-library.so"]))
+    monkeypatch.setattr(nvrtc, "candidate_paths", lambda: iter(["no-such-library.so"]))
     monkeypatch.setattr(nvrtc.shutil, "which", lambda name: None)
-    with pytest.raises(Failed, match="pip install nvidia-cuda-nvrtc"):
-        nvrtc.find()
+    with pytest.raises(CompileError, match="pip install nvidia-cuda-nvrtc"):
+        nvrtc.find_compiler()
 
 
 @needs_nvrtc
@@ -94,25 +94,27 @@ def test_code_that_the_driver_does_not_take_is_not_made(
     monkeypatch.setattr(nvrtc.shutil, "which", lambda name: None)
     if isinstance(FOUND[0], Nvrtc):
         newest = FOUND[0].version[0]
-        assert nvrtc.find(newest).name == needed().name
-        monkeypatch.setattr(nvrtc, "MAJORS", (newest,))
-        with pytest.raises(Failed, match=f"{newest - 1}, does not take; there is neither"):
-            nvrtc.find(newest - 1)
+        assert nvrtc.find_compiler(newest).name == needed().name
+        monkeypatch.setattr(nvrtc, "MAJOR_VERSIONS", (newest,))
+        with pytest.raises(CompileError, match=f"{newest - 1}, does not take; there is neither"):
+            nvrtc.find_compiler(newest - 1)
     command = tmp_path / "nvcc"
     command.write_text('#!/bin/sh\necho "release 13.0, V13.0.88"\n')
     command.chmod(0o755)
-    monkeypatch.setattr(nvrtc, "candidates", lambda: iter(()))
+    monkeypatch.setattr(nvrtc, "candidate_paths", lambda: iter(()))
     monkeypatch.setattr(nvrtc.shutil, "which", lambda name: str(command))
-    assert nvrtc.find(13).name == "nvcc 13.0.88"
-    with pytest.raises(Failed, match="nvcc 13.0.88 makes code that the driver, of CUDA 12, does"):
-        nvrtc.find(12)
+    assert nvrtc.find_compiler(13).name == "nvcc 13.0.88"
+    with pytest.raises(
+        CompileError, match="nvcc 13.0.88 makes code that the driver, of CUDA 12, does"
+    ):
+        nvrtc.find_compiler(12)
 
 
 def test_a_library_that_does_not_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvrtc, "candidates", lambda: iter(["/nowhere/libnvrtc.so.13"]))
+    monkeypatch.setattr(nvrtc, "candidate_paths", lambda: iter(["/nowhere/libnvrtc.so.13"]))
     monkeypatch.setattr(nvrtc.shutil, "which", lambda name: None)
-    with pytest.raises(Failed, match="/nowhere/libnvrtc"):
-        nvrtc.find()
+    with pytest.raises(CompileError, match="/nowhere/libnvrtc"):
+        nvrtc.find_compiler()
 
 
 def test_the_command_is_the_second_choice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -127,16 +129,16 @@ def test_the_command_is_the_second_choice(monkeypatch: pytest.MonkeyPatch, tmp_p
         "printf code > $2\n"
     )
     command.chmod(0o755)
-    monkeypatch.setattr(nvrtc, "candidates", lambda: iter(()))
+    monkeypatch.setattr(nvrtc, "candidate_paths", lambda: iter(()))
     monkeypatch.setattr(nvrtc.shutil, "which", lambda name: str(command))
-    found = nvrtc.find()
+    found = nvrtc.find_compiler()
     assert isinstance(found, Nvcc)
     assert found.name == "nvcc 13.0.88"
     folder = tmp_path / "scratch"
     folder.mkdir()
     assert found.build(TEXT, "sm_90", folder).code == b"code"
     (folder / "kernels.cubin").unlink()
-    with pytest.raises(Failed, match="wrong"):
+    with pytest.raises(CompileError, match="wrong"):
         found.build("nothing", "sm_90", folder)
 
 
@@ -144,4 +146,4 @@ def test_the_command_is_the_second_choice(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_packages_come_before_what_the_system_has() -> None:
     if isinstance(FOUND[0], Nvrtc):
         assert needed().name.startswith("NVRTC 1")
-        assert len([*nvrtc.candidates()]) >= 1
+        assert len([*nvrtc.candidate_paths()]) >= 1

@@ -13,7 +13,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import translate
-from plusequals.backends.cuda.host_program import Plan
+from plusequals.backends.cuda.host_program import HostProgram
 from plusequals.base import settings
 from plusequals.lowering.gpu.gemm import tensor_cores
 from plusequals.lowering.ir.assignments import Procedure
@@ -97,7 +97,7 @@ def test_blocks_of_elements_compute_what_the_program_does(
 
 def plan_of(
     text: str, *arrays: Array, architecture: tuple[int, int] = (9, 0), **changes: Any
-) -> Plan:
+) -> HostProgram:
     """Return the kernels of a function for a device."""
     function = pe.cd_from_source(f"def f({', '.join('cab'[: len(arrays)])}):\n    {text}\n")
     known = replace(CpuDriver().properties(0), architecture=architecture)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.gpu.device import Opened
-from plusequals.backends.gpu.device_array import DeviceArray, reach
-from plusequals.backends.gpu.foreign_arrays import found as on_device
+from plusequals.backends.gpu.device import OpenedDevice
+from plusequals.backends.gpu.device_array import DeviceArray, offset_range
+from plusequals.backends.gpu.foreign_arrays import as_placed as on_device
 from plusequals.base.diagnostic import CdError, CdValueError
 
 from .foreign import Capsules, Theirs
@@ -41,7 +41,7 @@ def driver() -> CpuDriver:
 
 
 @pytest.fixture
-def device(driver: CpuDriver) -> Iterator[Opened]:
+def device(driver: CpuDriver) -> Iterator[OpenedDevice]:
     with installed(backend(driver)) as made:
         yield made.opened(0)
 
@@ -62,7 +62,7 @@ def told(trace: pe.Trace) -> list[str]:
 
 @pytest.mark.parametrize("kind", [Theirs, Capsules])
 @pytest.mark.parametrize("way", SEEN)
-def test_the_records_are_those_of_the_host(device: Opened, way: str, kind: Any) -> None:
+def test_the_records_are_those_of_the_host(device: OpenedDevice, way: str, kind: Any) -> None:
     see = SEEN[way]
     if way == "none":
         text = "def f(x):\n    return x * 2, x.sum()\n"
@@ -81,7 +81,7 @@ def test_the_records_are_those_of_the_host(device: Opened, way: str, kind: Any) 
 
 
 def test_what_is_written_is_written_in_place_and_results_stay(
-    device: Opened, driver: CpuDriver
+    device: OpenedDevice, driver: CpuDriver
 ) -> None:
     n = 3000
     text = "def f(y, x):\n    y[i] += x[i] * 2\n    return y * 2, y.sum()\n"
@@ -97,7 +97,7 @@ def test_what_is_written_is_written_in_place_and_results_stay(
     assert max(ups) < 8 * n, "what counts the records, and no array"
 
 
-def test_streams_wait_as_without_a_trace(device: Opened, driver: CpuDriver) -> None:
+def test_streams_wait_as_without_a_trace(device: OpenedDevice, driver: CpuDriver) -> None:
     x, y = Theirs(device, np.ones(5)), Theirs(device, np.ones(5), stream=2)
     f = on("def f(y, x):\n    y[i] += x[i]\n")
     traced(f, y, x)
@@ -110,7 +110,7 @@ def test_streams_wait_as_without_a_trace(device: Opened, driver: CpuDriver) -> N
     assert asked.count("launch") == len(asked) - 4 > 0
 
 
-def test_a_failure_keeps_what_came_before_and_the_device_goes_on(device: Opened) -> None:
+def test_a_failure_keeps_what_came_before_and_the_device_goes_on(device: OpenedDevice) -> None:
     text = "def f(y, x, k):\n    y[i] = 1\n    y[i] = x[k[i]]\n"
     told_by = []
     for name in ("cuda", "numpy"):
@@ -126,7 +126,7 @@ def test_a_failure_keeps_what_came_before_and_the_device_goes_on(device: Opened)
 
 
 def test_large_arguments_are_not_copied(
-    device: Opened, driver: CpuDriver, monkeypatch: pytest.MonkeyPatch
+    device: OpenedDevice, driver: CpuDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plusequals.dsl.instrument.recording.KEPT", 400)
     f = on("def f(x):\n    return x + 1\n")
@@ -136,7 +136,7 @@ def test_large_arguments_are_not_copied(
         assert bool(trace.runs[0].given) == is_kept, "a part is read as it lies, from end to end"
 
 
-def test_checked_mode_and_compared(device: Opened) -> None:
+def test_checked_mode_and_compared(device: OpenedDevice) -> None:
     x = Theirs(device, WHOLE, see=SEEN["transposed"])
     f = on(SCALED)
     before = x.get()
@@ -154,7 +154,7 @@ def test_checked_mode_and_compared(device: Opened) -> None:
     assert np.array_equal(x.get(), before)
 
 
-def test_compared_are_copies_also_where_they_are_written(device: Opened) -> None:
+def test_compared_are_copies_also_where_they_are_written(device: OpenedDevice) -> None:
     f = on("def f(p, k):\n    p[0][i] += p[1][k[i]]\n")
     y = Theirs(device, np.zeros(3))
     p, k = ([y, y], 5), Theirs(device, np.array([2, 1, 0]))
@@ -169,7 +169,7 @@ def test_compared_are_copies_also_where_they_are_written(device: Opened) -> None
 
 
 @pytest.mark.parametrize("printed", [False, True])
-def test_the_text_log(device: Opened, tmp_path: Path, printed: bool) -> None:
+def test_the_text_log(device: OpenedDevice, tmp_path: Path, printed: bool) -> None:
     text = "def f(y, x):\n    y[i] += x[i]\n"
     lines = []
     for name in ("cuda", "cc"):
@@ -188,7 +188,7 @@ def test_the_text_log(device: Opened, tmp_path: Path, printed: bool) -> None:
 
 
 @pytest.mark.parametrize("threaded", [True, False])
-def test_routines(device: Opened, driver: CpuDriver, threaded: bool) -> None:
+def test_routines(device: OpenedDevice, driver: CpuDriver, threaded: bool) -> None:
     text = "def f(p, x, y):\n    p[i] += x[i]\n    y[i] = p[i] * 2\n    return y, x + 1, p.sum()\n"
     found = []
     for name in ("cuda", "cc"):
@@ -215,7 +215,7 @@ def test_routines(device: Opened, driver: CpuDriver, threaded: bool) -> None:
 
 
 def test_tensors_stay_on_the_device_while_a_trace_is_taken(
-    device: Opened, driver: CpuDriver
+    device: OpenedDevice, driver: CpuDriver
 ) -> None:
     p = pe.tensor("p", (500,), "float64", init=1.0)
     stream = pe.device("cuda").stream()
@@ -232,7 +232,7 @@ def test_tensors_stay_on_the_device_while_a_trace_is_taken(
     assert np.array_equal(p.numpy(), np.full(500, 31.0))
 
 
-def test_copies_of_arrays_on_a_device(device: Opened) -> None:
+def test_copies_of_arrays_on_a_device(device: OpenedDevice) -> None:
     whole = on("def f(x):\n    y = x + 1\n    return y, y[::-2, 1:]\n")(Theirs(device, WHOLE))
     for one, want in zip(whole, (WHOLE + 1, (WHOLE + 1)[::-2, 1:]), strict=True):
         for other in (one.copy(), copy.copy(one), copy.deepcopy([one])[0]):
@@ -243,4 +243,4 @@ def test_copies_of_arrays_on_a_device(device: Opened) -> None:
     used = device.pool.used
     del other
     assert device.pool.used < used, "a copy has memory of its own"
-    assert reach((2, 3), None) == (0, 6) and reach((3, 2), (-4, 1)) == (-8, 2)
+    assert offset_range((2, 3), None) == (0, 6) and offset_range((3, 2), (-4, 1)) == (-8, 2)

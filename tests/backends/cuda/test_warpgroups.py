@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cuda.host_program import Plan
+from plusequals.backends.cuda.host_program import HostProgram
 from plusequals.lowering.gpu.gemm import tensor_cores
 
 from .batch import compiled
@@ -71,7 +71,7 @@ def test_they_compute_what_the_program_does(
             assert got[0].tobytes() == right.tobytes(), name
 
 
-def large(dtype: Any, text: str = PRODUCTS["plain"][0], **given: Any) -> Plan:
+def large(dtype: Any, text: str = PRODUCTS["plain"][0], **given: Any) -> HostProgram:
     return plan_of(text, *(np.zeros((2048, 2048), dtype) for _ in range(3)), **given)
 
 

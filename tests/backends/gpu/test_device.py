@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.backends.gpu.device import Opened, failed
+from plusequals.backends.gpu.device import OpenedDevice, failure_error
 from plusequals.backends.gpu.driver_protocol import DriverError
 from plusequals.base.diagnostic import CdBackendError
 
 from ..cuda.on_cpu import CpuDriver
 
 
-def opened(memory: int = 1 << 20) -> tuple[CpuDriver, Opened]:
+def opened(memory: int = 1 << 20) -> tuple[CpuDriver, OpenedDevice]:
     driver = CpuDriver(memory=memory)
-    return driver, Opened(driver.open(0), driver.properties(0), 0)
+    return driver, OpenedDevice(driver.open(0), driver.properties(0), 0)
 
 
 def test_plain_calls_share_a_stream_and_others_have_their_own() -> None:
@@ -35,9 +35,9 @@ def test_plain_calls_share_a_stream_and_others_have_their_own() -> None:
 
 def test_what_nobody_waited_for_is_named_by_the_next_error() -> None:
     _, device = opened()
-    device.unsettled("settled")
+    device.record_unwaited("settled")
     device.wait(device.plain)
-    device.unsettled("train")
+    device.record_unwaited("train")
     with pytest.raises(CdBackendError) as caught, device.working("f"):
         raise DriverError("an illegal memory access was encountered")
     assert "note: before it, and not waited for: `train`" in str(caught.value)
@@ -60,4 +60,4 @@ def test_a_failure_of_the_device_names_the_function() -> None:
         raise DriverError("an illegal memory access was encountered")
     assert caught.value.code == "CD0884"
     assert "`train` failed on cuda:0: an illegal memory access" in str(caught.value)
-    assert failed("f", "cuda:1", DriverError("x")).code == "CD0884"
+    assert failure_error("f", "cuda:1", DriverError("x")).code == "CD0884"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.gpu.device import Opened
-from plusequals.backends.gpu.device_array import CUDA, DeviceArray, Placed
+from plusequals.backends.gpu.device import OpenedDevice
+from plusequals.backends.gpu.device_array import CUDA, DeviceArray, PlacedArray
 from plusequals.backends.gpu.driver_protocol import DriverError
-from plusequals.backends.gpu.foreign_arrays import found, usable
+from plusequals.backends.gpu.foreign_arrays import as_placed, require_usable
 from plusequals.base.diagnostic import CdBackendError, CdError, CdTypeError, CdValueError
 
 from ..cuda.foreign import NEVER, Capsules, Theirs
@@ -30,13 +30,13 @@ def driver() -> CpuDriver:
 
 
 @pytest.fixture
-def device(driver: CpuDriver) -> Iterator[Opened]:
+def device(driver: CpuDriver) -> Iterator[OpenedDevice]:
     with installed(backend(driver)) as made:
         yield made.opened(0)
 
 
 @pytest.fixture
-def untouched(driver: CpuDriver) -> Iterator[Opened]:
+def untouched(driver: CpuDriver) -> Iterator[OpenedDevice]:
     """A device on which kernels do nothing."""
     with installed(backend(driver, Nothing)) as made:
         yield made.opened(0)
@@ -55,7 +55,9 @@ def verbs(driver: CpuDriver) -> list[str]:
 
 @needs_gxx
 @pytest.mark.parametrize("n", [0, 1, 7, 300])
-def test_arrays_of_others_are_written_in_place(device: Opened, driver: CpuDriver, n: int) -> None:
+def test_arrays_of_others_are_written_in_place(
+    device: OpenedDevice, driver: CpuDriver, n: int
+) -> None:
     x, y = Theirs(device, np.arange(n, dtype=float)), Theirs(device, np.ones(n))
     f = on(AXPY)
     driver.log.clear()
@@ -67,7 +69,7 @@ def test_arrays_of_others_are_written_in_place(device: Opened, driver: CpuDriver
 
 
 def test_their_stream_waits_for_ours_and_the_host_does_not(
-    untouched: Opened, driver: CpuDriver
+    untouched: OpenedDevice, driver: CpuDriver
 ) -> None:
     x, y = Theirs(untouched, np.ones(5)), Theirs(untouched, np.ones(5), stream=2)
     f = on("def f(y, x):\n    y[i] += x[i]\n")
@@ -85,7 +87,7 @@ def test_their_stream_waits_for_ours_and_the_host_does_not(
     ("stream", "first"), [(None, []), (NEVER, ["finish"])], ids=["none needed", "not said"]
 )
 def test_without_a_stream_the_host_waits(
-    untouched: Opened, driver: CpuDriver, stream: Any, first: list[str]
+    untouched: OpenedDevice, driver: CpuDriver, stream: Any, first: list[str]
 ) -> None:
     x = Theirs(untouched, np.ones(5), stream=stream)
     f = on("def f(x):\n    x[i] += 1\n")
@@ -99,7 +101,7 @@ def test_without_a_stream_the_host_waits(
 
 @needs_gxx
 def test_dlpack_is_asked_for_the_stream_that_we_then_follow(
-    device: Opened, driver: CpuDriver
+    device: OpenedDevice, driver: CpuDriver
 ) -> None:
     x, y = Capsules(device, np.arange(5.0)), Capsules(device, np.ones(5))
     f = on(AXPY)
@@ -113,7 +115,7 @@ def test_dlpack_is_asked_for_the_stream_that_we_then_follow(
 
 
 @needs_gxx
-def test_the_host_and_the_device_in_one_call(device: Opened) -> None:
+def test_the_host_and_the_device_in_one_call(device: OpenedDevice) -> None:
     f = on("def f(y, z, x, k):\n    y[i] = x[i] + k[i]\n    z[i] = x[i] - k[i]\n")
     x, y = Theirs(device, np.arange(6.0)), Theirs(device, np.zeros(6))
     z, k = np.zeros((6, 2))[:, 1], np.ones(6)
@@ -123,7 +125,7 @@ def test_the_host_and_the_device_in_one_call(device: Opened) -> None:
 
 
 @needs_gxx
-def test_captured_arrays_and_those_in_tuples(device: Opened) -> None:
+def test_captured_arrays_and_those_in_tuples(device: OpenedDevice) -> None:
     names = {"w": Theirs(device, np.arange(4.0)), "o": SimpleNamespace(v=Theirs(device, [2.0] * 4))}
     f = pe.cd_from_source("def f(y, p):\n    y[i] += w[i] * o.v[i] + p[0][i]\n", names,
                           backend="cuda")  # fmt: skip
@@ -137,7 +139,7 @@ def test_captured_arrays_and_those_in_tuples(device: Opened) -> None:
 
 
 @needs_gxx
-def test_one_array_given_twice_is_one(device: Opened) -> None:
+def test_one_array_given_twice_is_one(device: OpenedDevice) -> None:
     y, f = Theirs(device, np.arange(5.0)), on("def f(y, x):\n    y[i] = y[i] + x[i] * x[4 - i]\n")
     f(y, Theirs(device, np.ones(5)))
     f(y, y)
@@ -145,7 +147,7 @@ def test_one_array_given_twice_is_one(device: Opened) -> None:
     assert np.array_equal(y.get(), want + want * want[::-1])
 
 
-def test_arrays_that_overlap_are_refused(untouched: Opened) -> None:
+def test_arrays_that_overlap_are_refused(untouched: OpenedDevice) -> None:
     y, x = Theirs(untouched, np.arange(8.0)), Theirs(untouched, np.arange(8.0))
     x.address = y.address + 8
     with pytest.raises(CdValueError) as caught:
@@ -154,7 +156,7 @@ def test_arrays_that_overlap_are_refused(untouched: Opened) -> None:
 
 
 @needs_gxx
-def test_a_failed_check_is_told_at_once(device: Opened) -> None:
+def test_a_failed_check_is_told_at_once(device: OpenedDevice) -> None:
     f = on("def f(y, x, k):\n    y[i] = x[k[i]]\n")
     y, x = Theirs(device, np.zeros(5)), Theirs(device, np.arange(5.0))
     with pytest.raises(CdError, match="index 9"):
@@ -166,7 +168,9 @@ def test_a_failed_check_is_told_at_once(device: Opened) -> None:
 # ---------------------------------------------------------------- refused
 
 
-def test_what_cannot_be_used_in_place_is_refused(untouched: Opened, driver: CpuDriver) -> None:
+def test_what_cannot_be_used_in_place_is_refused(
+    untouched: OpenedDevice, driver: CpuDriver
+) -> None:
     f = on("def f(y, x):\n    y[i] += x[i]\n")
     y = Theirs(untouched, np.ones(4))
     rows: list[tuple[Any, Any, str]] = [
@@ -190,7 +194,7 @@ def test_what_cannot_be_used_in_place_is_refused(untouched: Opened, driver: CpuD
     f(Theirs(untouched, np.ones(0)), Theirs(untouched, np.ones(0), strides=(800,)))
 
 
-def test_a_call_that_was_fine_does_not_let_others_through(untouched: Opened) -> None:
+def test_a_call_that_was_fine_does_not_let_others_through(untouched: OpenedDevice) -> None:
     f = on("def f(y, x):\n    y[i] += x[i]\n")
     y, x = Theirs(untouched, np.ones(4)), Theirs(untouched, np.ones(4))
     for _ in range(3):
@@ -201,7 +205,7 @@ def test_a_call_that_was_fine_does_not_let_others_through(untouched: Opened) -> 
 
 
 @pytest.mark.parametrize("where", ["cc", "numpy"])
-def test_other_backends_say_where_it_lies(untouched: Opened, where: str) -> None:
+def test_other_backends_say_where_it_lies(untouched: OpenedDevice, where: str) -> None:
     with pytest.raises(CdTypeError) as caught:
         on(AXPY, where)(Theirs(untouched, np.ones(3)), np.ones(3), 1.0)
     assert str(caught.value).startswith(
@@ -216,7 +220,7 @@ def test_what_a_package_does_not_share_is_told_in_its_words() -> None:
             raise RuntimeError("use var.detach()")
 
     with pytest.raises(CdTypeError, match="use var.detach"):
-        found(Tracked(), "w")
+        as_placed(Tracked(), "w")
 
 
 def test_arrays_of_the_host_are_no_arrays_on_devices() -> None:
@@ -228,23 +232,23 @@ def test_arrays_of_the_host_are_no_arrays_on_devices() -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return 1, 0
 
-    assert found(OnHost()) is None
-    assert found(np.ones(3)) is None
-    assert found(2.5) is None
+    assert as_placed(OnHost()) is None
+    assert as_placed(np.ones(3)) is None
+    assert as_placed(2.5) is None
 
 
 def test_a_device_with_a_number_is_that_device() -> None:
-    there = Placed(4096, (2,), np.dtype("f8"), 1, None, True, "done", None)
-    assert usable(there, True, "x", "cuda:1") is there
+    there = PlacedArray(4096, (2,), np.dtype("f8"), 1, None, True, "done", None)
+    assert require_usable(there, True, "x", "cuda:1") is there
     with pytest.raises(CdTypeError, match="lies on cuda:1"):
-        usable(there, True, "x", "cuda")
+        require_usable(there, True, "x", "cuda")
 
 
 # ---------------------------------------------------------------- results
 
 
 @needs_gxx
-def test_results_stay_on_the_device(device: Opened, driver: CpuDriver) -> None:
+def test_results_stay_on_the_device(device: OpenedDevice, driver: CpuDriver) -> None:
     f = on("def f(x):\n    y = x * 2\n    return y, y.sum(), y.T, y[::-1, 1:], x, x[1]\n")
     data = np.arange(6.0).reshape(2, 3)
     x = Theirs(device, data)
@@ -262,7 +266,7 @@ def test_results_stay_on_the_device(device: Opened, driver: CpuDriver) -> None:
 
 
 @needs_gxx
-def test_results_whose_size_is_data_stay_there_too(device: Opened) -> None:
+def test_results_whose_size_is_data_stay_there_too(device: OpenedDevice) -> None:
     f = on("def f(x, n):\n    z = np.zeros(n[0])\n    z[:] = x.sum()\n    return z\n")
     for n in (0, 1, 5):
         got = f(Theirs(device, np.arange(4.0)), Theirs(device, np.array([n])))
@@ -270,7 +274,7 @@ def test_results_whose_size_is_data_stay_there_too(device: Opened) -> None:
 
 
 @needs_gxx
-def test_parts_of_complex_results(device: Opened) -> None:
+def test_parts_of_complex_results(device: OpenedDevice) -> None:
     x = Theirs(device, np.arange(3) + 2j)
     real, imag = on("def f(x):\n    return (x * 2).real, x.imag\n")(x)
     assert np.array_equal(np.asarray(real), [0.0, 2.0, 4.0])
@@ -278,7 +282,7 @@ def test_parts_of_complex_results(device: Opened) -> None:
 
 
 @needs_gxx
-def test_memory_of_results_goes_back_when_nobody_has_them(device: Opened) -> None:
+def test_memory_of_results_goes_back_when_nobody_has_them(device: OpenedDevice) -> None:
     f, x = on("def f(x):\n    return x + 1\n"), Theirs(device, np.ones(100))
     first = f(x)
     view = on("def g(x):\n    return x[10:]\n")(first)
@@ -294,7 +298,9 @@ def test_memory_of_results_goes_back_when_nobody_has_them(device: Opened) -> Non
 
 @needs_gxx
 @pytest.mark.parametrize("keeps", [False, True])
-def test_finalizers_of_what_goes_with_a_result_may_use_it(device: Opened, keeps: bool) -> None:
+def test_finalizers_of_what_goes_with_a_result_may_use_it(
+    device: OpenedDevice, keeps: bool
+) -> None:
     f, x = on("def f(x):\n    return x + 1\n"), Theirs(device, np.arange(100.0))
     said: list[Any] = []
     kept: list[Any] = []
@@ -325,7 +331,7 @@ def test_finalizers_of_what_goes_with_a_result_may_use_it(device: Opened, keeps:
     assert device.pool.used == 0
 
 
-def test_what_was_lent_is_waited_for(untouched: Opened, driver: CpuDriver) -> None:
+def test_what_was_lent_is_waited_for(untouched: OpenedDevice, driver: CpuDriver) -> None:
     f = on("def f(x):\n    return x + 1\n")
     got = f(Theirs(untouched, np.ones(3)))
     driver.log.clear()
@@ -344,7 +350,7 @@ def test_what_was_lent_is_waited_for(untouched: Opened, driver: CpuDriver) -> No
 
 
 @needs_gxx
-def test_what_calls_return_is_given_on(device: Opened, driver: CpuDriver) -> None:
+def test_what_calls_return_is_given_on(device: OpenedDevice, driver: CpuDriver) -> None:
     got = on("def f(x):\n    return x + 1\n")(Theirs(device, np.arange(4.0)))
     assert got.__dlpack_device__() == (CUDA, 0)
     driver.log.clear()
@@ -359,7 +365,7 @@ def test_what_calls_return_is_given_on(device: Opened, driver: CpuDriver) -> Non
         np.asarray(got, copy=False)
 
 
-def test_what_cannot_be_given_on_is_told(untouched: Opened) -> None:
+def test_what_cannot_be_given_on_is_told(untouched: OpenedDevice) -> None:
     got = on("def f(x):\n    return x + 1\n")(Theirs(untouched, np.ones(3)))
 
     def lead(other: int, stream: Any) -> None:
@@ -373,11 +379,11 @@ def test_what_cannot_be_given_on_is_told(untouched: Opened) -> None:
         got.__dlpack__()
 
 
-def test_bfloat16_goes_by_dlpack(untouched: Opened) -> None:
+def test_bfloat16_goes_by_dlpack(untouched: OpenedDevice) -> None:
     got = on("def f(x):\n    return x + x\n")(Capsules(untouched, np.ones(3, ml_dtypes.bfloat16)))
     assert got.dtype == ml_dtypes.bfloat16
     assert not hasattr(got, "__cuda_array_interface__")
-    assert found(got) is not None
+    assert as_placed(got) is not None
     assert got.__dlpack__() is not None
 
 
@@ -385,6 +391,6 @@ def test_classes_made_of_numpys_arrays_are_the_hosts() -> None:
     class Own(np.ndarray[Any, Any]):
         pass
 
-    assert found(np.ones(3).view(Own)) is None
+    assert as_placed(np.ones(3).view(Own)) is None
     f = pe.cd_from_source("def f(x):\n    return x + 1\n", backend="numpy")
     assert np.array_equal(f(np.ones(3).view(Own)), [2.0, 2.0, 2.0])

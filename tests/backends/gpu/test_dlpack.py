@@ -27,7 +27,7 @@ class Lent:
     def __dlpack__(self, **_: Any) -> Any:
         array = self.array
         strides = tuple(step // array.itemsize for step in array.strides)
-        return dlpack.capsule(
+        return dlpack.export_array(
             self, array.ctypes.data, (CPU, 0), array.shape, strides, array.dtype
         )  # fmt: skip
 
@@ -47,7 +47,7 @@ def test_numpy_reads_what_we_make(dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", PLAIN, ids=lambda dtype: dtype.name)
 def test_we_read_what_numpy_makes(dtype: Any) -> None:
     array = np.arange(12).astype(dtype.numpy).reshape(3, 4)
-    taken = dlpack.taken(array[::2], None)
+    taken = dlpack.import_array(array[::2], None)
     assert (taken.address, taken.shape) == (array.ctypes.data, (2, 4))
     assert taken.strides == (8, 1)
     assert taken.device == (CPU, 0)
@@ -71,7 +71,7 @@ def test_finalizers_of_what_goes_with_an_array_may_read_it() -> None:
             said.append(float(np.ctypeslib.as_array(
                 (ctypes.c_double * 3).from_address(self.taken.address))[2]))  # fmt: skip
 
-    Holder(dlpack.taken(Lent(array), None))
+    Holder(dlpack.import_array(Lent(array), None))
     del array
     gc.collect()
     assert said == [2.0]
@@ -81,19 +81,19 @@ def test_finalizers_of_what_goes_with_an_array_may_read_it() -> None:
 def test_what_is_read_only_stays_so() -> None:
     array = np.arange(3.0)
     array.flags.writeable = False
-    assert not dlpack.taken(array, None).writable
+    assert not dlpack.import_array(array, None).writable
 
 
 def test_bfloat16_has_a_kind_of_its_own() -> None:
     array = np.arange(4).astype(ml_dtypes.bfloat16)
-    assert dlpack.taken(Lent(array), None).dtype == array.dtype
+    assert dlpack.import_array(Lent(array), None).dtype == array.dtype
 
 
 def test_owners_live_as_long_as_readers() -> None:
     lent = Lent(np.arange(5.0))
     alive = weakref.ref(lent)
     got = np.from_dlpack(lent)
-    taken = dlpack.taken(lent, None)
+    taken = dlpack.import_array(lent, None)
     del lent
     gc.collect()
     assert alive() is not None
@@ -123,16 +123,16 @@ def test_a_capsule_is_read_once() -> None:
         def __dlpack__(self, **_: Any) -> Any:
             return capsule
 
-    assert dlpack.taken(Given(), None).shape == (5,)
+    assert dlpack.import_array(Given(), None).shape == (5,)
     with pytest.raises(BufferError, match="no capsule"):
-        dlpack.taken(Given(), None)
+        dlpack.import_array(Given(), None)
 
 
 def test_types_that_are_not_ours_are_refused() -> None:
     with pytest.raises(BufferError, match="elements of 4 bits and kind 0"):
-        dlpack._dtype(0, 4, 1)
+        dlpack._element_type(0, 4, 1)
     with pytest.raises(BufferError):
-        dlpack._dtype(2, 32, 4)
+        dlpack._element_type(2, 32, 4)
 
 
 def test_strides_of_c_order() -> None:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.codegen.source import above
+from plusequals.backends.codegen.source import preamble
 from plusequals.backends.cuda.dialect import CUDA
-from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.driver_protocol import DriverError
-from plusequals.backends.gpu.foreign_arrays import found, place
+from plusequals.backends.gpu.foreign_arrays import as_placed, overlap_proxy_of
 from plusequals.base.diagnostic import CdValueError
 
 from ..cuda.foreign import Capsules, Theirs
@@ -38,7 +38,7 @@ def driver() -> CpuDriver:
 
 
 @pytest.fixture
-def device(driver: CpuDriver) -> Iterator[Opened]:
+def device(driver: CpuDriver) -> Iterator[OpenedDevice]:
     with installed(backend(driver)) as made:
         yield made.opened(0)
 
@@ -50,7 +50,7 @@ def on(text: str, where: str = "cuda") -> Any:
 @needs_gxx
 @pytest.mark.parametrize("kind", [Theirs, Capsules])
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_read_lies_in_any_way(device: Opened, way: str, kind: Any) -> None:
+def test_what_is_read_lies_in_any_way(device: OpenedDevice, way: str, kind: Any) -> None:
     see, whole = WAYS[way], np.arange(100.0).reshape(10, 10)
     text = "def f(x):\n    return x * 2 + x.sum(), x.sum(axis=0), x.T @ x\n"
     want = on(text, "numpy")(see(whole))
@@ -61,7 +61,7 @@ def test_what_is_read_lies_in_any_way(device: Opened, way: str, kind: Any) -> No
 @needs_gxx
 @pytest.mark.parametrize("way", [way for way in WAYS if "many" not in way])
 def test_what_is_written_changes_its_own_elements_only(
-    device: Opened, driver: CpuDriver, way: str
+    device: OpenedDevice, driver: CpuDriver, way: str
 ) -> None:
     see, whole = WAYS[way], np.arange(100.0).reshape(10, 10)
     text = "def f(y, x):\n    y[i, j] += x[j, i] * 2\n"
@@ -78,7 +78,7 @@ def test_what_is_written_changes_its_own_elements_only(
 
 
 @needs_gxx
-def test_each_layout_has_code_of_its_own_and_the_host_shares_it_not(device: Opened) -> None:
+def test_each_layout_has_code_of_its_own_and_the_host_shares_it_not(device: OpenedDevice) -> None:
     whole = np.arange(100.0).reshape(10, 10)
     f = on("def f(y, x):\n    y[i, j] = x[i, j] * 10 + i + j\n")
     for see in (WAYS["transposed"], lambda a: a[:6, :6], WAYS["backwards"]):
@@ -92,7 +92,7 @@ def test_each_layout_has_code_of_its_own_and_the_host_shares_it_not(device: Open
 
 @needs_gxx
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_tiles_of_products_lie_in_any_way(device: Opened, dtype: str) -> None:
+def test_tiles_of_products_lie_in_any_way(device: OpenedDevice, dtype: str) -> None:
     draw = np.random.default_rng(4)
     a, b = (draw.integers(-3, 4, (130, 131)).astype(dtype) for _ in range(2))
     text = "def f(c, a, b):\n    c[i, j] += a[i, k] * b[k, j]\n"
@@ -111,7 +111,7 @@ def test_tiles_of_products_lie_in_any_way(device: Opened, dtype: str) -> None:
 
 
 @needs_gxx
-def test_results_that_are_views_of_views(device: Opened) -> None:
+def test_results_that_are_views_of_views(device: OpenedDevice) -> None:
     text = "def f(x):\n    return x.T, x[::-1, 1:], x[2], x\n"
     whole, see = np.arange(100.0).reshape(10, 10), WAYS["backwards"]
     x = Theirs(device, whole, see=see)
@@ -129,7 +129,7 @@ def test_results_that_are_views_of_views(device: Opened) -> None:
 
 
 @needs_gxx
-def test_sizes_of_the_run_go_on_with_layouts(device: Opened) -> None:
+def test_sizes_of_the_run_go_on_with_layouts(device: OpenedDevice) -> None:
     f, whole = on("def f(x):\n    return x * 2\n"), np.arange(100.0)
     for n in range(3, 9):
         got = f(Theirs(device, whole, see=lambda a, n=n: a[::-3][:n]))  # type: ignore[misc]
@@ -138,7 +138,7 @@ def test_sizes_of_the_run_go_on_with_layouts(device: Opened) -> None:
 
 
 @needs_gxx
-def test_parts_of_one_array_that_do_not_touch(device: Opened) -> None:
+def test_parts_of_one_array_that_do_not_touch(device: OpenedDevice) -> None:
     f, whole = on("def f(y, x):\n    y[i] = x[i] + 1\n"), np.arange(20.0)
     even = Theirs(device, whole, see=lambda a: a[::2])
     odd = Theirs(device, whole, see=lambda a: a[1::2])
@@ -151,30 +151,30 @@ def test_parts_of_one_array_that_do_not_touch(device: Opened) -> None:
         f(even, both)
 
 
-def test_elements_that_are_written_are_of_one_place_each(device: Opened) -> None:
+def test_elements_that_are_written_are_of_one_place_each(device: OpenedDevice) -> None:
     y = Theirs(device, np.ones(4), see=lambda a: np.broadcast_to(a[:1], (4,)))
     with pytest.raises(CdValueError) as caught:
         on("def f(y):\n    y[i] += 1\n")(y)
     assert caught.value.code == "CD0704"
 
 
-def test_how_an_array_lies_is_told_in_elements(device: Opened) -> None:
+def test_how_an_array_lies_is_told_in_elements(device: OpenedDevice) -> None:
     whole = np.zeros((4, 6), np.float32)
-    there = found(Theirs(device, whole, see=lambda a: a[::-2, 1::3]))
+    there = as_placed(Theirs(device, whole, see=lambda a: a[::-2, 1::3]))
     assert there is not None and there.whole
     assert (there.shape, there.strides) == ((2, 2), (-12, 3))
-    assert place(there).strides == (-48, 12)
-    assert place(3.0) == 3.0
-    straight = found(Theirs(device, whole, see=lambda a: a[1:3]))
+    assert overlap_proxy_of(there).strides == (-48, 12)
+    assert overlap_proxy_of(3.0) == 3.0
+    straight = as_placed(Theirs(device, whole, see=lambda a: a[1:3]))
     assert straight is not None and straight.strides is None
-    between = found(Theirs(device, np.zeros(4), strides=(12,)))
+    between = as_placed(Theirs(device, np.zeros(4), strides=(12,)))
     assert between is not None and not between.whole
 
 
 @needs_gxx
 @pytest.mark.parametrize("offset", [0, 1, 8])
 def test_what_is_copied_in_pieces_may_begin_anywhere(
-    device: Opened, driver: CpuDriver, offset: int
+    device: OpenedDevice, driver: CpuDriver, offset: int
 ) -> None:
     """Factors of tensor cores are copied 16 bytes at a time: others than such are moved first."""
     rng = np.random.default_rng(offset)
@@ -190,7 +190,7 @@ def test_what_is_copied_in_pieces_may_begin_anywhere(
 
 @needs_gxx
 @pytest.mark.parametrize("offset", [0, 1, 2])
-def test_what_is_stored_in_pairs_may_begin_anywhere(device: Opened, offset: int) -> None:
+def test_what_is_stored_in_pairs_may_begin_anywhere(device: OpenedDevice, offset: int) -> None:
     a, b = np.arange(4096.0, dtype="f4").reshape(64, 64), np.eye(64, dtype="f4")
     held = np.full(4096 + offset, 7.0, np.float32)
     theirs = Theirs(device, held, see=lambda whole: whole[offset:].reshape(64, 64))
@@ -208,7 +208,7 @@ def test_an_instruction_at_an_odd_place_is_noticed(call: str, tmp_path: Path) ->
     for at, is_fine in ((4, True), (1, False)):
         text = f"{head}    {call.format(at)};\n}}\n"
         context = CpuDriver().open(0)
-        code = context.load(Gxx().build(above(text, CUDA) + text, "sm_90", tmp_path).code)
+        code = context.load(Gxx().build(preamble(text, CUDA) + text, "sm_90", tmp_path).code)
         given = context.function(code, "odd", 1), (1, 1, 1), (1, 1, 1), [context.allocate(64, 0)], 0
         if is_fine:
             context.launch(*given)
@@ -219,7 +219,7 @@ def test_an_instruction_at_an_odd_place_is_noticed(call: str, tmp_path: Path) ->
 
 @needs_gxx
 @pytest.mark.parametrize("kind", [Theirs, Capsules])
-def test_arrays_that_never_change_are_not_written(device: Opened, kind: Any) -> None:
+def test_arrays_that_never_change_are_not_written(device: OpenedDevice, kind: Any) -> None:
     made = type("ArrayImpl", (kind,), {"__module__": "jaxlib._jax"})(device, np.arange(4.0))
     assert np.array_equal(np.asarray(on("def f(x):\n    return x * 2\n")(made)), np.arange(4) * 2.0)
     with pytest.raises(CdValueError, match="CD0703"):

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.driver_protocol import DriverError, OutOfMemory
 from plusequals.base.diagnostic import CdMemoryError
 
 from ..cuda.on_cpu import CpuContext, CpuDriver
 
 
-def opened(memory: int = 1 << 20) -> tuple[CpuDriver, Opened]:
+def opened(memory: int = 1 << 20) -> tuple[CpuDriver, OpenedDevice]:
     driver = CpuDriver(memory=memory)
     return driver, driver.opened(0)
 
@@ -146,7 +146,7 @@ class Interrupted(CpuContext):
 def test_finalizers_may_use_memory_while_it_is_taken_and_given_back(seed: int) -> None:
     random, driver = Random(seed), CpuDriver(memory=256 * 24)
     context = Interrupted(driver, 0)
-    device = Opened(context, driver.properties(0), 0)
+    device = OpenedDevice(context, driver.properties(0), 0)
     streams, pool = [device.stream() for _ in range(3)], device.pool
     held: list[tuple[int, Any]] = []
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.gpu.protocols import may_be_there
+from plusequals.backends.gpu.protocols import may_be_device_array
 
 
 class Shares:
@@ -29,7 +29,7 @@ class Anything:
 
 @pytest.mark.parametrize("value", [Shares(), ByCapsules()])
 def test_types_that_share(value: object) -> None:
-    assert may_be_there(value)
+    assert may_be_device_array(value)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_types_that_share(value: object) -> None:
      SimpleNamespace(__cuda_array_interface__={})],
 )  # fmt: skip
 def test_what_is_of_the_host(value: object) -> None:
-    assert not may_be_there(value)
+    assert not may_be_device_array(value)
 
 
 def test_nobody_asks_an_object_itself() -> None:
-    assert not may_be_there(Anything())
+    assert not may_be_device_array(Anything())

@@ -11,7 +11,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.gpu.residency import copy, first_part, snapshot
+from plusequals.backends.gpu.residency import copy, snapshot, view_prefix
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdBackendError, CdError, CdMemoryError
 
@@ -350,7 +350,7 @@ def test_a_part_of_memory(made: CompiledCuda) -> None:
     memory = made.memory(0)
     lane = memory.lane()
     room = memory.empty((100,), np.uint8, "room", lane)
-    part = first_part(room, np.zeros((2, 3), np.float32))
+    part = view_prefix(room, np.zeros((2, 3), np.float32))
     assert part.shape == (2, 3) and part.dtype == np.float32
     copy(part, np.ones((2, 3), np.float32))
     assert np.array_equal(snapshot(part), np.ones((2, 3)))

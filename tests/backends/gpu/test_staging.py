@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from plusequals.backends.gpu import staging
-from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.driver_protocol import DriverError, OutOfMemory
-from plusequals.backends.gpu.staging import Staging
+from plusequals.backends.gpu.staging import StagingPool
 
 from ..cuda.faulty import FaultyDriver
 from ..cuda.on_cpu import CpuDriver
@@ -18,14 +18,14 @@ from ..cuda.on_cpu import CpuDriver
 Array = np.ndarray[Any, Any]
 
 
-def opened(limit: int = staging.LIMIT) -> tuple[CpuDriver, Opened]:
+def opened(limit: int = staging.POOL_LIMIT) -> tuple[CpuDriver, OpenedDevice]:
     driver = CpuDriver()
     device = driver.opened(0)
-    device.staging = Staging(device.context, limit)
+    device.staging = StagingPool(device.context, limit)
     return driver, device
 
 
-def there_and_back(device: Opened, array: Array, target: Array) -> None:
+def there_and_back(device: OpenedDevice, array: Array, target: Array) -> None:
     address = device.pool.take(array.nbytes, "x", "f", device.plain)
     copies = device.transfers(device.plain)
     copies.upload(address, array)
@@ -35,11 +35,11 @@ def there_and_back(device: Opened, array: Array, target: Array) -> None:
     device.pool.give_back([address], device.plain)
 
 
-@pytest.mark.parametrize("limit", [0, 1 << 14, 1 << 18, staging.LIMIT])
+@pytest.mark.parametrize("limit", [0, 1 << 14, 1 << 18, staging.POOL_LIMIT])
 @pytest.mark.parametrize("rows", [0, 1, 97, 401])
 def test_layouts_of_any_size(monkeypatch: pytest.MonkeyPatch, limit: int, rows: int) -> None:
-    monkeypatch.setattr(staging, "PIECE", 1 << 14)
-    monkeypatch.setattr(staging, "SMALL", 100)
+    monkeypatch.setattr(staging, "MAX_BUFFER_BYTES", 1 << 14)
+    monkeypatch.setattr(staging, "MAX_DIRECT_UPLOAD", 100)
     _, device = opened(limit)
     base = np.arange(rows * 60, dtype=np.int32).reshape(rows, 60)
     for source in (base, base[::-1, ::2], base.T, np.broadcast_to(base[:, :1], (rows, 60))):

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.gpu.device_array import Order, Placed
-from plusequals.backends.gpu.stream_sync import after, before
+from plusequals.backends.gpu.device_array import PlacedArray, StreamOrder
+from plusequals.backends.gpu.stream_sync import signal_foreign, wait_for_foreign
 from plusequals.base.diagnostic import CdTypeError
 
 from ..cuda.on_cpu import CpuDriver
 
 
-def placed(order: Order, ordinal: int | None = 0) -> Placed:
-    return Placed(4096, (3,), np.dtype("f4"), ordinal, None, True, order, None)
+def placed(order: StreamOrder, ordinal: int | None = 0) -> PlacedArray:
+    return PlacedArray(4096, (3,), np.dtype("f4"), ordinal, None, True, order, None)
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def test_who_waits(orders: list[Any], first: Any, then: Any, waits: bool) -> Non
     driver = CpuDriver()
     device = driver.opened(0)
     arrays, stream = [placed(order) for order in orders], device.plain
-    before(device, arrays, stream)
+    wait_for_foreign(device, arrays, stream)
     assert _asked(driver) == first
     driver.log.clear()
-    assert after(device, arrays, stream, "f") is waits
+    assert signal_foreign(device, arrays, stream, "f") is waits
     assert _asked(driver) == then
 
 
@@ -50,8 +50,8 @@ def test_our_own_stream_is_in_order_by_itself() -> None:
     driver = CpuDriver()
     device = driver.opened(0)
     ours = placed(device.context.number(device.plain))
-    before(device, [ours], device.plain)
-    assert after(device, [ours], device.plain, "f") is False
+    wait_for_foreign(device, [ours], device.plain)
+    assert signal_foreign(device, [ours], device.plain, "f") is False
     assert not driver.log
 
 
@@ -63,6 +63,6 @@ def test_an_array_elsewhere_is_refused_before_anything_is_asked(
     for array in (placed(77, 1), placed(77, None)):
         monkeypatch.setattr(device.context, "where", lambda address: 1)
         with pytest.raises(CdTypeError) as caught:
-            before(device, [placed(77), array], device.plain)
+            wait_for_foreign(device, [placed(77), array], device.plain)
         assert caught.value.code == "CD0886"
         assert not driver.log

@@ -167,7 +167,7 @@ def moment(rng: random.Random) -> float:
 @contextmanager
 def delays(seed: int, often: float = 0.1) -> Iterator[None]:
     """Let work start late and be told late, at random, in whatever thread does it."""
-    rng, original = random.Random(seed), queue._failure_of
+    rng, original = random.Random(seed), queue._run_task
 
     def delayed(task: Any) -> Any:
         if rng.random() < often:
@@ -177,8 +177,8 @@ def delays(seed: int, often: float = 0.1) -> Iterator[None]:
             time.sleep(moment(rng) / 2)
         return failure
 
-    queue._failure_of = delayed
+    queue._run_task = delayed
     try:
         yield
     finally:
-        queue._failure_of = original
+        queue._run_task = original

@@ -10,10 +10,10 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.runtime import hazards
-from plusequals.backends.runtime.async_dispatch import Ahead, ahead
+from plusequals.backends.runtime.async_dispatch import LaunchEvent, launch_path
 from plusequals.backends.runtime.failure import Failure
 from plusequals.backends.runtime.memory import Buffer
-from plusequals.backends.runtime.prepared_calls import Uses
+from plusequals.backends.runtime.prepared_calls import RoutineAccesses
 from plusequals.backends.runtime.queue import Event, Queue
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdBackendError, Diagnostic
@@ -70,8 +70,8 @@ class Scene:
             self.device.queued.append(run)
 
         pairs = ((self.field, target),)
-        uses = Uses((source, target), pairs, pairs)
-        return ahead(self.queue, name, code or self.device, start, self.life, uses)
+        uses = RoutineAccesses((source, target), pairs, pairs)
+        return launch_path(self.queue, name, code or self.device, start, self.life, uses)
 
 
 def test_it_is_queued_and_a_write_that_others_wait_for() -> None:
@@ -80,7 +80,7 @@ def test_it_is_queued_and_a_write_that_others_wait_for() -> None:
     assert scene.buffer.array.tolist() == [1.0, 1.0], "nobody waited"
     assert scene.buffer.tick == scene.field.clock == 2
     event = scene.buffer.writer
-    assert isinstance(event, Ahead) and not event.done and not event.query()
+    assert isinstance(event, LaunchEvent) and not event.done and not event.query()
     other = Queue("other", threaded=True)
     seen: list[float] = []
     with RUNTIME.scheduling:
@@ -107,7 +107,7 @@ def lent(scene: Scene) -> None:
 
 def newer(scene: Scene) -> None:
     with RUNTIME.scheduling:
-        scene.field.ticked_by_host()
+        scene.field.record_host_write()
 
 
 def ended(scene: Scene) -> None:

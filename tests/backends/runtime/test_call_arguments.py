@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.backends.runtime.call_arguments import by_name, fitting, require_apart
+from plusequals.backends.runtime.call_arguments import (
+    bind_arguments,
+    convert_argument,
+    require_disjoint,
+)
 from plusequals.base.diagnostic import NOWHERE
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Parameter
@@ -18,28 +22,30 @@ def parameter(written: bool) -> Parameter:
 
 
 def test_what_is_given_comes_before_what_is_bound() -> None:
-    found = by_name("f", ("a", "b", "c"), {"a": 1, "b": 2, "c": 3}, (10,), {"c": 30}, NOWHERE)
+    found = bind_arguments(
+        "f", ("a", "b", "c"), {"a": 1, "b": 2, "c": 3}, (10,), {"c": 30}, NOWHERE
+    )
     assert found == {"a": 10, "b": 2, "c": 30}
     for args, kwargs in (((), {}), ((1, 2), {}), ((1,), {"b": 2})):
         with pytest.raises(TypeError, match="CD0436"):
-            by_name("f", ("a",), {}, args, kwargs, NOWHERE)
+            bind_arguments("f", ("a",), {}, args, kwargs, NOWHERE)
 
 
 def test_what_is_only_read_is_copied_and_what_is_written_is_not() -> None:
     array = np.arange(3.0)
-    assert fitting("x", array, parameter(True), "cc") is array
-    copy = fitting("x", array, parameter(False), "cc")
+    assert convert_argument("x", array, parameter(True), "cc") is array
+    copy = convert_argument("x", array, parameter(False), "cc")
     assert not np.shares_memory(copy, array) and copy.tolist() == [0, 1, 2]
     for other in (np.arange(4.0), np.arange(3)):
         with pytest.raises(TypeError, match="CD0702"):
-            fitting("x", other, parameter(False), "cc")
+            convert_argument("x", other, parameter(False), "cc")
 
 
 def test_arrays_of_one_call_are_apart() -> None:
     array = np.zeros(6)
-    require_apart([array[:3], array[3:]], "f")
+    require_disjoint([array[:3], array[3:]], "f")
     with pytest.raises(ValueError, match="CD0708"):
-        require_apart([array[:4], array[3:]], "f")
+        require_disjoint([array[:4], array[3:]], "f")
 
 
 def number(dtype: dtypes.DType) -> Parameter:
@@ -65,7 +71,7 @@ def number(dtype: dtypes.DType) -> Parameter:
     ],
 )
 def test_a_number_is_given_exactly(dtype: dtypes.DType, given: object, expected: object) -> None:
-    array = fitting("s", given, number(dtype), "cc")
+    array = convert_argument("s", given, number(dtype), "cc")
     assert array.dtype == dtype.numpy and array.shape == () and array == expected
     assert array.dtype.isnative and array is not given
 
@@ -96,4 +102,4 @@ def test_a_number_that_would_become_another_is_refused(
     dtype: dtypes.DType, given: object, why: str
 ) -> None:
     with pytest.raises(TypeError, match=f"CD0702.*`s` {why}"):
-        fitting("s", given, number(dtype), "cc")
+        convert_argument("s", given, number(dtype), "cc")

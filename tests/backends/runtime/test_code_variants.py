@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.backends.runtime.code_variants import Codes
+from plusequals.backends.runtime.code_variants import CodeVariants
 from plusequals.base import settings
 
 from .. import procedures
 
 
-def codes() -> tuple[Codes, list[tuple[object, str]]]:
+def codes() -> tuple[CodeVariants, list[tuple[object, str]]]:
     asked: list[tuple[object, str]] = []
 
     def record(wanted: object, backend: str) -> object:
         asked.append((wanted, backend))
         return object()
 
-    return Codes(procedures.scale(), record), asked
+    return CodeVariants(procedures.scale(), record), asked
 
 
 def test_code_is_made_once_for_a_backend_and_settings() -> None:

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from plusequals.backends.runtime.hazards import enqueue, waits_of
+from plusequals.backends.runtime.hazards import dependences_of, enqueue
 from plusequals.backends.runtime.memory import Buffer
 from plusequals.backends.runtime.queue import Event, Queue
 
@@ -29,17 +29,17 @@ def buffer() -> Buffer:
 def test_a_read_waits_for_the_write() -> None:
     held, one, other = Held(), buffer(), Queue("other", True)
     event = held.use([], [one])
-    assert waits_of(other, [one], []) == [event]
-    assert waits_of(held.queue, [one], []) == [], "one queue is in order by itself"
+    assert dependences_of(other, [one], []) == [event]
+    assert dependences_of(held.queue, [one], []) == [], "one queue is in order by itself"
     held.gate.set()
     event.wait()
-    assert waits_of(other, [one], [one]) == []
+    assert dependences_of(other, [one], [one]) == []
 
 
 def test_trap_a_write_waits_for_every_reader() -> None:
     held, also, one, other = Held(), Held(), buffer(), Queue("other", True)
     events = [held.use([one], []), also.use([one], [])]
-    assert waits_of(other, [], [one]) == events and waits_of(other, [one], []) == []
+    assert dependences_of(other, [], [one]) == events and dependences_of(other, [one], []) == []
     held.gate.set()
     also.gate.set()
     held.queue.synchronize()
@@ -49,7 +49,7 @@ def test_trap_a_write_waits_for_every_reader() -> None:
 def test_a_write_waits_for_the_write_before_it() -> None:
     held, one = Held(), buffer()
     event = held.use([], [one])
-    assert waits_of(Queue("other", False), [], [one]) == [event]
+    assert dependences_of(Queue("other", False), [], [one]) == [event]
     held.gate.set()
     event.wait()
 
@@ -84,7 +84,7 @@ def test_a_read_inside_of_a_read_does_not_hide_it() -> None:
     thread = threading.Thread(target=event.wait)
     thread.start()
     assert started.wait(10)
-    assert waits_of(Queue("other", True), [], [one]) == [event]
+    assert dependences_of(Queue("other", True), [], [one]) == [event]
     gate.set()
     thread.join()
 

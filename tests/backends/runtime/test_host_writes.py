@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.runtime.host_writes import Snapshot, owned, unstorable
+from plusequals.backends.runtime.host_writes import (
+    Snapshot,
+    conversion_problem,
+    read_tensors_in_index,
+)
 from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir import dtypes
 
@@ -55,7 +59,7 @@ def test_what_they_can_hold_is_written(dtype: str, value: Any, expected: list[ob
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_a_first_value_loses_nothing_either(dtype: str) -> None:
-    assert unstorable(1j, dtypes.BY_NAME[dtype])
+    assert conversion_problem(1j, dtypes.BY_NAME[dtype])
     for init in (1.7j, lambda shape: np.full(shape, 1j)):
         with pytest.raises(TypeError, match="CD0860.*without a cast"):
             pe.tensor("p", 2, dtype=dtype, init=init)
@@ -74,7 +78,7 @@ def test_tensors_are_written_to_tensors_also_within_lists_and_as_indices() -> No
     assert p.numpy().tolist() == [1, 2, 3]
     p[q,] = 5
     assert p.numpy().tolist() == [5, 2, 5]
-    assert isinstance(owned((q, [q]))[1][0], np.ndarray)
+    assert isinstance(read_tensors_in_index((q, [q]))[1][0], np.ndarray)
 
 
 def add(p: Any) -> None:

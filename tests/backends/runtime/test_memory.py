@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.runtime.memory import Account, Buffer, HostMemory, room
+from plusequals.backends.runtime.memory import Buffer, HostMemory, MemoryAccount, memory_guard
 
 
 def test_arrays_are_counted_while_they_are_alive() -> None:
-    account = Account()
+    account = MemoryAccount()
     one, two = Buffer("a", np.zeros(4), account), Buffer("b", np.zeros((2, 0)), account)
     assert account.used == 32 and two.array.size == 0
     kept = Buffer("c", np.zeros(1), account)
@@ -21,7 +21,7 @@ def test_arrays_are_counted_while_they_are_alive() -> None:
 
 
 def test_arrays_in_circles_are_given_back_in_any_order() -> None:
-    account = Account()
+    account = MemoryAccount()
     for _ in range(5):
         one, two = Buffer("a", np.zeros(4), account), Buffer("b", np.zeros(4), account)
         one.lent[None] = lambda two=two: None
@@ -33,10 +33,10 @@ def test_arrays_in_circles_are_given_back_in_any_order() -> None:
 
 def test_no_room_says_how_much_and_for_what() -> None:
     with pytest.raises(MemoryError, match="CD0705.*for `p`, which takes 8,000 bytes"):
-        with room("`p`", 8000):
+        with memory_guard("`p`", 8000):
             raise MemoryError
     with pytest.raises(ValueError, match="x"):
-        with room("`p`", 8000):
+        with memory_guard("`p`", 8000):
             raise ValueError("x")
 
 

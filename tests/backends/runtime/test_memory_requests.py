@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.runtime.memory_requests import asked_of, is_fleeting
+from plusequals.backends.runtime.memory_requests import is_transient, memory_request
 from plusequals.base.diagnostic import CdError
 
 SCALED = "def f(y, x):\n    t[i] = x[i] * 2\n    y[i] = t[i] + t[3 - i]\n"
@@ -70,8 +70,8 @@ def test_requests_are_part_of_what_code_is_made_for() -> None:
 
 
 def test_no_request_is_none() -> None:
-    assert asked_of("t", None, False, True) is None
-    assert not is_fleeting(None)
+    assert memory_request("t", None, False, True) is None
+    assert not is_transient(None)
     assert pe.tensor("t", (4,)).memory == ""
 
 

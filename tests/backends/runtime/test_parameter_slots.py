@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import plusequals as pe
-from plusequals.backends.runtime.parameter_slots import Given, Resident
+from plusequals.backends.runtime.parameter_slots import Argument, Resident
 
 
 def test_tensors_stay_and_all_else_is_given() -> None:
@@ -14,6 +14,6 @@ def test_tensors_stay_and_all_else_is_given() -> None:
     code = pe.cd_from_source(text).compile(p, np.zeros(3), 0.5)
     found = {str(parameter.node.label): slot for slot, parameter in code.parameters}
     assert found["p_grad"] == Resident(p.grad) and found["p_grad_merge"] == Resident(p.grad, True)
-    assert isinstance(found["x"], Given) and isinstance(found["rate"], Given)
+    assert isinstance(found["x"], Argument) and isinstance(found["rate"], Argument)
     assert code.names == ("x", "rate") or set(code.names) == {"x", "rate"}
     assert found["rate"].default == 0.5 and found["x"].default is None

@@ -15,7 +15,8 @@ import plusequals as pe
 from plusequals.backends.runtime import hazards, transfer
 from plusequals.backends.runtime.field import Field
 from plusequals.backends.runtime.memory import Buffer
-from plusequals.backends.runtime.prepared_calls import Uses, direct, queued
+from plusequals.backends.runtime.prepared_calls import RoutineAccesses, run_path
+from plusequals.backends.runtime.prepared_calls import queue_path as queued
 from plusequals.backends.runtime.queue import Event, Queue
 
 
@@ -35,8 +36,8 @@ class Scene:
         self.buffer = Buffer("p", np.zeros(2), None)
         self.field.copies.add(self.buffer)
         pairs: tuple[tuple[Field, Buffer], ...] = ((self.field, self.buffer),)
-        self.uses = Uses((self.source, self.buffer), pairs, pairs)
-        self.step = direct(self.queue, self.run, self.life, self.uses)
+        self.uses = RoutineAccesses((self.source, self.buffer), pairs, pairs)
+        self.step = run_path(self.queue, self.run, self.life, self.uses)
 
     def run(self) -> None:
         self.buffer.array += self.source.array
@@ -47,7 +48,7 @@ def lent(scene: Scene) -> None:
 
 
 def newer(scene: Scene) -> None:
-    scene.field.ticked_by_host()
+    scene.field.record_host_write()
 
 
 def ended(scene: Scene) -> None:
@@ -100,7 +101,7 @@ def stopped(
         with pytest.raises(ValueError, match="no") if fails else nullcontext():
             step()
 
-    step = direct(scene.queue, run, scene.life, scene.uses)
+    step = run_path(scene.queue, run, scene.life, scene.uses)
     thread = threading.Thread(target=work)
     thread.start()
     assert started.wait(10)
@@ -142,7 +143,7 @@ def test_what_it_raises_is_raised_once_and_leaves_the_stream_usable() -> None:
     def wrong() -> None:
         raise ValueError("no")
 
-    step = direct(scene.queue, wrong, scene.life, scene.uses)
+    step = run_path(scene.queue, wrong, scene.life, scene.uses)
     with pytest.raises(ValueError, match="no"):
         step()
     scene.queue.synchronize()
@@ -152,7 +153,7 @@ def test_what_it_raises_is_raised_once_and_leaves_the_stream_usable() -> None:
 def test_a_step_inside_of_a_step_is_queued() -> None:
     scene = Scene()
     inner: list[bool] = []
-    outer = direct(scene.queue, lambda: inner.append(scene.step()), scene.life, scene.uses)
+    outer = run_path(scene.queue, lambda: inner.append(scene.step()), scene.life, scene.uses)
     assert outer() and inner == [False]
 
 
@@ -174,7 +175,7 @@ def test_what_was_recorded_stays_done_while_the_step_runs_again() -> None:
     before = scene.queue.record()
     with stopped(scene, lambda: None):
         pass
-    again = direct(scene.queue, lambda: seen.append(before.done), scene.life, scene.uses)
+    again = run_path(scene.queue, lambda: seen.append(before.done), scene.life, scene.uses)
     seen: list[bool] = []
     assert again() and again()
     first = scene.queue.record()
@@ -194,7 +195,7 @@ def test_what_waited_for_one_run_does_not_wait_for_the_next() -> None:
         begun.release()
         assert next(calls).wait(10)
 
-    step = direct(scene.queue, run, scene.life, scene.uses)
+    step = run_path(scene.queue, run, scene.life, scene.uses)
     threads = [threading.Thread(target=step) for _ in range(2)]
     threads[0].start()
     assert begun.acquire(timeout=10)
@@ -221,13 +222,13 @@ def test_steps_of_several_threads_on_one_array_are_never_at_work_together() -> N
     def work(queue: Queue, steps: tuple[Callable[[], bool], ...]) -> None:
         for n in range(150):
             if not steps[n % len(steps)]():
-                with transfer.scheduling(queue):
+                with transfer.hold_scheduling(queue):
                     hazards.enqueue(queue, add, (scene.source, scene.buffer), (scene.buffer,))
-                    scene.field.ticked(scene.buffer)
+                    scene.field.record_write(scene.buffer)
 
-    uses = Uses((scene.source, scene.buffer), (), pair)
+    uses = RoutineAccesses((scene.source, scene.buffer), (), pair)
     one, two = (
-        tuple(direct(queue, add, scene.life, uses) for _ in range(2))
+        tuple(run_path(queue, add, scene.life, uses) for _ in range(2))
         for queue in (scene.queue, second)
     )
     jobs = [(scene.queue, one), (second, two), (scene.queue, one[:1]), (second, two[1:])]

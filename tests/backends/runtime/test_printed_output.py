@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plusequals.backends.runtime.printed_output import Printed, Splitter
+from plusequals.backends.runtime.printed_output import PrintCapture, Splitter
 
 PIECES = st.lists(
     st.binary(max_size=6) | st.sampled_from([b"!@#1: a\n", b"!@#2: b\n", b"!@", b"!"])
@@ -49,7 +49,7 @@ def arrived(capfd: pytest.CaptureFixture[str], wanted: str) -> bool:
 
 
 def test_lines_of_runs_are_taken_out_of_the_output(capfd: pytest.CaptureFixture[str]) -> None:
-    printed = Printed()
+    printed = PrintCapture()
     with printed.run() as one, printed.run() as two:
         os.write(1, b"before, ")
         assert arrived(capfd, "before, ")
@@ -61,7 +61,7 @@ def test_lines_of_runs_are_taken_out_of_the_output(capfd: pytest.CaptureFixture[
 
 
 def test_runs_of_many_threads_get_their_own_lines(capfd: pytest.CaptureFixture[str]) -> None:
-    printed = Printed()
+    printed = PrintCapture()
     found: dict[int, list[str]] = {}
 
     def work(number: int) -> None:
@@ -80,7 +80,7 @@ def test_runs_of_many_threads_get_their_own_lines(capfd: pytest.CaptureFixture[s
 
 
 def test_the_output_is_put_back_where_a_run_fails(capfd: pytest.CaptureFixture[str]) -> None:
-    printed = Printed()
+    printed = PrintCapture()
     with pytest.raises(ValueError, match="failed"), printed.run() as run:
         os.write(1, f"{run.mark}a line without an end".encode())
         raise ValueError("failed")

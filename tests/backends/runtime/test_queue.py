@@ -120,7 +120,7 @@ def test_what_is_submitted_after_the_failure_was_told_is_not_dropped() -> None:
 
 
 def test_who_submits_to_a_full_queue_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "CAPACITY", 4)
+    monkeypatch.setattr(queues, "MAX_PENDING", 4)
     queue, gate, longest = Queue("q", True), threading.Event(), []
     queue.submit(gate.wait)
 
@@ -323,7 +323,7 @@ def test_a_step_that_waits_for_its_own_end_says_so(threaded: bool) -> None:
 
 
 def test_a_step_may_queue_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "CAPACITY", 4)
+    monkeypatch.setattr(queues, "MAX_PENDING", 4)
     queue, seen = Queue("q", True), []
     queue.submit(lambda: [queue.submit(partial(seen.append, n)) for n in range(20)]).wait()
     queue.synchronize()

@@ -20,7 +20,7 @@ def test_random_programs_on_the_interpreter(seed: int) -> None:
 
 
 def test_programs_notice_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hazards, "waits_of", lambda queue, reads, writes: [])
+    monkeypatch.setattr(hazards, "dependences_of", lambda queue, reads, writes: [])
     with pytest.raises(AssertionError):
         for seed in range(200):
             Program(seed).run(60)

@@ -10,47 +10,47 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.runtime import hazards
-from plusequals.backends.runtime.memory import Account, Buffer, HostMemory
+from plusequals.backends.runtime.memory import Buffer, HostMemory, MemoryAccount
 from plusequals.backends.runtime.transfer import (
-    Merging,
-    load,
+    MergeQueue,
+    hold_scheduling,
     merge_copy,
     merge_in_place,
-    scheduling,
+    queue_copy,
 )
 
 
-def made(size: int) -> tuple[Merging, pe.Field, Buffer]:
+def made(size: int) -> tuple[MergeQueue, pe.Field, Buffer]:
     field = pe.tensor("p", size, dtype="float64", init=1.0).field()
-    queue = Merging("q", False, HostMemory("cc:1", True), Account())
+    queue = MergeQueue("q", False, HostMemory("cc:1", True), MemoryAccount())
     return queue, field, Buffer("p", np.arange(float(size)), queue.account, tick=3)
 
 
 def test_a_load_brings_elements_and_their_version() -> None:
     queue, field, source = made(3)
-    with scheduling(queue):
-        load(queue, source, field.host)
-        load(queue, field.host, field.host)
+    with hold_scheduling(queue):
+        queue_copy(queue, source, field.host)
+        queue_copy(queue, field.host, field.host)
     assert field.host.array.tolist() == [0, 1, 2] and field.host.tick == 3
 
 
 def test_the_merge_buffer_grows_and_is_used_again() -> None:
     queue, small, few = made(2)
     large, many = pe.tensor("q", (2, 3), dtype="int16").field(), None
-    with scheduling(queue):
+    with hold_scheduling(queue):
         merge_copy(queue, small, few, once=False)
     room = queue.merge_room
     assert queue.merge and queue.merge.array.tolist() == [0, 1]
     many = Buffer("q", np.ones((2, 3), "int16"), None)
-    with scheduling(queue):
+    with hold_scheduling(queue):
         merge_copy(queue, large, many, once=False)
     assert queue.merge_room is room and queue.merge.array.shape == (2, 3)
     empty = pe.tensor("e", (0, 4)).field()
-    with scheduling(queue):
+    with hold_scheduling(queue):
         merge_copy(queue, empty, empty.host, once=False)
     assert queue.merge.array.shape == (0, 4)
     wide = pe.tensor("w", 100, dtype="float64").field()
-    with scheduling(queue):
+    with hold_scheduling(queue):
         merge_copy(queue, wide, wide.host, once=False)
     assert queue.merge_room is not room and queue.account.used == 16 + 16 + 800
 
@@ -58,34 +58,34 @@ def test_the_merge_buffer_grows_and_is_used_again() -> None:
 def test_what_was_read_in_place_holds_nobody_and_does_not_pile_up() -> None:
     queue, field, source = made(3)
     for _ in range(50):
-        with scheduling(queue):
+        with hold_scheduling(queue):
             merge_in_place(queue, field, source)
     assert len(source.lent) == 1
     gone = weakref.ref(field), weakref.ref(queue)
     del field, queue
     gc.collect()
     assert [one() for one in gone] == [None, None]
-    hazards.reclaim((source,))
+    hazards.detach_readers((source,))
     assert not source.lent
 
 
 def test_trap_a_copy_after_streaming_never_touches_the_source() -> None:
     queue, field, source = made(3)
-    with scheduling(queue):
+    with hold_scheduling(queue):
         merge_in_place(queue, field, source)
     assert queue.merge and queue.merge.array is source.array
     for size in (1, 50):  # smaller and larger than what was streamed
         other = pe.tensor("q", size, dtype="float64", init=7.0).field()
-        with scheduling(queue):
+        with hold_scheduling(queue):
             merge_copy(queue, other, other.host, once=False)
     assert source.array.tolist() == [0, 1, 2]
 
 
 def test_what_was_streamed_is_copied_before_the_source_is_written() -> None:
     queue, field, source = made(3)
-    with scheduling(queue):
+    with hold_scheduling(queue):
         merge_in_place(queue, field, source)
-        load(queue, field.host, source)
+        queue_copy(queue, field.host, source)
     assert queue.merge and queue.merge.array.tolist() == [0, 1, 2]
     assert source.array.tolist() == [1, 1, 1]
 

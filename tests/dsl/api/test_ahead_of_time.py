@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
-from plusequals.backends.runtime.parameter_slots import Given, Resident
+from plusequals.backends.runtime.parameter_slots import Argument, Resident
 from plusequals.idx import i
 
 
@@ -25,7 +25,7 @@ def test_tensors_are_bound_wherever_they_come_from() -> None:
 
     code = step.compile(model, np.zeros(3), 0.5)
     kinds = {str(getattr(slot, "name", "w")): type(slot) for slot in code.slots}
-    assert kinds == {"w": Resident, "x": Given, "rate": Given, "shift": Given}
+    assert kinds == {"w": Resident, "x": Argument, "rate": Argument, "shift": Argument}
     routine = code.link(pe.device("numpy").stream().context())
     shift = np.zeros(3)  # a routine goes on with what was captured when it was compiled
     routine(x=np.full(3, 2.0))

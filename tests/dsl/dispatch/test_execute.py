@@ -11,7 +11,7 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
-from plusequals.backends.runtime.arrays import relaid
+from plusequals.backends.runtime.arrays import copy_with_strides
 from plusequals.dsl.dispatch.execute import _viewed
 from plusequals.dsl.elaborate.typed import Strided
 
@@ -318,7 +318,7 @@ def test_an_empty_view() -> None:
 def test_a_copy_keeps_the_strides_it_is_compiled_for(array: np.ndarray) -> None:
     strides = tuple(step // array.itemsize for step in array.strides)
     for wanted in (None, strides):
-        copy = relaid(array, wanted)
+        copy = copy_with_strides(array, wanted)
         np.testing.assert_array_equal(copy, array)
         assert not np.shares_memory(copy, array)
         assert copy.flags.c_contiguous if wanted is None else copy.strides == array.strides

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Apply, Const, Expr, Position, Select
 from plusequals.lowering.ir.indexing import (
-    BUILDERS,
+    QUASI_BUILDERS,
     Affine,
     Range,
     Symbol,
@@ -55,7 +55,7 @@ def quasi_affine(draw: st.DrawFn, symbols: Sequence[Symbol]) -> Affine:
     if op in ("floordiv", "mod"):
         by = const(draw(st.integers(1, 4)))
         return rest + (floordiv if op == "floordiv" else mod)(left, by) * factor
-    return rest + BUILDERS[op](left, draw(affine(symbols, 2))) * factor
+    return rest + QUASI_BUILDERS[op](left, draw(affine(symbols, 2))) * factor
 
 
 @st.composite

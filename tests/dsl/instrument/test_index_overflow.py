@@ -13,7 +13,7 @@ import plusequals as pe
 from plusequals.base.diagnostic import CdError
 from plusequals.dsl.instrument.index_overflow import exact, known_in, named_in
 from plusequals.lowering.ir.bounds import Bounds
-from plusequals.lowering.ir.evaluate import State, key, value_of
+from plusequals.lowering.ir.evaluate import State, compile_value, symbol_key
 from plusequals.lowering.ir.expressions import Position, Read
 from plusequals.lowering.ir.indexing import (
     Affine,
@@ -43,8 +43,8 @@ SUMS: tuple[tuple[Affine, Callable[[int, int], int]], ...] = (
 
 
 def _holds(index: Affine, known: Bounds, i: int, j: int) -> bool:
-    state = State(print, {}, {key(I): i, key(J): j})
-    return all(value_of(test)(state) for test in exact(Position(index), known))
+    state = State(print, {}, {symbol_key(I): i, symbol_key(J): j})
+    return all(compile_value(test)(state) for test in exact(Position(index), known))
 
 
 @pytest.mark.parametrize(("index", "meaning"), SUMS)

@@ -18,9 +18,12 @@ def line(*values: float) -> str:
     out = [9]
     for value in values:
         if isinstance(value, float):
-            out += [records.tag(dtypes.float64), struct.unpack("<q", struct.pack("<d", value))[0]]
+            out += [
+                records.type_tag(dtypes.float64),
+                struct.unpack("<q", struct.pack("<d", value))[0],
+            ]
         else:
-            out += [records.tag(dtypes.int64), value]
+            out += [records.type_tag(dtypes.int64), value]
     return " ".join(map(str, [*out, 0]))
 
 

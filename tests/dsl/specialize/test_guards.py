@@ -9,7 +9,14 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from plusequals.backends.cc.fast_call import VALUES, Check, New, Part, Source, Whole
+from plusequals.backends.cc.fast_call import (
+    VALUES,
+    Guard,
+    PartKind,
+    ResultKind,
+    ReturnKind,
+    ValueSource,
+)
 from plusequals.base.diagnostic import CdError, Diagnostic
 from plusequals.dsl.source.function_source import MISSING, Scope
 from plusequals.dsl.specialize.guards import Form, Recipe, Step, packed
@@ -25,8 +32,8 @@ def fail(*fault: int) -> NoReturn:
 
 def words_of(*steps: Step, **other: Any) -> tuple[list[int], tuple[object, ...]]:
     """The words of the values of a recipe, and what is kept for them."""
-    parts = other.pop("parts", [(Part.OBJECT, None)])
-    recipe = Recipe(steps, [], [], [], other.pop("results", []), Whole.ONE, parts)
+    parts = other.pop("parts", [(PartKind.OBJECT, None)])
+    recipe = Recipe(steps, [], [], [], other.pop("results", []), ReturnKind.ONE, parts)
     made = packed(recipe, FORM, None, (1, 2), "held", fail)
     assert made is not None
     error = made[2](1, 2, 3)
@@ -36,11 +43,11 @@ def words_of(*steps: Step, **other: Any) -> tuple[list[int], tuple[object, ...]]
 
 
 def test_arguments_are_found_as_they_were_given() -> None:
-    steps = [Step((Source.ARGUMENT, name)) for name in ("x", "y", "k")]
+    steps = [Step((ValueSource.ARGUMENT, name)) for name in ("x", "y", "k")]
     words, kept = words_of(*steps)
-    assert words[:6] == [Source.ARGUMENT, 0, 0, 0, Check.ANY, 6]
-    assert words[6:9] == [Source.KEYWORD, 0, 0] and words[9] == id(kept[2]) and kept[2] == "y"
-    assert words[12:16] == [Source.CONSTANT, 0, 0, id(kept[3])] and kept[3] == 5
+    assert words[:6] == [ValueSource.ARGUMENT, 0, 0, 0, Guard.ANY, 6]
+    assert words[6:9] == [ValueSource.KEYWORD, 0, 0] and words[9] == id(kept[2]) and kept[2] == "y"
+    assert words[12:16] == [ValueSource.CONSTANT, 0, 0, id(kept[3])] and kept[3] == 5
 
 
 def test_names_are_found_in_cells_or_around() -> None:
@@ -49,54 +56,58 @@ def test_names_are_found_in_cells_or_around() -> None:
     cells = dict(zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True))
     scope = Scope(cells, {"g": 1}, vars(builtins))
     words, kept = words_of(
-        Step((Source.NAME, scope, "n")), Step((Source.NAME, scope, "g"), (Check.SAME, MISSING)),
-        Step((Source.ATTRIBUTE, 0, "a"), (Check.EQUAL, 7)), Step((Source.ITEM, 2, 4)),
+        Step((ValueSource.NAME, scope, "n")), Step((ValueSource.NAME, scope, "g"), (Guard.SAME, MISSING)),
+        Step((ValueSource.ATTRIBUTE, 0, "a"), (Guard.EQUAL, 7)), Step((ValueSource.ITEM, 2, 4)),
     )  # fmt: skip
     assert cell is None
-    assert words[:3] == [Source.CELL, id(cells["n"]), 0]
-    assert words[6:9] == [Source.NAME, id(scope.globals), id(scope.builtins)]
-    assert words[10:13] == [Check.SAME, 7, 0]
-    assert words[13:15] == [Source.ATTRIBUTE, 0] and words[17:20] == [Check.EQUAL, 7, 7]
-    assert words[20:22] == [Source.ITEM, 2] and id(kept[-2]) == words[23]
+    assert words[:3] == [ValueSource.CELL, id(cells["n"]), 0]
+    assert words[6:9] == [ValueSource.NAME, id(scope.globals), id(scope.builtins)]
+    assert words[10:13] == [Guard.SAME, 7, 0]
+    assert words[13:15] == [ValueSource.ATTRIBUTE, 0] and words[17:20] == [Guard.EQUAL, 7, 7]
+    assert words[20:22] == [ValueSource.ITEM, 2] and id(kept[-2]) == words[23]
 
 
 def test_checks() -> None:
     value, dtype = object(), np.dtype("float32")
     wanted = [
-        (Check.SAME, value), (Check.TYPE, list), (Check.SIZED, tuple, 3), (Check.FLOAT,),
-        (Check.NUMBER, np.int16), (Check.ARRAY, dtype, (2, 3), (-4, 8), 0x500),
-        (Check.BITS, -0.0), (Check.LISTED,), (Check.SHARED, 4),
-        (Check.ARRAY, dtype, (), (), 0x400, np.recarray),
+        (Guard.SAME, value), (Guard.TYPE, list), (Guard.SIZED, tuple, 3), (Guard.FLOAT,),
+        (Guard.NUMBER, np.int16), (Guard.ARRAY, dtype, (2, 3), (-4, 8), 0x500),
+        (Guard.BITS, -0.0), (Guard.LISTED,), (Guard.SHARED, 4),
+        (Guard.ARRAY, dtype, (), (), 0x400, np.recarray),
     ]  # fmt: skip
-    words, kept = words_of(*(Step((Source.CONSTANT, value), check) for check in wanted))
+    words, kept = words_of(*(Step((ValueSource.CONSTANT, value), check) for check in wanted))
     read = []
     while words:
         read.append(words[4 : words[5]])
         words = words[words[5] :]
-    assert read[0] == [Check.SAME, 7, id(value)]
-    assert read[1] == [Check.TYPE, 7, id(list)]
-    assert read[2] == [Check.SIZED, 8, id(tuple), 3]
-    assert read[3] == [Check.FLOAT, 6]
-    assert read[4] == [Check.NUMBER, 8, id(np.int16), 2]
+    assert read[0] == [Guard.SAME, 7, id(value)]
+    assert read[1] == [Guard.TYPE, 7, id(list)]
+    assert read[2] == [Guard.SIZED, 8, id(tuple), 3]
+    assert read[3] == [Guard.FLOAT, 6]
+    assert read[4] == [Guard.NUMBER, 8, id(np.int16), 2]
     head = [id(dtype), 2, 0x500, 0x500, -4, 20]
-    assert read[5] == [Check.ARRAY, 17, id(np.ndarray), *head, 2, 3, -4, 8]
-    assert read[6] == [Check.BITS, 7, -(2**63)]
-    assert read[7] == [Check.LISTED, 6] and read[8] == [Check.SHARED, 7, 4]
-    assert read[9] == [Check.ARRAY, 13, id(np.recarray), id(dtype), 0, 0x500, 0x400, 0, 4]
+    assert read[5] == [Guard.ARRAY, 17, id(np.ndarray), *head, 2, 3, -4, 8]
+    assert read[6] == [Guard.BITS, 7, -(2**63)]
+    assert read[7] == [Guard.LISTED, 6] and read[8] == [Guard.SHARED, 7, 4]
+    assert read[9] == [Guard.ARRAY, 13, id(np.recarray), id(dtype), 0, 0x500, 0x400, 0, 4]
     assert any(one is dtype for one in kept) and any(one is value for one in kept)
 
 
 def test_an_array_is_made_of_a_list() -> None:
     make = np.asarray
-    words, _ = words_of(Step((Source.ARGUMENT, "x"), (Check.LISTED,)), Step((Source.MADE, 0, make)))
-    assert words[6:10] == [Source.MADE, 0, 0, id(make)]
+    words, _ = words_of(
+        Step((ValueSource.ARGUMENT, "x"), (Guard.LISTED,)), Step((ValueSource.MADE, 0, make))
+    )
+    assert words[6:10] == [ValueSource.MADE, 0, 0, id(make)]
 
 
 def test_one_that_is_too_long_is_no_plan() -> None:
-    recipe = Recipe([Step((Source.ARGUMENT, "x"))] * (VALUES + 1), [], [], [], [], Whole.ONE, [])
+    recipe = Recipe(
+        [Step((ValueSource.ARGUMENT, "x"))] * (VALUES + 1), [], [], [], [], ReturnKind.ONE, []
+    )
     assert packed(recipe, FORM, None, (1, 2), None, fail) is None
-    results = [(New.ARRAY, np.dtype(float), (2,))]
-    assert words_of(results=results, parts=[(Part.RESULT, 0)])[0] == []
+    results = [(ResultKind.ARRAY, np.dtype(float), (2,))]
+    assert words_of(results=results, parts=[(PartKind.RESULT, 0)])[0] == []
 
 
 @pytest.mark.usefixtures("short_way")

@@ -15,7 +15,7 @@ import plusequals as pe
 from plusequals.dsl.instrument.sites import called
 from plusequals.lowering.ir import interpret
 from plusequals.lowering.ir.assignments import Assign
-from plusequals.lowering.ir.evaluate import Lines, Writer
+from plusequals.lowering.ir.evaluate import Lines, PythonWriter
 
 Seen = tuple[str, tuple[int, ...], Any, Any]
 """What an array is called, an index, and the element before and after the statement."""
@@ -49,7 +49,7 @@ def watched() -> Iterator[Watch]:
         watch.runs.append(here.seen)
         return begin(*what)
 
-    def assign(writer: Writer, statement: Assign) -> Lines:
+    def assign(writer: PythonWriter, statement: Assign) -> Lines:
         if statement.call is not None:  # a trace tells what all of the call comes to
             return original(writer, statement)
         node, seen = statement.target.node, here.seen
@@ -63,7 +63,7 @@ def watched() -> Iterator[Watch]:
                 seen.append((node.id, (name, tuple(map(int, at)), old, now[at])))
 
         before = ["places = []", *writer.points(statement.free, noted)]
-        after = f"{writer.knows(tell)}(places, {array})"
+        after = f"{writer.refer(tell)}(places, {array})"
         return [*before, *original(writer, statement), after]
 
     with mock.patch.object(interpret, "_assign", assign), mock.patch.object(interpret, "_run", run):

@@ -14,7 +14,7 @@ from plusequals.dsl.values.positions import as_expr, cut_of, index_of, position_
 from plusequals.dsl.values.types import WEAK_INT, Kind
 from plusequals.dsl.values.values import Array, Scalar, Section, Static
 from plusequals.lowering.ir import dtypes
-from plusequals.lowering.ir.evaluate import State, key, value_of
+from plusequals.lowering.ir.evaluate import State, compile_value, symbol_key
 from plusequals.lowering.ir.expressions import Position
 from plusequals.lowering.ir.indexing import Affine, const, evaluate, var
 from tests.compare import assert_same
@@ -96,10 +96,10 @@ def test_an_index_with_data_in_it_is_the_same_number(index: Affine, at: tuple[in
     read = bench.number("j", np.int64(point[J]))
     state = State(print)
     state.arrays.update({node.id: content for node, content in bench.arrays.items()})
-    state.numbers[key(K)] = point[K]
+    state.numbers[symbol_key(K)] = point[K]
     expr = as_expr(index, {I: const(point[I])}, {J: read.expr})
     assert read.kind == Kind(dtypes.int64)
-    assert value_of(expr)(state) == evaluate(index, point)
+    assert compile_value(expr)(state) == evaluate(index, point)
 
 
 def test_a_step_of_the_run_may_be_as_large_as_numbers_are(backend: str) -> None:

@@ -30,7 +30,7 @@ from plusequals.dsl.values.types import (
 )
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.dtypes import DType
-from plusequals.lowering.ir.evaluate import State, key, value_of
+from plusequals.lowering.ir.evaluate import State, compile_value, symbol_key
 from plusequals.lowering.ir.expressions import Apply, Const, Expr, Position
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.ops import OPS
@@ -43,7 +43,7 @@ PYTHON = ((True, WEAK_BOOL), (1, WEAK_INT), (1.0, WEAK_FLOAT), (1j, WEAK_COMPLEX
 
 def _value(expr: Expr) -> object:
     """Return what an expression without reads is."""
-    return value_of(expr)(State(print))
+    return compile_value(expr)(State(print))
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def _unfolded(expr: Expr, dtype: DType) -> Expr:
 @given(comparison(LETTERS), st.tuples(*[st.integers(-5, 5)] * 3))
 def test_a_negation_holds_where_the_test_does_not(test: Expr, at: tuple[int, ...]) -> None:
     state = State(print)
-    state.numbers.update(zip(map(key, LETTERS), at, strict=True))
-    assert bool(value_of(negate(test))(state)) != bool(value_of(test)(state))
-    assert bool(value_of(negate(negate(test)))(state)) == bool(value_of(test)(state))
+    state.numbers.update(zip(map(symbol_key, LETTERS), at, strict=True))
+    assert bool(compile_value(negate(test))(state)) != bool(compile_value(test)(state))
+    assert bool(compile_value(negate(negate(test)))(state)) == bool(compile_value(test)(state))
 
 
 def test_comparisons_of_floats_are_not_turned_around() -> None:

@@ -53,7 +53,7 @@ def poison() -> None:
     """Queue a kernel that writes where nothing is: the device refuses everything from then on."""
     machine = Cuda()
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
-        compiler = nvrtc.find(machine.facts.newest)
+        compiler = nvrtc.find_compiler(machine.facts.newest)
         made = compiler.build(ILLEGAL, machine.facts.target, Path(folder))
     kernel, place = machine.function(made.code, "wrong", 1), machine.allocate(4096)
     machine.launch(kernel, (1, 1, 1), (64, 1, 1), (place,))

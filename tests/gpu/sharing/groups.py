@@ -67,7 +67,7 @@ def of_package(name: str, check: Check) -> None:
 
 def ways() -> list[str]:
     """Return the ways to the driver that can be tried here."""
-    return [way for way, _ in driver.WAYS if _is_installed(way)]
+    return [way for way, _ in driver.DRIVERS if _is_installed(way)]
 
 
 def _is_installed(way: str) -> bool:
@@ -79,7 +79,7 @@ def _is_installed(way: str) -> bool:
 
 def use(way: str) -> None:
     """Let this process go to the driver in one way only."""
-    driver.WAYS = tuple(one for one in driver.WAYS if one[0] == way)
+    driver.DRIVERS = tuple(one for one in driver.DRIVERS if one[0] == way)
 
 
 def command(way: str, group: str, *more: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plusequals.backends.gpu import dlpack
-from plusequals.backends.gpu.device import Opened
+from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.device_array import DeviceArray
 from tests.backends.cuda.foreign import Theirs
 
@@ -32,7 +32,7 @@ class Sliced(Theirs):
 class Taken(Sliced):
     """An array of ours."""
 
-    def __init__(self, device: Opened, owner: DeviceArray, address: int, stream: int) -> None:
+    def __init__(self, device: OpenedDevice, owner: DeviceArray, address: int, stream: int) -> None:
         if owner.strides is not None:
             raise ValueError("it takes none but arrays in C order")
         super().__init__(device, np.zeros(owner.shape, owner.dtype), stream)
@@ -44,7 +44,7 @@ class StandIn:
 
     name, writable = "stand-in", True
 
-    def __init__(self, device: Opened) -> None:
+    def __init__(self, device: OpenedDevice) -> None:
         self.device, self.stream = device, 77
 
     def array(self, data: Array) -> Sliced:
@@ -74,7 +74,9 @@ class StandIn:
             return Taken(self.device, one, one.__cuda_array_interface__["data"][0], 1)
 
         def from_dlpack(one: DeviceArray) -> Taken:
-            return Taken(self.device, one, dlpack.taken(one, self.stream).address, self.stream)
+            return Taken(
+                self.device, one, dlpack.import_array(one, self.stream).address, self.stream
+            )
 
         return {"asarray": asarray, "as_tensor": as_tensor, "from_dlpack": from_dlpack}
 

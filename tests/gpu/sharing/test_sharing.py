@@ -166,9 +166,9 @@ def test_ways_that_are_not_installed_are_not_tried(monkeypatch: pytest.MonkeyPat
 def test_a_group_is_looked_at_in_one_way(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(driver, "WAYS", driver.WAYS)
+    monkeypatch.setattr(driver, "DRIVERS", driver.DRIVERS)
     monkeypatch.setitem(groups.OTHERS, "two", {"one": lambda: None, "bad": lambda: 1 / 0})
     assert command.main(["--inside", "sharing two", "--way", "cuda.bindings"]) == 1
-    assert [way for way, _ in driver.WAYS] == ["cuda.bindings"]
+    assert [way for way, _ in driver.DRIVERS] == ["cuda.bindings"]
     told = capsys.readouterr().out.splitlines()
     assert "one: passed" in told and "wrong: bad: ZeroDivisionError: division by zero" in told

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.analysis.accesses import accesses, has_effects, has_jumps, within
-from plusequals.lowering.analysis.guarded_reads import negated
+from plusequals.lowering.analysis.accesses import (
+    body_accesses,
+    collect_accesses,
+    has_effects,
+    has_jumps,
+)
+from plusequals.lowering.analysis.guarded_reads import negate
 from plusequals.lowering.ir.loops import For, If, Program
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.walk import statements
@@ -53,9 +58,9 @@ BOTH = "t: f32[8]\nfor k in range(8):\n    if x[k] > 2:\n        t[k] = x[k]\n  
 )
 def test_what_is_written_before_it_is_read(body: str, first: bool, whole: bool) -> None:
     program = lowered(body, y="f32[8]", x="f32[8]")
-    found = accesses(program.kernels[0].body)
+    found = collect_accesses(program.kernels[0].body)
     t = node_of(program, "t")
-    assert found.read_before_written(t) is first
+    assert found.is_read_before_written(t) is first
     assert found.is_overwritten(t) is whole
     assert found.is_written(t)
 
@@ -81,7 +86,7 @@ HANDED = [
 @pytest.mark.parametrize(("body", "first"), HANDED)
 def test_rounds_hand_on_what_they_write(body: str, first: bool) -> None:
     program = lowered(f"t: f32[8]\n{body}\ny[j] = t[j]", y="f32[8]", x="f32[8]")
-    found = accesses(program.kernels[0].body)
+    found = collect_accesses(program.kernels[0].body)
     loop = next(s for s in program.kernels[0].body if isinstance(s, For))
     reads = [site for site in found.of(node_of(program, "t")) if loop in site.inside and site.reads]
     assert reads
@@ -94,8 +99,8 @@ def test_rounds_hand_on_what_they_write(body: str, first: bool) -> None:
 def test_the_first_element_may_be_written_apart(start: str, first: bool) -> None:
     body = f"t: f32[8]\n{start}\nfor i in range(1, 8):\n    t[i] = x[i]\ny[j] = t[j]"
     program = lowered(body, y="f32[8]", x="f32[8]")
-    found = accesses(program.kernels[0].body)
-    assert found.read_before_written(node_of(program, "t")) is first
+    found = collect_accesses(program.kernels[0].body)
+    assert found.is_read_before_written(node_of(program, "t")) is first
 
 
 @pytest.mark.parametrize(
@@ -105,8 +110,8 @@ def test_the_first_element_may_be_written_apart(start: str, first: bool) -> None
 def test_the_last_element_may_be_written_apart(last: str, loop: str, first: bool) -> None:
     body = f"t: f32[8]\n{last} = 1.0\nfor i in range(7):\n    t[i] = x[i]\n"
     program = lowered(body + f"for i in {loop}:\n    y[i] = t[i]", y="f32[8]", x="f32[8]")
-    found = accesses(program.kernels[0].body)
-    assert found.read_before_written(node_of(program, "t")) is first
+    found = collect_accesses(program.kernels[0].body)
+    assert found.is_read_before_written(node_of(program, "t")) is first
 
 
 FIRST_ROUNDS = [
@@ -140,8 +145,8 @@ FIRST_ROUNDS = [
 @pytest.mark.parametrize(("body", "first"), FIRST_ROUNDS)
 def test_a_first_round_writes_what_stands_before_all_jumps(body: str, first: bool) -> None:
     program = lowered(f"t: f32[8]\n{body}", y="f32[8]", x="f32[8]", p="i64[8]")
-    found = accesses(program.kernels[0].body)
-    assert found.read_before_written(node_of(program, "t")) is first
+    found = collect_accesses(program.kernels[0].body)
+    assert found.is_read_before_written(node_of(program, "t")) is first
 
 
 ELEMENTS = [
@@ -162,28 +167,28 @@ ELEMENTS = [
 @pytest.mark.parametrize(("body", "first"), ELEMENTS)
 def test_elements_that_data_names_are_among_all(body: str, first: bool) -> None:
     program = lowered(f"t: f32[8]\n{body}", y="f32[8]", x="f32[8]", p="i64[8]")
-    found = accesses(program.kernels[0].body)
-    assert found.read_before_written(node_of(program, "t")) is first
+    found = collect_accesses(program.kernels[0].body)
+    assert found.is_read_before_written(node_of(program, "t")) is first
 
 
 def test_only_writes_cover_what_is_read() -> None:
     program = lowered("y[i] = t[i]\nt[i] += 1\nz[i] = t[i]", y="f32[8]", z="f32[8]", t="f32[8]")
     t = node_of(program, "t")
-    found = accesses(program.kernels[0].body)
+    found = collect_accesses(program.kernels[0].body)
     assert not any(found.is_covered(site) for site in found.of(t))
 
 
 def test_a_gather_sees_all_of_an_axis() -> None:
     program = lowered("t[i] = x[i] * 2\ny[i] = t[p[i]]", y="f32[8]", x="f32[8]", p="i64[8]")
-    found = accesses(program.kernels[0].body)
-    assert not found.read_before_written(node_of(program, "t"))
+    found = collect_accesses(program.kernels[0].body)
+    assert not found.is_read_before_written(node_of(program, "t"))
     assert not found.is_written(node_of(program, "p"))
     last = found.last_use(node_of(program, "t"))
     assert last == max(site.route for sites in found.sites.values() for site in sites)
     assert found.last_use(Node(99, "nobody", (), program.parameters[0].node.dtype)) is None
     body = "t: f32[8]\nt[1:] = x[1:]\ny[i] = t[p[i]]"  # t[0] is zero
     program = lowered(body, y="f32[8]", x="f32[8]", p="i64[8]")
-    assert accesses(program.kernels[0].body).read_before_written(node_of(program, "t"))
+    assert collect_accesses(program.kernels[0].body).is_read_before_written(node_of(program, "t"))
 
 
 @pytest.mark.parametrize(
@@ -228,13 +233,13 @@ for s in range(3):
 )
 def test_a_test_holds_until_what_it_reads_is_written(body: str, first: bool) -> None:
     program = lowered(f"t: f32[8]{body}", y="f32[8]", x="f32[8]", m="f32[1]")
-    found = accesses(program.kernels[0].body)
-    assert found.read_before_written(node_of(program, "t")) is first
+    found = collect_accesses(program.kernels[0].body)
+    assert found.is_read_before_written(node_of(program, "t")) is first
 
 
 def test_of_two_joined_nodes_one_is_left() -> None:
     program = lowered("t[i] = x[i]\nu[i] = t[i]\ny[i] = u[i]", y="f32[8]", x="f32[8]")
-    found = accesses(program.kernels[0].body)
+    found = collect_accesses(program.kernels[0].body)
     t, u, x = (node_of(program, label) for label in "tux")
     joined = found.joined(t, u)
     assert joined.sites.keys() == found.sites.keys() - {t.id}
@@ -252,9 +257,11 @@ def test_a_triangle_covers_what_it_wrote() -> None:
             y[i, j] = t[i, j]
     """
     program = lowered(body, y="f32[8, 8]", x="f32[8]")
-    assert not accesses(program.kernels[0].body).read_before_written(node_of(program, "t"))
+    assert not collect_accesses(program.kernels[0].body).is_read_before_written(
+        node_of(program, "t")
+    )
     wrong = lowered(body.replace("j < i", "j <= i + 1"), y="f32[8, 8]", x="f32[8]")
-    assert accesses(wrong.kernels[0].body).read_before_written(node_of(wrong, "t"))
+    assert collect_accesses(wrong.kernels[0].body).is_read_before_written(node_of(wrong, "t"))
 
 
 def test_jumps_and_effects_are_seen() -> None:
@@ -286,8 +293,8 @@ for s in range(3):
         y[i] += t[i]
 """
     program = lowered(body, y="f32[8]", x="f32[8]", t="f32[8]", p="f32[3]", q="f32[3]")
-    found = accesses(program.kernels[0].body)
-    assert not found.read_before_written(node_of(program, "t"))
+    found = collect_accesses(program.kernels[0].body)
+    assert not found.is_read_before_written(node_of(program, "t"))
 
 
 def test_the_accesses_of_a_loop_are_those_of_its_body() -> None:
@@ -295,8 +302,8 @@ def test_the_accesses_of_a_loop_are_those_of_its_body() -> None:
     nests = [stmt for stmt in statements(body.kernels[0].body) if isinstance(stmt, For)]
     assert nests
     for nest in nests:
-        assert within(nest) == accesses(nest.body)
-        whole, inner = accesses((nest,)).sites, within(nest).sites
+        assert body_accesses(nest) == collect_accesses(nest.body)
+        whole, inner = collect_accesses((nest,)).sites, body_accesses(nest).sites
         assert whole.keys() == inner.keys()
         for number, sites in inner.items():
             assert [(s.index, s.kind, s.tests) for s in sites] == [
@@ -314,11 +321,11 @@ def test_sites_say_what_holds_around_them_outermost_first() -> None:
     (loop,) = (s for s in statements(program.kernels[0].body) if isinstance(s, For))
     (outer,) = (s for s in loop.body if isinstance(s, If))
     (inner,) = (s for s in outer.then if isinstance(s, If))
-    found = accesses((loop,))
+    found = collect_accesses((loop,))
     one, other = found.of(node_of(program, "y"))
     assert one.inside == other.inside == (loop, outer, inner)
     assert one.tests[0] == other.tests[0] == outer.test
-    assert one.tests[1:] == (inner.test,) and other.tests[1:] == (negated(inner.test),)
+    assert one.tests[1:] == (inner.test,) and other.tests[1:] == (negate(inner.test),)
     assert (one.route[2][1], other.route[2][1]) == (0, 1)
     assert found.of(node_of(program, "t"))[0].tests == one.tests
 
@@ -350,8 +357,8 @@ def test_parts_and_branches_together_write_all(body: str, from_before: bool) -> 
     text = f"def f(t, g, o, x, y):\n    {body}\n"
     arrays = np.zeros(5), np.zeros((4, 3)), np.zeros(1), np.zeros(5), np.zeros(5)
     procedure = pe.cd_from_source(text, backend="numpy").compile(*arrays).codes.procedure
-    found = accesses(s for kernel in lower(procedure).kernels for s in kernel.body)
+    found = collect_accesses(s for kernel in lower(procedure).kernels for s in kernel.body)
     nodes = {p.node for p in procedure.parameters if p.written and p.node.label != "y"}
     assert from_before is any(
-        found.is_input(node) or not found.is_overwritten(node) for node in nodes
+        found.is_upward_exposed(node) or not found.is_overwritten(node) for node in nodes
     )

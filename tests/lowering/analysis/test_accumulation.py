@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.analysis.accumulation import Accumulation, accumulation
+from plusequals.lowering.analysis.accumulation import Accumulation, find_accumulation
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.printer import print_expr
-from plusequals.lowering.passes.contract_arrays import shrink
+from plusequals.lowering.passes.contract_arrays import contract_arrays
 
 from ..shown import lowered
 
@@ -27,13 +27,13 @@ def made(text: str) -> Program:
 def parts(program: Program) -> Accumulation | None:
     nests = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     assert len(nests) == 1
-    return accumulation(nests[0], fresh_for(program))
+    return find_accumulation(nests[0], fresh_for(program))
 
 
 def test_an_element_becomes_a_scalar_that_is_stored_at_the_end() -> None:
     found = parts(made("y[i, j] += a[i, k] * b[k, j]"))
     assert found is not None
-    assert [loop.symbol.name for loop in (*found.chain, *found.depth)] == ["i", "j", "k"]
+    assert [loop.symbol.name for loop in (*found.outer_loops, *found.depth)] == ["i", "j", "k"]
     assert found.place is not None
     assert (found.place.node.label, found.acc.label, found.acc.rank) == ("y", "y_sum", 0)
     assert [stmt.access.node for stmt in found.start] == [found.acc]
@@ -41,7 +41,7 @@ def test_an_element_becomes_a_scalar_that_is_stored_at_the_end() -> None:
 
 
 def test_a_scalar_stays_itself() -> None:
-    found = parts(shrink(made("y[i, j] = sum(a[i, k] * b[k, j])")))
+    found = parts(contract_arrays(made("y[i, j] = sum(a[i, k] * b[k, j])")))
     assert found is not None
     assert found.place is None
     assert print_expr(found.start[0].value) == "0.0"

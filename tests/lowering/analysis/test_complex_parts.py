@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.complex_parts import has_formula, is_plain
-from plusequals.lowering.cpu.complex_pairs import pairs
+from plusequals.lowering.analysis.complex_parts import has_formula, needs_no_temporaries
+from plusequals.lowering.cpu.complex_pairs import scalarize_complex
 from plusequals.lowering.ir.expressions import Apply, Const, Expr, Read
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program, Store
@@ -45,7 +45,7 @@ def _results(program: Program) -> list[np.ndarray]:
 ])  # fmt: skip
 def test_parts_are_those_of_numpy(target: str, value: str) -> None:
     program = lowered(f"{target}[i] = {value}", **KINDS)
-    made = pairs(program)
+    made = scalarize_complex(program)
     assert made is not program
     for one, other in zip(_results(made), _results(program)):
         np.testing.assert_allclose(one, other, rtol=3e-16)  # NumPy has two ways to the size
@@ -54,7 +54,7 @@ def test_parts_are_those_of_numpy(target: str, value: str) -> None:
 @pytest.mark.parametrize("exponent", range(1, 9))
 def test_powers_are_products(exponent: int) -> None:
     program = lowered(f"y[i] = x[i] ** {exponent} / 2", x="c128[3]", y="c128[3]")
-    made, x = pairs(program), np.array([0.5 - 2j, -1 + 0.25j, 3j])
+    made, x = scalarize_complex(program), np.array([0.5 - 2j, -1 + 0.25j, 3j])
     found = np.zeros_like(x)
     run_program(made, [{"x": x, "y": found}[p.node.label] for p in made.parameters], print)
     np.testing.assert_allclose(found, x**exponent / 2, rtol=1e-14)
@@ -80,7 +80,7 @@ def _value(text: str) -> Expr:
 ])  # fmt: skip
 def test_what_has_a_formula(text: str, formula: bool, plain: bool) -> None:
     assert has_formula(_value(text)) is formula
-    assert is_plain(_value(text)) is plain
+    assert needs_no_temporaries(_value(text)) is plain
 
 
 def test_an_operand_without_a_formula_is_found_below() -> None:
@@ -89,4 +89,4 @@ def test_an_operand_without_a_formula_is_found_below() -> None:
     inside = Apply(
         OPS["add"], (Apply(OPS["exp"], (one,), one.dtype), Const(1j, one.dtype)), one.dtype
     )
-    assert not has_formula(inside) and is_plain(inside)
+    assert not has_formula(inside) and needs_no_temporaries(inside)

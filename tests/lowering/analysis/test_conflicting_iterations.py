@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.conflicting_iterations import has_places, shared_places
+from plusequals.lowering.analysis.conflicting_iterations import (
+    conflicting_iterations,
+    has_conflicting_iterations,
+)
 from plusequals.lowering.ir.bounds import bounds_of
 from plusequals.lowering.ir.loops import For
 
@@ -28,5 +31,5 @@ def test_places(text: str, found: list[str]) -> None:
     assert isinstance(outer, For)
     loop = next(stmt for stmt in outer.body if isinstance(stmt, For))
     known = bounds_of(parameter.node for parameter in program.parameters).inside(outer)
-    assert [str(place) for place in shared_places(loop, known)] == found
-    assert has_places(program) is bool(found)
+    assert [str(place) for place in conflicting_iterations(loop, known)] == found
+    assert has_conflicting_iterations(program) is bool(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.conjunctions import every, parts_of
+from plusequals.lowering.analysis.conjunctions import conjunction, split_conjunction
 from plusequals.lowering.ir.expressions import Expr
 from plusequals.lowering.ir.loops import If
 from plusequals.lowering.ir.printer import print_expr
@@ -32,6 +32,6 @@ def asked(text: str) -> Expr:
 ])  # fmt: skip
 def test_they_are_what_was_joined(text: str, parts: list[str]) -> None:
     test = asked(text)
-    found = parts_of(test)
+    found = split_conjunction(test)
     assert [*map(print_expr, found)] == parts
-    assert parts_of(every(found)) == found
+    assert split_conjunction(conjunction(found)) == found

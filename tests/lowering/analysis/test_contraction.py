@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.contraction import Contraction, contraction
+from plusequals.lowering.analysis.contraction import Contraction, find_contraction
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.printer import print_expr
-from plusequals.lowering.passes.contract_arrays import shrink
+from plusequals.lowering.passes.contract_arrays import contract_arrays
 
 from ..shown import lowered
 
@@ -21,9 +21,9 @@ ARRAYS = {
 
 def found(text: str) -> Contraction | None:
     used = {name: spec for name, spec in ARRAYS.items() if f"{name}[" in text}
-    program = shrink(lowered(text, **used))
+    program = contract_arrays(lowered(text, **used))
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    return contraction(nest, fresh_for(program))
+    return find_contraction(nest, fresh_for(program))
 
 
 def names(loops: tuple[For, ...]) -> str:
@@ -90,13 +90,13 @@ def test_windows_are_rows_where_sums_are_long(
     channels: int, outputs: int, width: int, columns: str
 ) -> None:
     high = 9 if width == 1 else 3
-    program = shrink(lowered(
+    program = contract_arrays(lowered(
         "y[o, h, v] = sum(x[c, h + r, v + q] * w[o, c, r, q])",
         y=f"f32[{outputs}, 9, 40]", x=f"f32[{channels}, {8 + high}, {39 + width}]",
         w=f"f32[{outputs}, {channels}, {high}, {width}]",
     ))  # fmt: skip
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    one = contraction(nest, fresh_for(program))
+    one = find_contraction(nest, fresh_for(program))
     assert one is not None
     assert names(one.columns)[-1] == columns
-    assert one.is_turned == (columns == "o")
+    assert one.is_transposed == (columns == "o")

@@ -8,15 +8,15 @@ import pytest
 
 from plusequals.lowering.analysis import cost as effort
 from plusequals.lowering.analysis.cost import (
-    DEAR,
-    MOST,
-    PRINTED,
+    LIBRARY_CALL_COST,
+    MAX_WORK,
+    PRINT_COST,
     SCALAR,
-    rounds_of,
-    total_of,
-    work_of,
+    iteration_count,
+    total_work,
+    work_per_iteration,
 )
-from plusequals.lowering.analysis.expression_cost import UNKNOWN, cost
+from plusequals.lowering.analysis.expression_cost import UNKNOWN_SIZE, cost
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, minimum, var
 from plusequals.lowering.ir.loops import (
@@ -45,7 +45,7 @@ P = node(5, "p", 64, dtype=i64)
 
 def work_of_round(*body: Stmt) -> int:
     """Return the work of a round, which is a number."""
-    work = work_of(loop(i, 0, 9, *body)).constant
+    work = work_per_iteration(loop(i, 0, 9, *body)).constant
     assert work is not None
     return work
 
@@ -57,33 +57,44 @@ def loop(symbol: Symbol, lo: Affine | int, hi: Affine | int, *body: Stmt, step: 
 
 def test_rounds_are_those_of_python() -> None:
     for lo, hi, step in ((0, 9, 1), (3, 9, 2), (9, 0, -1), (9, -2, -4), (0, 1, 5)):
-        assert rounds_of(loop(i, lo, hi, step=step)).constant == len(range(lo, hi, step))
-    assert evaluate(rounds_of(loop(i, 1, var(n), step=3)), {n: 9}) == 3
-    assert total_of(loop(i, 5, 2, COPY)).constant == 0
+        assert iteration_count(loop(i, lo, hi, step=step)).constant == len(range(lo, hi, step))
+    assert evaluate(iteration_count(loop(i, 1, var(n), step=3)), {n: 9}) == 3
+    assert total_work(loop(i, 5, 2, COPY)).constant == 0
 
 
 def test_a_part_of_a_loop_is_taken_to_be_whole() -> None:
     for step in (1, 3, 32):
         last = minimum(var(n), var(m) + 100)
         rounds = len(range(0, 100, step))
-        assert total_of(loop(i, var(m), last, COPY, step=step)).constant == rounds * 2 * SCALAR
+        assert total_work(loop(i, var(m), last, COPY, step=step)).constant == rounds * 2 * SCALAR
 
 
 def test_work_is_the_sum_of_what_is_inside() -> None:
-    assert work_of(loop(i, 0, 9, COPY)).constant == 2 * SCALAR
-    assert work_of(loop(i, 0, 9, COPY, COPY)).constant == 4 * SCALAR
-    assert work_of(loop(i, 0, 9, Update(at(S), OPS["add"], read(X, i)))).constant == 2 * SCALAR
-    assert work_of(loop(i, 0, 9, loop(j, 0, 10, COPY))).constant == 21 * SCALAR
-    assert work_of(loop(i, 0, 9, Fill(Y, num(0.0)))).constant == 64
-    assert work_of(loop(i, 0, 9, Print(("x",)))).constant == PRINTED * SCALAR
-    assert work_of(loop(i, 0, 9, Print((read(X, i),)))).constant == (PRINTED + 1) * SCALAR
-    assert total_of(loop(i, 0, 9, loop(j, 0, 10, COPY))).constant == 189 * SCALAR
+    assert work_per_iteration(loop(i, 0, 9, COPY)).constant == 2 * SCALAR
+    assert work_per_iteration(loop(i, 0, 9, COPY, COPY)).constant == 4 * SCALAR
+    assert (
+        work_per_iteration(loop(i, 0, 9, Update(at(S), OPS["add"], read(X, i)))).constant
+        == 2 * SCALAR
+    )
+    assert work_per_iteration(loop(i, 0, 9, loop(j, 0, 10, COPY))).constant == 21 * SCALAR
+    assert work_per_iteration(loop(i, 0, 9, Fill(Y, num(0.0)))).constant == 64
+    assert work_per_iteration(loop(i, 0, 9, Print(("x",)))).constant == PRINT_COST * SCALAR
+    assert (
+        work_per_iteration(loop(i, 0, 9, Print((read(X, i),)))).constant
+        == (PRINT_COST + 1) * SCALAR
+    )
+    assert total_work(loop(i, 0, 9, loop(j, 0, 10, COPY))).constant == 189 * SCALAR
 
 
 def test_neighbours_stored_by_cheap_work_are_vectors() -> None:
     beside = Store(at(Y, i), read(X, i))
-    assert work_of(loop(i, 0, 9, beside)).constant == 2
-    assert work_of(loop(i, 9, 0, Store(at(Y, var(i) * -1 + 9), read(X, i)), step=-1)).constant == 2
+    assert work_per_iteration(loop(i, 0, 9, beside)).constant == 2
+    assert (
+        work_per_iteration(
+            loop(i, 9, 0, Store(at(Y, var(i) * -1 + 9), read(X, i)), step=-1)
+        ).constant
+        == 2
+    )
     table = node(6, "table", 64, 64)
     assert work_of_round(Store(at(table, read(P, 0), i), read(X, i))) == 3, "in a row of its own"
     for other in (
@@ -99,19 +110,19 @@ def test_neighbours_stored_by_cheap_work_are_vectors() -> None:
 
 
 def test_a_loop_is_no_vector_from_a_call_of_the_library_on() -> None:
-    assert cost(ap("exp", read(S))) == DEAR
+    assert cost(ap("exp", read(S))) == LIBRARY_CALL_COST
     value = read(X, i)
-    for _ in range(DEAR - 2):
+    for _ in range(LIBRARY_CALL_COST - 2):
         value = ap("neg", value)
-    assert cost(value) == DEAR - 1
-    assert work_of_round(Store(at(Y, i), value)) == DEAR
-    assert work_of_round(Store(at(Y, i), ap("neg", value))) == (DEAR + 1) * SCALAR
+    assert cost(value) == LIBRARY_CALL_COST - 1
+    assert work_of_round(Store(at(Y, i), value)) == LIBRARY_CALL_COST
+    assert work_of_round(Store(at(Y, i), ap("neg", value))) == (LIBRARY_CALL_COST + 1) * SCALAR
 
 
 def test_loops_that_are_vectors_already_stay_cheap() -> None:
     body = Store(at(Y, var(i) * 2), read(X, i))
     assert work_of_round(body) == 2 * SCALAR
-    assert work_of(replace(loop(i, 0, 9, body), kind="vector")).constant == 2
+    assert work_per_iteration(replace(loop(i, 0, 9, body), kind="vector")).constant == 2
 
 
 def test_rows_of_a_tile_in_registers_are_computed_at_once() -> None:
@@ -130,7 +141,7 @@ def test_rows_of_a_tile_in_registers_are_computed_at_once() -> None:
 
 
 def test_a_unit_has_one_element_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effort, "AT_ONCE", 1)
+    monkeypatch.setattr(effort, "REGISTER_TILE_BYTES", 1)
     tile = replace(node(7, "tile", 6, 64), purpose="tile")
     made = Update(at(tile, 0, j), OPS["add"], read(Y, j))
     assert work_of_round(replace(loop(j, 0, 64, made), kind="vector")) >= 64
@@ -177,37 +188,42 @@ def test_whole_numbers_are_added_as_vectors() -> None:
 def test_of_two_sides_the_dearer_one_counts() -> None:
     dear = Store(at(Y, 0), ap("exp", read(X, 0)))
     branch = If(num(True, bool_), (COPY,), (dear,))
-    assert work_of(loop(i, 0, 9, branch)) == work_of(loop(i, 0, 9, dear))
+    assert work_per_iteration(loop(i, 0, 9, branch)) == work_per_iteration(loop(i, 0, 9, dear))
     turned = If(num(True, bool_), (dear,), (COPY,))
-    assert work_of(loop(i, 0, 9, turned)) == work_of(loop(i, 0, 9, dear))
+    assert work_per_iteration(loop(i, 0, 9, turned)) == work_per_iteration(loop(i, 0, 9, dear))
 
 
 def test_of_two_sides_both_count_where_the_call_decides() -> None:
     long = loop(j, 0, var(n), COPY)
     sides = ((long,), (COPY,)), ((COPY,), (long,))
     for then, other in sides:
-        work = work_of(loop(i, 0, 9, If(num(True, bool_), then, other)))
+        work = work_per_iteration(loop(i, 0, 9, If(num(True, bool_), then, other)))
         assert work == (var(n) * 2 + 1 + 2) * SCALAR
 
 
 def test_sizes_stay_symbols_and_inner_variables_do_not() -> None:
-    assert work_of(loop(i, 0, var(n), loop(j, 0, var(m), COPY))) == (var(m) * 2 + 1) * SCALAR
+    assert (
+        work_per_iteration(loop(i, 0, var(n), loop(j, 0, var(m), COPY)))
+        == (var(m) * 2 + 1) * SCALAR
+    )
     triangle = loop(i, 0, var(n), loop(j, 0, var(i), COPY))
-    assert work_of(triangle).symbols() == {n}
-    assert evaluate(work_of(triangle), {n: 100}) == 101 * SCALAR
-    assert work_of(loop(i, 0, 100, loop(j, var(i), 100, COPY))).constant == 101 * SCALAR
-    assert work_of(loop(i, 40, 100, loop(j, 0, var(i), COPY))).constant == 141 * SCALAR
+    assert work_per_iteration(triangle).symbols() == {n}
+    assert evaluate(work_per_iteration(triangle), {n: 100}) == 101 * SCALAR
+    assert work_per_iteration(loop(i, 0, 100, loop(j, var(i), 100, COPY))).constant == 101 * SCALAR
+    assert work_per_iteration(loop(i, 40, 100, loop(j, 0, var(i), COPY))).constant == 141 * SCALAR
     both = loop(j, 10, var(i), loop(k, 0, var(j), COPY))  # j is taken to be 40, i to be 70
-    assert work_of(loop(i, 40, 100, both)).constant == (60 * 81 + 1) * SCALAR
+    assert work_per_iteration(loop(i, 40, 100, both)).constant == (60 * 81 + 1) * SCALAR
 
 
 def test_loops_without_rounds_take_nothing_off() -> None:
     left = loop(j, 100, var(i), COPY)
     for known in (None, frozenset[Symbol]()):
-        work = work_of(loop(i, var(n), var(m), loop(k, 0, 10, COPY), left), known)
+        work = work_per_iteration(loop(i, var(n), var(m), loop(k, 0, 10, COPY), left), known)
         assert evaluate(work, {n: 0, m: 20}) == 22 * SCALAR
         assert evaluate(work, {n: 0, m: 400}) == 222 * SCALAR
-    number = work_of(loop(i, 0, 9, loop(k, 0, 10, COPY), loop(j, 0, var(n), COPY)), frozenset())
+    number = work_per_iteration(
+        loop(i, 0, 9, loop(k, 0, 10, COPY), loop(j, 0, var(n), COPY)), frozenset()
+    )
     assert evaluate(number, {n: -1000}) == 22 * SCALAR
     assert evaluate(number, {n: 10}) == 42 * SCALAR
 
@@ -215,44 +231,56 @@ def test_loops_without_rounds_take_nothing_off() -> None:
 def test_what_data_decides_is_guessed() -> None:
     count = read(node(3, "count", dtype=i64))
     body = loop(i, 0, 9, Let(k, count), loop(j, 0, var(k), COPY))
-    assert work_of(body).constant == (2 * UNKNOWN + 1) * SCALAR
+    assert work_per_iteration(body).constant == (2 * UNKNOWN_SIZE + 1) * SCALAR
     endless = While((), num(True, bool_), (COPY,))
-    assert work_of(endless).constant == 2 * SCALAR
-    assert work_of(loop(i, 0, 9, endless)).constant == 2 * UNKNOWN * SCALAR
+    assert work_per_iteration(endless).constant == 2 * SCALAR
+    assert work_per_iteration(loop(i, 0, 9, endless)).constant == 2 * UNKNOWN_SIZE * SCALAR
     test = ap("gt", read(X, 0), num(0.0))
     asked = While((COPY,), test, (Store(at(S), read(X, 0)),))
-    assert work_of(asked).constant == (2 + cost(test) + 1) * SCALAR
-    assert work_of(loop(i, 0, 9, asked)).constant == (2 + cost(test) + 1) * UNKNOWN * SCALAR
+    assert work_per_iteration(asked).constant == (2 + cost(test) + 1) * SCALAR
+    assert (
+        work_per_iteration(loop(i, 0, 9, asked)).constant
+        == (2 + cost(test) + 1) * UNKNOWN_SIZE * SCALAR
+    )
 
 
 def test_numbers_stay_numbers() -> None:
     far = loop(i, 0, 2**62, loop(j, 0, 2**62, COPY))
-    assert total_of(far).constant == MOST
-    assert total_of(loop(i, 0, MOST // 2 + 1, Store(at(Y, i), read(X, i)))).constant == MOST
-    assert total_of(loop(i, 0, MOST // 2 - 1, Store(at(Y, i), read(X, i)))).constant == MOST - 2
-    every = total_of(loop(i, 0, 2**62, loop(j, 0, var(n), COPY)))
-    assert evaluate(every, {n: 1}) == MOST * 3 * SCALAR, "the number is taken to be the largest"
-    assert work_of(loop(i, 0, 9, far, far)).constant == MOST
+    assert total_work(far).constant == MAX_WORK
+    assert (
+        total_work(loop(i, 0, MAX_WORK // 2 + 1, Store(at(Y, i), read(X, i)))).constant == MAX_WORK
+    )
+    assert (
+        total_work(loop(i, 0, MAX_WORK // 2 - 1, Store(at(Y, i), read(X, i)))).constant
+        == MAX_WORK - 2
+    )
+    every = total_work(loop(i, 0, 2**62, loop(j, 0, var(n), COPY)))
+    assert evaluate(every, {n: 1}) == MAX_WORK * 3 * SCALAR, "the number is taken to be the largest"
+    assert work_per_iteration(loop(i, 0, 9, far, far)).constant == MAX_WORK
 
 
 def test_rounds_of_run_time_sizes_are_none_below_zero() -> None:
     fewer = loop(i, 1, var(n), COPY)
-    assert evaluate(total_of(fewer), {n: 0}) == 0
-    assert evaluate(total_of(fewer), {n: 5}) == 8 * SCALAR
+    assert evaluate(total_work(fewer), {n: 0}) == 0
+    assert evaluate(total_work(fewer), {n: 5}) == 8 * SCALAR
     back = loop(i, var(n), var(m), COPY, step=-1)
-    assert evaluate(total_of(back), {n: 2, m: 9}) == 0
-    assert evaluate(total_of(back), {n: 9, m: 2}) == 14 * SCALAR
+    assert evaluate(total_work(back), {n: 2, m: 9}) == 0
+    assert evaluate(total_work(back), {n: 9, m: 2}) == 14 * SCALAR
     more = loop(i, 0, var(n) + 1, COPY)
-    assert total_of(more) == (var(n) + 1) * (2 * SCALAR), "no more is asked of what is a size"
-    assert total_of(more, frozenset((n,))) == total_of(more)
-    assert evaluate(total_of(more, frozenset((m,))), {n: -9}) == 0
+    assert total_work(more) == (var(n) + 1) * (2 * SCALAR), "no more is asked of what is a size"
+    assert total_work(more, frozenset((n,))) == total_work(more)
+    assert evaluate(total_work(more, frozenset((m,))), {n: -9}) == 0
 
 
 def test_storage_costs_its_elements() -> None:
     made = node(4, "made", 3, n)
-    assert work_of(loop(i, 0, 9, Alloc(made))) == var(n) * 3
+    assert work_per_iteration(loop(i, 0, 9, Alloc(made))) == var(n) * 3
     count = read(node(3, "count", dtype=i64))
-    assert work_of(loop(i, 0, 9, Let(n, count), Alloc(made))).constant == 3 * UNKNOWN
-    assert work_of(loop(i, 0, 9, Alloc(S))).constant == 1
-    fewer = node(4, "fewer", var(n) - 2 * UNKNOWN)
-    assert work_of(loop(i, 0, 9, COPY, Let(n, count), Alloc(fewer))).constant == 2 * SCALAR
+    assert (
+        work_per_iteration(loop(i, 0, 9, Let(n, count), Alloc(made))).constant == 3 * UNKNOWN_SIZE
+    )
+    assert work_per_iteration(loop(i, 0, 9, Alloc(S))).constant == 1
+    fewer = node(4, "fewer", var(n) - 2 * UNKNOWN_SIZE)
+    assert (
+        work_per_iteration(loop(i, 0, 9, COPY, Let(n, count), Alloc(fewer))).constant == 2 * SCALAR
+    )

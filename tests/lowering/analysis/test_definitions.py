@@ -8,14 +8,14 @@ import pytest
 
 from plusequals.lowering.analysis.definitions import (
     Layer,
-    Unplaced,
-    Unwritten,
-    compared,
-    layer,
-    value_at,
+    MaybeUnwritten,
+    NotInvertible,
+    compare_indices,
+    find_layer,
+    reaching_value,
     zero_of,
 )
-from plusequals.lowering.analysis.expression_cost import UNKNOWN
+from plusequals.lowering.analysis.expression_cost import UNKNOWN_SIZE
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const, Dynamic, Position
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
@@ -31,12 +31,12 @@ KNOWN = (Range(J, const(0), const(8)), Range(K, const(0), const(8)))
 
 def layers(body: str, **more: str) -> tuple[Layer, ...]:
     program = lowered(body, x="f32[8]", p="i64[8]", **more)
-    found = (layer(stmt) for stmt in program.kernels[0].body)
+    found = (find_layer(stmt) for stmt in program.kernels[0].body)
     return tuple(one for one in found if one is not None)
 
 
 def at(made: tuple[Layer, ...], *index: Affine) -> str:
-    return print_expr(value_at(made, index, KNOWN, (), zero_of(made[0].node.dtype)))
+    return print_expr(reaching_value(made, index, KNOWN, (), zero_of(made[0].node.dtype)))
 
 
 FOUND = [
@@ -79,7 +79,7 @@ def test_an_axis_may_need_what_the_next_one_gives() -> None:
     for shift in (0, 2):  # symbols of the same names must not be taken for those of the layer
         sum_, step = (Symbol(s.name, shift - s.serial) for s in (inner, outer))
         known = (Range(step, const(0), const(8)), Range(sum_, var(step), var(step) + 8))
-        found = value_at((made,), (var(sum_), var(step)), known, (), None)
+        found = reaching_value((made,), (var(sum_), var(step)), known, (), None)
         assert print_expr(found) == "x[b - a]"
 
 
@@ -87,14 +87,14 @@ def test_data_in_an_index_has_to_be_the_same() -> None:
     (made,) = layers("y[0, i] = x[i]", y="f32[8, 8]")
     assert made.index is not None
     made = replace(made, index=(Dynamic(Position(var(K))), made.index[1]))
-    found = value_at((made,), (Dynamic(Position(var(K))), var(J)), KNOWN, (), None)
+    found = reaching_value((made,), (Dynamic(Position(var(K))), var(J)), KNOWN, (), None)
     assert print_expr(found) == "x[j]"
-    with pytest.raises(Unplaced):
-        value_at((made,), (var(K), var(J)), KNOWN, (), None)
+    with pytest.raises(NotInvertible):
+        reaching_value((made,), (var(K), var(J)), KNOWN, (), None)
     (moving,) = layers("y[p[i], i] = x[i]", y="f32[8, 8]")
     assert moving.index is not None
-    with pytest.raises(Unplaced):
-        value_at((moving,), moving.index, KNOWN, (), None)
+    with pytest.raises(NotInvertible):
+        reaching_value((moving,), moving.index, KNOWN, (), None)
 
 
 def test_indices_that_repeat_have_to_be_equal() -> None:
@@ -111,21 +111,21 @@ def test_indices_that_repeat_have_to_be_equal() -> None:
 ])  # fmt: skip
 def test_a_point_that_cannot_be_told(body: str, index: tuple[Affine, ...]) -> None:
     made = layers(body, y="f32[16]") if "p" not in body else layers(body, y="f32[8]")
-    with pytest.raises(Unplaced):
-        value_at(made, index, KNOWN, (), zero_of(made[0].node.dtype))
+    with pytest.raises(NotInvertible):
+        reaching_value(made, index, KNOWN, (), zero_of(made[0].node.dtype))
 
 
 def test_a_cell_that_no_layer_may_reach() -> None:
     made = layers("y[1:] = x[1:]", y="f32[8]")
-    with pytest.raises(Unwritten):
-        value_at(made, (var(J),), KNOWN, (), None)
-    assert print_expr(value_at(made, (const(1),), KNOWN, (), None)) == "x[1]"
+    with pytest.raises(MaybeUnwritten):
+        reaching_value(made, (var(J),), KNOWN, (), None)
+    assert print_expr(reaching_value(made, (const(1),), KNOWN, (), None)) == "x[1]"
 
 
 def test_what_fills_an_array_has_as_many_points() -> None:
     static, open_ = node(0, "y", 3, 5), node(1, "z", Symbol("n", 7), 5)
     assert Layer(static, None, zero_of(static.dtype), (), ()).points == 15
-    assert Layer(open_, None, zero_of(open_.dtype), (), ()).points == UNKNOWN * UNKNOWN
+    assert Layer(open_, None, zero_of(open_.dtype), (), ()).points == UNKNOWN_SIZE * UNKNOWN_SIZE
 
 
 @pytest.mark.parametrize("dtype", [dtypes.int64, dtypes.uint8, dtypes.bool_, dtypes.float32])
@@ -134,9 +134,9 @@ def test_cells_start_from_zero(dtype: dtypes.DType) -> None:
 
 
 def test_comparisons_keep_nothing_on_both_sides() -> None:
-    assert print_expr(compared("le", const(0), var(J) * -1 + 3)) == "j <= 3"
-    assert print_expr(compared("lt", var(J) + 1, var(K) + 3)) == "j < k + 2"
-    assert print_expr(compared("eq", var(J), const(3))) == "j == 3"
+    assert print_expr(compare_indices("le", const(0), var(J) * -1 + 3)) == "j <= 3"
+    assert print_expr(compare_indices("lt", var(J) + 1, var(K) + 3)) == "j < k + 2"
+    assert print_expr(compare_indices("eq", var(J), const(3))) == "j == 3"
     (made,) = layers("y[i] = x[i]", y="f32[8]")
     assert made.points == 8 and isinstance(zero_of(made.node.dtype), Const)
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from plusequals.lowering.analysis import dependence
-from plusequals.lowering.analysis.accesses import accesses
+from plusequals.lowering.analysis.accesses import collect_accesses
 from plusequals.lowering.analysis.dependence import (
     Dependent,
-    ends_early,
-    independent,
-    is_left,
-    overtakes,
+    find_dependence,
+    has_break,
+    has_carried_dependence,
+    has_early_exit,
 )
-from plusequals.lowering.analysis.parallel_band import band, facts_of
+from plusequals.lowering.analysis.parallel_band import facts_of, find_band
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
 from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.indexing import (
@@ -48,7 +48,7 @@ def loop(symbol: Symbol, *body: Stmt, lo: int = 0, hi: int = 8, step: int = 1) -
 
 
 def why(one: For) -> object:
-    refusal = independent(one)
+    refusal = find_dependence(one)
     return None if refusal is None else refusal.reason
 
 
@@ -57,15 +57,15 @@ def why(one: For) -> object:
 
 def test_a_refusal_names_rounds_in_numbers() -> None:
     one = loop(i, Store(at(Y, var(i) + 2), read(Y, i)))
-    assert str(independent(one)) == (
+    assert str(find_dependence(one)) == (
         "two rounds use the same element: "
         "`y[i + 2]` in the round i = 0 and `y[i]` in the round i = 2"
     )
     down = For(i, const(7), const(-1), -2, (Store(at(Y, var(i) + 2), read(Y, i)),))
-    assert str(independent(down)).endswith(
+    assert str(find_dependence(down)).endswith(
         "`y[i]` in the round i = 7 and `y[i + 2]` in the round i = 5"
     )
-    assert str(independent(loop(i, Update(at(S), OPS["add"], ONE)))) == (
+    assert str(find_dependence(loop(i, Update(at(S), OPS["add"], ONE)))) == (
         "every round uses the same element: `s`"
     )
 
@@ -120,12 +120,12 @@ def test_a_test_of_positions_keeps_rounds_apart() -> None:
 def test_an_accumulation_over_rounds_is_refused() -> None:
     total = loop(i, Update(at(S), OPS["add"], read(X, i)))
     assert why(total) is Dependent.SCALAR
-    assert independent(total, privatized=frozenset({S.id})) is None
+    assert find_dependence(total, privatized=frozenset({S.id})) is None
 
 
 def test_a_variable_that_a_round_writes_is_refused_however_few_rounds_there_are() -> None:
     rest = For(i, const(0), floordiv(const(5) - var(k), const(32)), 1, (Store(at(S), read(X, i)),))
-    refusal = independent(rest, outer=(Range(k, const(0), const(3)),))
+    refusal = find_dependence(rest, outer=(Range(k, const(0), const(3)),))
     assert refusal is not None and refusal.reason is Dependent.SCALAR
 
 
@@ -153,7 +153,7 @@ def test_what_is_printed_or_exchanged_keeps_its_order() -> None:
     assert why(loop(i, Permute((X, Y), (Y, X)))) is Dependent.STORAGE
     assert why(loop(i, Fill(Y, ONE))) is Dependent.STORAGE
     assert why(loop(i, Alloc(node(9, "a", n)))) is Dependent.STORAGE
-    assert independent(loop(i, Alloc(node(9, "a", n))), frozenset({9})) is None
+    assert find_dependence(loop(i, Alloc(node(9, "a", n))), frozenset({9})) is None
     assert why(loop(i, Store(at(Y, i), ONE), loop(j, Fill(Y, ONE)))) is Dependent.STORAGE
 
 
@@ -162,16 +162,16 @@ def test_a_check_goes_with_writes_that_nobody_sees() -> None:
     assert why(loop(i, checked)) is None
     stored = loop(i, checked, Store(at(Y, i), read(X, i)))
     assert why(stored) is Dependent.CHECKS
-    assert independent(stored, own=frozenset({Y.id})) is None
+    assert find_dependence(stored, own=frozenset({Y.id})) is None
 
 
 def test_what_is_known_around_the_loop_counts() -> None:
     shifted = loop(i, Store(at(Y, i), read(Y, var(i) + var(k))))
     assert why(shifted) is Dependent.CELL
-    assert independent(shifted, outer=(Range(k, const(8), const(9)),)) is None
+    assert find_dependence(shifted, outer=(Range(k, const(8), const(9)),)) is None
     skewed = loop(i, Store(at(Y, var(i) * 2), read(Y, var(i) * 3 + var(k))))
     for lo, hi, free in ((13, 14, True), (13, 15, False), (12, 14, False)):
-        assert (independent(skewed, outer=(Range(k, const(lo), const(hi)),)) is None) is free
+        assert (find_dependence(skewed, outer=(Range(k, const(lo), const(hi)),)) is None) is free
 
 
 def test_what_may_be_the_same_is_unclear_and_what_is_has_iterations_in_numbers() -> None:
@@ -186,17 +186,19 @@ def test_what_may_be_the_same_is_unclear_and_what_is_has_iterations_in_numbers()
     assert why(loop(i, Store(at(GRID, i, read(P, i)), read(GRID, read(P, i), i)))) is (
         Dependent.UNCLEAR
     )
-    detail = str(independent(loop(i, Store(at(GRID, read(P, i), 0), ONE))))
+    detail = str(find_dependence(loop(i, Store(at(GRID, read(P, i), 0), ONE))))
     assert detail == "two rounds may use the same element: `grid[..., 0]`"
-    both = str(independent(loop(i, Store(at(Y, read(P, i)), read(Y, i)))))
+    both = str(find_dependence(loop(i, Store(at(Y, read(P, i)), read(Y, i)))))
     assert both == "two rounds may use the same element: `y[i]` and `y[...]`"
 
 
 def test_a_product_of_two_numbers_that_move_may_be_the_same() -> None:
     known = Bounds({n: (20, 30), i: (0, 7)})
     one = loop(i, Store(at(X, multiply(var(n) - var(i), var(i))), ONE))
-    assert independent(one, known=known) is not None
-    assert independent(loop(i, Store(at(X, multiply(var(n), var(i))), ONE)), known=known) is None
+    assert find_dependence(one, known=known) is not None
+    assert (
+        find_dependence(loop(i, Store(at(X, multiply(var(n), var(i))), ONE)), known=known) is None
+    )
 
 
 def test_an_index_named_in_a_round_is_another_in_the_next() -> None:
@@ -210,7 +212,7 @@ def test_partners_excuse_what_meets_and_nothing_else() -> None:
     behind = ap("gt", other, pos(i))
     exchanged = (Store(at(S), read(X, i)), Store(at(X, i), read(X, other)),
                  Store(at(X, other), read(S)))  # fmt: skip
-    assert independent(loop(i, If(behind, exchanged)), frozenset({S.id})) is None
+    assert find_dependence(loop(i, If(behind, exchanged)), frozenset({S.id})) is None
     assert why(loop(i, *exchanged[1:])) is not None
     far = Store(at(Y, i), ONE), Store(at(Y, var(i) + 8), ONE)
     assert why(loop(i, *far)) is None
@@ -218,11 +220,15 @@ def test_partners_excuse_what_meets_and_nothing_else() -> None:
 
 def test_whether_one_place_overtakes_another() -> None:
     whole = loop(i, Store(at(Y, var(i) + 1), read(Y, i)), Store(at(Y, var(i) + 20), ONE))
-    (ahead, here, far) = accesses((whole,)).of(Y)
+    (ahead, here, far) = collect_accesses((whole,)).of(Y)
     if not ahead.writes:
         ahead, here = here, ahead
-    assert overtakes(whole, ahead, here) and not overtakes(whole, here, ahead)
-    assert not overtakes(whole, ahead, far) and not overtakes(whole, far, ahead)
+    assert has_carried_dependence(whole, ahead, here) and not has_carried_dependence(
+        whole, here, ahead
+    )
+    assert not has_carried_dependence(whole, ahead, far) and not has_carried_dependence(
+        whole, far, ahead
+    )
 
 
 def test_marks_may_be_set_in_any_order_but_not_looked_at() -> None:
@@ -237,10 +243,10 @@ def test_an_iteration_that_ends_early() -> None:
     store, test = Store(at(Y, i), ONE), ap("gt", read(X, i), ONE)
     for jump, left in ((Break(), True), (Continue(), False)):
         for body in ((store, jump), (If(test, (store, jump)),), (If(test, (store,), (jump,)),)):
-            assert ends_early(body) and is_left(body) is left
+            assert has_early_exit(body) and has_break(body) is left
         inside = loop(j, If(test, (jump,))), While((jump,), num(True, bool_), ())
-        assert not ends_early((store, *inside)) and not is_left((store, *inside))
-    assert not ends_early(()) and not ends_early((If(test, (store,)),))
+        assert not has_early_exit((store, *inside)) and not has_break((store, *inside))
+    assert not has_early_exit(()) and not has_early_exit((If(test, (store,)),))
 
 
 # ------------------------------------------------------------------------------- programs
@@ -249,7 +255,7 @@ def test_an_iteration_that_ends_early() -> None:
 def test_programs_of_the_language() -> None:
     rows = lowered("y[i] = max(x[i, j])", y="f32[8]", x="f32[8, 9]").kernels[0].body[-1]
     assert isinstance(rows, For)
-    assert independent(rows) is None
+    assert find_dependence(rows) is None
     assert why(next(s for s in rows.body if isinstance(s, For))) is Dependent.CELL
     steps = lowered("for t in range(8):\n    y += x", y="f32[9]", x="f32[9]").kernels[0].body[0]
     assert isinstance(steps, For)
@@ -266,7 +272,7 @@ def test_rows_of_one_colour_are_independent_where_neighbours_have_another(
     )
     whole = lowered(text, u="f64[20, 20]").kernels[0].body
     (rows,) = [stmt for stmt in whole if isinstance(stmt, For)]
-    assert (independent(rows) is None) is (step == colours)
+    assert (find_dependence(rows) is None) is (step == colours)
 
 
 BOARD = """
@@ -283,10 +289,10 @@ def test_fields_of_one_colour_need_those_of_the_other(n: int, free: bool) -> Non
     program = lowered(BOARD.format(n=n), y=f"f32[{n}, {n}]")
     (outer,) = program.kernels[0].body
     own = frozenset(node.id for node in program.locals)
-    assert isinstance(outer, For) and independent(outer, own) is not None
+    assert isinstance(outer, For) and find_dependence(outer, own) is not None
     (rows,) = outer.body
     assert isinstance(rows, For)
-    assert (independent(rows, own) is None) is free
+    assert (find_dependence(rows, own) is None) is free
 
 
 @pytest.mark.parametrize(("index", "least", "free"), [
@@ -298,9 +304,9 @@ def test_fields_of_one_colour_need_those_of_the_other(n: int, free: bool) -> Non
 ])  # fmt: skip
 def test_rounds_are_apart_by_what_is_not_zero(index: Affine, least: int, free: bool) -> None:
     one = loop(i, Store(at(X, index), ONE))
-    assert (independent(one, known=Bounds({k: (least, 9)})) is None) is free
+    assert (find_dependence(one, known=Bounds({k: (least, 9)})) is None) is free
     inner = loop(i, loop(k, Store(at(X, index), ONE)))
-    assert independent(inner, known=Bounds({k: (least, 9)})) is not None
+    assert find_dependence(inner, known=Bounds({k: (least, 9)})) is not None
 
 
 SIEVE = """
@@ -317,7 +323,7 @@ def test_every_so_many_elements_are_crossed_out_at_once() -> None:
     (outer,) = program.kernels[0].body
     assert isinstance(outer, For) and not any(isinstance(s, Check) for s in statements((outer,)))
     inner = next(s for s in statements(outer.body) if isinstance(s, For))
-    found = band(inner, facts)
+    found = find_band(inner, facts)
     assert found is not None and found.free[0].symbol == inner.symbol
 
 
@@ -330,8 +336,10 @@ def test_places_that_are_used_alike_are_asked_for_once() -> None:
     text = "for i in range(1, 8):\n" + "    y[i] = y[i] * x[i]\n    y[i] = y[i - 1]\n" * 9
     loop = lowered(text, y="f32[8]", x="f32[8]").kernels[0].body[0]
     assert isinstance(loop, For)
-    (sites,) = (sites for sites in accesses((loop,)).sites.values() if sites[0].node.label == "y")
+    (sites,) = (
+        sites for sites in collect_accesses((loop,)).sites.values() if sites[0].node.label == "y"
+    )
     found = list(dependence._representatives(sites))
     assert len(sites) == 36 and len(found) == 3  # y[i] read and written, y[i - 1] read
     assert [sites.index(site) for site in found] == [0, 1, 2]
-    assert str(independent(loop)).startswith("two rounds use the same element")
+    assert str(find_dependence(loop)).startswith("two rounds use the same element")

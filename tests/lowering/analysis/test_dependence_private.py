@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from plusequals.lowering.analysis.dependence import confined, independent, private
+from plusequals.lowering.analysis.dependence import (
+    find_dependence,
+    find_privatizable,
+    loop_local_nodes,
+)
 from plusequals.lowering.ir.assignments import Permute
 from plusequals.lowering.ir.loops import For, Store, Update
 from plusequals.lowering.ir.ops import OPS
@@ -30,18 +34,22 @@ def test_an_array_is_private_where_its_loop_has_it_for_itself() -> None:
         ([(T.id, n)], (False, False)),
         ([(Y.id, i), (Y.id, k)], (False, False)),
     ):
-        assert tuple(bool(private(one, only, noted)) for one in (apart, inner)) == expected
+        assert (
+            tuple(bool(find_privatizable(one, only, noted)) for one in (apart, inner)) == expected
+        )
     beside = replace(apart, body=(*apart.body, Store(at(Y, 0), read(T, 0))))
-    assert private(beside, only, [(T.id, k)]) == frozenset()
-    assert private(beside, only, [(T.id, i)]) == only
-    assert private(apart, frozenset(), [(T.id, i)]) == frozenset()
-    assert private(apart, frozenset({T.id, GRID.id}), [(T.id, i)]) == only
+    assert find_privatizable(beside, only, [(T.id, k)]) == frozenset()
+    assert find_privatizable(beside, only, [(T.id, i)]) == only
+    assert find_privatizable(apart, frozenset(), [(T.id, i)]) == frozenset()
+    assert find_privatizable(apart, frozenset({T.id, GRID.id}), [(T.id, i)]) == only
 
 
 @pytest.mark.parametrize("purpose", ["tile", "panel", "lanes", "stage"])
 def test_what_schedules_fill_is_private(purpose: Any) -> None:
     made = replace(T, purpose=purpose)
-    assert private(loop(j, Update(at(made, j), OPS["add"], ONE)), frozenset({T.id})) == {T.id}
+    assert find_privatizable(loop(j, Update(at(made, j), OPS["add"], ONE)), frozenset({T.id})) == {
+        T.id
+    }
 
 
 def test_a_temporary_of_a_round_is_private() -> None:
@@ -53,23 +61,23 @@ def test_a_temporary_of_a_round_is_private() -> None:
     whole = program((GRID,), (X,), loop(i, *body), local=(S, T))
     one = whole.kernels[0].body[0]
     assert isinstance(one, For)
-    only = confined(whole)[id(one)]
+    only = loop_local_nodes(whole)[id(one)]
     assert only == {S.id, T.id}
-    assert private(one, only) == {S.id, T.id}
-    assert independent(one, private(one, only)) is None
-    assert confined(whole)[id(one.body[1])] == set()
+    assert find_privatizable(one, only) == {S.id, T.id}
+    assert find_dependence(one, find_privatizable(one, only)) is None
+    assert loop_local_nodes(whole)[id(one.body[1])] == set()
 
 
 def test_a_temporary_that_a_round_takes_over_is_not_private() -> None:
     carried = loop(i, Store(at(Y, i), read(S)), Store(at(S), read(X, i)))
     whole = program((Y,), (X,), carried, local=(S,))
-    assert private(carried, confined(whole)[id(carried)]) == set()
+    assert find_privatizable(carried, loop_local_nodes(whole)[id(carried)]) == set()
     used = program((Y,), (X,), loop(i, Store(at(S), read(X, i))), Store(at(Y, 0), read(S)),
                    local=(S,))  # fmt: skip
     (first, _) = used.kernels[0].body
-    assert confined(used)[id(first)] == set()
+    assert loop_local_nodes(used)[id(first)] == set()
 
 
 def test_what_trades_places_is_confined_to_no_loop() -> None:
     swap = loop(i, Store(at(T, i), read(X, i)), Permute((T, X), (X, T)))
-    assert confined(program((), (), swap, local=(T, X)))[id(swap)] == set()
+    assert loop_local_nodes(program((), (), swap, local=(T, X)))[id(swap)] == set()

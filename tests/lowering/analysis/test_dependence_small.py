@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from plusequals.lowering.analysis.dependence import Dependent, independent
+from plusequals.lowering.analysis.dependence import Dependent, find_dependence
 from plusequals.lowering.ir.indexing import (
     Affine,
     Symbol,
@@ -97,7 +97,7 @@ def test_small_loops_are_decided_exactly(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(25):
         one = _random(rng)
-        refusal = independent(one)
+        refusal = find_dependence(one)
         assert (refusal is not None) is _clash(one), (one, refusal)
         assert refusal is None or refusal.reason in (Dependent.CELL, Dependent.SCALAR)
 
@@ -124,7 +124,7 @@ def test_functions_of_indices_never_hide_a_clash(seed: int) -> None:
         one = _random(rng)
         body = map_statements(one.body, lambda stmt: (_with_functions(rng, stmt),))
         one = replace(one, body=body)
-        refusal = independent(one)
+        refusal = find_dependence(one)
         assert refusal is not None or not _clash(one), one
         if refusal is not None and refusal.reason is Dependent.CELL:
             assert _clash(one), (one, refusal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plusequals.lowering.analysis.guarded_reads import negated, nodes_of, reads_in
+from plusequals.lowering.analysis.guarded_reads import guarded_reads, negate, nodes_of
 from plusequals.lowering.ir.expressions import Expr, Select
 from tests.lowering.ir.build import ap, i64, node, num, pos, read, symbols
 
@@ -13,13 +13,13 @@ TEST: Expr = ap("lt", pos(k), num(4, i64))
 
 def test_each_side_of_a_choice_is_read_under_its_test() -> None:
     choice = Select(TEST, read(X, k), read(Y, k))
-    holding = {one.node.label: tests for one, tests in reads_in(choice)}
-    assert holding == {"x": (TEST,), "y": (negated(TEST),)}
+    holding = {one.node.label: tests for one, tests in guarded_reads(choice)}
+    assert holding == {"x": (TEST,), "y": (negate(TEST),)}
 
 
 def test_a_test_is_read_always_and_what_is_around_stays() -> None:
     test = ap("and", ap("gt", read(Z, k), num(0.0)), TEST)
-    found = reads_in(ap("add", Select(test, read(X, k), num(1.0)), read(Y, k)), (TEST,))
+    found = guarded_reads(ap("add", Select(test, read(X, k), num(1.0)), read(Y, k)), (TEST,))
     assert [(one.node.label, tests) for one, tests in found] == [
         ("z", (TEST,)),
         ("x", (TEST, *test.args)),

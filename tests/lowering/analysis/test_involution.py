@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.dependence import independent
-from plusequals.lowering.gpu.mapping import grid
+from plusequals.lowering.analysis.dependence import find_dependence
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.target import Target
 
 from ..gpu.kernels import Case, backwards, ran
@@ -47,14 +47,14 @@ def of(text: str) -> Case:
 
 def is_free(case: Case) -> bool:
     loop = case.loop()
-    return independent(loop, case.facts.private(loop), case.facts.everything) is None
+    return find_dependence(loop, case.facts.private(loop), case.facts.all_nodes) is None
 
 
 @pytest.mark.parametrize("text", PAIRS)
 def test_pairs_do_the_same_in_any_order(text: str) -> None:
     case = of(text)
     assert is_free(case)
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     for k in (0, 1, 2, 3, 4, 8, 12, 15):
         given = [np.sin(np.arange(32.0)), np.arange(32) % 11, np.full(32, k)]
         for program in (whole, backwards(whole)):

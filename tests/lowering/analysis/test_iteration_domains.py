@@ -7,12 +7,12 @@ import pytest
 
 from plusequals.lowering.analysis import iteration_domains as module
 from plusequals.lowering.analysis.iteration_domains import (
-    Known,
-    known_after,
-    known_of,
-    number_at,
-    points,
-    value_at,
+    CallValues,
+    add_let_values,
+    call_values,
+    domain_points,
+    evaluate_at,
+    evaluate_index,
 )
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Break, Let, Parameter
@@ -44,19 +44,19 @@ def test_rounds_of_every_step() -> None:
     for lo, hi, step in [(0, 10, 1), (0, 10, 3), (9, -1, -1), (9, 0, -4), (5, 5, 1), (7, 3, 2)]:
         one = (loop(I, const(lo), const(hi), step),)
         expected = list(range(lo, hi, step))
-        assert points(one, (), frozenset(), Known()).times == len(expected)
-        column = points(one, (), frozenset({I}), Known())
+        assert domain_points(one, (), frozenset(), CallValues()).times == len(expected)
+        column = domain_points(one, (), frozenset({I}), CallValues())
         assert column.columns.get(I, np.array([])).tolist() == expected
 
 
 def test_triangles_and_sizes() -> None:
     inside = (loop(I, const(0), var(N)), loop(J, var(I), var(N)))
-    known = Known({N: 5})
-    found = points(inside, (), frozenset({J}), known)
+    known = CallValues({N: 5})
+    found = domain_points(inside, (), frozenset({J}), known)
     assert found.times == 15
     pairs = zip(found.columns[I].tolist(), found.columns[J].tolist(), strict=True)
     assert list(pairs) == [(i, j) for i in range(5) for j in range(i, 5)]
-    unknown = points(inside, (), frozenset(), Known())
+    unknown = domain_points(inside, (), frozenset(), CallValues())
     assert unknown.times == 1
     assert {one.text for one in unknown.assumed} == {
         "how often this loop runs is not known before the call: one round is counted"
@@ -66,25 +66,25 @@ def test_triangles_and_sizes() -> None:
 def test_tests_of_indices_count_and_tests_of_data_are_assumed() -> None:
     inside = (loop(I, const(0), const(10)),)
     small = Apply(OPS["lt"], (Position(var(I)), Const(4, dtypes.int64)), dtypes.bool_)
-    assert points(inside, (small,), frozenset(), Known()).times == 4
+    assert domain_points(inside, (small,), frozenset(), CallValues()).times == 4
     x = Node(0, "x", (const(10),), dtypes.bool_)
     data = Read(x, (var(I),))
-    found = points((*inside, If(data, ())), (data,), frozenset(), Known())
+    found = domain_points((*inside, If(data, ())), (data,), frozenset(), CallValues())
     assert found.times == 10
     assert "as always done" in found.assumed[0].text
 
 
 def test_loops_that_are_left_and_loops_without_count() -> None:
     left = For(I, const(0), const(10), 1, (If(TRUE, (Break(),)),))
-    found = points((While((), TRUE, ()), left), (), frozenset(), Known())
+    found = domain_points((While((), TRUE, ()), left), (), frozenset(), CallValues())
     assert found.times == 10
     assert len(found.assumed) == 2
 
 
 def test_many_points_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIMIT", 100)
+    monkeypatch.setattr(module, "MAX_POINTS", 100)
     inside = (loop(I, const(0), const(1000)), loop(J, const(0), var(I)))
-    found = points(inside, (), frozenset(), Known())
+    found = domain_points(inside, (), frozenset(), CallValues())
     assert found.is_sampled
     assert len(found.weight) <= 101
     assert found.times == pytest.approx(499500, rel=0.01)
@@ -103,33 +103,33 @@ def test_many_points_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_numbers_of_index_expressions(index: Affine, expected: list[int]) -> None:
     columns = {I: np.arange(4)}
-    found = number_at(index, columns, Known({N: 2}))
+    found = evaluate_index(index, columns, CallValues({N: 2}))
     assert found is not None
     assert found.tolist() == expected
-    assert number_at(index, {}, Known({N: 2})) is None
+    assert evaluate_index(index, {}, CallValues({N: 2})) is None
 
 
 def test_values_and_the_integers_that_are_read_once() -> None:
     n = Node(0, "n", (), dtypes.int64)
     count: Expr = Apply(OPS["max"], (Read(n, ()), Const(3, dtypes.int64)), dtypes.int64)
-    known = Known({}, {0: 5})
-    assert value_at(count, {}, known) == 5
-    assert value_at(count, {}, Known()) is None
-    assert value_at(Select(TRUE, count, Const(1, dtypes.int64)), {}, known) == 5
+    known = CallValues({}, {0: 5})
+    assert evaluate_at(count, {}, known) == 5
+    assert evaluate_at(count, {}, CallValues()) is None
+    assert evaluate_at(Select(TRUE, count, Const(1, dtypes.int64)), {}, known) == 5
     assert (
-        value_at(Apply(OPS["exp"], (Const(1.0, dtypes.float64),), dtypes.float64), {}, known)
+        evaluate_at(Apply(OPS["exp"], (Const(1.0, dtypes.float64),), dtypes.float64), {}, known)
         is None
     )
     lets = (Let(I, count), Let(J, Apply(OPS["add"], (Position(var(I)), count), dtypes.int64)))
     program = Program("f", (), (), (), (Kernel("f", lets),))
-    assert known_after(program, known).symbols == {I: 5, J: 10}
-    assert known_after(program, Known()).symbols == {}
+    assert add_let_values(program, known).symbols == {I: 5, J: 10}
+    assert add_let_values(program, CallValues()).symbols == {}
 
 
 def test_a_call_tells_extents_and_numbers() -> None:
     x = Node(0, "x", (var(N), const(3)), dtypes.float32)
     n, z = Node(1, "n", (), dtypes.int64), Node(2, "z", (), dtypes.complex64)
     parameters = [Parameter(x, True), Parameter(n, False), Parameter(z, False)]
-    known = known_of(parameters, [np.zeros((4, 3)), 7, 2j])
-    assert known == Known({N: 4}, {1: 7})
-    assert known_of([Parameter(n, True)], [np.array(7)]) == Known()
+    known = call_values(parameters, [np.zeros((4, 3)), 7, 2j])
+    assert known == CallValues({N: 4}, {1: 7})
+    assert call_values([Parameter(n, True)], [np.array(7)]) == CallValues()

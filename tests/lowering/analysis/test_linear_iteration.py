@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plusequals.lowering.analysis.linear_iteration import numbered
+from plusequals.lowering.analysis.linear_iteration import linearize
 from plusequals.lowering.ir.indexing import Symbol, const, evaluate, var
 from plusequals.lowering.ir.loops import For
 from tests.backends.codegen.programs import symbols
@@ -35,7 +35,7 @@ def rounds(loops: tuple[For, ...], values: dict[Symbol, int]) -> Iterator[dict[S
 
 @pytest.mark.parametrize("loops", NESTS)
 def test_numbers_grow_and_say_which_round_it_is(loops: tuple[For, ...]) -> None:
-    found = numbered(loops)
+    found = linearize(loops)
     assert found is not None
     at, last = Symbol("at", -9), -1
     for values in rounds(loops, {N: 5}):
@@ -48,5 +48,5 @@ def test_numbers_grow_and_say_which_round_it_is(loops: tuple[For, ...]) -> None:
 
 
 def test_loops_that_may_be_of_any_length_have_none() -> None:
-    assert numbered((For(I, const(0), var(N), 1, ()), For(J, const(0), var(I), 1, ()))) is None
-    assert numbered((For(I, const(0), const(9), 1, ()), For(J, var(I), const(0), -1, ()))) is None
+    assert linearize((For(I, const(0), var(N), 1, ()), For(J, const(0), var(I), 1, ()))) is None
+    assert linearize((For(I, const(0), const(9), 1, ()), For(J, var(I), const(0), -1, ()))) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.monotonic import growing
+from plusequals.lowering.analysis.monotonic import monotonic_bounds
 
 from ..gpu.kernels import Case
 
@@ -19,4 +19,4 @@ def test_which_do(start: str, by: str, least: int | None) -> None:
     text = f"n = {start}\nfor i in range(9):\n    if x[i] > n:\n        {by}\ny[0] = n"
     case = Case(text, y="i64[1]", x="f64[9]")
     (node,) = [one for one in case.program.locals if one.label == "n"]
-    assert growing(case.program).get(node.id) == least
+    assert monotonic_bounds(case.program).get(node.id) == least

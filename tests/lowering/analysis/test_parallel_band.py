@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.analysis.parallel_band import (
-    band,
+    contiguity_score,
     facts_of,
-    favours,
-    nest_of,
-    normal,
-    rounds_of,
-    trips,
+    find_band,
+    normalize,
+    perfect_nest,
+    static_trip_count,
+    trip_count,
 )
 from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.indexing import Symbol, const, evaluate, var
@@ -34,7 +34,7 @@ def names(loops: tuple[For, ...]) -> list[str]:
 
 def free_of(body: str, **arrays: str) -> tuple[list[str], list[str]]:
     case = Case(body, **arrays)
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     return ([], []) if found is None else (names(found.free), names(found.serial))
 
 
@@ -55,14 +55,14 @@ def test_bounds_that_need_a_loop_keep_it_outside() -> None:
 
 def test_points_own_what_they_fill_first() -> None:
     case = Case("y[i] = sum[j](x[i, j] * x[i, j])", y="f32[8]", x="f32[8, 9]")
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     assert len(found.private) == 1
 
 
 def test_the_best_value_of_an_argmax_is_each_rounds_own() -> None:
     case = Case("y[:] = x.argmax(axis=1)", y="i64[8]", x="f32[8, 9]")
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     assert len(found.private) == 2
 
@@ -70,7 +70,7 @@ def test_the_best_value_of_an_argmax_is_each_rounds_own() -> None:
 def test_loops_made_on_the_way_are_known() -> None:
     text = "for t in range(1, 8):\n    s[i] = x[t, i] * 2\n    y[t, i] = y[t - 1, i] + s[i] * s[i]"
     case = Case(text, s="f32[9]", **Y)
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is None or all(
         id(stmt) in case.facts.only for stmt in found.inner if isinstance(stmt, For)
     )
@@ -82,26 +82,26 @@ def test_loops_made_on_the_way_are_known() -> None:
 def test_rounds_are_those_of_range(ends: tuple[int, int, int]) -> None:
     lo, hi, step = ends
     loop = For(Symbol("i", 0), const(lo), const(hi), step, ())
-    assert trips(loop) == len(range(*ends))
-    plain, value = normal(loop, Symbol("k", 1))
-    found = [evaluate(value, {plain.symbol: k}) for k in range(trips(plain) or 0)]
+    assert static_trip_count(loop) == len(range(*ends))
+    plain, value = normalize(loop, Symbol("k", 1))
+    found = [evaluate(value, {plain.symbol: k}) for k in range(static_trip_count(plain) or 0)]
     assert found == [*range(*ends)]
 
 
 def test_rounds_of_the_run_are_an_expression() -> None:
     n = Symbol("n", 7)
     loop = For(Symbol("i", 0), const(1), var(n), 4, ())
-    assert trips(loop) is None
-    assert [evaluate(rounds_of(loop), {n: k}) for k in (1, 2, 5, 6)] == [0, 1, 1, 2]
+    assert static_trip_count(loop) is None
+    assert [evaluate(trip_count(loop), {n: k}) for k in (1, 2, 5, 6)] == [0, 1, 1, 2]
 
 
 def test_neighbours_in_memory_are_favoured() -> None:
     case = Case("y[i, j] = x[j, i]", y="f32[8, 8]", x="f32[8, 8]")
-    (i, j), body = nest_of(case.loop())
-    assert favours(body, i.symbol) == favours(body, j.symbol) == 0
+    (i, j), body = perfect_nest(case.loop())
+    assert contiguity_score(body, i.symbol) == contiguity_score(body, j.symbol) == 0
     case = Case("y[i, j] = x[i, j]", **Y)
-    (i, j), body = nest_of(case.loop())
-    assert favours(body, j.symbol) > favours(body, i.symbol)
+    (i, j), body = perfect_nest(case.loop())
+    assert contiguity_score(body, j.symbol) > contiguity_score(body, i.symbol)
 
 
 def test_loops_that_are_made_anew_are_known_as_well() -> None:
@@ -114,7 +114,7 @@ def test_loops_that_are_made_anew_are_known_as_well() -> None:
     copies = [stmt for stmt in statements(anew) if isinstance(stmt, For)]
     assert len(copies) == len(loops) > 2
     for loop, copy in zip(loops, copies, strict=True):
-        assert facts.only_in(copy) == case.facts.only_in(loop)
+        assert facts.temporaries_in(copy) == case.facts.temporaries_in(loop)
 
 
 @pytest.mark.parametrize("name", ["nearest", "sorted windows", "own counts", "until it is close"])
@@ -127,7 +127,7 @@ def test_what_points_fill_first_is_theirs(name: str) -> None:
     })  # fmt: skip
     program = normalized(case.program)
     (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    found = band(loop, facts_of(program))
+    found = find_band(loop, facts_of(program))
     assert found is not None and found.free == (loop,)
 
 
@@ -138,9 +138,9 @@ def test_a_loop_that_may_be_left_stays_innermost() -> None:
     )
     case = Case(text, True, y="f64[3]", x="f64[9]")
     (loop,) = case.body
-    assert isinstance(loop, For) and band(loop, case.facts) is None
+    assert isinstance(loop, For) and find_band(loop, case.facts) is None
     apart = Case(text.replace("x[i]", "x[t, i]"), True, y="f64[3]", x="f64[3, 9]")
     (loop,) = apart.body
     assert isinstance(loop, For)
-    found = band(loop, apart.facts)
+    found = find_band(loop, apart.facts)
     assert found is not None and [one.symbol.name for one in found.free] == ["t"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.predicate_facts import after, is_never, is_sure
+from plusequals.lowering.analysis.predicate_facts import is_always, is_never, scalar_values_after
 from plusequals.lowering.ir.indexing import Range, const
 from plusequals.lowering.ir.loops import For, If
 from plusequals.lowering.ir.walk import statements
@@ -28,8 +28,8 @@ def test_what_is_known(b: str, test: str, holds: bool | None) -> None:
     case = Case(text, y="f64[9]", x="f64[9]", k="i64[9]")
     at = next(n for n, stmt in enumerate(case.body) if isinstance(stmt, For))
     loop = case.loop(at)
-    values, known = after(case.body[:at]), (Range(loop.symbol, const(0), const(9)),)
+    values, known = scalar_values_after(case.body[:at]), (Range(loop.symbol, const(0), const(9)),)
     found = [stmt.test for stmt in statements((loop,)) if isinstance(stmt, If)]
-    assert is_sure(found[0], values, known) == (holds is True)
+    assert is_always(found[0], values, known) == (holds is True)
     assert is_never(found[0], values, known) == (holds is False)
-    assert not after((loop,), values), "a loop may have changed them"
+    assert not scalar_values_after((loop,), values), "a loop may have changed them"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.analysis.dependence import private
-from plusequals.lowering.analysis.privatization import noted
+from plusequals.lowering.analysis.dependence import find_privatizable
+from plusequals.lowering.analysis.privatization import annotate_private
 from plusequals.lowering.ir.indexing import Symbol
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.walk import statements
@@ -74,17 +74,17 @@ def test_products_in_tiles_are_shared_around_them(sizes: str) -> None:
 
 def test_what_a_later_round_needs_is_no_rounds_own() -> None:
     shape = "f64[9, 70]"
-    program = noted(ready(CARRIED, x=shape, y=shape), EAGER)
+    program = annotate_private(ready(CARRIED, x=shape, y=shape), EAGER)
     assert "e" in {node.label for node in program.locals} and names(program) == set()
 
 
 def test_it_is_noted_only_where_sharing_is_worth_it() -> None:
     shape = "f32[20, 64]"
     program = ready(SOFTMAX, replace(EAGER, threads=1), x=shape, y=shape)
-    assert names(noted(program, EAGER)) == {("e", "i")}
-    assert noted(program, replace(EAGER, threads=1)) is program
-    assert noted(program, replace(EAGER, schedule=False)) is program
-    assert names(noted(program, replace(EAGER, parallel_from=10**8))) == set()
+    assert names(annotate_private(program, EAGER)) == {("e", "i")}
+    assert annotate_private(program, replace(EAGER, threads=1)) is program
+    assert annotate_private(program, replace(EAGER, schedule=False)) is program
+    assert names(annotate_private(program, replace(EAGER, parallel_from=10**8))) == set()
 
 
 def test_what_is_noted_of_another_loop_says_nothing() -> None:
@@ -95,11 +95,13 @@ def test_what_is_noted_of_another_loop_says_nothing() -> None:
     (array,) = (node for node in program.locals if node.rank)
     only = frozenset((array.id,))
     inside = [stmt.symbol for stmt in statements(loop.body) if isinstance(stmt, For)]
-    assert array.id not in private(loop, only)
-    assert array.id not in private(loop, only, [(array.id, Symbol("t", 10**6))])
-    assert array.id not in private(loop, only, [(array.id + 1, loop.symbol)])
-    assert array.id not in private(loop, only, [(array.id, inside[0])]), "in the other it is read"
-    assert array.id in private(loop, only, [(array.id, loop.symbol)])
+    assert array.id not in find_privatizable(loop, only)
+    assert array.id not in find_privatizable(loop, only, [(array.id, Symbol("t", 10**6))])
+    assert array.id not in find_privatizable(loop, only, [(array.id + 1, loop.symbol)])
+    assert array.id not in find_privatizable(loop, only, [(array.id, inside[0])]), (
+        "in the other it is read"
+    )
+    assert array.id in find_privatizable(loop, only, [(array.id, loop.symbol)])
 
 
 @pytest.mark.parametrize("tokens", [1, 31, 64, 75])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.product_loops import tiled, tiled_depth
+from plusequals.lowering.analysis.product_loops import tiled_depth, tiled_symbols
 from plusequals.lowering.ir.loops import For
 
 from ..shown import lowered
@@ -34,7 +34,7 @@ def test_the_loops_of_tiles(body: str, expected: str) -> None:
     program = lowered(body, **large, g="f32[4, 32, 32]", h="f32[4, 32, 32]", s="f32[4, 4]",
                       v="f32[32]", o="f32[64, 64]", p="i64[32]")  # fmt: skip
     found = {s.name for stmt in program.kernels[0].body if isinstance(stmt, For)
-             for s in tiled(stmt)}  # fmt: skip
+             for s in tiled_symbols(stmt)}  # fmt: skip
     assert found == set(expected.split())
 
 
@@ -44,8 +44,8 @@ def test_loops_around_the_nest_are_not_its_own() -> None:
     program = lowered(body, c="f32[64, 64]", a="f32[64, 64]")
     whole = next(stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
     inner = next(stmt for stmt in whole.body if isinstance(stmt, For))
-    assert {symbol.name for symbol in tiled(whole)} == {"s", "m"}
-    assert not tiled(inner)
+    assert {symbol.name for symbol in tiled_symbols(whole)} == {"s", "m"}
+    assert not tiled_symbols(inner)
 
 
 DEPTHS = [

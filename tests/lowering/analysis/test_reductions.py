@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.reductions import sums
+from plusequals.lowering.analysis.reductions import find_reductions
 from plusequals.lowering.ir.loops import For, Update
 from plusequals.lowering.ir.walk import statements
 
@@ -30,7 +30,7 @@ def test_what_may_be_taken_out(text: str) -> None:
         for stmt in statements(kernel.body)
         if isinstance(stmt, For)
         for outer in [tuple(s for s in statements(kernel.body) if _has(s, stmt) and s is not stmt)]
-        for one in sums(stmt, outer)
+        for one in find_reductions(stmt, outer)
     ]
     assert found == CASES[text]
 
@@ -42,6 +42,6 @@ def _has(outer: object, inner: For) -> bool:
 def test_a_guarded_term_is_marked() -> None:
     (kernel,) = lowered("y[0] = sum[i, i != 3](x[i])", y="f32[8]", x="f32[8]").kernels
     loops = [stmt for stmt in kernel.body if isinstance(stmt, For)]
-    (one,) = [one for loop in loops for one in sums(loop, ())]
+    (one,) = [one for loop in loops for one in find_reductions(loop, ())]
     assert one.is_guarded
     assert isinstance(one.update, Update)

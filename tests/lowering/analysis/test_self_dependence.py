@@ -95,7 +95,7 @@ RANGES = (Range(i, const(1), const(5)), Range(j, const(0), var(i)))
     ],
 )
 def test_cells_are_apart_where_one_axis_says_so(left: Any, right: Any, result: bool) -> None:
-    assert self_dependence.apart(left, right, RANGES) is result
+    assert self_dependence.never_overlap(left, right, RANGES) is result
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from plusequals.lowering.analysis.dependence import confined
-from plusequals.lowering.analysis.stencil import Sweeps, sweeps_of
+from plusequals.lowering.analysis.dependence import loop_local_nodes
+from plusequals.lowering.analysis.stencil import Sweeps, find_sweeps
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For, Program
@@ -28,7 +28,7 @@ def found_in(body: str) -> tuple[Program, Sweeps | None]:
     program = lowered(f"for t in range(9):\n{lines}", x="f32[99, 7]", y="f32[99, 7]")
     (loop,) = loops(program)
     own = frozenset(node.id for node in program.locals)
-    return program, sweeps_of(loop, confined(program), own, ())
+    return program, find_sweeps(loop, loop_local_nodes(program), own, ())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,9 @@ def test_each_copy_of_a_stage_has_scalars_of_its_own() -> None:
     )
     program, _ = optimize(program, Target())
     (loop,) = loops(program)
-    found = sweeps_of(loop, confined(program), frozenset(n.id for n in program.locals), ())
+    found = find_sweeps(
+        loop, loop_local_nodes(program), frozenset(n.id for n in program.locals), ()
+    )
     assert found is not None
     mine = {node.id for stage in found.stages for node in stage.mine}
     fresh = fresh_for(program)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.analysis import upward_exposed
-from plusequals.lowering.analysis.accesses import Accesses, Site, accesses
-from plusequals.lowering.analysis.iteration_domains import Known, Points
+from plusequals.lowering.analysis.accesses import Accesses, Site, collect_accesses
+from plusequals.lowering.analysis.iteration_domains import CallValues, Points
 from plusequals.lowering.ir.indexing import var
 from plusequals.lowering.ir.loops import Fill, For, If, Stmt, Store, While
 
@@ -26,12 +26,12 @@ def same(points: Points) -> Points:
 
 
 def sites_of(*body: Stmt, of: int = 0) -> tuple[list[Site], list[Site]]:
-    found = accesses(body).sites[of]
+    found = collect_accesses(body).sites[of]
     return [s for s in found if s.reads], [s for s in found if s.writes]
 
 
 def needed(*body: Stmt, of: int = 0, shape: tuple[int, ...] = (6,)) -> list[int] | None:
-    found = upward_exposed.needed(*sites_of(*body, of=of), shape, Known(), same)
+    found = upward_exposed.upward_exposed(*sites_of(*body, of=of), shape, CallValues(), same)
     return None if found is None else np.flatnonzero(found).tolist()
 
 
@@ -87,24 +87,24 @@ def test_what_is_unclear_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert needed(around) is None
     looked_up = Store(at(Y, t), read(Y, read(Y, t)))
     assert needed(loop(t, 0, 6, looked_up)) is None
-    monkeypatch.setattr(upward_exposed, "EVENTS", 10)
+    monkeypatch.setattr(upward_exposed, "MAX_EVENTS", 10)
     assert needed(loop(t, 1, 6, step(t, aff(t) - 1))) == [0]
     assert needed(loop(t, 1, 7, step(aff(t) - 1, aff(t) - 1))) is None
 
 
 def test_what_is_plain() -> None:
-    assert upward_exposed.is_plain(*sites_of(loop(t, 0, 6, step(t, t))))
-    assert not upward_exposed.is_plain(*sites_of(loop(t, 1, 6, step(t, aff(t) - 1))))
+    assert upward_exposed.are_in_place_updates(*sites_of(loop(t, 0, 6, step(t, t))))
+    assert not upward_exposed.are_in_place_updates(*sites_of(loop(t, 1, 6, step(t, aff(t) - 1))))
 
 
 def test_what_a_round_wrote_itself_is_not_from_before() -> None:
     body = (loop(t, 0, 6, Store(at(Y, t), num(0)), step(t, t)),)
-    found: Accesses = accesses(body)
-    assert not any(upward_exposed.is_from_before(found, site) for site in found.of(Y))
+    found: Accesses = collect_accesses(body)
+    assert not any(upward_exposed.may_read_entry_value(found, site) for site in found.of(Y))
 
 
 def test_indices_of_their_own_make_a_box() -> None:
-    (site,) = accesses((loop(i, 0, 3, loop(j, 0, 3, Store(at(Z, i, j), num(0)))),)).of(Z)
+    (site,) = collect_accesses((loop(i, 0, 3, loop(j, 0, 3, Store(at(Z, i, j), num(0)))),)).of(Z)
     assert upward_exposed.is_box(site)
     diagonal = loop(i, 0, 3, Store(at(Z, i, var(i)), num(0)))
-    assert not upward_exposed.is_box(accesses((diagonal,)).of(Z)[0])
+    assert not upward_exposed.is_box(collect_accesses((diagonal,)).of(Z)[0])

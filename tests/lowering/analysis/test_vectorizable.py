@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from plusequals.lowering.analysis.vectorizable import Outer, places, symbols_in
+from plusequals.lowering.analysis.vectorizable import (
+    OuterLoop,
+    statement_accesses,
+    subscript_symbols,
+)
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Dynamic, Read
 from plusequals.lowering.ir.indexing import Symbol, const, var
@@ -23,20 +27,20 @@ I, J = Symbol("i", 0), Symbol("j", 1)
 X = Node(0, "x", (const(8), const(9)), dtypes.float32)
 
 
-def outer(body: str, *around: For, **arrays: str) -> Outer:
+def outer(body: str, *around: For, **arrays: str) -> OuterLoop:
     program = lowered(body, **arrays)
     loop = next(stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
-    return Outer(loop, False, around)
+    return OuterLoop(loop, False, around)
 
 
-def last_of(body: str, **arrays: str) -> Outer:
+def last_of(body: str, **arrays: str) -> OuterLoop:
     """Return the last loop, behind those that check."""
     program = lowered(body, **arrays)
-    return Outer([stmt for stmt in program.kernels[0].body if isinstance(stmt, For)][-1], False)
+    return OuterLoop([stmt for stmt in program.kernels[0].body if isinstance(stmt, For)][-1], False)
 
 
 def test_symbols_are_those_of_plain_subscripts() -> None:
-    assert symbols_in((var(I) + 1, Dynamic(Read(X, (var(J), const(0)))))) == {I}
+    assert subscript_symbols((var(I) + 1, Dynamic(Read(X, (var(J), const(0)))))) == {I}
 
 
 def test_a_loop_without_loops_inside_is_none() -> None:
@@ -47,7 +51,7 @@ def test_a_loop_without_loops_inside_is_none() -> None:
 
 def test_sums_that_are_for_lanes_stay() -> None:
     found = outer("s[j] = sum(x[i, j])", s="f32[9]", x="f32[8, 9]")
-    assert found.is_plain() and not Outer(found.loop, True).is_plain()
+    assert found.is_plain() and not OuterLoop(found.loop, True).is_plain()
 
 
 def test_what_is_used_is_counted() -> None:
@@ -55,8 +59,8 @@ def test_what_is_used_is_counted() -> None:
     assert found.touched() == 8 * 9 * 4
     assert {node.label for node in found.nodes()} == {"s", "x", "w"}
     inner = next(stmt for stmt in statements(found.loop.body) if isinstance(stmt, Update))
-    assert [node.label for node, _ in places(inner)] == ["s", "x", "w"]
-    assert not list(places(found.loop))
+    assert [node.label for node, _ in statement_accesses(inner)] == ["s", "x", "w"]
+    assert not list(statement_accesses(found.loop))
     assert (found.room(frozenset()), found.kept(frozenset())) == (0, 1)
     kept = frozenset(node.id for node in found.nodes() if node.label == "w")
     assert (found.room(kept), found.kept(kept)) == (64, 64)
@@ -130,9 +134,9 @@ def test_loops_of_other_kinds_are_none() -> None:
     (inner,) = (stmt for stmt in found.loop.body if isinstance(stmt, For))
     vectors = replace(found.loop, body=(replace(inner, kind="vector"),))
     others = [replace(found.loop, kind="parallel"), replace(found.loop, step=2), vectors]
-    assert not any(Outer(loop, False).is_plain() for loop in others)
+    assert not any(OuterLoop(loop, False).is_plain() for loop in others)
     empty = replace(found.loop, body=(replace(inner, body=()),))
-    assert not Outer(empty, False).is_plain(), "there is nothing to do"
+    assert not OuterLoop(empty, False).is_plain(), "there is nothing to do"
 
 
 def test_rounds_are_counted_from_where_loops_begin() -> None:
@@ -143,7 +147,7 @@ def test_rounds_are_counted_from_where_loops_begin() -> None:
     assert wide.touched() == 8 * 9 * 8, "the most that one place takes"
     assert outer("y[j] += x[i]", y="f32[9]", x="f32[8]").touched() == 0, "of which some are used"
     loose = replace(wide.loop, hi=var(Symbol("n", 99)))
-    assert Outer(loose, False).touched() == 0, "nobody knows"
+    assert OuterLoop(loose, False).touched() == 0, "nobody knows"
 
 
 def test_loops_between_are_looked_through() -> None:
@@ -162,7 +166,7 @@ for j in range(9):
     assert far.is_near(frozenset()), "it stays in the innermost loop"
     (middle,) = (stmt for stmt in far.loop.body if isinstance(stmt, For))
     longer = replace(far.loop, body=(replace(middle, hi=const(3)),))
-    assert not Outer(longer, False).is_near(frozenset()), "and may not be there"
+    assert not OuterLoop(longer, False).is_near(frozenset()), "and may not be there"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +226,7 @@ def test_room_is_counted_for_arrays_that_may_become_others() -> None:
         nodes = {node.id: other(node) for node in found.nodes()}
         (loop,) = rename((found.loop,), {}, nodes)
         assert isinstance(loop, For)
-        return Outer(loop, False).room(frozenset((ids["t"],)))
+        return OuterLoop(loop, False).room(frozenset((ids["t"],)))
 
     assert room() == 72
     assert room(request=Decision(NEVER_VIRTUAL, ())) is None, "its place was asked for"
@@ -232,6 +236,8 @@ def test_room_is_counted_for_arrays_that_may_become_others() -> None:
 def test_places_of_statements_are_theirs_alone() -> None:
     found = outer("s[j] = sum(x[i, j] * w[i])", s="f32[9]", x="f32[8, 9]", w="f32[8]")
     (inner,) = (stmt for stmt in found.loop.body if isinstance(stmt, For))
-    assert not list(places(inner))
-    told = [[node.label for node, _ in places(stmt)] for stmt in statements(found.loop.body)]
+    assert not list(statement_accesses(inner))
+    told = [
+        [node.label for node, _ in statement_accesses(stmt)] for stmt in statements(found.loop.body)
+    ]
     assert [one for one in told if one] == [["s"], ["s", "x", "w"]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.complex_pairs import pairs
+from plusequals.lowering.cpu.complex_pairs import scalarize_complex
 from plusequals.lowering.ir.expressions import Apply, Select, walk
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import expressions_of, reads, statements
@@ -122,7 +122,7 @@ def test_results_are_those_of_numpy(name: str) -> None:
 def test_nothing_complex_is_left_but_elements(name: str) -> None:
     kinds = {"x": "c128[64]", "y": "c128[64]", "z": "c128[64]", "n": "i64[64]"}
     body = "for i in range(64):\n" + "".join(f"    {s}\n" for s in ROUNDS[name].splitlines())
-    program = pairs(lowered(body, **kinds))
+    program = scalarize_complex(lowered(body, **kinds))
     found = [
         part
         for kernel in program.kernels
@@ -141,7 +141,7 @@ def test_nothing_complex_is_left_but_elements(name: str) -> None:
 ])  # fmt: skip
 def test_what_is_simple_or_has_no_formula_stays(body: str) -> None:
     program = lowered(body, x="c128[64]", y="c128[64]", z="c128[64]")
-    assert pairs(program) is program
+    assert scalarize_complex(program) is program
 
 
 def test_lanes_behind_the_last_round_read_nothing() -> None:

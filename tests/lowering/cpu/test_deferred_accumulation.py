@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.cpu import deferred_accumulation as module
-from plusequals.lowering.cpu.deferred_accumulation import Later, defer, deferred, put_off
+from plusequals.lowering.cpu.deferred_accumulation import (
+    DistributeReason,
+    decide_distribute_accumulations,
+    distribute_accumulations,
+    distribute_reductions,
+)
 from plusequals.lowering.ir.assignments import Let
 from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.indexing import const, var
@@ -17,7 +22,7 @@ from plusequals.lowering.ir.loops import For, Program, Store, Update
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.passes.reduction_order import order
+from plusequals.lowering.passes.reduction_order import set_reduction_order
 
 from ..ir.build import at, i64, node, program, read, symbols
 from ..scheduled import MODEST, function, interpreted, of_any_size, out_of_order, scheduled
@@ -144,8 +149,8 @@ def test_a_sum_that_is_put_off_has_the_bits_of_its_lanes(name: str, shape: tuple
     ],
 )
 def test_what_only_threads_put_off(text: str, rounds: int) -> None:
-    program = order(lowered(text, x=f"f32[{rounds}, 129]"), True)
-    assert put_off(program, EAGER) == program
+    program = set_reduction_order(lowered(text, x=f"f32[{rounds}, 129]"), True)
+    assert distribute_reductions(program, EAGER) == program
 
 
 @pytest.mark.parametrize("size", [10, 32_768, 100_003])
@@ -176,7 +181,7 @@ def test_sizes_of_the_run_change_no_bit(shape: tuple[int, int], monkeypatch: Any
 def test_rounds_that_would_keep_too_much_are_cut_into_pieces(rounds: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "ROOM", 22 * 4)
     made = lowered(ROWS, x=f"f32[{rounds}, 99]")
-    after = defer(made, EAGER)
+    after = distribute_accumulations(made, EAGER)
     verify_program(after)
     (kept,) = (one for one in after.locals if one.purpose == "kept")
     assert kept.static_shape is not None and kept.static_shape[0] <= 22
@@ -187,17 +192,17 @@ def test_rounds_that_would_keep_too_much_are_cut_into_pieces(rounds: int, monkey
 
 def test_what_a_loop_may_do_as_it_is_stays() -> None:
     made = lowered("y[i] = max(x[i, j])", y="f32[64]", x="f32[64, 200]")
-    assert deferred(made, EAGER).program is made
+    assert decide_distribute_accumulations(made, EAGER).program is made
 
 
 def test_without_threads_or_work_nothing_changes() -> None:
     made = lowered(ROWS, x="f32[64, 200]")
-    assert defer(made, replace(EAGER, threads=1)) is made
-    assert defer(made, replace(EAGER, parallel_from=10**7)) is made
-    found = deferred(made, EAGER)
+    assert distribute_accumulations(made, replace(EAGER, threads=1)) is made
+    assert distribute_accumulations(made, replace(EAGER, parallel_from=10**7)) is made
+    found = decide_distribute_accumulations(made, EAGER)
     assert found.program is not made
     (decision,) = found.decisions
-    assert decision.reason is Later.THREADS
+    assert decision.reason is DistributeReason.THREADS
     assert decision.told() == (
         "what rounds over `i` add to `s` is added behind them: nothing else keeps the rounds of "
         "its loop from being shared among threads"
@@ -219,7 +224,7 @@ def test_without_threads_or_work_nothing_changes() -> None:
 )  # fmt: skip
 def test_loops_that_stay(text: str) -> None:
     made = lowered(text, x="f32[64, 200]")
-    assert not _kept(defer(made, EAGER))
+    assert not _kept(distribute_accumulations(made, EAGER))
 
 
 i, j, k, d = symbols("i j k d")
@@ -245,7 +250,7 @@ def test_each_lane_has_its_own_element_or_memory_is_used() -> None:
             k, const(0), const(3), 1, (Update(at(A, index), OPS["add"], read(S)),), "vector"
         )
         made = _of(*_row(lanes))
-        after = defer(made, EAGER)
+        after = distribute_accumulations(made, EAGER)
         verify_program(after)
         assert _kept(after) == ["a_kept"]
         assert ("lanes" in {one.purpose for one in after.locals}) == (index == var(k))
@@ -257,7 +262,7 @@ def test_each_lane_has_its_own_element_or_memory_is_used() -> None:
 def test_places_that_data_decides_stay() -> None:
     let = Let(d, Const(1, i64))
     made = _of(*_row(let, Update(at(A, var(d)), OPS["add"], read(S))))
-    assert defer(made, EAGER) is made
+    assert distribute_accumulations(made, EAGER) is made
 
 
 ADDED = """
@@ -280,12 +285,12 @@ def test_threads_share_loops_inside_rather_than_keep_arrays() -> None:
 
 def test_all_threads_have_several_iterations_at_a_time() -> None:
     text = _loop("s += max(x[i, j])")
-    program = order(lowered(text, x="f32[4000, 129]"), True)
+    program = set_reduction_order(lowered(text, x="f32[4000, 129]"), True)
     room = module.ROOM
     try:
         module.ROOM = 4 * module.EACH * EAGER.threads
-        assert deferred(program, EAGER).decisions
+        assert decide_distribute_accumulations(program, EAGER).decisions
         module.ROOM -= 4
-        assert not deferred(program, EAGER).decisions
+        assert not decide_distribute_accumulations(program, EAGER).decisions
     finally:
         module.ROOM = room

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.delinearize import LEAST, periods
+from plusequals.lowering.cpu.delinearize import LEAST, delinearize_loops
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
@@ -61,7 +61,7 @@ def test_long_periods_are_loops_of_their_own(number: int) -> None:
     made = function(
         f"def f(x):\n    for i in range({3 * number}):\n        x[i] = i % {number} + i\n"
     )
-    program = periods(lower(made.procedure(np.ones(3 * number))))
+    program = delinearize_loops(lower(made.procedure(np.ones(3 * number))))
     loops = [s for k in program.kernels for s in statements(k.body) if isinstance(s, For)]
     assert [(one.hi - one.lo).constant for one in loops] == (
         [3, number] if number >= LEAST else [3 * number]

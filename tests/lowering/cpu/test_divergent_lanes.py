@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.cpu.masked_lanes import Masked
+from plusequals.lowering.cpu.masked_lanes import MaskReason
 
 from ..scheduled import function
 from .masked import arrays, decided, each, same_bits
@@ -62,7 +62,7 @@ def test_not_a_bit_changes(name: str, size: int, dtype: str) -> None:
 @pytest.mark.parametrize("name", EARLY)
 def test_loops_inside_are_left_by_lanes(name: str) -> None:
     (decision,) = decided(EARLY[name])
-    assert decision.reason is Masked.LEAVE
+    assert decision.reason is MaskReason.LEAVE
     assert decision.told() == (
         "the rounds of the loop over `i` are done side by side: each round may leave a loop "
         "inside by itself, and needs nothing of the others"

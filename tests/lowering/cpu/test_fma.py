@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.cpu.fma import fused_products
+from plusequals.lowering.cpu.fma import form_fma
 from plusequals.lowering.ir.expressions import Apply
 from plusequals.lowering.ir.loops import Store
 from plusequals.lowering.ir.walk import expressions_of, statements
-from plusequals.lowering.passes.reduction_order import order
+from plusequals.lowering.passes.reduction_order import set_reduction_order
 
 from ..scheduled import MODEST, function, interpreted, scheduled
 from ..shown import lowered
@@ -30,7 +30,7 @@ FUSED = {
 @pytest.mark.parametrize("text", FUSED)
 def test_which_products_are_rounded_with_their_sums(text: str) -> None:
     used = {name: spec for name, spec in SPECS.items() if f"{name}[" in text}
-    program = fused_products(order(lowered(text, **used), True))
+    program = form_fma(set_reduction_order(lowered(text, **used), True))
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     calls = [e.op.name for s in body for e in expressions_of(s) if isinstance(e, Apply)]
     assert calls.count("fma") == FUSED[text]
@@ -39,8 +39,10 @@ def test_which_products_are_rounded_with_their_sums(text: str) -> None:
 
 
 def test_nothing_is_fused_where_there_is_no_such_instruction() -> None:
-    program = order(lowered("y[i] = sum(x[i, j] * w[j])", y="f32[8]", x="f32[8, 9]", w="f32[9]"))
-    assert fused_products(program) == program
+    program = set_reduction_order(
+        lowered("y[i] = sum(x[i, j] * w[j])", y="f32[8]", x="f32[8, 9]", w="f32[9]")
+    )
+    assert form_fma(program) == program
 
 
 @pytest.mark.parametrize("fma", [False, True])

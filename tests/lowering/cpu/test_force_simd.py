@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.cpu.force_simd import picked
+from plusequals.lowering.cpu.force_simd import force_simd
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
@@ -14,7 +14,7 @@ from ..shown import lowered
 
 def kinds(text: str, t: str = "f32[9, 16]") -> list[str]:
     program = lowered(text, t=t, p="i64[1]")
-    (kernel,) = picked(program, Target(schedule=True)).kernels
+    (kernel,) = force_simd(program, Target(schedule=True)).kernels
     return [stmt.kind for stmt in statements(kernel.body) if isinstance(stmt, For)]
 
 

@@ -12,7 +12,7 @@ from plusequals.backends.cc.backend import translate
 from plusequals.backends.codegen import prelude
 from plusequals.base import settings
 from plusequals.lowering.cpu import function_stages
-from plusequals.lowering.cpu.function_stages import Chained, in_stages
+from plusequals.lowering.cpu.function_stages import FunctionReason, decide_distribute_functions
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.walk import statements
 
@@ -125,8 +125,8 @@ def test_the_first_cache_has_room_for_what_is_handed_on() -> None:
     def bytes_of(l1_bytes: int) -> int:
         text = "y[i] = exp(sin(x[i])) - cos(tanh(x[i]) + sin(x[i]))"
         program = lowered(text, y="f64[4096]", x="f64[4096]")
-        made = in_stages(program, replace(MODEST, l1_bytes=l1_bytes))
-        assert [one.reason for one in made.decisions] == [Chained.LONG]
+        made = decide_distribute_functions(program, replace(MODEST, l1_bytes=l1_bytes))
+        assert [one.reason for one in made.decisions] == [FunctionReason.LONG]
         return sum(node.bytes for node in made.program.locals if node.purpose == "stage")
 
     assert bytes_of(1 << 20) == 3 * 256 * 8
@@ -159,7 +159,7 @@ def test_functions_in_loops_of_their_own_give_the_bits_of_inlined_ones(
     results, texts = [], []
     for inlined in (1000, 0):  # the second is a text that is no other's
         monkeypatch.setattr(function_stages, "MANY", inlined)
-        monkeypatch.setattr(prelude, "INLINED", inlined)
+        monkeypatch.setattr(prelude, "MAX_INLINED_CALLS", inlined)
         made = function(CHAIN.replace("z", f"z{inlined}")).on("cc")
         results.append(_bytes(np.where(np.isnan(y), np.nan, y) for y in made(x)))  # of any sign
         texts.append(translate(made.procedure(x)).text)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.outer_vectorize import abreast
+from plusequals.lowering.cpu.outer_vectorize import vectorize_outer
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
@@ -65,7 +65,7 @@ def plain(procedure: Any, target: Target) -> Program:
 
 def alone(procedure: Any, target: Target) -> Program:
     """Return the loops with rounds abreast, of which tiles and strips took none before."""
-    made = abreast(plain(procedure, target), target)
+    made = vectorize_outer(plain(procedure, target), target)
     verify_program(made)
     return made
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.peel import LEAST, edges
+from plusequals.lowering.cpu.peel import LEAST, peel_loops
 from plusequals.lowering.ir.expressions import Const, Position, Read, Select, walk
-from plusequals.lowering.ir.indexing import Affine, Quasi, Symbol, show, var
+from plusequals.lowering.ir.indexing import Affine, Quasi, Symbol, affine_text, var
 from plusequals.lowering.ir.loops import For, If, LoopKind, Program, Stmt, Store
 from plusequals.lowering.ir.memory_mode import NEVER_VIRTUAL, Decision
 from plusequals.lowering.ir.node import Node
-from plusequals.lowering.ir.rewrite import map_statements, over_kernels, rename
+from plusequals.lowering.ir.rewrite import map_kernels, map_statements, rename
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import bodies, expressions_of, statements, writes
 from plusequals.lowering.lower import lower
@@ -157,7 +157,7 @@ for i in range(90):
 )
 def test_other_loops_stay(body: str) -> None:
     program = lowered(body, y="f32[90]", x="f32[90]")
-    assert edges(program, Target(schedule=True, reorders=True)) is program
+    assert peel_loops(program, Target(schedule=True, reorders=True)) is program
 
 
 def whole(**sizes: int) -> dict[str, str]:
@@ -167,10 +167,12 @@ def whole(**sizes: int) -> dict[str, str]:
 
 def pieces(body: str, reorders: bool = True, **arrays: str) -> list[str]:
     """Return the bounds of the outermost loops, once they are cut."""
-    made = edges(lowered(body, **(arrays or whole())), Target(schedule=True, reorders=reorders))
+    made = peel_loops(
+        lowered(body, **(arrays or whole())), Target(schedule=True, reorders=reorders)
+    )
     verify_program(made)
     loops = [stmt for kernel in made.kernels for stmt in kernel.body if isinstance(stmt, For)]
-    return [f"{show(loop.lo)}..{show(loop.hi)}" for loop in loops]
+    return [f"{affine_text(loop.lo)}..{affine_text(loop.hi)}" for loop in loops]
 
 
 @pytest.mark.parametrize(
@@ -262,8 +264,8 @@ def test_long_bodies_are_not_written_twice(parts: int, count: int) -> None:
         return (stmt,) + (one,) * (parts - len(walk(stmt.value)))
 
     program = lowered("y[i] = x[i] if i > 0 else 0.0", **whole())
-    made = over_kernels(program, lambda body: map_statements(body, longer))
-    assert sum(isinstance(s, For) for s in edges(made, MODEST).kernels[0].body) == count
+    made = map_kernels(program, lambda body: map_statements(body, longer))
+    assert sum(isinstance(s, For) for s in peel_loops(made, MODEST).kernels[0].body) == count
 
 
 def test_loops_inside_have_their_part_in_it() -> None:
@@ -306,8 +308,8 @@ def test_loops_of_other_kinds_stay(kind: LoopKind) -> None:
     def changed(stmt: Stmt) -> tuple[Stmt, ...]:
         return (replace(stmt, kind=kind) if isinstance(stmt, For) else stmt,)
 
-    made = over_kernels(program, lambda body: map_statements(body, changed))
-    assert edges(made, MODEST) == made
+    made = map_kernels(program, lambda body: map_statements(body, changed))
+    assert peel_loops(made, MODEST) == made
 
 
 def test_loops_inside_of_loops_that_stay_are_cut() -> None:
@@ -316,10 +318,13 @@ for t in range(3):
     print(t)
     y[i] = x[i] if i > 0 else 0.0
 """
-    made = edges(lowered(body, **whole()), MODEST)
+    made = peel_loops(lowered(body, **whole()), MODEST)
     (loop,) = (stmt for stmt in made.kernels[0].body if isinstance(stmt, For))
     inside = [stmt for stmt in loop.body if isinstance(stmt, For)]
-    assert [(show(one.lo), show(one.hi)) for one in inside] == [("0", "1"), ("1", "90")]
+    assert [(affine_text(one.lo), affine_text(one.hi)) for one in inside] == [
+        ("0", "1"),
+        ("1", "90"),
+    ]
 
 
 OWN = """
@@ -334,7 +339,7 @@ for i in range(90):
 
 def owned(program: Program) -> list[dict[str, Node]]:
     """Return what first and other rounds write, by name."""
-    made = edges(program, MODEST)
+    made = peel_loops(program, MODEST)
     verify_program(made)
     loops = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
     assert len({loop.symbol for loop in loops}) == 2
@@ -357,9 +362,9 @@ def test_what_was_asked_for_is_one_array(change: dict[str, Any]) -> None:
     program = lowered(OWN, y="f64[90]", x="f64[90]")
     nodes = {n.id: replace(n, **change) for n in program.locals if n.label == "t"}
     assert nodes
-    made = over_kernels(program, lambda body: rename(body, {}, nodes))
+    made = map_kernels(program, lambda body: rename(body, {}, nodes))
     made = replace(made, locals=tuple(nodes.get(n.id, n) for n in program.locals))
-    loops = [stmt for stmt in edges(made, MODEST).kernels[0].body if isinstance(stmt, For)]
+    loops = [stmt for stmt in peel_loops(made, MODEST).kernels[0].body if isinstance(stmt, For)]
     one, other = ({node.label: node for node in writes(loop.body)} for loop in loops)
     assert one["t"] == other["t"] and one["s"] != other["s"]
 
@@ -388,7 +393,7 @@ def test_places_that_are_not_static(name: str) -> None:
         given = arguments(size)
         given[1][:] = np.linspace(-3, 3, size)
         before, _ = optimize(lower(made.procedure(*given)), MODEST, None, None, "dead again")
-        whole = edges(before, MODEST)
+        whole = peel_loops(before, MODEST)
         after, _ = optimize(lower(made.procedure(*given)), MODEST, None, None, "simplify edges")
         for got, want in zip(interpreted(after, *given), interpreted(before, *given), strict=True):
             np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
@@ -405,5 +410,5 @@ def test_few_places_that_are_not_static() -> None:
     cut = []
     for text in texts:
         program = lower(function(text).procedure(*arguments(97)))
-        cut.append(edges(program, MODEST) is not program)
+        cut.append(peel_loops(program, MODEST) is not program)
     assert cut == [True, False]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.cpu.masked_lanes import Masked, masked
+from plusequals.lowering.cpu.masked_lanes import MaskReason, decide_mask_lanes
 from plusequals.lowering.ir.loops import If
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
@@ -93,9 +93,9 @@ def test_tests_of_whole_numbers_of_every_type(whole: str) -> None:
 def test_their_loops_have_no_branches(name: str) -> None:
     procedure = function(text(name)).procedure(*given(48, "f4"))
     program, _ = optimize(lower(procedure), TARGET, stop_after="rounds")
-    found = masked(program, TARGET)
-    assert {decision.reason for decision in found.decisions} <= {Masked.SUM, Masked.COUNT}
-    assert any(decision.reason is Masked.SUM for decision in found.decisions)
+    found = decide_mask_lanes(program, TARGET)
+    assert {decision.reason for decision in found.decisions} <= {MaskReason.SUM, MaskReason.COUNT}
+    assert any(decision.reason is MaskReason.SUM for decision in found.decisions)
     inside = (s for kernel in found.program.kernels for s in statements(kernel.body))
     assert not any(isinstance(stmt, If) for stmt in inside)
 
@@ -111,4 +111,6 @@ STAYS = {
 def test_others_keep_their_branches(name: str) -> None:
     types = {"x": "f32[48]", "p": "i64[48]"}
     program, _ = optimize(lowered(STAYS[name], **types), TARGET, stop_after="rounds")
-    assert not any(one.reason is Masked.SUM for one in masked(program, TARGET).decisions)
+    assert not any(
+        one.reason is MaskReason.SUM for one in decide_mask_lanes(program, TARGET).decisions
+    )

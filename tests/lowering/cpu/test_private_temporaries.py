@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.cost import total_of
-from plusequals.lowering.cpu.private_temporaries import separate
+from plusequals.lowering.analysis.cost import total_work
+from plusequals.lowering.cpu.private_temporaries import privatize_temporaries
 from plusequals.lowering.ir.loops import For, Program, Store
 from plusequals.lowering.ir.walk import own_writes, statements
 from plusequals.lowering.target import Target
@@ -33,7 +33,7 @@ def temporaries(program: Program) -> list[set[int]]:
 
 def made(*parts: str) -> tuple[Program, Program]:
     program = lowered("\n".join(parts), y="f32[8009]", x="f32[8009]")
-    return program, separate(program, TARGET)
+    return program, privatize_temporaries(program, TARGET)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def made(*parts: str) -> tuple[Program, Program]:
 )
 def test_loops_side_by_side_have_no_temporary_in_common(parts: tuple[str, ...]) -> None:
     before = shared(made(*parts)[0])
-    after = separate(before, TARGET)
+    after = privatize_temporaries(before, TARGET)
     assert set.intersection(*temporaries(before))
     found = temporaries(after)
     assert len(set.union(*found)) == sum(map(len, found))
@@ -102,7 +102,7 @@ def test_equal_loops_are_told_apart() -> None:
     loop, start, use = stmts
     body = (loop, start, replace(loop), use)
     twice = replace(program, kernels=(replace(kernel, body=body),))
-    after = separate(twice, TARGET)
+    after = privatize_temporaries(twice, TARGET)
     assert after.kernels[0].body[2] == loop, "its last value is used"
     assert after.kernels[0].body[0] != loop
     y, x = np.zeros(8009, "f4"), np.arange(8009, dtype="f4")
@@ -111,7 +111,7 @@ def test_equal_loops_are_told_apart() -> None:
 
 def test_one_thread_needs_no_more() -> None:
     program, _ = made(FIRST, AGAIN)
-    assert separate(program, replace(TARGET, threads=1)) is program
+    assert privatize_temporaries(program, replace(TARGET, threads=1)) is program
 
 
 @pytest.mark.parametrize("rows", [512, 511, 333])
@@ -127,4 +127,4 @@ def test_threads_share_loops_of_any_number_of_rounds(name: str, rows: int) -> No
     arrays = np.zeros(rows, "f4"), np.zeros(1001, "f4"), np.ones((rows, 1001), "f4")
     program = scheduled(f.procedure(*arrays), target)
     loops = [stmt for k in program.kernels for stmt in k.body if isinstance(stmt, For)]
-    assert max(loops, key=lambda loop: total_of(loop).constant or 0).kind == "parallel"
+    assert max(loops, key=lambda loop: total_work(loop).constant or 0).kind == "parallel"

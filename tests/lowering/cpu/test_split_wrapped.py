@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.lowering.cpu.split_wrapped import LEAST, wraps
+from plusequals.lowering.cpu.split_wrapped import LEAST, split_wrapped_loops
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Comment, For, If, Program
 from plusequals.lowering.ir.printer import print_statement
@@ -74,7 +74,7 @@ def remainders(program: Program) -> list[For]:
 def split(procedure: Any, *given: Any) -> Program:
     """Return the loops before the pass and behind it, which have the same meaning."""
     before = simplify(lower(procedure))
-    after = wraps(before, MODEST)
+    after = split_wrapped_loops(before, MODEST)
     for want, got in zip(interpreted(before, *given), interpreted(after, *given), strict=True):
         np.testing.assert_array_equal(got, want)
     return after
@@ -101,7 +101,7 @@ def test_bits_stay_for_all_shifts(name: str) -> None:
 def test_loops_that_stay(name: str) -> None:
     given = arguments(37, 1, -1, 5)
     program = simplify(lower(made(name).procedure(*given)))
-    assert wraps(program, MODEST) is program
+    assert split_wrapped_loops(program, MODEST) is program
 
 
 @pytest.mark.parametrize("name", ["rolled by data", "by hand", "falling", "two at once"])
@@ -126,7 +126,7 @@ def test_what_overflows_is_done_as_written() -> None:
 
 def test_an_empty_array_computes_no_remainder() -> None:
     procedure = of_any_size(made("by hand"), *arguments(20, 1, -1, 5))
-    program = wraps(simplify(lower(procedure)), MODEST)
+    program = split_wrapped_loops(simplify(lower(procedure)), MODEST)
     y, x, c, d = arguments(0, 1, -1, 5)
     assert not run_program(program, [y, x, c, d], lambda text: None)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.dependence import confined, private
-from plusequals.lowering.cpu.unroll_and_jam import jammed
+from plusequals.lowering.analysis.dependence import find_privatizable, loop_local_nodes
+from plusequals.lowering.cpu.unroll_and_jam import unroll_and_jam
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.verify import verify_program
@@ -47,10 +47,10 @@ def jam(body: str, rounds: int) -> tuple[Program, Program]:
     arrays = {"y": f"f64[5, {rounds}]", "x": "f64[9]", "z": f"f64[9, {rounds}]"}
     program, _ = optimize(lowered(body, **arrays), Target(), stop_after="dead again")
     fresh, own = fresh_for(program), frozenset(node.id for node in program.locals)
-    only, (kernel,) = confined(program), program.kernels
+    only, (kernel,) = loop_local_nodes(program), program.kernels
     (loop,) = (s for s in kernel.body if isinstance(s, For))
-    mine = private(loop, only[id(loop)])
-    made, more = jammed(loop, fresh, mine, only, own)
+    mine = find_privatizable(loop, only[id(loop)])
+    made, more = unroll_and_jam(loop, fresh, mine, only, own)
     assert mine <= more
     changed = tuple(made if stmt is loop else stmt for stmt in kernel.body)
     after = fresh.declared(replace(program, kernels=(replace(kernel, body=changed),)))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from plusequals.base.diagnostic import CdIndexError
-from plusequals.lowering.analysis.parallel_band import Facts, facts_of, rounds_of
-from plusequals.lowering.gpu.mapping import grid
+from plusequals.lowering.analysis.parallel_band import Facts, facts_of, trip_count
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.ir.fresh import Fresh, fresh_for
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Comment, For, Program, Stmt
@@ -81,7 +81,7 @@ class Case:
     ) -> None:
         """Fail unless what a pass made, and the whole schedule in both orders of blocks and
         threads, leave the bits of the program, or fail as it does, for arguments of all seeds."""
-        whole = grid(self.program, Target("cuda"), exact=True).program
+        whole = map_program(self.program, Target("cuda"), exact=True).program
         for program in (made, whole, backwards(whole)):
             verify_program(program)
             for seed in range(seeds):
@@ -118,7 +118,7 @@ def backwards(program: Program) -> Program:
     def turned(stmt: Stmt) -> tuple[Stmt, ...]:
         if not isinstance(stmt, For) or stmt.kind not in ("block", "thread"):
             return (stmt,)
-        last = stmt.lo + (rounds_of(stmt) - 1) * stmt.step
+        last = stmt.lo + (trip_count(stmt) - 1) * stmt.step
         return (replace(stmt, lo=last, hi=stmt.lo - stmt.step, step=-stmt.step),)
 
     (kernel,) = program.kernels

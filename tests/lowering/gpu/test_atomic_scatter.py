@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.gpu.atomic_scatter import scattered
-from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.gpu.atomic_scatter import map_atomic_scatter
+from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 
 from .kernels import Case
 
 
-def made_of(body: str, exact: bool = False, **arrays: str) -> tuple[Case, Made | None]:
+def made_of(body: str, exact: bool = False, **arrays: str) -> tuple[Case, DeviceCode | None]:
     case = Case(body, exact, **arrays)
-    return case, scattered(case.loop(), case.facts, case.fresh, case.nodes)
+    return case, map_atomic_scatter(case.loop(), case.facts, case.fresh, case.nodes)
 
 
 @pytest.mark.parametrize("n", [2, 7, 300])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plusequals.lowering.gpu.barriers import met
+from plusequals.lowering.gpu.barriers import insert_barriers
 from plusequals.lowering.ir.assignments import Access, Break, Continue
 from plusequals.lowering.ir.expressions import Expr
 from plusequals.lowering.ir.indexing import const, var
@@ -45,41 +45,43 @@ def shape(body: tuple[Stmt, ...]) -> list[object]:
 
 def test_between_a_write_and_a_read_or_another_write() -> None:
     write, other = threads(A, number(1.0)), threads(B, read(A, 0))
-    assert shape(met((write, other), frozenset())) == ["t", "|", "t"]
-    assert shape(met((write, write), frozenset())) == ["t", "|", "t"]
-    assert shape(met((other, write), frozenset())) == ["t", "|", "t"]
+    assert shape(insert_barriers((write, other), frozenset())) == ["t", "|", "t"]
+    assert shape(insert_barriers((write, write), frozenset())) == ["t", "|", "t"]
+    assert shape(insert_barriers((other, write), frozenset())) == ["t", "|", "t"]
 
 
 def test_none_between_what_has_nothing_to_do_with_each_other() -> None:
     one, other = threads(A, read(C, 0)), threads(B, read(C, 1))
-    assert shape(met((one, other), frozenset())) == ["t", "t"]
-    assert shape(met((one, threads(A, read(C, 0))), frozenset((A.id,)))) == ["t", "t"]
+    assert shape(insert_barriers((one, other), frozenset())) == ["t", "t"]
+    assert shape(insert_barriers((one, threads(A, read(C, 0))), frozenset((A.id,)))) == ["t", "t"]
 
 
 def test_what_all_threads_read_alike_waits_and_is_waited_for() -> None:
     take = Store(Access(S, ()), read(A, 0))
     body = (threads(A, number(1.0)), take, threads(A, number(2.0)))
-    assert shape(met(body, frozenset((S.id,)))) == ["t", "|", "s", "|", "t"]
+    assert shape(insert_barriers(body, frozenset((S.id,)))) == ["t", "|", "s", "|", "t"]
 
 
 def test_a_loop_is_its_own_neighbour() -> None:
     body = (over("serial", threads(A, read(B, 0)), threads(B, read(C, 0))),)
-    assert shape(met(body, frozenset())) == [["t", "|", "t", "|"]]
+    assert shape(insert_barriers(body, frozenset())) == [["t", "|", "t", "|"]]
     quiet = (over("serial", threads(A, read(C, 0))),)
-    assert shape(met(quiet, frozenset())) == [["t", "|"]], "the same element in two rounds"
-    assert shape(met((threads(A, read(B, 0)),), frozenset(), loops=True)) == ["t", "|"]
+    assert shape(insert_barriers(quiet, frozenset())) == [["t", "|"]], (
+        "the same element in two rounds"
+    )
+    assert shape(insert_barriers((threads(A, read(B, 0)),), frozenset(), loops=True)) == ["t", "|"]
 
 
 def test_a_barrier_in_a_loop_is_enough_for_its_end() -> None:
     inner = (threads(A, number(1.0)), threads(B, read(A, 0)))
     body = (over("serial", *inner), threads(C, read(B, 0)))
-    assert shape(met(body, frozenset())) == [["t", "|", "t", "|"], "t"]
+    assert shape(insert_barriers(body, frozenset())) == [["t", "|", "t", "|"], "t"]
 
 
 def test_tests_are_read_by_all_threads() -> None:
     test = apply("gt", read(A, 0), number(0.0))
     branch = If(test, (threads(A, number(0.0)),), (threads(B, number(0.0)),))
-    assert shape(met((threads(A, number(1.0)), branch), frozenset())) == [
+    assert shape(insert_barriers((threads(A, number(1.0)), branch), frozenset())) == [
         "t", "|", [["|", "t"], ["t"]],
     ]  # fmt: skip
 
@@ -87,15 +89,17 @@ def test_tests_are_read_by_all_threads() -> None:
 def test_the_test_of_a_loop_waits_for_what_stands_before_it() -> None:
     test = apply("gt", read(A, 0), number(0.0))
     loop = While((threads(A, number(1.0)),), test, (threads(A, number(0.0)),))
-    assert shape(met((loop,), frozenset())) == [[["t", "|"], ["|", "t", "|"]]]
+    assert shape(insert_barriers((loop,), frozenset())) == [[["t", "|"], ["|", "t", "|"]]]
     after = (loop, threads(A, number(2.0)))
-    assert shape(met(after, frozenset()))[1:] == ["|", "t"], "others may still look at the test"
+    assert shape(insert_barriers(after, frozenset()))[1:] == ["|", "t"], (
+        "others may still look at the test"
+    )
 
 
 def test_who_leaves_a_round_has_nothing_to_wait_for() -> None:
     for jump in (Break(), Continue()):
         leave = If(apply("gt", read(B, 0), number(0.0)), (jump,))
         loop = over("serial", threads(A, read(C, 0)), leave, threads(C, read(A, 0)))
-        first, second, third, *_ = met((loop,), frozenset())[0].body  # type: ignore[union-attr]
+        first, second, third, *_ = insert_barriers((loop,), frozenset())[0].body  # type: ignore[union-attr]
         assert isinstance(second, If) and second.then == (Barrier(), jump)
         assert isinstance(third, Barrier)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.accumulators import sums
-from plusequals.lowering.gpu.cyclic_distribution import STRIP, Dealt, counted, dealt, stripped
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.reductions.block_reduction import reduced
+from plusequals.lowering.analysis.accumulators import find_accumulators
+from plusequals.lowering.gpu.cyclic_distribution import (
+    STRIP,
+    CyclicLoop,
+    build_cyclic_loop,
+    find_cyclic_loop,
+    strip_mine_loop,
+)
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.reductions.block_reduction import build_block_reduction
 from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
@@ -20,14 +26,14 @@ from .kernels import Case, backwards, ran
 def shared_out(case: Case) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
     """Return the loops of threads that make a sum, and what all do behind them."""
     loop = case.loop()
-    found = sums(loop, frozenset(), case.facts)
-    made = reduced(loop, found, case.facts, case.fresh, {})
+    found = find_accumulators(loop, frozenset(), case.facts)
+    made = build_block_reduction(loop, found, case.facts, case.fresh, {})
     return made.threads, made.all
 
 
-def of(loop: Stmt) -> Dealt:
+def of(loop: Stmt) -> CyclicLoop:
     assert isinstance(loop, For)
-    found = dealt(loop)
+    found = find_cyclic_loop(loop)
     assert found is not None
     return found
 
@@ -37,7 +43,7 @@ def test_points_that_are_dealt_out_have_counted_rounds(n: int) -> None:
     case = Case("y[i] += x[i] * 2", y=f"f32[{n}]", x=f"f32[{n}]")
     found = of(in_kind(case.loop(), "thread"))
     assert (found.count, found.size, found.rounds) == (n, min(n, 256), -(-n // 256))
-    case.assert_same((counted(found, found.body, case.fresh),))
+    case.assert_same((build_cyclic_loop(found, found.body, case.fresh),))
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -47,7 +53,7 @@ def test_sums_that_are_shared_out_have_counted_rounds(n: int, rows: int) -> None
     threads, behind = shared_out(case)
     found = [of(loop) for loop in threads]
     assert found[0].count in (n, rows * n)
-    made = [counted(one, one.body, case.fresh) for one in found]
+    made = [build_cyclic_loop(one, one.body, case.fresh) for one in found]
     case.assert_same((*made, *behind))
     written = made[0] if n > 256 else made[-1]
     rounds = [s for s in statements(written.body) if isinstance(s, For)]
@@ -57,7 +63,7 @@ def test_sums_that_are_shared_out_have_counted_rounds(n: int, rows: int) -> None
 def test_what_is_done_before_is_done_in_all_rounds_first() -> None:
     case = Case("y[i] += x[i]", y="f32[600]", x="f32[600]")
     found = of(in_kind(case.loop(), "thread"))
-    made = counted(found, found.body, case.fresh, found.body)
+    made = build_cyclic_loop(found, found.body, case.fresh, found.body)
     assert len(made.body) == 4
     assert made.body[:2] == made.body[2:]
 
@@ -75,7 +81,7 @@ def test_other_loops_stay(text: str) -> None:
     case = Case(text, y="f32[30]", x="f32[30]", n="i64[30]")
     loop = in_kind(case.loop(), "thread")
     assert isinstance(loop, For)
-    assert dealt(loop) is None
+    assert find_cyclic_loop(loop) is None
 
 
 def test_shares_of_other_steps_stay() -> None:
@@ -86,13 +92,13 @@ def test_shares_of_other_steps_stay() -> None:
         For(s.symbol, s.lo, s.hi, 3, s.body, s.kind) if isinstance(s, For) else s
         for s in first.body
     )
-    assert dealt(For(first.symbol, first.lo, first.hi, 1, inside, "thread")) is None
+    assert find_cyclic_loop(For(first.symbol, first.lo, first.hi, 1, inside, "thread")) is None
 
 
 @pytest.mark.parametrize("n", [8, STRIP, STRIP + 1, 2 * STRIP, 100])
 def test_strips_have_so_many_rounds(n: int) -> None:
     case = Case("s[0] += x[i]", s="f32[1]", x=f"f32[{n}]")
-    made = stripped(case.loop(), case.fresh)
+    made = strip_mine_loop(case.loop(), case.fresh)
     case.assert_same(made)
     assert (made == (case.loop(),)) == (n <= STRIP)
 
@@ -116,6 +122,6 @@ def test_an_iteration_that_ends_early_leaves_those_of_the_same_thread(
     program = case.program
     given = [np.random.default_rng(rounds).standard_normal(rounds) * 3 for _ in arrays]
     wanted = ran(program, given)
-    made = grid(program, Target("cuda"), exact=True).program
+    made = map_program(program, Target("cuda"), exact=True).program
     for one in (made, backwards(made)):
         assert [a.tobytes() for a in ran(one, given)] == [a.tobytes() for a in wanted]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.gpu.host_code import is_hosts, is_large
+from plusequals.lowering.gpu.host_code import has_many_iterations, is_host_only
 from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.loops import For
 
@@ -14,7 +14,7 @@ from .kernels import Case
 @pytest.mark.parametrize(("n", "large"), [(64, False), (65, True)])
 def test_what_is_large(n: int, large: bool) -> None:
     case = Case("y[:] = x.T + y", y=f"f32[{n}, 64]", x=f"f32[64, {n}]")
-    assert is_large(case.loop(), Bounds({})) is large
+    assert has_many_iterations(case.loop(), Bounds({})) is large
 
 
 @pytest.mark.parametrize(("n", "large"), [(65, False), (66, True)])
@@ -22,10 +22,10 @@ def test_what_is_large_at_most(n: int, large: bool) -> None:
     text = f"for t in range({n}):\n    for i in range(t):\n        y[i, :64] = t"
     loop = Case(text, y="f32[99, 99]").loop()
     (inner,) = [stmt for stmt in loop.body if isinstance(stmt, For)]
-    assert is_large(inner, Bounds({}).inside(loop)) is large
-    assert is_large(inner, Bounds({})), "nothing is known of the loop around"
+    assert has_many_iterations(inner, Bounds({}).inside(loop)) is large
+    assert has_many_iterations(inner, Bounds({})), "nothing is known of the loop around"
 
 
 def test_what_is_the_hosts() -> None:
-    assert is_hosts(Case("for t in range(3):\n    print(y[t])", y="f32[8]").loop())
-    assert not is_hosts(Case("for t in range(3):\n    y[t] = 1", y="f32[8]").loop())
+    assert is_host_only(Case("for t in range(3):\n    print(y[t])", y="f32[8]").loop())
+    assert not is_host_only(Case("for t in range(3):\n    y[t] = 1", y="f32[8]").loop())

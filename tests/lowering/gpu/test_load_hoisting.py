@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.gpu import load_hoisting as module
-from plusequals.lowering.gpu.load_hoisting import branches, early, sure_reads
+from plusequals.lowering.gpu.load_hoisting import (
+    has_branching_ops,
+    hoist_loads,
+    unconditional_reads,
+)
 from plusequals.lowering.ir.loops import For, Store
 
 from .kernels import Case
@@ -16,7 +20,7 @@ def done(case: Case) -> list[str]:
     loop = case.loop()
     rounds = (loop.hi - loop.lo).constant
     assert rounds is not None
-    loads, body, nodes = early(loop.body, loop.symbol, rounds, case.fresh)
+    loads, body, nodes = hoist_loads(loop.body, loop.symbol, rounds, case.fresh)
     parts = [part for part in (loads, body) if part]
     case.assert_same([For(loop.symbol, loop.lo, loop.hi, 1, part, "unrolled") for part in parts])
     assert len(nodes) == len(loads)
@@ -54,5 +58,5 @@ def test_no_more_is_read_early_than_there_is_room_for(monkeypatch: pytest.Monkey
 
 def test_what_is_sure_and_what_branches() -> None:
     case = Case("y[i] = x[i] if z[i] > 0 else 2.0", y="f32[4]", x="f32[4]", z="f32[4]")
-    assert [read.node.label for read in sure_reads(case.loop().body)] == ["z"]
-    assert not branches(case.loop().body)
+    assert [read.node.label for read in unconditional_reads(case.loop().body)] == ["z"]
+    assert not has_branching_ops(case.loop().body)

@@ -10,9 +10,9 @@ import pytest
 
 import plusequals as pe
 from plusequals.base.diagnostic import CdError
-from plusequals.lowering.analysis.parallel_band import trips
-from plusequals.lowering.device_branches import for_many
-from plusequals.lowering.gpu.mapping import grid
+from plusequals.lowering.analysis.parallel_band import static_trip_count
+from plusequals.lowering.device_branches import select_gpu_branches
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.gpu.reductions.last_block import MOST_NODES
 from plusequals.lowering.ir.assignments import Access, Parameter, Print
 from plusequals.lowering.ir.indexing import const, var
@@ -35,7 +35,7 @@ from plusequals.lowering.ir.walk import bodies, own_writes, statements, writes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
-from plusequals.lowering.thresholds import WORTH
+from plusequals.lowering.thresholds import MIN_DISTRIBUTED_ITERATIONS
 from tests.backends.codegen.programs import apply, node, number, read, symbols
 
 from ..nests_of_all_kinds import LARGE, NESTS, text_of
@@ -55,7 +55,7 @@ def given(name: str, n: int) -> tuple[Program, list[Array]]:
         procedure = function.procedure(*arguments)
     except CdError:
         pytest.skip("that size is refused")
-    program, _ = optimize(lower(for_many(procedure)), CUDA)
+    program, _ = optimize(lower(select_gpu_branches(procedure)), CUDA)
     return program, [np.array(argument) for argument in arguments]
 
 
@@ -78,12 +78,12 @@ _FEW.remove(("where is it", 0))  # of nothing there is no greatest
 def test_kernels_mean_what_the_loops_meant(name: str, n: int) -> None:
     program, arrays = given(name, n)
     expected = run(program, arrays)
-    exact = grid(program, CUDA, exact=True)
+    exact = map_program(program, CUDA, exact=True)
     verify_program(exact.program)
     for one in (exact.program, backwards(exact.program)):
         for got, want in zip(run(one, arrays), expected):
             assert got.tobytes() == want.tobytes(), print_program(one)
-    loose = grid(program, CUDA)
+    loose = map_program(program, CUDA)
     verify_program(loose.program)
     for one in (loose.program, backwards(loose.program)):
         for got, want in zip(run(one, arrays), expected):
@@ -95,15 +95,15 @@ def test_one_thread_does_only_what_is_one_threads_work(name: str) -> None:
     program, _ = given(name, 37)
     serial = {"recurrence", "knapsack"}  # of the latter what is as needed only by its data
     alone = [
-        loop for loop in kernels(grid(program, CUDA).program)
+        loop for loop in kernels(map_program(program, CUDA).program)
         if loop.kind == "thread" and (loop.hi - loop.lo).constant == 1
     ]  # fmt: skip
     long = [
         s for loop in alone for s in statements(loop.body)
-        if isinstance(s, For) and trips(s) not in range(WORTH)
+        if isinstance(s, For) and static_trip_count(s) not in range(MIN_DISTRIBUTED_ITERATIONS)
         and s.symbol.name not in ("piece", "first")
     ]  # fmt: skip
-    assert not long or name in serial, print_program(grid(program, CUDA).program)
+    assert not long or name in serial, print_program(map_program(program, CUDA).program)
 
 
 def store(target: Node, *index: object, value: object) -> Store:
@@ -117,7 +117,7 @@ def program(*body: Stmt, locals_: tuple[Node, ...] = ()) -> Program:
 
 def test_prints_are_the_hosts_and_so_are_loops_around_them() -> None:
     loop = For(I, const(0), const(8), 1, (store(Y, var(I), value=read(X, I)), Print(("y",))))
-    (made,) = grid(program(loop), CUDA).program.kernels
+    (made,) = map_program(program(loop), CUDA).program.kernels
     (outer,) = made.body
     assert isinstance(outer, For) and outer.kind == "serial"
     kernel, told = outer.body
@@ -128,9 +128,9 @@ def test_prints_are_the_hosts_and_so_are_loops_around_them() -> None:
 def test_a_temporary_of_one_kernel_is_each_threads_own() -> None:
     fill = store(S, value=read(X, 0))
     use = store(Y, const(0), value=apply("mul", read(S), read(S)))
-    made = grid(program(fill, use, locals_=(S,)), CUDA)
+    made = map_program(program(fill, use, locals_=(S,)), CUDA)
     assert made.spaces == {2: "private"}
-    apart = grid(program(fill, Print(("now",)), use, locals_=(S,)), CUDA)
+    apart = map_program(program(fill, Print(("now",)), use, locals_=(S,)), CUDA)
     assert apart.spaces == {}
 
 
@@ -138,13 +138,13 @@ def test_what_the_host_asks_for_is_the_devices() -> None:
     test = apply("gt", read(S), number(0.0))
     fill = store(S, value=read(X, 0))
     body = (fill, If(test, (Print(("positive",)),)))
-    assert grid(program(*body, locals_=(S,)), CUDA).spaces == {}
+    assert map_program(program(*body, locals_=(S,)), CUDA).spaces == {}
 
 
 def test_no_kernel_is_given_too_many_arrays() -> None:
     nodes = [node(10 + k, f"t{k}", (4,)) for k in range(2 * MOST_NODES)]
     body = [store(one, const(0), value=number(1.0)) for one in nodes]
-    (made,) = grid(program(*body, locals_=tuple(nodes)), CUDA).program.kernels
+    (made,) = map_program(program(*body, locals_=tuple(nodes)), CUDA).program.kernels
     assert len(made.body) == 2
 
 
@@ -178,7 +178,7 @@ def test_what_all_threads_do_alike_writes_only_what_is_their_own(name: str) -> N
         program, _ = optimize(lower(function.procedure(*map(np.zeros, shapes))), CUDA)
     else:
         program, _ = given(name, 37)
-    made = grid(program, CUDA)
+    made = map_program(program, CUDA)
     for kernel in kernels(made.program):
         if kernel.kind == "block":
             assert not written_alike(kernel.body, dict(made.spaces)), print_program(made.program)
@@ -187,7 +187,7 @@ def test_what_all_threads_do_alike_writes_only_what_is_their_own(name: str) -> N
 def of(text: str, **arrays: str) -> list[Stmt]:
     """Return the kernels of a function."""
     case = Case(text, **arrays)
-    return list(grid(case.program, CUDA).program.kernels[0].body)
+    return list(map_program(case.program, CUDA).program.kernels[0].body)
 
 
 def test_what_stands_around_the_parts_of_a_sum_shares_a_kernel() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import Band, band
-from plusequals.lowering.gpu.mapping_heuristic import is_by_steps, prefers_rows
+from plusequals.lowering.analysis.parallel_band import Band, find_band
+from plusequals.lowering.gpu.mapping_heuristic import prefers_blocks, prefers_host
 
 from .kernels import Case
 
 
 def of(case: Case) -> Band:
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     return found
 
@@ -27,7 +27,7 @@ def of(case: Case) -> Band:
 )
 def test_rows_are_read_along_what_lies_together(text: str, x: str, rows: bool) -> None:
     case = Case(text, y="f32[9000]", x=x, z="f32[9000]")
-    assert prefers_rows(of(case), case.facts, case.nodes) is rows
+    assert prefers_blocks(of(case), case.facts, case.nodes) is rows
 
 
 STEPS = """
@@ -45,4 +45,4 @@ for t in range(3):
 )
 def test_the_host_goes_through_steps_of_few_large_points(shape: str, steps: bool) -> None:
     case = Case(STEPS, y=f"f32[{shape}]", x=f"f32[{shape}]")
-    assert is_by_steps(of(case), case.loop(), case.facts) is steps
+    assert prefers_host(of(case), case.loop(), case.facts) is steps

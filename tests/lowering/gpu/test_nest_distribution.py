@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
+from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu import nest_distribution as module
 from plusequals.lowering.gpu import thread_block, thread_points
 from plusequals.lowering.gpu.gemm import contraction, shared_tiles
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.nest_distribution import distributed
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.nest_distribution import distribute_nests
 from plusequals.lowering.ir.expressions import Read
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import Check, Comment, For
@@ -32,9 +32,9 @@ SHAPES = dict.fromkeys("yqkv", "f64[2, 2, 24, 9]")
 
 
 def cut(case: Case) -> tuple[For, ...] | None:
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    return distributed(found, case.facts, case.fresh, case.nodes)
+    return distribute_nests(found, case.facts, case.fresh, case.nodes)
 
 
 def test_points_whose_temporaries_fit_into_a_block_stay_whole() -> None:
@@ -72,13 +72,13 @@ def test_where_a_check_may_fail_points_stay_whole(monkeypatch: pytest.MonkeyPatc
     checked = Case("y[j] = x[k[j]]", y="f64[9]", x="f64[9]", k="i64[9]")
     check = next(s for s in statements(checked.body) if isinstance(s, Check))
     case = Case(ATTENTION, **SHAPES)
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     zero = Read(case.program.parameters[0].node, (const(0),) * 4)
     inner = (replace(check, test=zero), *found.inner)
-    assert distributed(found, case.facts, case.fresh, case.nodes) is not None
+    assert distribute_nests(found, case.facts, case.fresh, case.nodes) is not None
     found = replace(found, inner=inner)
-    assert distributed(found, case.facts, case.fresh, case.nodes) is None
+    assert distribute_nests(found, case.facts, case.fresh, case.nodes) is None
 
 
 @pytest.mark.parametrize("most", [1 << 28, 20_000])
@@ -90,7 +90,7 @@ def test_the_kernels_mean_the_same(most: int, monkeypatch: pytest.MonkeyPatch) -
             if hasattr(one, name):
                 monkeypatch.setattr(one, name, size)
     case = Case(ATTENTION, **SHAPES)
-    made = grid(case.program, Target("cuda"))
+    made = map_program(case.program, Target("cuda"))
     outer = [s for s in made.program.kernels[0].body if isinstance(s, For)]
     while [loop.kind for loop in outer] == ["serial"]:
         outer = [s for s in outer[0].body if isinstance(s, For)]

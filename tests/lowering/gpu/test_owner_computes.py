@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.gpu import owner_computes as owners_of
-from plusequals.lowering.gpu.owner_computes import owners
+from plusequals.lowering.gpu.owner_computes import map_owner_computes
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.transform.recognize_updates import as_updates
+from plusequals.lowering.transform.recognize_updates import recognize_updates
 
 from .kernels import Case
 
 
 def of(case: Case) -> tuple[For, ...]:
-    made = owners(case.loop(), case.facts, case.fresh, case.nodes)
+    made = map_owner_computes(case.loop(), case.facts, case.fresh, case.nodes)
     assert made is not None
     return made.body  # type: ignore[return-value]
 
@@ -106,12 +106,12 @@ def test_pieces_of_two_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_read_as_well_is_refused() -> None:
     case = Case("for i in range(20):\n    h[k[i]] = h[i % 8] + 1", h="f32[8]", k="i64[20]")
-    assert owners(case.loop(), case.facts, case.fresh, case.nodes) is None
+    assert map_owner_computes(case.loop(), case.facts, case.fresh, case.nodes) is None
 
 
 def test_scalars_are_refused() -> None:
     case = Case("for i in range(20):\n    s[0] = s[0] * 0.5 + x[i]", s="f32[1]", x="f32[20]")
-    assert owners(case.loop(), case.facts, case.fresh, case.nodes) is None
+    assert map_owner_computes(case.loop(), case.facts, case.fresh, case.nodes) is None
 
 
 IN_PLACE = [
@@ -127,10 +127,10 @@ IN_PLACE = [
 def test_elements_that_are_read_by_who_owns_them(text: str, n: int) -> None:
     sizes = {"h": "f32[9]", "g": "f32[9, 3]", "k": f"u8[{n}]", "x": f"f32[{n}]"}
     case = Case(text, exact=True, **sizes)
-    (loop,) = as_updates((case.loop(),))
+    (loop,) = recognize_updates((case.loop(),))
     assert isinstance(loop, For)
-    case.facts.tell((loop,), case.facts.only_in(case.loop()))
-    made = owners(loop, case.facts, case.fresh, case.nodes)
+    case.facts.tell((loop,), case.facts.temporaries_in(case.loop()))
+    made = map_owner_computes(loop, case.facts, case.fresh, case.nodes)
     assert made is not None
     case.assert_same(made.body)
 
@@ -145,6 +145,6 @@ def test_elements_that_are_read_by_who_owns_them(text: str, n: int) -> None:
 )
 def test_what_reads_other_elements_keeps_its_order(text: str) -> None:
     case = Case(text, exact=True, h="f32[9]", k="i64[37]", x="f32[37]")
-    (loop,) = as_updates((case.loop(),))
+    (loop,) = recognize_updates((case.loop(),))
     assert isinstance(loop, For)
-    assert owners(loop, case.facts, case.fresh, case.nodes) is None
+    assert map_owner_computes(loop, case.facts, case.fresh, case.nodes) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band, facts_of
+from plusequals.lowering.analysis.parallel_band import facts_of, find_band
 from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.verify import verify_program
@@ -57,7 +57,7 @@ def test_points_that_look_for_a_first_best_each_are_independent() -> None:
     assert {"m_first", "m_at"} <= {node.label for node in made.locals}
     assert len({node.id for node in made.locals}) == len(made.locals), "nothing is declared twice"
     (loop,) = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
-    found = band(loop, facts_of(made))
+    found = find_band(loop, facts_of(made))
     assert found is not None and found.free == (loop,)
 
 
@@ -67,4 +67,4 @@ def test_parts_of_a_loop_have_temporaries_of_their_own() -> None:
     (outer,) = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
     parts = [stmt for stmt in outer.body if isinstance(stmt, For)]
     assert len(parts) == 3
-    assert all((found := band(part, facts)) and found.free == (part,) for part in parts)
+    assert all((found := find_band(part, facts)) and found.free == (part,) for part in parts)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from plusequals.lowering.gpu import register_caching as module
-from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import own_reads, own_writes, statements
 
@@ -18,13 +18,13 @@ NORM = "m[i] = mean(x[i, j])\nv[i] = mean((x[i, j] - m[i]) ** 2)\n"
 SIZES = [9, 31, 100, 256, 257, 300, 512, 700]
 
 
-def kept(case: Case, made: Made) -> set[str]:
+def kept(case: Case, made: DeviceCode) -> set[str]:
     """Return what is kept in registers."""
     nodes = (*case.program.locals, *case.fresh.nodes)
     return {node.label for node in nodes if made.spaces.get(node.id) == "registers"}
 
 
-def done(text: str, n: int, exact: bool = False, **others: str) -> tuple[Case, Made]:
+def done(text: str, n: int, exact: bool = False, **others: str) -> tuple[Case, DeviceCode]:
     """Return a case and the kernel of its last nest by rows, which does the same."""
     case = Case(text, exact, y=f"f32[3, {n}]", x=f"f32[3, {n}]", **others)
     made = by_rows(case)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.scalar_rematerialization import MOST, scalars
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.scalar_rematerialization import MOST, find_cheap_scalars
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.target import Target
 
@@ -18,7 +18,7 @@ TWICE = "y[i] = x[i] * t\nz[i] = y[39 - i] + t"
 
 def labels(text: str) -> list[str]:
     case = Case(text, **ARRAYS)
-    found = scalars(case.body, case.program.locals)
+    found = find_cheap_scalars(case.body, case.program.locals)
     return [stmt.access.node.label for stmt in found.values()]
 
 
@@ -53,7 +53,7 @@ def test_what_takes_long_or_changes_or_is_the_hosts_is_not(text: str) -> None:
 )
 def test_kernels_with_copies_compute_what_the_program_says(text: str) -> None:
     case = Case(text, **ARRAYS)
-    made = grid(case.program, Target("cuda"), exact=True)
+    made = map_program(case.program, Target("cuda"), exact=True)
     (number,) = (node.id for node in case.program.locals if node.label == "t")
     assert made.spaces[number] == "private"
     arrays = [filled(p.node, np.random.default_rng(1)) for p in case.program.parameters]

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
+from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu import thread_block as module
-from plusequals.lowering.gpu.thread_block import is_worth, leaves, one_block, reads_inside, rows
-from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.gpu.thread_block import (
+    contains_thread_loop,
+    leaves,
+    map_to_blocks,
+    map_to_one_block,
+    prefers_inner_loops,
+)
+from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import Barrier, For
 from plusequals.lowering.ir.walk import statements
 
 from .kernels import Case
 
 
-def by_rows(case: Case, at: int = -1) -> Made:
-    found = band(case.loop(at), case.facts)
+def by_rows(case: Case, at: int = -1) -> DeviceCode:
+    found = find_band(case.loop(at), case.facts)
     assert found is not None
-    made = rows(found, case.facts, case.fresh, case.nodes)
+    made = map_to_blocks(found, case.facts, case.fresh, case.nodes)
     assert made is not None
     return made
 
 
-def by_one(case: Case) -> Made:
+def by_one(case: Case) -> DeviceCode:
     own = frozenset(n.id for n in case.program.locals)
-    made = one_block(case.body, own, case.facts, case.fresh, case.nodes)
+    made = map_to_one_block(case.body, own, case.facts, case.fresh, case.nodes)
     assert made is not None
     return made
 
@@ -69,9 +75,9 @@ def test_loops_that_others_follow_are_dealt_out(rows_of: str, bounds: str) -> No
 def test_what_has_no_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(SOFTMAX, y="f32[3, 100]", x="f32[3, 100]")
     monkeypatch.setattr(module, "SHARED_BYTES", 300)
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    assert rows(found, case.facts, case.fresh, case.nodes) is None
+    assert map_to_blocks(found, case.facts, case.fresh, case.nodes) is None
 
 
 def test_rounds_in_their_order_stay_in_one_block() -> None:
@@ -112,9 +118,9 @@ def test_a_fill_is_shared_out() -> None:
 
 def test_what_is_worth_it() -> None:
     case = Case("y[i] = sum[j](x[i, j])", y="f32[3]", x="f32[3, 100]")
-    assert is_worth(case.loop(), case.facts)
+    assert contains_thread_loop(case.loop(), case.facts)
     case = Case("y[i] = sum[j](x[i, j])", y="f32[3]", x="f32[3, 4]")
-    assert not is_worth(case.loop(), case.facts)
+    assert not contains_thread_loop(case.loop(), case.facts)
     case = Case("for t in range(9):\n    if x[t] > 0:\n        break\n    y[t] = 1",
                 y="f32[9]", x="f32[9]")  # fmt: skip
     assert any(leaves(stmt) for stmt in case.loop().body)
@@ -141,5 +147,5 @@ def test_long_loops_inside_of_a_sum_are_shared_where_they_read_what_lies_togethe
 ) -> None:
     text = f"s[0] = sum[i](sqrt(sum[j]({x})))"
     case = Case(text, s="f32[1]", x="f32[90, 90]")
-    assert reads_inside(case.loop(), case.facts) is inside
+    assert prefers_inner_loops(case.loop(), case.facts) is inside
     case.assert_same(by_one(case).body, 0)

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
+from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu import thread_points as module
-from plusequals.lowering.gpu.thread_points import Made, is_light, points, width
+from plusequals.lowering.gpu.thread_points import (
+    DeviceCode,
+    block_width,
+    is_loop_free,
+    map_to_threads,
+)
 from plusequals.lowering.ir.loops import Check, For
 from plusequals.lowering.ir.walk import statements
 
 from .kernels import Case
 
 
-def made_of(case: Case) -> Made:
-    found = band(case.loop(), case.facts)
+def made_of(case: Case) -> DeviceCode:
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    made = points(found, case.fresh, case.nodes)
+    made = map_to_threads(found, case.fresh, case.nodes)
     assert made is not None
     return made
 
 
-def kinds(made: Made) -> list[str]:
+def kinds(made: DeviceCode) -> list[str]:
     return [s.kind for s in statements(made.body) if isinstance(s, For)]
 
 
@@ -115,7 +120,7 @@ def test_threads_do_one_point_where_it_sums_or_may_fail(monkeypatch: pytest.Monk
     checks = Case("y[i] = x[k[i]]", y="f32[64]", x="f32[9]", k="i64[64]")
     assert "unrolled" not in kinds(made_of(sums))
     assert "unrolled" in kinds(made_of(checks)), "what is looked up was checked before"
-    assert not is_light(tuple(s for s in statements(checks.body) if isinstance(s, Check)))
+    assert not is_loop_free(tuple(s for s in statements(checks.body) if isinstance(s, Check)))
 
 
 def test_steps_and_directions() -> None:
@@ -137,18 +142,21 @@ def test_large_temporaries_get_axes_and_too_large_ones_are_left(
     case = Case(text, y="f32[7, 90]", x="f32[7, 90]", s="f32[90]")
     text = "t = x * 2\nfor a in range(7):\n    u = t[a] + 1\n    y[a] = u[::-1] + u[0]"
     case = Case(text, y="f32[7, 90]", x="f32[7, 90]")
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     large = [n for n in found.private if case.nodes[n].bytes > module.PRIVATE_BYTES]
-    made = points(found, case.fresh, case.nodes)
+    made = map_to_threads(found, case.fresh, case.nodes)
     assert made is not None
     assert not set(large) & set(made.spaces)
     case.assert_same(made.body)
     monkeypatch.setattr(module, "EXPANDED_BYTES", 100)
-    assert not large or points(found, case.fresh, case.nodes) is None
+    assert not large or map_to_threads(found, case.fresh, case.nodes) is None
 
 
 def test_few_threads_are_idle() -> None:
-    assert all(count <= width(count) * -(-count // 256) < count + 32 * -(-count // 256)
+    assert all(count <= block_width(count) * -(-count // 256) < count + 32 * -(-count // 256)
                for count in range(1, 3000, 7))  # fmt: skip
-    assert all(width(count) % 32 == 0 and 32 <= width(count) <= 256 for count in range(1, 3000, 7))
+    assert all(
+        block_width(count) % 32 == 0 and 32 <= block_width(count) <= 256
+        for count in range(1, 3000, 7)
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from plusequals.lowering.ir import dtypes, indexing
 from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.dtypes import DType
-from plusequals.lowering.ir.evaluate import State, key
+from plusequals.lowering.ir.evaluate import State, symbol_key
 from plusequals.lowering.ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
 from plusequals.lowering.ir.node import Node
@@ -121,5 +121,5 @@ def states(rng: random.Random, count: int) -> Iterator[State]:
             for node in nodes_of(dtype):
                 state.arrays[node.id] = np.array(rng.choice(values(dtype)), dtype.numpy)
         first = rng.randrange(8)
-        state.numbers.update({key(I): first, key(J): first + rng.randrange(3)})
+        state.numbers.update({symbol_key(I): first, symbol_key(J): first + rng.randrange(3)})
         yield state

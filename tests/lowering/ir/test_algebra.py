@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from plusequals.lowering.ir import algebra
-from plusequals.lowering.ir.algebra import RULES, folded
+from plusequals.lowering.ir.algebra import RULES, fold_constants
 from plusequals.lowering.ir.expressions import Cast, Const
 from plusequals.lowering.ir.ops import OPS
 
@@ -39,11 +39,11 @@ def test_zeros_of_different_sign_are_not_the_same() -> None:
 
 
 def test_only_what_every_machine_rounds_alike_is_computed() -> None:
-    assert folded(ap("add", num(0.1), num(0.2))) == Const(0.30000001192092896, f32)
-    assert folded(ap("sqrt", num(2.0, f64))) == Const(2.0**0.5, f64)
-    assert folded(ap("exp", num(1.0))) is None
-    assert folded(ap("pow", num(2.0), num(0.5))) is None
-    assert folded(ap("pow", num(2, i32), num(5, i32))) == Const(32, i32)
-    assert folded(ap("sqrt", num(-1.0))) is None, "which NaN is for the machine to say"
-    assert folded(ap("mod", num(1, i32), num(0, i32))) is None
-    assert folded(Cast(num(300.7), i32)) == Const(300, i32)
+    assert fold_constants(ap("add", num(0.1), num(0.2))) == Const(0.30000001192092896, f32)
+    assert fold_constants(ap("sqrt", num(2.0, f64))) == Const(2.0**0.5, f64)
+    assert fold_constants(ap("exp", num(1.0))) is None
+    assert fold_constants(ap("pow", num(2.0), num(0.5))) is None
+    assert fold_constants(ap("pow", num(2, i32), num(5, i32))) == Const(32, i32)
+    assert fold_constants(ap("sqrt", num(-1.0))) is None, "which NaN is for the machine to say"
+    assert fold_constants(ap("mod", num(1, i32), num(0, i32))) is None
+    assert fold_constants(Cast(num(300.7), i32)) == Const(300, i32)

@@ -9,7 +9,7 @@ import pytest
 
 from plusequals.lowering.ir.bounds import Bounds, as_index, bounds_of, difference
 from plusequals.lowering.ir.dtypes import uint8 as u8
-from plusequals.lowering.ir.evaluate import value_of
+from plusequals.lowering.ir.evaluate import compile_value
 from plusequals.lowering.ir.expressions import Cast, Select
 from plusequals.lowering.ir.indexing import (
     Affine,
@@ -120,7 +120,7 @@ def test_whole_numbers_are_where_their_types_and_operations_put_them() -> None:
     assert known(ap("lt", number, num(1, i64))) == (0, 1)
     assert known(Select(ap("lt", pos(i), num(4, i64)), pos(i), num(20, i64))) == (0, 20)
     assert known(read(node(2, "x", dtype=f32))) == (None, None)
-    assert TRIANGLE.holding(u, (3, None)).value(pos(u)) == (3, None)
+    assert TRIANGLE.with_interval(u, (3, None)).value(pos(u)) == (3, None)
 
 
 def test_random_expressions_have_values_in_their_intervals() -> None:
@@ -131,7 +131,7 @@ def test_random_expressions_have_values_in_their_intervals() -> None:
             expr = maker.expression(rng.choice([t for t in COMPUTED if t.kind in "biu"]), 4)
             low, high = KNOWN.value(expr)
             told += low is not None or high is not None
-            at = value_of(expr)
+            at = compile_value(expr)
             for state in rng.sample(points, 4):
                 found = int(at(state))
                 assert (low is None or low <= found) and (high is None or found <= high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.ir.assignments import Break
-from plusequals.lowering.ir.comments import headed
+from plusequals.lowering.ir.comments import drop_removed
 from plusequals.lowering.ir.loops import Comment, Stmt
 
 A, B, STOP = Comment("a"), Comment("b"), Break()
@@ -22,4 +22,4 @@ CASES: list[tuple[list[Stmt | None], list[Stmt]]] = [
 
 @pytest.mark.parametrize(("body", "expected"), CASES)
 def test_headed(body: list[Stmt | None], expected: list[Stmt]) -> None:
-    assert list(headed(body)) == expected
+    assert list(drop_removed(body)) == expected

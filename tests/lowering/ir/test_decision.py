@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plusequals.base.diagnostic import NOWHERE, Source, Span
-from plusequals.lowering.analysis.fusion import Apart
+from plusequals.lowering.analysis.fusion import FusionRefusal
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.decision import Decision
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.node import Node
-from plusequals.lowering.passes.contract_arrays import Smaller, Whole
-from plusequals.lowering.passes.fuse import Together
-from plusequals.lowering.passes.inferred_decisions import Gone, Named
-from plusequals.lowering.passes.inline import Stored, Virtual
+from plusequals.lowering.passes.contract_arrays import ContractionReason, NoContractionReason
+from plusequals.lowering.passes.fuse import FusionReason
+from plusequals.lowering.passes.inferred_decisions import NamingReason, RemovalReason
+from plusequals.lowering.passes.inline import StoredReason, VirtualReason
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import HOST
 
@@ -23,15 +23,33 @@ from ..shown import lowered
 def test_every_reason_is_a_sentence_of_its_own() -> None:
     reasons = [
         reason
-        for kind in (Apart, Together, Smaller, Whole, Stored, Virtual, Gone, Named)
+        for kind in (
+            FusionRefusal,
+            FusionReason,
+            ContractionReason,
+            NoContractionReason,
+            StoredReason,
+            VirtualReason,
+            RemovalReason,
+            NamingReason,
+        )
         for reason in kind
     ]
     for reason in reasons:
         assert len(str(reason).split()) >= 3
         assert not str(reason).endswith(".")
-    for kind in (Apart, Together, Smaller, Whole, Stored, Virtual, Gone, Named):
+    for kind in (
+        FusionRefusal,
+        FusionReason,
+        ContractionReason,
+        NoContractionReason,
+        StoredReason,
+        VirtualReason,
+        RemovalReason,
+        NamingReason,
+    ):
         assert len(set(map(str, kind))) == len(kind)
-    assert str(Decision("apart", Apart.ORDER, detail="m")).endswith(": m")
+    assert str(Decision("apart", FusionRefusal.ORDER, detail="m")).endswith(": m")
 
 
 def test_decisions_are_told_as_sentences() -> None:
@@ -39,35 +57,62 @@ def test_decisions_are_told_as_sentences() -> None:
     first, second, away = (Span(s, n, 0, n, 1) for s, n in ((source, 1), (source, 2), (other, 4)))
     m = Node(0, "m", (const(3), const(4)), dtypes.float32)
     cases = (
-        (Decision("virtual", Virtual.ONCE, m), "`m` is never stored: each element"),
-        (Decision("stored", Stored.PRINTED, m), "`m` is computed once and stored: it is printed"),
-        (Decision("shrunk", Smaller.PART, m), "of `m` only f32[3, 4] is kept at a time: each"),
-        (Decision("shrunk", Smaller.SCALAR, replace(m, shape=())), "of `m` only one element is"),
-        (Decision("whole", Whole.MOVED, m), "`m` is kept whole: it trades places"),
-        (Decision("register", Smaller.REGISTER, m), "a loop keeps an element of `m` in a register"),
+        (Decision("virtual", VirtualReason.ONCE, m), "`m` is never stored: each element"),
         (
-            Decision("fused", Together.SHARED, None, "", second, first, "i"),
+            Decision("stored", StoredReason.PRINTED, m),
+            "`m` is computed once and stored: it is printed",
+        ),
+        (
+            Decision("shrunk", ContractionReason.PART, m),
+            "of `m` only f32[3, 4] is kept at a time: each",
+        ),
+        (
+            Decision("shrunk", ContractionReason.SCALAR, replace(m, shape=())),
+            "of `m` only one element is",
+        ),
+        (Decision("whole", NoContractionReason.MOVED, m), "`m` is kept whole: it trades places"),
+        (
+            Decision("register", ContractionReason.REGISTER, m),
+            "a loop keeps an element of `m` in a register",
+        ),
+        (
+            Decision("fused", FusionReason.SHARED, None, "", second, first, "i"),
             "the loop over `i` is joined with the one of line 1: they share",
         ),
         (
-            Decision("apart", Apart.ORDER, None, "m", second, second, "j"),
+            Decision("apart", FusionRefusal.ORDER, None, "m", second, second, "j"),
             "the loop over `j` is kept apart from another one of the same line: a round of the "
             "second touches what a later round of the first does: `m`",
         ),
         (
-            Decision("apart", Apart.JUMPS, None, "", second, away, "j"),
+            Decision("apart", FusionRefusal.JUMPS, None, "", second, away, "j"),
             "the loop over `j` is kept apart from the one of other.py:4: one of them",
         ),
         (
-            Decision("apart", Apart.JUMPS, None, "", second, NOWHERE, "j"),
+            Decision("apart", FusionRefusal.JUMPS, None, "", second, NOWHERE, "j"),
             "the loop over `j` is kept apart from the one of another statement:",
         ),
-        (Decision("removed", Gone.UNUSED, m), "`m` is not computed: nothing"),
-        (Decision("reused", Gone.UNUSED, m, "`t`"), "`m` has no memory of its own: nothing"),
-        (Decision("skipped", Gone.ZERO, m), "this value of `m` is not stored: the array starts"),
-        (Decision("shared", Named.SHARED, m, "x + y"), "`x + y` is computed once, as `m`: it is"),
-        (Decision("hoisted", Named.HOISTED, m, "x + y"), "`x + y` is computed before the loop, as"),
-        (Decision("looked up", Gone.SEARCH), "the loop does not run: it looks for one index"),
+        (Decision("removed", RemovalReason.UNUSED, m), "`m` is not computed: nothing"),
+        (
+            Decision("reused", RemovalReason.UNUSED, m, "`t`"),
+            "`m` has no memory of its own: nothing",
+        ),
+        (
+            Decision("skipped", RemovalReason.ZERO, m),
+            "this value of `m` is not stored: the array starts",
+        ),
+        (
+            Decision("shared", NamingReason.SHARED, m, "x + y"),
+            "`x + y` is computed once, as `m`: it is",
+        ),
+        (
+            Decision("hoisted", NamingReason.HOISTED, m, "x + y"),
+            "`x + y` is computed before the loop, as",
+        ),
+        (
+            Decision("looked up", RemovalReason.SEARCH),
+            "the loop does not run: it looks for one index",
+        ),
     )
     for decision, start in cases:
         assert decision.told().startswith(start)
@@ -84,7 +129,7 @@ def test_the_placement_says_why() -> None:
     _, placement = optimize(program, HOST)
     nodes = {node.label: node for node in program.locals}
     assert placement[nodes["t"]].where == "virtual"
-    assert placement[nodes["t"]].why == str(Virtual.ONCE)
+    assert placement[nodes["t"]].why == str(VirtualReason.ONCE)
     assert placement[nodes["m"]].where == "register"
-    assert placement[nodes["m"]].why == f"{Stored.REDUCED}; {Smaller.SCALAR}"
+    assert placement[nodes["m"]].why == f"{StoredReason.REDUCED}; {ContractionReason.SCALAR}"
     assert {made.outcome for made in placement.decisions} >= {"virtual", "shrunk", "fused"}

@@ -12,7 +12,8 @@ import pytest
 from plusequals.base.diagnostic import CdInternalError
 from plusequals.lowering.ir import loops
 from plusequals.lowering.ir.assignments import Break
-from plusequals.lowering.ir.evaluate import State, Writer, key, number_of, value_of
+from plusequals.lowering.ir.evaluate import PythonWriter, State, compile_index, compile_value
+from plusequals.lowering.ir.evaluate import symbol_key as key
 from plusequals.lowering.ir.expressions import Domain, Expr, Reduce, Select
 from plusequals.lowering.ir.indexing import (
     Affine,
@@ -51,7 +52,7 @@ I, J = symbols("i j")
 def value(expr: Expr, **numbers: int) -> Any:
     state = State(print, {}, {key(s): numbers[s.name] for s in (I, J) if s.name in numbers})
     with np.errstate(all="ignore"):
-        return value_of(expr)(state)
+        return compile_value(expr)(state)
 
 
 def test_select_evaluates_only_the_chosen_side() -> None:
@@ -60,7 +61,7 @@ def test_select_evaluates_only_the_chosen_side() -> None:
     state = State(print, {0: np.float32([5, 6, 7])})
     found = []
     for state.numbers[key(I)] in range(3):
-        found.append(float(value_of(expr)(state)))
+        found.append(float(compile_value(expr)(state)))
     assert found == [-1, 5, 6]
 
 
@@ -72,7 +73,7 @@ def test_the_second_test_is_evaluated_where_the_first_leaves_it_open(
     first = ap("gt" if name == "and" else "eq", pos(I), num(0, i64))
     expr = ap(name, first, ap("gt", read(x, aff(I) - 1), num(0)))
     state = State(print, {0: np.float32([5, 6, 7])})
-    assert [bool(value_of(expr)(state)) for state.numbers[key(I)] in range(3)] == found
+    assert [bool(compile_value(expr)(state)) for state.numbers[key(I)] in range(3)] == found
 
 
 @pytest.mark.parametrize(
@@ -89,14 +90,14 @@ def test_the_second_test_is_evaluated_where_the_first_leaves_it_open(
     ],
 )
 def test_index_arithmetic(index: Affine, wanted: int) -> None:
-    assert number_of(index)(State(print, {}, {key(I): 5, key(J): 3})) == wanted
+    assert compile_index(index)(State(print, {}, {key(I): 5, key(J): 3})) == wanted
 
 
 def points(domain: Domain) -> list[tuple[int, ...]]:
     """What the symbols of a domain are at each of its points."""
-    writer, seen = Writer(), []
+    writer, seen = PythonWriter(), []
     names = "".join(f"{writer.symbol(symbol)}, " for symbol in domain.symbols)
-    note = f"{writer.knows(seen.append)}(({names}))"
+    note = f"{writer.refer(seen.append)}(({names}))"
     writer.function(writer.points(domain, [note]))(State(print))
     return seen
 
@@ -164,9 +165,9 @@ def test_positions_wrap_where_numbers_of_64_bits_do(n: int) -> None:
 def test_a_place_wraps_before_it_is_out_of_its_array() -> None:
     x = node(0, "x", 3)
     state = State(print, {0: np.float32([5, 6, 7])}, {key(I): 2**62})
-    assert value_of(read(x, var(I) * 4 + 1))(state) == 6
+    assert compile_value(read(x, var(I) * 4 + 1))(state) == 6
     with pytest.raises(CdInternalError):
-        value_of(read(x, var(I) * 4 + 3))(state)
+        compile_value(read(x, var(I) * 4 + 3))(state)
 
 
 def test_nothing_is_divided_by_zero() -> None:

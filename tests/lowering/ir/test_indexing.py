@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from plusequals.lowering.ir import indexing
 from plusequals.lowering.ir.indexing import (
-    BUILDERS,
+    QUASI_BUILDERS,
     Affine,
     Quasi,
     Symbol,
-    collected,
     const,
     evaluate,
     floordiv,
+    from_terms,
     maximum,
     minimum,
     mod,
@@ -76,7 +76,7 @@ def test_constructors(op: str, left: Affine, right: Affine, values: dict[Symbol,
     b = evaluate(right, values)
     if op in ("floordiv", "mod"):
         assume(b != 0 and right.constant != 0)
-    built = BUILDERS[op](left, right)
+    built = QUASI_BUILDERS[op](left, right)
     assert evaluate(built, values) == MEANING[op](evaluate(left, values), b)
 
 
@@ -102,7 +102,7 @@ def test_sums_have_their_terms_in_order(left: Affine, right: Affine) -> None:
     totals = dict(left.terms)
     for atom, factor in right.terms:
         totals[atom] = totals.get(atom, 0) - factor
-    in_order = collected(totals, left.offset - right.offset)
+    in_order = from_terms(totals, left.offset - right.offset)
     assert left - right == in_order
     assert hash(left - right) == hash(in_order)
 
@@ -115,7 +115,7 @@ def test_sums_commute(left: Affine, right: Affine) -> None:
 
 @given(st.sampled_from(["min", "max", "mul"]), AFFINE, AFFINE)
 def test_commutative_constructors_commute(op: str, left: Affine, right: Affine) -> None:
-    assert BUILDERS[op](left, right) == BUILDERS[op](right, left)
+    assert QUASI_BUILDERS[op](left, right) == QUASI_BUILDERS[op](right, left)
 
 
 def test_order_of_terms_tells_symbols_of_one_name_apart() -> None:
@@ -146,10 +146,10 @@ def test_views_of_an_expression() -> None:
 
 
 def test_show() -> None:
-    assert indexing.show(var(I) * 2 - var(J) + 1) == "2*i - j + 1"
-    assert indexing.show(-var(I)) == "-i"
-    assert indexing.show(const(-3)) == "-3"
-    assert indexing.show(var(I), lambda s: f"v{s.serial}") == "v0"
+    assert indexing.affine_text(var(I) * 2 - var(J) + 1) == "2*i - j + 1"
+    assert indexing.affine_text(-var(I)) == "-i"
+    assert indexing.affine_text(const(-3)) == "-3"
+    assert indexing.affine_text(var(I), lambda s: f"v{s.serial}") == "v0"
     assert repr(minimum(var(I), var(N))) == "min(i, n)"
 
 

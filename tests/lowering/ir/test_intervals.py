@@ -8,14 +8,14 @@ import pytest
 
 from plusequals.lowering.ir.intervals import (
     Interval,
-    both,
+    add_intervals,
+    combine_bounds,
     floordiv,
-    greater,
     mod,
-    negative,
-    product,
-    smaller,
-    total,
+    multiply_intervals,
+    negate_interval,
+    tighter_lower,
+    tighter_upper,
 )
 
 
@@ -37,8 +37,8 @@ def _holds(found: Interval, number: int) -> bool:
 
 
 BINARY = {
-    "total": (total, lambda a, b: a + b),
-    "product": (product, lambda a, b: a * b),
+    "total": (add_intervals, lambda a, b: a + b),
+    "product": (multiply_intervals, lambda a, b: a * b),
     "mod": (mod, lambda a, b: a % b),
     "floordiv": (floordiv, lambda a, b: a // b),
 }
@@ -63,23 +63,37 @@ def test_both_ends_are_there_where_they_are_known() -> None:
         low, high = sorted(draw.randint(-20, 20) for _ in range(2))
         first, last = sorted(draw.randint(-20, 20) for _ in range(2))
         one, other = (low, high), (first, last)
-        assert total(one, other) == (low + first, high + last)
+        assert add_intervals(one, other) == (low + first, high + last)
         ends = [a * b for a in one for b in other]
-        assert product(one, other) == (min(ends), max(ends))
-        assert negative(one) == (-high, -low)
+        assert multiply_intervals(one, other) == (min(ends), max(ends))
+        assert negate_interval(one) == (-high, -low)
 
 
 def test_tighter_sides() -> None:
-    assert [greater(1, 2), greater(None, 2), greater(1, None), greater(None, None)] == [
+    assert [
+        tighter_lower(1, 2),
+        tighter_lower(None, 2),
+        tighter_lower(1, None),
+        tighter_lower(None, None),
+    ] == [
         2,
         2,
         1,
         None,
     ]
-    assert [smaller(1, 2), smaller(None, 2), smaller(1, None), smaller(None, None)] == [
+    assert [
+        tighter_upper(1, 2),
+        tighter_upper(None, 2),
+        tighter_upper(1, None),
+        tighter_upper(None, None),
+    ] == [
         1,
         2,
         1,
         None,
     ]
-    assert [both(min, 1, 2), both(min, None, 2), both(max, 1, None)] == [1, None, None]
+    assert [
+        combine_bounds(min, 1, 2),
+        combine_bounds(min, None, 2),
+        combine_bounds(max, 1, None),
+    ] == [1, None, None]

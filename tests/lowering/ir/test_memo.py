@@ -6,19 +6,19 @@ import copy
 from dataclasses import replace
 
 from plusequals.lowering.ir.loops import Comment
-from plusequals.lowering.ir.memo import keep
+from plusequals.lowering.ir.memo import memoize
 
 
 def test_what_is_kept_is_no_part_of_the_value() -> None:
     one, other = Comment("text"), Comment("text")
-    assert keep(one, "own", "found") == "found" and one.own == "found"
+    assert memoize(one, "own", "found") == "found" and one.own == "found"
     assert not hasattr(other, "own")
     assert one == other and hash(one) == hash(other) and repr(one) == repr(other)
 
 
 def test_copies_start_without_it() -> None:
     one = Comment("text")
-    keep(one, "summary", "found")
+    memoize(one, "summary", "found")
     made = (replace(one), replace(one, text="other"), copy.copy(one), copy.deepcopy(one))
     for new in made:
         assert not hasattr(new, "summary")

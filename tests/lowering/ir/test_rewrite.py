@@ -87,8 +87,8 @@ def test_rewriting_nothing_changes_nothing(statement: AnyStatement) -> None:
 def test_a_program_in_which_nothing_changes_is_the_same_object() -> None:
     body = (loops.For(T, aff(0), aff(4), 1, (loops.Store(at(X, T), num(1.0)),)),)
     program = loops.Program("f", (), (X,), (), (loops.Kernel("f", body),))
-    assert rewrite.over_kernels(program, lambda old: rewrite.rewrite(old, Rewrite())) is program
-    assert rewrite.over_kernels(program, lambda _: ()).kernels[0].body == ()
+    assert rewrite.map_kernels(program, lambda old: rewrite.rewrite(old, Rewrite())) is program
+    assert rewrite.map_kernels(program, lambda _: ()).kernels[0].body == ()
 
 
 @pytest.mark.parametrize("statement", EVERY, ids=lambda s: type(s).__name__)
@@ -128,5 +128,7 @@ def test_lists_are_changed_and_what_stays_is_the_same_object() -> None:
     assert rewrite.map_bodies(loop, list) is loop
     assert rewrite.map_bodies(COPY, lambda body: ()) is COPY
     assert rewrite.map_bodies(loop, lambda body: body[:1]) == replace(loop, body=(COPY,))
-    assert rewrite.same([loop], (loop,)) and not rewrite.same([loop], (replace(loop),))
-    assert not rewrite.same((), (loop,))
+    assert rewrite.is_same_list([loop], (loop,)) and not rewrite.is_same_list(
+        [loop], (replace(loop),)
+    )
+    assert not rewrite.is_same_list((), (loop,))

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.ir import dtypes, scalars
-from plusequals.lowering.ir.evaluate import State, value_of
+from plusequals.lowering.ir.evaluate import State, compile_value
 from plusequals.lowering.ir.expressions import Cast, Expr
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.ir.scalars import conversion_of, meaning_of
+from plusequals.lowering.ir.scalars import conversion_function, scalar_function
 
 from .build import ap, bool_, f32, f64, i32, i64, num
 
 
 def value(expr: Expr) -> Any:
     with np.errstate(all="ignore"):
-        return value_of(expr)(State(print))
+        return compile_value(expr)(State(print))
 
 
 @pytest.mark.parametrize("dtype", [dtypes.complex64, dtypes.complex128])
@@ -29,7 +29,7 @@ def test_products_of_complex_numbers_are_rounded_at_each_step(dtype: dtypes.DTyp
     parts = rng_.standard_normal((200, 4))
     parts[::7] = rng_.choice([0.0, -0.0, 1.0, -1.0], (29, 4))
     for a, b, c, d in parts.astype(dtype.real.numpy):
-        made = value_of(ap("mul", num(complex(a, b), dtype), num(complex(c, d), dtype)))
+        made = compile_value(ap("mul", num(complex(a, b), dtype), num(complex(c, d), dtype)))
         got = made(State(print))
         assert type(got) is kind
         wanted = np.array([real(a * c) - real(b * d), real(a * d) + real(b * c)])
@@ -131,7 +131,7 @@ def test_conversions_to_floats_round_as_those_of_arrays(
     if source.kind == "f":
         near = [*random.standard_normal(900), 0.0, -0.0, np.inf, -np.inf, np.nan]
         values = np.concatenate([values, np.array(near).astype(source.numpy)])
-    convert = conversion_of(source, target)
+    convert = conversion_function(source, target)
     with np.errstate(all="ignore"):
         wanted = values.astype(target.numpy)
         found = np.array([convert(value) for value in values])
@@ -149,7 +149,7 @@ def test_what_is_quick_of_scalars_is_what_numpy_means(name: str) -> None:
         values = list(bits.view(dtype.numpy) if dtype.kind != "b" else bits > 128)
         if dtype.kind == "f":
             values += list(np.array([0.0, -0.0, np.inf, -np.inf, np.nan]).astype(dtype.numpy))
-        quick = meaning_of(op, dtype)
+        quick = scalar_function(op, dtype)
         for at in range(len(values) - 1):
             given = values[at : at + op.arity]
             with np.errstate(all="ignore"):

@@ -57,7 +57,7 @@ def into(value: Expr) -> Assign:
 
 
 def problems(check: str, statement: AnyStatement) -> list[str]:
-    return list(getattr(verify_local, check)(verify_local.Look.at(statement)))
+    return list(getattr(verify_local, check)(verify_local.StatementView.at(statement)))
 
 
 def apply(name: str, *args: Expr, dtype: dtypes.DType) -> Apply:

@@ -11,13 +11,13 @@ import pytest
 import plusequals as pe
 from plusequals.base.diagnostic import CdInternalError
 from plusequals.lowering.ir.loops import Program
-from plusequals.lowering.passes.contract_arrays import shrink
+from plusequals.lowering.passes.contract_arrays import contract_arrays
 from plusequals.lowering.passes.cse import cse
-from plusequals.lowering.passes.dce import dead
+from plusequals.lowering.passes.dce import eliminate_dead_code
 from plusequals.lowering.passes.fuse import fuse
 from plusequals.lowering.passes.inline import virtualize
 from plusequals.lowering.passes.licm import hoist
-from plusequals.lowering.passes.search_to_gather import gather
+from plusequals.lowering.passes.search_to_gather import search_to_gather
 from plusequals.lowering.passes.simplify import simplify
 from plusequals.lowering.pipeline import PASSES
 from plusequals.lowering.target import HOST
@@ -33,13 +33,13 @@ from .agree import NAME, Change, checking
 
 ALONE: dict[str, Change] = {
     "simplify": simplify,
-    "gather": gather,
+    "gather": search_to_gather,
     "cse": cse,
     "hoist": hoist,
-    "dead": dead,
+    "dead": eliminate_dead_code,
     "virtualize": virtualize,
     "fuse": fuse,
-    "shrink": shrink,
+    "shrink": contract_arrays,
 }
 
 
@@ -54,9 +54,11 @@ def _registered(program: Program) -> Program:
 
 CHANGES: dict[str, Change] = {
     **ALONE,
-    "together": _all([simplify, gather, dead, simplify, cse, hoist, dead]),
-    "twice": _all([cse, hoist, cse, hoist, simplify, dead]),
-    "shaped": _all([virtualize, fuse, shrink]),
+    "together": _all(
+        [simplify, search_to_gather, eliminate_dead_code, simplify, cse, hoist, eliminate_dead_code]
+    ),
+    "twice": _all([cse, hoist, cse, hoist, simplify, eliminate_dead_code]),
+    "shaped": _all([virtualize, fuse, contract_arrays]),
     "registered": _registered,
 }
 

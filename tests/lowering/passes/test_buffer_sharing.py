@@ -11,14 +11,20 @@ import pytest
 import plusequals as pe
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Permute
-from plusequals.lowering.ir.dynamic_sizes import Size, sizes_of
+from plusequals.lowering.ir.dynamic_sizes import Size, run_time_sizes
 from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import Fill, Program, Store
 from plusequals.lowering.ir.node import Node
-from plusequals.lowering.ir.walk import exchanged
+from plusequals.lowering.ir.walk import permuted_nodes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.passes import buffer_sharing
-from plusequals.lowering.passes.buffer_sharing import ALIGNMENT, Buffer, Memory, memory, peak
+from plusequals.lowering.passes.buffer_sharing import (
+    ALIGNMENT,
+    Buffer,
+    MemoryPlan,
+    peak_memory,
+    plan_memory,
+)
 
 from ..ir.build import at, node, num, program
 from ..shown import lowered
@@ -30,18 +36,18 @@ SHAPES = {"y": "f32[64]", "x": "f32[64, 9]"}
 
 
 def _spans(body: str, **arrays: str) -> dict[str, tuple[int, int]]:
-    plan = memory(lowered(body, **arrays), 0)
+    plan = plan_memory(lowered(body, **arrays), 0)
     return {buffer.node.label: (buffer.first, buffer.last) for buffer in plan.arena}
 
 
 def _places(body: str, **arrays: str) -> dict[str, int]:
-    plan = memory(lowered(body, **arrays), 0)
+    plan = plan_memory(lowered(body, **arrays), 0)
     return {b.node.label: plan.layout().offsets[b.node.id] for b in plan.arena}
 
 
 def test_an_array_takes_the_place_of_one_that_is_done() -> None:
     assert _places(CHAIN, **SHAPES) == {"t": 0, "u": 256, "v": 0}
-    assert peak(lowered(CHAIN, **SHAPES), stack_bytes=0).heap == 512
+    assert peak_memory(lowered(CHAIN, **SHAPES), stack_bytes=0).heap == 512
 
 
 def test_shapes_and_types_do_not_matter() -> None:
@@ -61,25 +67,25 @@ def test_arrays_of_one_round_share_those_of_several_rounds_do_not() -> None:
 def test_what_relies_on_the_zeros_at_the_start_is_needed_from_there() -> None:
     partly = "if i > 2:\n    v[i] = u[i]\ny[i] = v[i]"
     body = CHAIN.replace("v[i] = max(x[i, j] - u[i])\ny[i] = v[i]", partly)
-    plan = memory(lowered("v: f32[64]\n" + body, **SHAPES), 0)
+    plan = plan_memory(lowered("v: f32[64]\n" + body, **SHAPES), 0)
     (late,) = (buffer for buffer in plan.arena if buffer.node.label == "v")
     assert late.zeroed or late.first < plan.arena[0].last, "zeros are there, or filled in before"
 
 
 def test_small_arrays_are_on_the_stack_as_long_as_there_is_room() -> None:
-    assert [n.label for n in memory(lowered(CHAIN, **SHAPES), 256).stack] == ["t", "u", "v"]
-    assert not memory(lowered(CHAIN, **SHAPES), 255).stack
+    assert [n.label for n in plan_memory(lowered(CHAIN, **SHAPES), 256).stack] == ["t", "u", "v"]
+    assert not plan_memory(lowered(CHAIN, **SHAPES), 255).stack
     many = "\n".join(f"a{n}[i] = sum(x[i, j])" for n in range(20))
     total = " + ".join(f"a{n}[i]" for n in range(20))
-    plan = memory(lowered(f"{many}\ny[i] = {total}", **SHAPES), 256)
+    plan = plan_memory(lowered(f"{many}\ny[i] = {total}", **SHAPES), 256)
     assert (len(plan.stack), len(plan.arena)) == (16, 4)
 
 
 def test_arrays_that_trade_places_are_needed_all_the_time() -> None:
     swap = "a = x.copy()\nb = x * 2\nfor k in range(3):\n    a, b = b, a\ny[:] = a[:, 0] + b[:, 0]"
     program = lowered(swap, **SHAPES)
-    plan = memory(program, 0)
-    moving = [buffer for buffer in plan.arena if buffer.node.id in exchanged(program)]
+    plan = plan_memory(program, 0)
+    moving = [buffer for buffer in plan.arena if buffer.node.id in permuted_nodes(program)]
     assert len(moving) == 2
     assert all(one.meets(other) for one in moving for other in plan.arena)
 
@@ -99,7 +105,7 @@ def _buffers(rng: random.Random, count: int) -> tuple[Buffer, ...]:
 @pytest.mark.parametrize("seed", range(40))
 def test_no_two_arrays_needed_at_once_overlap(seed: int) -> None:
     rng = random.Random(seed)
-    plan = Memory(_buffers(rng, rng.randrange(1, 14)), (), (), ())
+    plan = MemoryPlan(_buffers(rng, rng.randrange(1, 14)), (), (), ())
     sizes = {Symbol("n", 99): rng.randrange(2, 300)}
     layout = plan.layout(sizes)
     spans = [(b, layout.offsets[b.node.id], b.bytes(sizes)) for b in plan.arena]
@@ -115,7 +121,7 @@ def test_no_two_arrays_needed_at_once_overlap(seed: int) -> None:
 
 
 def test_those_that_share_are_known() -> None:
-    plan = memory(lowered(CHAIN, **SHAPES), 0)
+    plan = plan_memory(lowered(CHAIN, **SHAPES), 0)
     labels = {buffer.node.id: buffer.node.label for buffer in plan.arena}
     assert {labels[number] for number in plan.sharing()} == {"t", "v"}
     n = Symbol("n", 99)
@@ -123,7 +129,9 @@ def test_those_that_share_are_known() -> None:
         Buffer(Node(at, "b", (var(n),), dtypes.int8), (var(n),), at, at + 1, False)
         for at in range(3)
     )
-    assert Memory(open_sizes, (), (), ()).sharing() == {0, 2}, "they may, once the size is known"
+    assert MemoryPlan(open_sizes, (), (), ()).sharing() == {0, 2}, (
+        "they may, once the size is known"
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -131,7 +139,7 @@ def test_those_that_overlap_are_found_in_order(seed: int) -> None:
     rng = random.Random(seed)
     sizes = (0, 1, 8, 64)
     nodes = [Node(n, "b", (const(rng.choice(sizes)),), dtypes.int8) for n in range(12)]
-    plan = Memory(tuple(Buffer(one, one.shape, 0, 1, False) for one in nodes), (), (), ())
+    plan = MemoryPlan(tuple(Buffer(one, one.shape, 0, 1, False) for one in nodes), (), (), ())
     starts = {one.id: rng.randrange(0, 128, 8) for one in nodes}
     wanted = {
         one.id: [
@@ -152,9 +160,9 @@ def test_numbers_are_the_sizes_then_the_layout() -> None:
         Buffer(Node(at, "b", (var(n),), dtypes.int8), (var(n),), 0, 1, False) for at in (1, 2)
     )
     program = lowered(CHAIN, **SHAPES)
-    assert sizes_of(program) == ()
-    assert memory(program).numbers([]) == []
-    plan = Memory(arrays, (), (), (Size(n, 0, 0),))
+    assert run_time_sizes(program) == ()
+    assert plan_memory(program).numbers([]) == []
+    plan = MemoryPlan(arrays, (), (), (Size(n, 0, 0),))
     assert plan.numbers([100]) == [100, 256, 0, 128]
 
 
@@ -185,7 +193,7 @@ def of_any_size(body: str) -> Program:
 
 def plan_of(title: str, program: Program, stack: int) -> str:
     """Return where the temporaries of a program are, for two sizes where the call knows them."""
-    plan = memory(program, stack)
+    plan = plan_memory(program, stack)
     lines = [f"{title}, up to {stack} bytes on the stack"]
     for b in plan.arena:
         room = ", ".join(map(str, b.room))
@@ -199,7 +207,7 @@ def plan_of(title: str, program: Program, stack: int) -> str:
         known = {size.symbol: number for size in plan.sizes}
         layout = plan.layout(known)
         places = [layout.offsets[b.node.id] for b in plan.arena]
-        most = peak(program, known, stack)
+        most = peak_memory(program, known, stack)
         assert most.growing == plan.growing
         lines.append(f"  at {places}, in all {layout.total}, {most.heap} and {most.stack} at once")
         lines.append(f"  numbers: {plan.numbers(list(known.values()))}")
@@ -223,7 +231,7 @@ def test_the_layouts_are_those_expected(golden: Callable[[str], Callable[[str], 
     lines = []
     for seed in range(24):
         rng = random.Random(seed)
-        plan = Memory(_buffers(rng, rng.randrange(1, 14)), (), (), ())
+        plan = MemoryPlan(_buffers(rng, rng.randrange(1, 14)), (), (), ())
         layout = plan.layout({Symbol("n", 99): 50})
         lines.append(f"{layout.total} {[layout.offsets[b.node.id] for b in plan.arena]}")
     assert len(set(lines)) > 20
@@ -234,22 +242,22 @@ def test_empty_arrays_have_addresses_of_their_own() -> None:
     empty = tuple(
         Buffer(Node(at, "b", (const(0),), dtypes.int8), (const(0),), 0, 1, False) for at in (0, 1)
     )
-    layout = Memory(empty, (), (), ()).layout()
+    layout = MemoryPlan(empty, (), (), ()).layout()
     assert (layout.offsets, layout.total) == ({0: 0, 1: ALIGNMENT}, 2 * ALIGNMENT)
 
 
 def test_an_array_without_a_use_has_no_place() -> None:
     used_one, unused = node(0, "t", 64), node(1, "u", 64)
     made = program((), (), Fill(used_one, num(0.0)), local=(used_one, unused))
-    assert [b.node for b in memory(made, 0).arena] == [used_one]
+    assert [b.node for b in plan_memory(made, 0).arena] == [used_one]
 
 
 def test_numbers_that_trade_places_have_one() -> None:
     s, h, k = node(0, "s"), node(1, "h"), node(2, "k")
     body = Store(at(s), num(1.0)), Store(at(k), num(2.0)), Permute((s, h), (h, s))
     made = program((), (), *body, local=(s, h, k))
-    assert [b.node for b in memory(made, 0).arena] == [s, h]
-    assert memory(made).stack == (s, h)
+    assert [b.node for b in plan_memory(made, 0).arena] == [s, h]
+    assert plan_memory(made).stack == (s, h)
 
 
 @pytest.mark.parametrize("stack_bytes", [0, 64, 4096, 10**8])
@@ -257,7 +265,7 @@ def test_the_stack_takes_no_more_than_any_thread_has(stack_bytes: int) -> None:
     count = 40
     steps = [f"t{n + 1}[i] = sum(t{n}[j] * t{n}[i])" for n in range(count)]
     body = "\n".join(["t0[i] = sum(x[i, j])", *steps, f"y[i] = t{count}[i]"])
-    plan = memory(lowered(body, y="f64[8192]", x="f64[8192, 9]"), stack_bytes)
+    plan = plan_memory(lowered(body, y="f64[8192]", x="f64[8192, 9]"), stack_bytes)
     on_stack = sum(node.bytes for node in plan.stack)
     assert on_stack <= 128 * 1024
     assert bool(plan.stack) is (stack_bytes > 8 * 8192)

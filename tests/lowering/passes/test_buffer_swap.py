@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.ir.loops import Program
-from plusequals.lowering.ir.rewrite import over_kernels, rename
-from plusequals.lowering.passes.buffer_swap import Traded, decide_exchange, exchange
+from plusequals.lowering.ir.rewrite import map_kernels, rename
+from plusequals.lowering.passes.buffer_swap import SwapReason, decide_swap, swap_buffers
 
 from ..shown import lowered, text_of
 from .agree import assert_agrees
@@ -34,19 +34,19 @@ def loops(name: str) -> Program:
 
 def test_one_array_less() -> None:
     before = loops("an even number of rounds")
-    after, (made,) = decide_exchange(before)
+    after, (made,) = decide_swap(before)
     assert [node.label for node in before.locals if node.rank] == ["u", "v"]
     assert [node.label for node in after.locals if node.rank] == ["v"]
     assert [p.node.label for p in after.parameters if p.returns] == ["y"]
     assert made.node is not None and made.node.label == "u"
-    assert (made.outcome, made.reason, made.detail) == ("reused", Traded.TAKEN, "`y`")
-    assert exchange(after) == after
+    assert (made.outcome, made.reason, made.detail) == ("reused", SwapReason.TAKEN, "`y`")
+    assert swap_buffers(after) == after
 
 
 @pytest.mark.parametrize("name", EXCHANGE)
 def test_only_what_takes_all_of_it_and_is_touched_by_nothing_else(name: str) -> None:
     before = loops(name)
-    after = exchange(before)
+    after = swap_buffers(before)
     taken = [node.label for node in before.locals if node not in after.locals]
     assert taken == TAKEN.get(name, []), text_of(after)
 
@@ -58,13 +58,13 @@ def test_nothing_else_changes(name: str) -> None:
         program = loops(name)
         given = [np.full(8, 3.0), np.full(8, 4.0), x * sign, np.array(3), np.array(0)]
         arrays = [*given[: len(program.parameters)], *(np.empty(8) for _ in program.results)]
-        assert_agrees(program, exchange, arrays)
+        assert_agrees(program, swap_buffers, arrays)
 
 
 def test_arrays_of_other_strides_stay() -> None:
     before = loops("taken whole")
     y = before.parameters[0].node
     spread = {y.id: replace(y, strides=(2,))}
-    moved = over_kernels(before, lambda body: rename(body, {}, spread))
-    assert exchange(before) != before
-    assert exchange(moved) == moved
+    moved = map_kernels(before, lambda body: rename(body, {}, spread))
+    assert swap_buffers(before) != before
+    assert swap_buffers(moved) == moved

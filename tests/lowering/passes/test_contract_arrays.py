@@ -10,7 +10,12 @@ import pytest
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For, Program, Update
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.passes.contract_arrays import Smaller, Whole, shrink, shrunk
+from plusequals.lowering.passes.contract_arrays import (
+    ContractionReason,
+    NoContractionReason,
+    contract_arrays,
+    decide_contraction,
+)
 from plusequals.lowering.passes.fuse import fuse
 
 from ..ir.build import at, node, program, read, symbols
@@ -19,7 +24,7 @@ from .agree import assert_agrees
 
 
 def both(program: Program) -> Program:
-    return shrink(fuse(program))
+    return contract_arrays(fuse(program))
 
 
 def test_a_row_and_two_scalars_are_left_of_softmax() -> None:
@@ -56,24 +61,26 @@ REGISTERS = [
 
 @pytest.mark.parametrize(("body", "expected"), REGISTERS, ids=[b for b, _ in REGISTERS])
 def test_a_running_sum_is_kept_in_a_register(body: str, expected: str) -> None:
-    assert after(shrink, body, y="f32[8]", a="f32[8, 9]") == textwrap.dedent(expected).strip()
+    assert (
+        after(contract_arrays, body, y="f32[8]", a="f32[8, 9]") == textwrap.dedent(expected).strip()
+    )
 
 
 def test_a_loop_that_may_not_run_loads_nothing() -> None:
     body = "for k in range(n):\n    y[q] += x[k]"
     program = lowered(body, y="f32[8]", x="f32[8]", n="i64", q="i64")
-    _, decisions = shrunk(program)
-    assert Smaller.REGISTER not in [made.reason for made in decisions]
+    _, decisions = decide_contraction(program)
+    assert ContractionReason.REGISTER not in [made.reason for made in decisions]
 
 
 @pytest.mark.parametrize("n", [0, 1, 8])
 def test_a_loop_that_may_not_run_keeps_what_is_surely_there(n: int) -> None:
     body = "for k in range(n):\n    y[7] += x[2]"
     program = lowered(body, y="f32[8]", x="f32[8]", n="i64")
-    _, decisions = shrunk(program)
-    assert Smaller.REGISTER in [made.reason for made in decisions]
+    _, decisions = decide_contraction(program)
+    assert ContractionReason.REGISTER in [made.reason for made in decisions]
     y, x = np.ones(8, np.float32), np.arange(8, dtype=np.float32)
-    assert_agrees(program, shrink, [y, x, np.int64(n)])
+    assert_agrees(program, contract_arrays, [y, x, np.int64(n)])
 
 
 @pytest.mark.parametrize(
@@ -84,42 +91,44 @@ def test_a_loop_that_may_not_run_keeps_what_is_surely_there(n: int) -> None:
     ],
 )
 def test_a_loop_that_may_not_run_loads_nothing_that_it_may_not_read(body: str) -> None:
-    _, decisions = shrunk(lowered(body, y="f32[8]", x="f32[8]", n="i64"))
-    assert Smaller.REGISTER not in [made.reason for made in decisions]
+    _, decisions = decide_contraction(lowered(body, y="f32[8]", x="f32[8]", n="i64"))
+    assert ContractionReason.REGISTER not in [made.reason for made in decisions]
 
 
 def test_a_sum_that_a_check_may_stop_is_stored_each_time() -> None:
     body = "for k in range(8):\n    y[0] += x[p[k]]"
-    _, decisions = shrunk(lowered(body, y="f32[1]", x="f32[8]", p="i64[8]"))
-    assert Smaller.REGISTER not in [made.reason for made in decisions]
+    _, decisions = decide_contraction(lowered(body, y="f32[1]", x="f32[8]", p="i64[8]"))
+    assert ContractionReason.REGISTER not in [made.reason for made in decisions]
 
 
 def test_a_cell_that_data_choose_is_in_no_register() -> None:
     body = "for k in range(8):\n    y[clamp(p[k])] += x[k]"
-    _, decisions = shrunk(lowered(body, y="f32[8]", x="f32[8]", p="i64[8]"))
-    assert Smaller.REGISTER not in [made.reason for made in decisions]
+    _, decisions = decide_contraction(lowered(body, y="f32[8]", x="f32[8]", p="i64[8]"))
+    assert ContractionReason.REGISTER not in [made.reason for made in decisions]
 
 
 def test_one_cell_of_an_array_is_a_scalar_in_all_rounds() -> None:
     body = "t: f32[8]\nfor k in range(8):\n    y[k] = t[3]\n    t[3] = x[k]"
     program = lowered(body, y="f32[8]", x="f32[8]")
-    assert [node.shape for node in shrink(program).locals] == [()]
-    assert_agrees(program, shrink, [np.zeros(8, np.float32), np.arange(8, dtype=np.float32)])
+    assert [node.shape for node in contract_arrays(program).locals] == [()]
+    assert_agrees(
+        program, contract_arrays, [np.zeros(8, np.float32), np.arange(8, dtype=np.float32)]
+    )
 
 
 WHOLE = [
-    ("t[i] = x[i] * 2\ny[i] = t[i] + t[7 - i]", Whole.INDICES),
-    ("t: f32[8]\nfor k in range(8):\n    y[k] = t[k]\n    t[k] = x[k]", Whole.ROUNDS),
+    ("t[i] = x[i] * 2\ny[i] = t[i] + t[7 - i]", NoContractionReason.INDICES),
+    ("t: f32[8]\nfor k in range(8):\n    y[k] = t[k]\n    t[k] = x[k]", NoContractionReason.ROUNDS),
     ("t: f32[8]\nfor k in range(8):\n    if x[k] > 0:\n        t[k] = x[k]\n    y[k] = t[k]",
-     Whole.ROUNDS),
+     NoContractionReason.ROUNDS),
     ("t: f32[8]\nfor k in range(3):\n    y[k] = t[q + k]\n    t[q + k] = x[k]",
-     Whole.ROUNDS),
+     NoContractionReason.ROUNDS),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "reason"), WHOLE, ids=[b for b, _ in WHOLE])
-def test_whole_for_a_reason(body: str, reason: Whole) -> None:
-    program, decisions = shrunk(lowered(body, y="f32[8]", x="f32[8]", q="i64"))
+def test_whole_for_a_reason(body: str, reason: NoContractionReason) -> None:
+    program, decisions = decide_contraction(lowered(body, y="f32[8]", x="f32[8]", q="i64"))
     assert [made.reason for made in decisions if made.node and made.node.label == "t"] == [reason]
     assert [n.static_shape for n in program.locals if n.label == "t"] == [(8,)]
 
@@ -149,5 +158,5 @@ def test_a_cell_that_may_not_be_there_is_loaded_only_where_rounds_go_down_to_it(
     y, x = node(0, "y", n), node(1, "x", 8)
     body = (Update(at(y, 0), OPS["add"], read(x, k)),)
     loop = For(k, const(first), const(end), -1, body)
-    made = shrink(program((y,), (x,), loop))
+    made = contract_arrays(program((y,), (x,), loop))
     assert bool(made.locals) == kept

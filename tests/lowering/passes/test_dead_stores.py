@@ -8,7 +8,7 @@ from plusequals.lowering.ir.assignments import Alloc
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import Comment, Fill, For, If, Store, Update
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.passes.dead_stores import overwritten, zeros
+from plusequals.lowering.passes.dead_stores import eliminate_dead_stores, eliminate_zero_fills
 
 from ..ir.build import ap, at, node, num, program, read, symbols
 from ..shown import lowered, text_of
@@ -28,9 +28,9 @@ GONE = [
 @pytest.mark.parametrize("body", GONE)
 def test_an_array_that_is_overwritten_is_not_filled(body: str) -> None:
     program = lowered(body, **ARRAYS)
-    new = overwritten(program)
+    new = eliminate_dead_stores(program)
     assert len(text_of(new).splitlines()) < len(text_of(program).splitlines())
-    assert overwritten(new) == new
+    assert eliminate_dead_stores(new) == new
 
 
 KEPT = [
@@ -51,16 +51,16 @@ KEPT = [
 @pytest.mark.parametrize("body", KEPT)
 def test_what_may_be_seen_stays(body: str) -> None:
     program = lowered(body, **ARRAYS)
-    assert overwritten(program) == program
+    assert eliminate_dead_stores(program) == program
 
 
 def test_results_start_as_zeros() -> None:
     program = lowered("r = np.zeros(8)\nr[1:] = x[1:]\nreturn r", **ARRAYS)
     assert text_of(program).startswith("for i in 0..8:\n    r[i] = 0.0")
-    assert "0.0" not in text_of(zeros(program))
+    assert "0.0" not in text_of(eliminate_zero_fills(program))
     for body in ("r = np.ones(8)\nr[1:] = x[1:]\nreturn r", "r = -0.0 * np.zeros(8)\nreturn r",
                  "r = np.zeros(8)\nr += x\nr[0] = 0\nreturn r"):  # fmt: skip
-        again = zeros(lowered(body, **ARRAYS))
+        again = eliminate_zero_fills(lowered(body, **ARRAYS))
         assert "r[" in text_of(again).splitlines()[1] or "r[0] = 0.0" in text_of(again)
 
 
@@ -68,19 +68,19 @@ def test_results_that_are_filled_start_as_zeros() -> None:
     result = node(0, "r", 8)
     for value, stays in ((0.0, False), (1.0, True), (-0.0, True)):
         made = program((), (), Fill(result, num(value)), results=(result,))
-        assert (zeros(made) == made) is stays
+        assert (eliminate_zero_fills(made) == made) is stays
 
 
 def test_results_of_a_size_of_the_run_keep_their_zeros() -> None:
     result = node(0, "r", *symbols("n"))
     made = program((), (), Alloc(result), Fill(result, num(0.0)), results=(result,))
-    assert zeros(made) == made
+    assert eliminate_zero_fills(made) == made
 
 
 def test_a_number_keeps_its_zero() -> None:
     number, result = node(0, "s"), node(1, "r", 8)
     body = Store(at(number), num(0.0)), Fill(result, num(0.0))
-    made = zeros(program((), (), *body, results=(number, result)))
+    made = eliminate_zero_fills(program((), (), *body, results=(number, result)))
     assert text_of(made) == "s = 0.0"
 
 
@@ -91,5 +91,5 @@ def test_a_nest_of_all_kinds_that_is_overwritten_goes() -> None:
     update = Update(at(y, 0), OPS["add"], num(2.0))
     body = Comment("all kinds"), Fill(y, num(1.0)), If(test, (store,)), update
     nest = For(k, const(0), const(8), 1, body)
-    made = overwritten(program((y,), (x,), nest, Fill(y, num(3.0))))
+    made = eliminate_dead_stores(program((y,), (x,), nest, Fill(y, num(3.0))))
     assert made.kernels[0].body == (Fill(y, num(3.0)),)

@@ -17,7 +17,7 @@ from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Check, For, Program, Stmt, Store
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.passes.equal_sizes import unified
+from plusequals.lowering.passes.equal_sizes import unify_extents
 
 from ..ir.build import aff, ap, at, node, num, pos, program, read, symbols
 
@@ -43,7 +43,7 @@ def whole(*body: Stmt) -> Program:
 
 def after(before: Program) -> tuple[Stmt, ...]:
     (kernel,) = before.kernels
-    return unified(kernel.body, before.parameters, before.locals)
+    return unify_extents(kernel.body, before.parameters, before.locals)
 
 
 FIRST, SECOND = loop(i, m, E, read(X, i)), loop(j, n, Y, read(E, j))
@@ -108,7 +108,7 @@ def test_a_second_check_of_the_same_sizes_goes_and_chains_end_at_one_name() -> N
 def test_extents_that_a_loop_decides_are_left_alone() -> None:
     inner = For(i, aff(0), aff(3), 1, (same(m, n),))
     body = (same(m, i), inner, SECOND)
-    assert unified(body, (Parameter(X, False), Parameter(Y, True)), ()) == body
+    assert unify_extents(body, (Parameter(X, False), Parameter(Y, True)), ()) == body
 
 
 def test_a_check_that_is_of_more_than_two_names_is_left_alone() -> None:
@@ -125,4 +125,4 @@ def test_a_check_that_tells_an_element_waits_for_it() -> None:
 def test_constants_are_no_names() -> None:
     fixed = node(4, "w", 3, dtype=f32)
     body = (same(3, n), SECOND)
-    assert unified(body, (Parameter(fixed, False), Parameter(Y, True)), (E,)) == body
+    assert unify_extents(body, (Parameter(fixed, False), Parameter(Y, True)), (E,)) == body

@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.fusion import Apart
+from plusequals.lowering.analysis.fusion import FusionRefusal
 from plusequals.lowering.ir.assignments import Fault, Let, Permute
 from plusequals.lowering.ir.decision import Reason
 from plusequals.lowering.ir.indexing import Symbol, const, var
@@ -15,7 +15,7 @@ from plusequals.lowering.ir.loops import Check, Comment, For, Stmt, Store, Updat
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.walk import own_writes, statements
-from plusequals.lowering.passes.fuse import BACK, Together, fuse, fused
+from plusequals.lowering.passes.fuse import MAX_STATEMENTS_BACK, FusionReason, decide_fusion, fuse
 
 from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
 from ..shown import after, lowered
@@ -95,8 +95,8 @@ def test_a_large_product_keeps_its_tiles_and_takes_its_epilogue() -> None:
         r[n, j] = max(t[n, j] + b[j], 0)
         z[n, c] = sum(r[n, j] * v[j, c])
     """
-    made = fused(lowered(body, **sizes))
-    assert [decision.reason for decision in made.decisions].count(Apart.TILES) == 1
+    made = decide_fusion(lowered(body, **sizes))
+    assert [decision.reason for decision in made.decisions].count(FusionRefusal.TILES) == 1
     assert (
         after(fuse, body, **sizes)
         == textwrap.dedent("""
@@ -115,7 +115,7 @@ def test_a_large_product_keeps_its_tiles_and_takes_its_epilogue() -> None:
     )
 
 
-@pytest.mark.parametrize(("used", "reason"), [(n, Together.SHARED), (m, Apart.CHECKS)])
+@pytest.mark.parametrize(("used", "reason"), [(n, FusionReason.SHARED), (m, FusionRefusal.CHECKS)])
 def test_a_round_does_not_outrun_a_check(used: Symbol, reason: Reason) -> None:
     x, p, t, u = node(0, "x", 8), node(1, "p", 8, dtype=i64), node(2, "t", 8), node(3, "u", 8)
     fault = Fault("CD0601", "CdIndexError", "out of range")
@@ -125,11 +125,13 @@ def test_a_round_does_not_outrun_a_check(used: Symbol, reason: Reason) -> None:
     ))  # fmt: skip
     inner = Update(at(u, n), OPS["add"], ap("mul", read(t, n), read(x, read(p, used))))
     second = For(n, const(0), const(8), 1, (For(m, const(0), const(8), 1, (inner,)),))
-    made = fused(program((), (x, p), first, second, local=(t, u)))
+    made = decide_fusion(program((), (x, p), first, second, local=(t, u)))
     assert [decision.reason for decision in made.decisions] == [reason]
 
 
-@pytest.mark.parametrize(("shift", "reason"), [(False, Together.SHARED), (True, Apart.CHECKS)])
+@pytest.mark.parametrize(
+    ("shift", "reason"), [(False, FusionReason.SHARED), (True, FusionRefusal.CHECKS)]
+)
 def test_a_round_does_not_outrun_a_check_of_positions(shift: bool, reason: Reason) -> None:
     x, p, t, u = node(0, "x", 8), node(1, "p", 8, dtype=i64), node(2, "t", 8), node(3, "u", 8)
     (k,) = symbols("k")
@@ -141,7 +143,7 @@ def test_a_round_does_not_outrun_a_check_of_positions(shift: bool, reason: Reaso
     used = var(k) - var(n) + 7 if shift else var(n)
     inner = Update(at(u, n), OPS["add"], ap("mul", read(t, n), read(x, used)))
     second = For(n, const(0), const(8), 1, (For(m, const(0), const(8), 1, (inner,)),))
-    made = fused(program((), (x, p), Let(k, read(p, 0)), first, second, local=(t, u)))
+    made = decide_fusion(program((), (x, p), Let(k, read(p, 0)), first, second, local=(t, u)))
     assert [decision.reason for decision in made.decisions] == [reason]
 
 
@@ -200,8 +202,8 @@ def test_no_nest_passes_an_exchange() -> None:
     y, z, x, u, w = (node(n, label, 8) for n, label in enumerate("yzxuw"))
     one, two = (For(s, const(0), const(8), 1, (Store(at(a, s), read(x, s)),))
                 for s, a in ((i, y), (j, z)))  # fmt: skip
-    made = fused(program((y, z), (x,), one, Permute((u, w), (w, u)), two, local=(u, w)))
-    assert [decision.reason for decision in made.decisions] == [Apart.BETWEEN]
+    made = decide_fusion(program((y, z), (x,), one, Permute((u, w), (w, u)), two, local=(u, w)))
+    assert [decision.reason for decision in made.decisions] == [FusionRefusal.BETWEEN]
 
 
 def _past(between: tuple[Stmt, ...], *scalars: Node, more: tuple[Stmt, ...] = ()) -> int:
@@ -233,7 +235,9 @@ def _longer(z: Node) -> For:
     return For(k, const(0), const(9), 1, (Store(at(z, k), num(1.0)),))
 
 
-@pytest.mark.parametrize(("count", "nests"), [(BACK - 2, 2), (BACK - 1, 3)])
+@pytest.mark.parametrize(
+    ("count", "nests"), [(MAX_STATEMENTS_BACK - 2, 2), (MAX_STATEMENTS_BACK - 1, 3)]
+)
 def test_it_looks_back_only_so_far(count: int, nests: int) -> None:
     b, z, u = node(3, "b"), node(4, "z", 9), node(5, "u", 8)
     stores = (Store(at(u, 0), num(1.0)),) * count

@@ -9,12 +9,12 @@ import pytest
 from plusequals.base.diagnostic import NOWHERE
 from plusequals.lowering.ir.decision import Decision
 from plusequals.lowering.passes.inferred_decisions import (
-    Gone,
-    Named,
-    Shared,
-    located,
-    noticed,
-    origins,
+    NamingReason,
+    ParallelReason,
+    RemovalReason,
+    first_writes,
+    infer_decisions,
+    with_span,
 )
 from plusequals.lowering.pipeline import PASSES, optimize
 from plusequals.lowering.target import HOST, Target
@@ -23,18 +23,21 @@ from ..shown import lowered
 
 XY = {"y": "f32[8]", "x": "f32[8]"}
 CASES = {
-    "dead": ("t[i] = exp(x[i])\ny[i] = x[i] + 1", ["2 `t` is not computed: " + str(Gone.UNUSED)]),
+    "dead": (
+        "t[i] = exp(x[i])\ny[i] = x[i] + 1",
+        ["2 `t` is not computed: " + str(RemovalReason.UNUSED)],
+    ),
     "cse": (
         "y[i] = (x[i] + 1) * (x[i] + 1)",
-        ["2 `x[i] + 1.0` is computed once, as `total`: " + str(Named.SHARED)],
+        ["2 `x[i] + 1.0` is computed once, as `total`: " + str(NamingReason.SHARED)],
     ),
     "hoist": (
         "y[i] = 1.0\ny[i] = y[i] * sqrt(x[0])",
-        ["3 `sqrt(x[0])` is computed before the loop, as `sqrt_x`: " + str(Named.HOISTED)],
+        ["3 `sqrt(x[0])` is computed before the loop, as `sqrt_x`: " + str(NamingReason.HOISTED)],
     ),
     "gather": (
         "y[i] = sum[c](where(c == 3, x[c], 0.0))",
-        ["2 the loop does not run: " + str(Gone.SEARCH)],
+        ["2 the loop does not run: " + str(RemovalReason.SEARCH)],
     ),
 }
 
@@ -45,11 +48,11 @@ def test_each_pass_is_told_of(name: str) -> None:
     program = lowered(body, **XY)
     step = next(step for step in PASSES if step.name == name)
     after = step.run(program, HOST)
-    found = noticed(name, program, after)
-    spans = origins(after) | origins(program)
-    assert [f"{located(one, spans).span.line} {one.told()}" for one in found] == expected
-    assert noticed(name, after, after) == ()
-    assert noticed(f"{name} again", program, after) == found
+    found = infer_decisions(name, program, after)
+    spans = first_writes(after) | first_writes(program)
+    assert [f"{with_span(one, spans).span.line} {one.told()}" for one in found] == expected
+    assert infer_decisions(name, after, after) == ()
+    assert infer_decisions(f"{name} again", program, after) == found
 
 
 def test_a_parallel_loop_is_told_of() -> None:
@@ -57,7 +60,7 @@ def test_a_parallel_loop_is_told_of() -> None:
     eager = Target(threads=2, parallel_from=0, schedule=True)
     made = optimize(program, eager)[1].decisions[-1]
     assert f"{made.span.line} {made.told()}" == (
-        f"2 the rounds of the loop over `i` are shared among threads: {Shared.INDEPENDENT}"
+        f"2 the rounds of the loop over `i` are shared among threads: {ParallelReason.INDEPENDENT}"
     )
 
 
@@ -66,21 +69,21 @@ def test_a_store_that_is_gone_is_told_of_where_its_array_is_not() -> None:
     (kernel,) = program.kernels
     first = next(n for n, stmt in enumerate(kernel.body) if hasattr(stmt, "symbol"))
     less = replace(kernel, body=kernel.body[:first] + kernel.body[first + 1 :])
-    (made,) = noticed("overwritten", program, replace(program, kernels=(less,)))
-    assert made.told() == f"this value of `y` is not stored: {Gone.OVERWRITTEN}"
+    (made,) = infer_decisions("overwritten", program, replace(program, kernels=(less,)))
+    assert made.told() == f"this value of `y` is not stored: {RemovalReason.OVERWRITTEN}"
     assert made.span.line == 2
 
 
 def test_places_that_are_given_stay() -> None:
     program = lowered("y[i] = x[i] + 1", **XY)
-    spans = origins(program)
+    spans = first_writes(program)
     y = program.parameters[0].node
-    made = Decision("removed", Gone.UNUSED, y)
-    placed = located(made, spans)
+    made = Decision("removed", RemovalReason.UNUSED, y)
+    placed = with_span(made, spans)
     assert placed.span.line == 2
-    assert located(placed, {}) is placed
-    assert located(Decision("fused", Gone.UNUSED), spans).span is NOWHERE
-    assert located(made, {}).span is NOWHERE
+    assert with_span(placed, {}) is placed
+    assert with_span(Decision("fused", RemovalReason.UNUSED), spans).span is NOWHERE
+    assert with_span(made, {}).span is NOWHERE
 
 
 def test_the_pipeline_tells_all_with_places() -> None:
@@ -93,4 +96,4 @@ def test_the_pipeline_tells_all_with_places() -> None:
     assert all(made.span is not NOWHERE for made in placement.decisions)
     nodes = {node.label: node for node in program.locals}
     assert placement[nodes["t"]].where == "removed"
-    assert str(placement[nodes["t"]]) == str(Gone.UNUSED)
+    assert str(placement[nodes["t"]]) == str(RemovalReason.UNUSED)

@@ -12,7 +12,12 @@ from plusequals.lowering.ir.assignments import Alloc, Let
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Fill, For, Store
 from plusequals.lowering.passes import inline as module
-from plusequals.lowering.passes.inline import Stored, Virtual, virtualize, virtualized
+from plusequals.lowering.passes.inline import (
+    StoredReason,
+    VirtualReason,
+    decide_virtual,
+    virtualize,
+)
 
 from ..ir.build import at, i64, node, num, program, read, symbols
 from ..shown import after, array, lowered
@@ -128,28 +133,28 @@ def test_the_rounding_of_a_half_store_is_kept() -> None:
 KEPT = [
     ("u[i] = x[i]\nfor s in range(3):\n    w[i] = u[i] * 2\n    u, w = w, u\ny[i] = u[i]",
      "u", None),
-    ("u[i] = x[i] * 2\nprint(u[3])", "u", Stored.PRINTED),
+    ("u[i] = x[i] * 2\nprint(u[3])", "u", StoredReason.PRINTED),
     ("u: f32[8]\nfor s in range(3):\n    y[i] = u[i]\n    u[i] = x[i] + s",
-     "u", Stored.ELSEWHERE),
-    ("u[i] = x[i] * 2\nx[i] = 0\ny[i] = u[i]", "u", Stored.CHANGED),
-    ("u[i] = x[i] * 2\nx[1:] = u[:-1]", "u", Stored.CHANGED),
-    ("u[i] = x[i] * 2\ny[i] = u[p[i]]", "u", Stored.PLACE),
-    ("u[i] = x[i] * 2\nu[1:] = u[1:] + 1\ny[i] = u[i]", "u", Stored.SEVERAL),
-    ("u[i] = x[i] * 2\ny[i] = u[i]\nu[0] = 1\nx[i] = u[i]", "u", Stored.ELSEWHERE),
+     "u", StoredReason.ELSEWHERE),
+    ("u[i] = x[i] * 2\nx[i] = 0\ny[i] = u[i]", "u", StoredReason.CHANGED),
+    ("u[i] = x[i] * 2\nx[1:] = u[:-1]", "u", StoredReason.CHANGED),
+    ("u[i] = x[i] * 2\ny[i] = u[p[i]]", "u", StoredReason.PLACE),
+    ("u[i] = x[i] * 2\nu[1:] = u[1:] + 1\ny[i] = u[i]", "u", StoredReason.SEVERAL),
+    ("u[i] = x[i] * 2\ny[i] = u[i]\nu[0] = 1\nx[i] = u[i]", "u", StoredReason.ELSEWHERE),
     ("u: f32[8]\nfor s in range(3):\n    u[1:] = x[1:]\n    y[i] = u[i]", "u",
-     Stored.UNWRITTEN),
-    ("u: f32[8]\nfor s in range(8):\n    u[0] = x[s]\ny[i] = u[i]", "u", Stored.PLACE),
-    ("u: f32[8]\nu[::2] = x[::2]\nu[1::2] = 1\ny[i] = u[i]", "u", Stored.PLACE),
-    ("u: f32[10]\nu[1:9] = x\ny[:] = u[:-2] + u[2:]", "u", Stored.COSTLY),
-    ("u[i] = exp(x[i])\ny[i] = u[i] * u[i] + u[i]", "u", Stored.COSTLY),
-    ("u[i] = exp(x[i])\ny[i] = sum[j](u[i] * a[i, j])", "u", Stored.COSTLY),
+     StoredReason.UNWRITTEN),
+    ("u: f32[8]\nfor s in range(8):\n    u[0] = x[s]\ny[i] = u[i]", "u", StoredReason.PLACE),
+    ("u: f32[8]\nu[::2] = x[::2]\nu[1::2] = 1\ny[i] = u[i]", "u", StoredReason.PLACE),
+    ("u: f32[10]\nu[1:9] = x\ny[:] = u[:-2] + u[2:]", "u", StoredReason.COSTLY),
+    ("u[i] = exp(x[i])\ny[i] = u[i] * u[i] + u[i]", "u", StoredReason.COSTLY),
+    ("u[i] = exp(x[i])\ny[i] = sum[j](u[i] * a[i, j])", "u", StoredReason.COSTLY),
 ]  # fmt: skip
 ARRAYS = {"y": "f32[8]", "x": "f32[8]", "p": "i64[8]", "a": "f32[8, 9]"}
 
 
 @pytest.mark.parametrize(("body", "label", "reason"), KEPT, ids=[b for b, _, _ in KEPT])
-def test_kept_for_a_reason(body: str, label: str, reason: Stored | None) -> None:
-    program, decisions = virtualized(lowered(body, **ARRAYS))
+def test_kept_for_a_reason(body: str, label: str, reason: StoredReason | None) -> None:
+    program, decisions = decide_virtual(lowered(body, **ARRAYS))
     assert label in [node.label for node in program.locals]
     found = {made.reason for made in decisions if made.node and made.node.label == label}
     assert reason is None or found == {reason}
@@ -157,27 +162,27 @@ def test_kept_for_a_reason(body: str, label: str, reason: Stored | None) -> None
 
 def test_a_value_that_keeps_other_arrays_alive_stays() -> None:
     body = "s[i] = sum(a[i, j])\nu[i] = s[i] / 3\ny[i, j] = u[i] * a[i, j]"
-    _, decisions = virtualized(lowered(body, y="f32[8, 9]", a="f32[8, 9]"))
-    assert Stored.ALIVE in [made.reason for made in decisions]
+    _, decisions = decide_virtual(lowered(body, y="f32[8, 9]", a="f32[8, 9]"))
+    assert StoredReason.ALIVE in [made.reason for made in decisions]
 
 
 def test_no_expression_grows_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["u0[i] = x[i] + x[i]"] + [f"u{n}[i] = u{n - 1}[i] + u{n - 1}[i]" for n in range(1, 9)]
     body = "\n".join(lines) + "\ny[i] = u8[i]"
-    program, decisions = virtualized(lowered(body, y="f32[8]", x="f32[8]"))
+    program, decisions = decide_virtual(lowered(body, y="f32[8]", x="f32[8]"))
     reasons = [made.reason for made in decisions]
-    assert Stored.LONG in reasons or Stored.COSTLY in reasons
-    assert all(module._largest(stmt) <= module.MAX_SIZE for stmt in program.kernels[0].body)
-    assert set(reasons) & {Virtual.CHEAP, Virtual.ONCE}
+    assert StoredReason.LONG in reasons or StoredReason.COSTLY in reasons
+    assert all(module._largest(stmt) <= module.MAX_INLINED_SIZE for stmt in program.kernels[0].body)
+    assert set(reasons) & {VirtualReason.CHEAP, VirtualReason.ONCE}
 
 
-def reason_of(body: str, label: str, **arrays: str) -> list[Stored | Virtual]:
+def reason_of(body: str, label: str, **arrays: str) -> list[StoredReason | VirtualReason]:
     """Return why a node was decided as it was, after a run that shows that nothing else changed."""
     before = lowered(body, **arrays)
     rng = np.random.default_rng(7)
     given = [rng.random(np.shape(array(spec)), dtype=np.float32) for spec in arrays.values()]
     assert_agrees(before, virtualize, given)
-    made = virtualized(before).decisions
+    made = decide_virtual(before).decisions
     return [one.reason for one in made if one.node is not None and one.node.label == label]
 
 
@@ -189,7 +194,7 @@ def test_a_cell_that_is_read_under_a_test_and_without_is_guarded(asked: bool) ->
     body = "u: f32[8]\nu[2:] = exp(x[2:])\n" + "memory(u, 'virtual')\n" * asked
     body += "for k in range(8):\n    y[k] = u[k] if k > 2 else 5\n    z[k] = u[k]"
     reasons = reason_of(body, "u", **FEW)
-    assert reasons == [Virtual.ASKED if asked else Stored.COSTLY]
+    assert reasons == [VirtualReason.ASKED if asked else StoredReason.COSTLY]
 
 
 @pytest.mark.parametrize("size", ["known", "of the run"])
@@ -201,37 +206,40 @@ def test_only_arrays_of_known_size_start_as_zero(size: str) -> None:
     some = For(i, const(0), extent - 1, 1, (Store(at(u, i), read(x, i)),))
     use = For(j, const(0), extent, 1, (Store(at(y, j), read(u, j)),))
     made = program((y,), (x, given), Let(n, read(given)), Alloc(u), some, use, local=(u,))
-    (decision,) = virtualized(made).decisions
-    assert decision.reason == (Virtual.ONCE if size == "known" else Stored.UNWRITTEN)
+    (decision,) = decide_virtual(made).decisions
+    assert decision.reason == (VirtualReason.ONCE if size == "known" else StoredReason.UNWRITTEN)
 
 
 @pytest.mark.parametrize("half", ["y[:4] = u[:4]", "y[4:] = u[4:]"])
 def test_what_is_used_just_behind_its_last_layer_may_keep_others(half: str) -> None:
     body = "s[i] = sum(a[i, j])\nt[i] = sum(b[i, j])\nu: f32[8]\n"
     body += f"u[:4] = s[:4] * t[:4]\nu[4:] = s[4:] - t[4:]\n{half}"
-    assert reason_of(body, "u", **FEW) == [Virtual.ONCE]
+    assert reason_of(body, "u", **FEW) == [VirtualReason.ONCE]
 
 
 TWO = "s[i] = sum(a[i, j])\nt[i] = sum(b[i, j])\nu[i] = s[i] * t[i]\n"
 HALVES = "u: f32[8]\nu[:4] = x[:4]\nu[4:] = exp(x[4:])\n"
 CHOSEN = [
-    ("u: f32[8]\nu[3] = exp(x[3])\ny[0] = u[3]", Virtual.ONCE),
-    ("u: f32[8]\nu[3] = exp(x[3])\ny[0] = u[3]\nz[0] = u[3]", Stored.COSTLY),
-    ("u: f32[8]\nu[8:] = exp(x[8:])\ny[8:] = u[8:]", Virtual.ONCE),
-    (HALVES + "y[4:] = u[4:]\nz[4:] = u[4:]", Virtual.ONCE),
-    (HALVES + "for k in range(3):\n    y[:4] = u[:4]\n    z[4:] = u[4:]", Stored.COSTLY),
-    ("h = sum(x[i])\ng = sum(z[i])\nu[i] = x[i] * h * g\nz[i] = 1\ny[i] = u[i]", Virtual.ONCE),
-    ("for k in range(3):\n    u[i] = x[i] * 2\n    y[i] += u[i]\nx[0] = 1", Virtual.ONCE),
-    (TWO + "y[:4] = u[:4]\nx[4:] = u[4:]", Stored.ALIVE),
-    ("u[i] = x[i] * 2\nmemory(u, 'local')\ny[i] = u[i]", Stored.ASKED),
-    ("v: f32[8]\nv[0] = 1\nu[i] = x[i] * 2\nv[1:] = u[1:]\ny[i] = v[i]", Stored.SPREAD),
-    (TWO + "z[i] = sum[j](a[i, j] * j)\ny[i] = u[i]", Stored.ALIVE),
-    (TWO + "z[i] = sum[j](a[i, j] * j)\ny[i] = u[i] + s[i] * t[i]", Virtual.ONCE),
+    ("u: f32[8]\nu[3] = exp(x[3])\ny[0] = u[3]", VirtualReason.ONCE),
+    ("u: f32[8]\nu[3] = exp(x[3])\ny[0] = u[3]\nz[0] = u[3]", StoredReason.COSTLY),
+    ("u: f32[8]\nu[8:] = exp(x[8:])\ny[8:] = u[8:]", VirtualReason.ONCE),
+    (HALVES + "y[4:] = u[4:]\nz[4:] = u[4:]", VirtualReason.ONCE),
+    (HALVES + "for k in range(3):\n    y[:4] = u[:4]\n    z[4:] = u[4:]", StoredReason.COSTLY),
+    (
+        "h = sum(x[i])\ng = sum(z[i])\nu[i] = x[i] * h * g\nz[i] = 1\ny[i] = u[i]",
+        VirtualReason.ONCE,
+    ),
+    ("for k in range(3):\n    u[i] = x[i] * 2\n    y[i] += u[i]\nx[0] = 1", VirtualReason.ONCE),
+    (TWO + "y[:4] = u[:4]\nx[4:] = u[4:]", StoredReason.ALIVE),
+    ("u[i] = x[i] * 2\nmemory(u, 'local')\ny[i] = u[i]", StoredReason.ASKED),
+    ("v: f32[8]\nv[0] = 1\nu[i] = x[i] * 2\nv[1:] = u[1:]\ny[i] = v[i]", StoredReason.SPREAD),
+    (TWO + "z[i] = sum[j](a[i, j] * j)\ny[i] = u[i]", StoredReason.ALIVE),
+    (TWO + "z[i] = sum[j](a[i, j] * j)\ny[i] = u[i] + s[i] * t[i]", VirtualReason.ONCE),
 ]
 
 
 @pytest.mark.parametrize(("body", "reason"), CHOSEN)
-def test_what_it_costs_decides(body: str, reason: Stored | Virtual) -> None:
+def test_what_it_costs_decides(body: str, reason: StoredReason | VirtualReason) -> None:
     assert reason_of(body, "u", **FEW) == [reason]
 
 
@@ -240,15 +248,15 @@ def test_what_another_kernel_reads_stays() -> None:
     (kernel,) = whole.kernels
     parts = kernel.body[:-1], kernel.body[-1:]
     apart = replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
-    assert virtualized(apart) == (apart, ())
+    assert decide_virtual(apart) == (apart, ())
     assert virtualize(whole).locals == ()
 
 
 def test_an_expression_may_be_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "u[i] = x[i] * 2 + 1\ny[i] = u[i] + z[i] * z[i]\nz[i] = u[i]"
     sizes = [module._largest(stmt) for stmt in virtualize(lowered(body, **FEW)).kernels[0].body]
-    for limit, reason in ((max(sizes), Virtual.CHEAP), (max(sizes) - 1, Stored.LONG)):
-        monkeypatch.setattr(module, "MAX_SIZE", limit)
+    for limit, reason in ((max(sizes), VirtualReason.CHEAP), (max(sizes) - 1, StoredReason.LONG)):
+        monkeypatch.setattr(module, "MAX_INLINED_SIZE", limit)
         assert reason_of(body, "u", **FEW) == [reason]
 
 

@@ -10,8 +10,8 @@ import pytest
 from plusequals.lowering.ir.assignments import Alloc
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Comment, For, Program, Stmt, Store
-from plusequals.lowering.ir.rewrite import over_kernels
-from plusequals.lowering.passes.inplace import Sharing, decide_inplace, inplace
+from plusequals.lowering.ir.rewrite import map_kernels
+from plusequals.lowering.passes.inplace import InplaceReason, compute_inplace, decide_inplace
 
 from ..ir.build import at, in_kernels, node, program, read, symbols
 from ..shown import lowered, text_of
@@ -36,8 +36,8 @@ def test_one_array_serves(body: str, left: list[str]) -> None:
     program = lowered(body, **ARRAYS)
     new, decisions = decide_inplace(program)
     assert len(arrays(new)) < len(arrays(program)), text_of(new)
-    assert {made.reason for made in decisions} == {Sharing.CELLS}
-    assert inplace(new) == new
+    assert {made.reason for made in decisions} == {InplaceReason.CELLS}
+    assert compute_inplace(new) == new
 
 
 APART = [
@@ -55,7 +55,7 @@ APART = [
 @pytest.mark.parametrize("body", APART)
 def test_two_arrays_stay(body: str) -> None:
     program = lowered(body, **ARRAYS)
-    new = inplace(program)
+    new = compute_inplace(program)
     assert [n.label for n in program.locals if n.label == "s"] == ["s"]
     assert "s" in arrays(new) or "e" in arrays(new), text_of(new)
 
@@ -64,7 +64,7 @@ def test_nothing_else_changes() -> None:
     x = np.random.default_rng(1).random((8, 9), dtype=np.float32)
     for body, _ in SHARED:
         y, z = np.zeros(8, np.float32), np.zeros(8, np.float32)
-        assert_agrees(lowered(body, **ARRAYS), inplace, [y, z, x, np.zeros(8, np.int64)])
+        assert_agrees(lowered(body, **ARRAYS), compute_inplace, [y, z, x, np.zeros(8, np.int64)])
 
 
 WAS_THERE = [
@@ -77,19 +77,19 @@ WAS_THERE = [
 def test_what_was_in_the_array_of_the_caller_is_read(body: str) -> None:
     rng = np.random.default_rng(3)
     y, z, x = (rng.random(shape, dtype=np.float32) for shape in (8, 8, (8, 9)))
-    assert_agrees(lowered(body, **ARRAYS), inplace, [y, z, x, np.zeros(8, np.int64)])
+    assert_agrees(lowered(body, **ARRAYS), compute_inplace, [y, z, x, np.zeros(8, np.int64)])
 
 
 def test_what_other_kernels_touch_stays() -> None:
     body = "s[i] = x[i, 0]\ne[i] = exp(s[i])\ny[i] = e[i] * 2"
     both = lowered(body, **ARRAYS)
-    assert inplace(in_kernels(both)) == in_kernels(both) != inplace(both)
+    assert compute_inplace(in_kernels(both)) == in_kernels(both) != compute_inplace(both)
 
 
 def test_what_another_kernel_reads_is_not_overwritten() -> None:
     whole = lowered("s[i] = x[i, 0]\ne[i] = exp(s[i])\ny[i] = e[i] * s[i]", **ARRAYS)
     apart = in_two(whole, 4)
-    assert inplace(apart) == apart
+    assert compute_inplace(apart) == apart
 
 
 def in_two(whole: Program, count: int) -> Program:
@@ -106,7 +106,7 @@ def test_an_array_of_the_caller_that_another_kernel_touches_is_not_taken() -> No
         (kernel,) = whole.kernels
         parts = kernel.body[:count], kernel.body[count:]
         apart = replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
-        assert inplace(apart) == apart
+        assert compute_inplace(apart) == apart
 
 
 def test_storage_that_is_made_in_the_run_stays() -> None:
@@ -115,12 +115,12 @@ def test_storage_that_is_made_in_the_run_stays() -> None:
     first = For(i, const(0), var(n), 1, (Store(at(t, i), read(x, i)),))
     second = For(j, const(0), var(n), 1, (Store(at(y, j), read(t, j)),))
     made = program((y,), (x,), Alloc(t), first, second, local=(t,))
-    assert inplace(made) == made
+    assert compute_inplace(made) == made
 
 
 def test_an_array_without_a_use_stays() -> None:
     made = program((), (), local=(node(0, "t", 8),))
-    assert inplace(made) == made
+    assert compute_inplace(made) == made
 
 
 ROUNDS = """
@@ -160,7 +160,7 @@ READ_AGAIN = {"in rounds inside": ROUNDS, "in the next statement": BETWEEN, "in 
 def test_a_cell_that_is_read_again_stays(body: str) -> None:
     rng = np.random.default_rng(5)
     given = [rng.random(shape, dtype=np.float32) for shape in (8, 8, (8, 9))]
-    new = assert_agrees(lowered(body, **ARRAYS), inplace, [*given, np.zeros(8, np.int64)])
+    new = assert_agrees(lowered(body, **ARRAYS), compute_inplace, [*given, np.zeros(8, np.int64)])
     assert sorted(arrays(new)) == ["e", "s"]
 
 
@@ -168,7 +168,7 @@ def test_what_earlier_rounds_left_with_the_caller_is_not_overwritten() -> None:
     body = "for k in range(8):\n    s[i] = x[i, 0] * k\n    y[k] = s[k]"
     rng = np.random.default_rng(5)
     given = [rng.random(shape, dtype=np.float32) for shape in (8, 8, (8, 9))]
-    new = assert_agrees(lowered(body, **ARRAYS), inplace, [*given, np.zeros(8, np.int64)])
+    new = assert_agrees(lowered(body, **ARRAYS), compute_inplace, [*given, np.zeros(8, np.int64)])
     assert arrays(new) == ["s"]
 
 
@@ -184,13 +184,13 @@ MOVED = [
 @pytest.mark.parametrize("body", MOVED)
 def test_what_trades_places_keeps_memory_of_its_own(body: str) -> None:
     made = lowered(body, **ARRAYS)
-    assert inplace(made) == made
+    assert compute_inplace(made) == made
 
 
 def test_what_fails_behind_the_last_nest_does_not_count() -> None:
     whole = lowered("s[i] = x[i, 0]\ny[i] = s[i] * 2\nassert x[0, 1] < 2", **ARRAYS)
-    bare = over_kernels(whole, without_comments)
-    assert arrays(inplace(bare)) == []
+    bare = map_kernels(whole, without_comments)
+    assert arrays(compute_inplace(bare)) == []
 
 
 def without_comments(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

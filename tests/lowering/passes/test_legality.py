@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.accesses import accesses, own_tests
-from plusequals.lowering.analysis.fusion import Apart
+from plusequals.lowering.analysis.accesses import collect_accesses, inner_tests
+from plusequals.lowering.analysis.fusion import FusionRefusal
 from plusequals.lowering.ir import loops
 from plusequals.lowering.ir.assignments import Alloc, Break, Fault, Let, Permute
 from plusequals.lowering.ir.decision import Reason
@@ -17,13 +17,13 @@ from plusequals.lowering.ir.expressions import Expr, Select
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, var
 from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.passes.contract_arrays import shrink
+from plusequals.lowering.passes.contract_arrays import contract_arrays
 from plusequals.lowering.passes.cse import cse
-from plusequals.lowering.passes.dce import dead
-from plusequals.lowering.passes.fuse import Together, fuse, fused
-from plusequals.lowering.passes.inline import Stored, virtualize, virtualized
+from plusequals.lowering.passes.dce import eliminate_dead_code
+from plusequals.lowering.passes.fuse import FusionReason, decide_fusion, fuse
+from plusequals.lowering.passes.inline import StoredReason, decide_virtual, virtualize
 from plusequals.lowering.passes.licm import hoist
-from plusequals.lowering.passes.search_to_gather import gather
+from plusequals.lowering.passes.search_to_gather import search_to_gather
 from plusequals.lowering.passes.simplify import simplify
 
 from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
@@ -113,12 +113,13 @@ def test_work_stays_if_one_of_its_parts_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "reason"), [("j", Together.SHARED), ("95 - j", Apart.TILES), ("3", Apart.TILES)]
+    ("index", "reason"),
+    [("j", FusionReason.SHARED), ("95 - j", FusionRefusal.TILES), ("3", FusionRefusal.TILES)],
 )
 def test_what_needs_a_row_of_a_product_stays_behind_it(index: str, reason: Reason) -> None:
     body = f"t[n, j] = sum(x[n, i] * w[i, j])\nr[n, j] = max(t[n, {index}], 0)"
     sizes = {"x": "f32[32, 64]", "w": "f32[64, 96]", "r": "f32[32, 96]"}
-    assert reason in [made.reason for made in fused(lowered(body, **sizes)).decisions]
+    assert reason in [made.reason for made in decide_fusion(lowered(body, **sizes)).decisions]
     assert ("r[n, j] =" in after(fuse, body, **sizes).split("for n")[1]) is (index == "j")
 
 
@@ -129,7 +130,9 @@ def test_a_scalar_that_is_seen_is_not_written_before_a_check() -> None:
     for written, apart in (((w,), True), ((), False)):
         hidden = () if written else (w,)
         before = program(written, (X,), checked, Store(at(w), num(2.0)), use, local=(T, u, *hidden))
-        assert (Apart.SEPARATED in [made.reason for made in fused(before).decisions]) is apart
+        assert (
+            FusionRefusal.SEPARATED in [made.reason for made in decide_fusion(before).decisions]
+        ) is apart
 
 
 # -------------------------------------------------------------------------------- virtualize
@@ -164,8 +167,8 @@ def test_no_expression_grows_beyond_its_limit() -> None:
     lines = ["u0[i] = x[i] * 2"]
     lines += [f"u{m}[i] = u{m - 1}[i] + x[i] * {m + 1}" for m in range(1, 30)]
     body = "\n".join(lines) + "\ny[i] = u29[i]"
-    made, decisions = virtualized(lowered(body, y="f32[8]", x="f32[8]"))
-    assert [one.reason for one in decisions].count(Stored.LONG) == 1
+    made, decisions = decide_virtual(lowered(body, y="f32[8]", x="f32[8]"))
+    assert [one.reason for one in decisions].count(StoredReason.LONG) == 1
     assert len(made.locals) == 1
 
 
@@ -247,13 +250,13 @@ def test_only_sums_are_looked_up(op: str, looks: bool) -> None:
     found = ap("eq", pos(k), read(numbers, 1))
     value = Select(found, num(-3, i64), num(0, i64))
     before = program((P,), (numbers,), loop(k, Update(at(P, 0), OPS[op], value)))
-    made = assert_agrees(before, gather, [np.full(8, -5), np.full(8, 3)])
+    made = assert_agrees(before, search_to_gather, [np.full(8, -5), np.full(8, 3)])
     assert (made != before) is looks
 
 
 def test_a_loop_that_fills_an_array_has_no_register() -> None:
     before = program((Y,), (), loop(k, Fill(Y, num(1.0))))
-    assert shrink(before) == before
+    assert contract_arrays(before) == before
 
 
 # -------------------------------------------------------------------------------------- dead
@@ -263,7 +266,7 @@ def test_filled_and_allocated_arrays_that_nobody_reads_go() -> None:
     other = node(6, "other", 8)
     body = (Alloc(T), Fill(T, num(1.0)), Alloc(other), Fill(other, num(2.0)),
             loop(i, Store(at(Y, i), read(other, i))))  # fmt: skip
-    made = dead(program((Y,), (), *body, local=(T, other)))
+    made = eliminate_dead_code(program((Y,), (), *body, local=(T, other)))
     assert made.locals == (other,)
     assert made.kernels[0].body == body[2:]
 
@@ -272,7 +275,7 @@ def test_a_negated_branch_is_turned_back() -> None:
     test = ap("logical_not", ap("lt", read(S), num(0.0)))
     for inner in (test, ap("lt", read(S), num(0.0))):
         branch = If(inner, (Store(at(T, 0), num(1.0)),), (Store(at(Y, 0), num(2.0)),))
-        text = text_of(dead(program((Y,), (S,), branch, local=(T,))))
+        text = text_of(eliminate_dead_code(program((Y,), (S,), branch, local=(T,))))
         wanted = "if s < 0.0:" if inner is test else "if not s < 0.0:"
         assert text == f"{wanted}\n    y[0] = 2.0"
 
@@ -281,7 +284,7 @@ def test_a_negated_branch_is_turned_back() -> None:
 
 
 def covered(*body: Stmt) -> bool:
-    return not accesses(body).read_before_written(T)
+    return not collect_accesses(body).is_read_before_written(T)
 
 
 def test_whole_arrays_are_covered_where_they_surely_are_filled() -> None:
@@ -313,7 +316,7 @@ def test_a_while_loop_may_not_run() -> None:
 def test_an_update_needs_what_was_there() -> None:
     use = loop(i, Store(at(Y, i), read(T, i)))
     assert not covered(loop(i, Update(at(T, i), OPS["add"], num(1.0))), use)
-    moved = accesses((Permute((T, X), (X, T)),))
+    moved = collect_accesses((Permute((T, X), (X, T)),))
     assert [site.kind for site in moved.of(T)] == ["update"]
     assert moved.is_written(X) and moved.of(T)[0].route == ((0, 0),)
 
@@ -321,11 +324,11 @@ def test_an_update_needs_what_was_there() -> None:
 def test_tests_of_both_sides_are_known() -> None:
     test: Expr = ap("lt", pos(k), num(4, i64))
     branch = If(test, (Store(at(T, k), num(1.0)),), (Store(at(Y, k), read(T, k)),))
-    sites = accesses((loop(k, branch),))
+    sites = collect_accesses((loop(k, branch),))
     assert sites.of(T)[0].tests == (test,)
     assert sites.of(Y)[0].tests == (ap("logical_not", test),)
-    assert own_tests(sites.of(Y)[0], 1) == (ap("logical_not", test),)
-    assert own_tests(sites.of(Y)[0], 2) == own_tests(sites.of(T)[0], 2) == ()
+    assert inner_tests(sites.of(Y)[0], 1) == (ap("logical_not", test),)
+    assert inner_tests(sites.of(Y)[0], 2) == inner_tests(sites.of(T)[0], 2) == ()
     assert sites.of(Y)[0].route == ((0, 0), (0, 1), (0, 0)), "the second list of the branch"
 
 
@@ -343,7 +346,7 @@ def test_a_guard_that_changes_between_covers_nothing() -> None:
 
 def test_statements_are_where_they_stand() -> None:
     body = (loops.Comment("first"), loop(i, Store(at(T, i), read(X, i))), Store(at(S), read(T, 0)))
-    found = accesses(body)
+    found = collect_accesses(body)
     assert [site.route for site in found.of(T)] == [((1, 0), (0, 0)), ((2, 0),)]
     assert found.last_use(T) == ((2, 0),)
     assert found.of(node(9, "stranger")) == ()

@@ -11,9 +11,9 @@ import pytest
 
 from plusequals.lowering.ir.expressions import Apply
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.ir.rewrite import over_kernels, rename
+from plusequals.lowering.ir.rewrite import map_kernels, rename
 from plusequals.lowering.lower import lower
-from plusequals.lowering.passes.reduction_order import order, updates
+from plusequals.lowering.passes.reduction_order import find_updates, set_reduction_order
 
 from ..scheduled import function, of_any_size
 from ..shown import array, lowered
@@ -69,7 +69,7 @@ def used(text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("text", CASES)
 def test_what_may_be_regrouped(text: str) -> None:
-    (update,) = updates(order(lowered(text, **used(text))))
+    (update,) = find_updates(set_reduction_order(lowered(text, **used(text))))
     assert ", ".join(str(at) for at in update.over) == CASES[text]
 
 
@@ -91,7 +91,7 @@ def test_neighbours_are_those_in_memory(text: str, strides: tuple[int, ...]) -> 
     given["a"] = np.lib.stride_tricks.as_strided(base, (8, 8), [4 * s for s in strides])
     mine = {name: one for name, one in given.items() if f"{name}[" in text}
     made = function(f"def f({', '.join(mine)}):\n    {text}\n")
-    (update,) = updates(order(lower(made.procedure(*mine.values()))))
+    (update,) = find_updates(set_reduction_order(lower(made.procedure(*mine.values()))))
     assert ", ".join(str(at) for at in update.over) == LAYOUTS[text, strides]
 
 
@@ -102,8 +102,8 @@ def test_a_copy_has_the_neighbours_of_what_was_given(text: str, strides: tuple[i
     (node,) = (one.node for one in program.parameters if one.node.label == "a")
     nearest = 0 if 0 < abs(strides[0]) < abs(strides[1]) else None
     copy = {node.id: replace(node, nearest=nearest)}
-    turned = over_kernels(program, lambda body: rename(body, {}, copy))
-    (update,) = updates(order(turned))
+    turned = map_kernels(program, lambda body: rename(body, {}, copy))
+    (update,) = find_updates(set_reduction_order(turned))
     assert ", ".join(str(at) for at in update.over) == LAYOUTS[text, strides]
 
 
@@ -115,7 +115,7 @@ def test_sizes_of_the_run_change_no_order(text: str) -> None:
     arrays = {name: np.ones_like(array(spec)) for name, spec in used(text).items()}
     made = function(f"def f({', '.join(arrays)}):\n{textwrap.indent(text, '    ')}\n")
     fixed, run = (
-        [bool(update.over) for update in updates(order(lower(procedure)))]
+        [bool(update.over) for update in find_updates(set_reduction_order(lower(procedure)))]
         for procedure in (made.procedure(*arrays.values()), of_any_size(made, *arrays.values()))
     )
     assert fixed == run
@@ -132,7 +132,8 @@ def test_products_of_floats_are_marked_where_they_are_to_be(
 ) -> None:
     program = lowered(text, y=specs["y"], x=specs["x"], w=specs["w"])
     (before,), (plain,), (after,) = (
-        list(updates(one)) for one in (program, order(program), order(program, True))
+        list(find_updates(one))
+        for one in (program, set_reduction_order(program), set_reduction_order(program, True))
     )
     assert plain.value == before.value
     assert isinstance(before.value, Apply)
@@ -157,10 +158,12 @@ def test_all_others_are_rounded_as_they_are_written(name: str) -> None:
     text = PLAIN[name]
     mine = {name: spec for name, spec in SINGLE.items() if f"{name}[" in text}
     program = lowered(text, **mine)
-    before, after = (list(updates(one)) for one in (program, order(program, True)))
+    before, after = (
+        list(find_updates(one)) for one in (program, set_reduction_order(program, True))
+    )
     assert [one.value for one in before] == [one.value for one in after]
 
 
 def test_what_counts_no_terms_of_a_sum_stays_the_same() -> None:
     program = lowered("for i in range(8):\n    y[i] += x[i, 0] * w[0]", **used("y x w"))
-    assert order(program, True) == program
+    assert set_reduction_order(program, True) == program

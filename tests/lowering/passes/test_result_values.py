@@ -9,10 +9,10 @@ import pytest
 
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program, Stmt, Store
-from plusequals.lowering.ir.rewrite import map_statements, over_kernels
+from plusequals.lowering.ir.rewrite import map_kernels, map_statements
 from plusequals.lowering.lower import lower
-from plusequals.lowering.passes.dead_stores import zeros
-from plusequals.lowering.passes.result_values import settled
+from plusequals.lowering.passes.dead_stores import eliminate_zero_fills
+from plusequals.lowering.passes.result_values import annotate_results
 
 from ..scheduled import function, of_any_size
 from ..shown import lowered
@@ -39,26 +39,28 @@ PARTS = [
 
 @pytest.mark.parametrize("body", WHOLE)
 def test_a_result_that_is_written_everywhere_may_start_as_anything(body: str) -> None:
-    program = settled(zeros(lowered(body, **ARRAYS)))
+    program = annotate_results(eliminate_zero_fills(lowered(body, **ARRAYS)))
     assert program.whole == {node.id for node in program.results} != set()
     assert program.sized == frozenset()
 
 
 @pytest.mark.parametrize("body", PARTS)
 def test_a_result_of_which_some_is_read_or_left_has_to_be_zeros(body: str) -> None:
-    program = settled(zeros(lowered(body, **ARRAYS)))
+    program = annotate_results(eliminate_zero_fills(lowered(body, **ARRAYS)))
     assert program.whole == frozenset() and program.results
 
 
 def test_numbers_are_zeros() -> None:
-    program = settled(lowered("return x.sum()", **ARRAYS))
+    program = annotate_results(lowered("return x.sum()", **ARRAYS))
     assert program.whole == program.sized == frozenset()
 
 
 def opened(body: str) -> Program:
     """Return the loops of a function of arrays whose sizes only calls know."""
     made = function("def f(x, a):\n" + "".join(f"    {line}\n" for line in body.splitlines()))
-    return settled(zeros(lower(of_any_size(made, np.ones(7), np.ones((3, 4))))))
+    return annotate_results(
+        eliminate_zero_fills(lower(of_any_size(made, np.ones(7), np.ones((3, 4)))))
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,13 +93,13 @@ def test_an_array_that_moves_is_made_by_the_run() -> None:
 
 def test_marks_that_are_wrong_would_be_seen() -> None:
     """What is whole has every element written, whatever it started as."""
-    program = settled(zeros(lowered(WHOLE[-1], **ARRAYS)))
+    program = annotate_results(eliminate_zero_fills(lowered(WHOLE[-1], **ARRAYS)))
 
     def without_else(stmt: Stmt) -> tuple[Stmt, ...]:
         return () if isinstance(stmt, Store) and "1.0" in repr(stmt.value) else (stmt,)
 
-    less = over_kernels(program, lambda body: map_statements(body, without_else))
-    assert settled(replace(less, whole=frozenset())).whole == frozenset()
+    less = map_kernels(program, lambda body: map_statements(body, without_else))
+    assert annotate_results(replace(less, whole=frozenset())).whole == frozenset()
     x = np.array([1, -1] * 4, "f4")
     arrays = [x, np.zeros(8, int), np.zeros((3, 4), "f4"), None]
     (full,), (left,) = (run_program(one, arrays, lambda text: None) for one in (program, less))

@@ -11,7 +11,7 @@ from plusequals.lowering.ir.assignments import Fault
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.passes.reuse import repeated
+from plusequals.lowering.passes.reuse import eliminate_repeated_nests
 
 from ..ir.build import ap, at, in_kernels, node, num, program, read, symbols
 from ..shown import lowered, text_of
@@ -30,10 +30,10 @@ GONE = [
 @pytest.mark.parametrize("body", GONE)
 def test_the_second_goes(body: str) -> None:
     program = lowered(body, **ARRAYS)
-    new = repeated(program)
+    new = eliminate_repeated_nests(program)
     assert len(new.locals) < len(program.locals)
     assert text_of(new).count("x[i, ") < text_of(program).count("x[i, ")
-    assert repeated(new) == new
+    assert eliminate_repeated_nests(new) == new
 
 
 KEPT = [
@@ -50,27 +50,31 @@ KEPT = [
 @pytest.mark.parametrize("body", KEPT)
 def test_what_differs_stays(body: str) -> None:
     program = lowered(body, **ARRAYS)
-    assert repeated(program) == program
+    assert eliminate_repeated_nests(program) == program
 
 
 def test_a_check_that_has_passed_is_not_made_again() -> None:
     program = lowered("y[i] = x[i, p[i]]\ny[i] += x[i, p[i]] * 2", **ARRAYS)
     assert text_of(program).count("check ") == 2
-    assert text_of(repeated(program)).count("check ") == 1
+    assert text_of(eliminate_repeated_nests(program)).count("check ") == 1
     other = lowered("y[i] = x[i, p[i]]\np[0] = 1\ny[i] += x[i, p[i]] * 2", **ARRAYS)
-    assert text_of(repeated(other)).count("check ") == 2
+    assert text_of(eliminate_repeated_nests(other)).count("check ") == 2
 
 
 def test_what_other_kernels_touch_stays() -> None:
     both = lowered(SUMS + "u[i] = sum(x[i, k])\ny[i] = t[i] - u[i]", **ARRAYS)
-    assert repeated(in_kernels(both)) == in_kernels(both) != repeated(both)
+    assert (
+        eliminate_repeated_nests(in_kernels(both))
+        == in_kernels(both)
+        != eliminate_repeated_nests(both)
+    )
     for first in (True, False):
         name = "t" if first else "u"
         other = in_kernels(lowered(f"{name}[i] = x[i, 1]\ny[i] = {name}[i]", **ARRAYS)).kernels[0]
         (seen,) = (one for one in both.locals if one.label == name)
         store = loops.Store(at(seen, 0), num(1.0))
         whole = replace(both, kernels=(*both.kernels, replace(other, body=(store,))))
-        assert repeated(whole) == whole
+        assert eliminate_repeated_nests(whole) == whole
 
 
 def test_a_nest_of_all_kinds_is_run_once() -> None:
@@ -88,7 +92,7 @@ def test_a_nest_of_all_kinds_is_run_once() -> None:
         return loops.For(k, const(0), const(8), 1, body)
 
     use = loops.Store(at(y, 0), ap("add", read(t, 0), read(u, 0)))
-    made = repeated(program((y,), (x,), nest(t), nest(u), use, local=(t, u)))
+    made = eliminate_repeated_nests(program((y,), (x,), nest(t), nest(u), use, local=(t, u)))
     assert made.locals == (t,)
     assert text_of(made).endswith("y[0] = t[0] + t[0]")
 
@@ -99,5 +103,5 @@ def test_two_nests_alone_are_one() -> None:
         loops.For(s, const(0), const(8), 1, (loops.Store(at(made, s), read(x, s)),))
         for s, made in ((i, t), (j, u))
     )
-    made = repeated(program((), (x,), one, two, local=(t, u)))
+    made = eliminate_repeated_nests(program((), (x,), one, two, local=(t, u)))
     assert (made.locals, made.kernels[0].body) == ((t,), (one,))

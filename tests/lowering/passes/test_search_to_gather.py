@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plusequals.lowering.passes.search_to_gather import gather
+from plusequals.lowering.passes.search_to_gather import search_to_gather
 
 from ..shown import after
 
@@ -13,13 +13,21 @@ def test_a_masked_sum_is_a_guarded_look() -> None:
     expected = (
         "for n in 0..4:\n    y[n] = 0.0\n    y[n] += t[n, p[n]] if 0 <= p[n] and p[n] < 9 else 0.0"
     )
-    assert after(gather, "y[n] = sum[c](where(c == p[n], t[n, c], 0.0))", **TABLE) == expected
-    assert after(gather, "y[n] = sum[c](where(p[n] == c, t[n, c], 0.0))", **TABLE) == expected
+    assert (
+        after(search_to_gather, "y[n] = sum[c](where(c == p[n], t[n, c], 0.0))", **TABLE)
+        == expected
+    )
+    assert (
+        after(search_to_gather, "y[n] = sum[c](where(p[n] == c, t[n, c], 0.0))", **TABLE)
+        == expected
+    )
 
 
 def test_a_position_is_looked_up_without_a_guard_of_its_own() -> None:
     body = "y[n] = sum[c](where(c == n + 2, t[n, c], 0.0))"
-    assert "t[n, n + 2] if 0 <= n + 2 and n + 2 < 9 else 0.0" in after(gather, body, **TABLE)
+    assert "t[n, n + 2] if 0 <= n + 2 and n + 2 < 9 else 0.0" in after(
+        search_to_gather, body, **TABLE
+    )
 
 
 def test_a_loop_with_one_guarded_statement() -> None:
@@ -29,7 +37,7 @@ def test_a_loop_with_one_guarded_statement() -> None:
             if c == p[n]:
                 t[n, c] = y[n] + c
     """
-    assert after(gather, body, **TABLE) == (
+    assert after(search_to_gather, body, **TABLE) == (
         "for n in 0..4:\n"
         "    let c = p[n]\n"
         "    if 0 <= c and c < 9:\n"
@@ -48,7 +56,7 @@ def test_what_is_not_exactly_one_look_stays() -> None:
         "for n in range(4):\n  for c in range(9):\n    if c == p[n]:\n      p[n] = c + 1",
     ]
     for body in keeps:
-        text = after(gather, body, **TABLE)
+        text = after(search_to_gather, body, **TABLE)
         assert "for c in 0..9:" in text, text
 
 
@@ -58,10 +66,10 @@ def test_sums_of_floats_have_to_start_from_zero() -> None:
         for c in range(9):
             y[n] += where(c == p[n], t[n, c], 0.0)
     """
-    assert "for c in 0..9:" in after(gather, body, **TABLE)
+    assert "for c in 0..9:" in after(search_to_gather, body, **TABLE)
     whole = {"y": "i64[4]", "p": "i64[4]", "t": "i64[4, 9]"}
     integers = body.replace("0.0", "0")
-    assert after(gather, integers, **whole) == (
+    assert after(search_to_gather, integers, **whole) == (
         "for n in 0..4:\n    y[n] += t[n, p[n]] if 0 <= p[n] and p[n] < 9 else 0"
     )
 
@@ -75,5 +83,7 @@ def test_what_makes_an_array_whose_size_is_the_index_stays() -> None:
                 u[1:] = u[:-1] + 1
             y[c:] += u
     """
-    assert after(gather, body, **TABLE).startswith("for c in 0..4:")
-    assert "let c = p[0]" in after(gather, body.replace("4 - c", "4").replace("[c:]", ""), **TABLE)
+    assert after(search_to_gather, body, **TABLE).startswith("for c in 0..4:")
+    assert "let c = p[0]" in after(
+        search_to_gather, body.replace("4 - c", "4").replace("[c:]", ""), **TABLE
+    )

@@ -11,7 +11,7 @@ from plusequals.lowering.ir.decision import Decided
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For, Store, Update
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.passes.sink import Kept, Sunk, sink, sunk
+from plusequals.lowering.passes.sink import NoSinkReason, SinkReason, decide_sinking, sink
 
 from ..ir.build import at, in_kernels, node, num, program, read, symbols
 from ..shown import lowered, text_of
@@ -32,28 +32,28 @@ SUNK = [
 @pytest.mark.parametrize("body", SUNK)
 def test_a_sum_goes_where_it_is_read(body: str) -> None:
     program = lowered(body, **ARRAYS)
-    new, decisions = sunk(program)
+    new, decisions = decide_sinking(program)
     assert [node.rank for node in new.locals] == [0], text_of(new)
-    assert [made.reason for made in decisions] == [Sunk.ONCE]
+    assert [made.reason for made in decisions] == [SinkReason.ONCE]
     x = np.random.default_rng(2).random((8, 9), dtype=np.float32)
     assert_agrees(program, sink, [np.zeros(8, np.float32), x, np.zeros((8, 8), np.float32)])
 
 
 KEPT = [
-    (SUMS + "y[1:] = t[1:] - t[:-1]", Kept.AGAIN),
-    (SUMS + "w[i, j] = t[7 - i]", Kept.AGAIN),
+    (SUMS + "y[1:] = t[1:] - t[:-1]", NoSinkReason.AGAIN),
+    (SUMS + "w[i, j] = t[7 - i]", NoSinkReason.AGAIN),
     (SUMS + "y[i] = t[i]", None),
-    ("t[i] = sum(y[j] * x[i, j + 1])\ny[i] = t[7 - i]", Kept.CHANGED),
-    (SUMS + "x[0, 0] = 1\ny[i] = t[7 - i]", Kept.CHANGED),
+    ("t[i] = sum(y[j] * x[i, j + 1])\ny[i] = t[7 - i]", NoSinkReason.CHANGED),
+    (SUMS + "x[0, 0] = 1\ny[i] = t[7 - i]", NoSinkReason.CHANGED),
     ("t: f32[8]\nt[2 * i] = sum[j](x[i, j])\n".replace("2 * i", "i") + "t[0] = 1\ny[i] = t[7 - i]",
      None),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "reason"), KEPT)
-def test_kept_for_a_reason(body: str, reason: Kept | None) -> None:
+def test_kept_for_a_reason(body: str, reason: NoSinkReason | None) -> None:
     program = lowered(body, **ARRAYS)
-    new, decisions = sunk(program)
+    new, decisions = decide_sinking(program)
     assert new == program
     assert [made.reason for made in decisions] == ([] if reason is None else [reason])
 
@@ -61,7 +61,7 @@ def test_kept_for_a_reason(body: str, reason: Kept | None) -> None:
 def test_products_of_matrices_are_tiled_instead() -> None:
     program = lowered("t[i, j] = sum(a[i, k] * b[k, j])\nc[i, j] = t[31 - i, j]",
                       a="f32[32, 32]", b="f32[32, 32]", c="f32[32, 32]")  # fmt: skip
-    assert [made.reason for made in sunk(program).decisions] == [Kept.TILES]
+    assert [made.reason for made in decide_sinking(program).decisions] == [NoSinkReason.TILES]
 
 
 def test_what_other_kernels_read_stays() -> None:
@@ -92,4 +92,4 @@ def test_a_number_is_no_array() -> None:
     inner = For(m, const(0), const(8), 1, (Update(at(s), OPS["add"], read(a, k, m)),))
     nest = For(k, const(0), const(8), 1, (Store(at(s), num(0.0)), inner))
     made = program((y,), (a,), nest, Store(at(y, 0), read(s)), local=(s,))
-    assert sunk(made) == Decided(made, ())
+    assert decide_sinking(made) == Decided(made, ())

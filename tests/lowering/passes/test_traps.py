@@ -12,7 +12,7 @@ import pytest
 
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.passes.contract_arrays import shrink
+from plusequals.lowering.passes.contract_arrays import contract_arrays
 from plusequals.lowering.passes.cse import cse
 from plusequals.lowering.passes.fuse import fuse
 from plusequals.lowering.passes.licm import hoist
@@ -36,8 +36,8 @@ def _alone(step: Pass) -> Change:
 
 CHANGES: dict[str, Change] = {
     **{step.name: _alone(step) for step in PASSES if not step.name.endswith(" again")},
-    "fuse, shrink": _of(fuse, shrink),
-    "fuse, shrink, hoist": _of(fuse, shrink, cse, hoist),
+    "fuse, shrink": _of(fuse, contract_arrays),
+    "fuse, shrink, hoist": _of(fuse, contract_arrays, cse, hoist),
     "all": lambda program: optimize(program, HOST)[0],
 }
 

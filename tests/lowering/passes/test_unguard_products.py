@@ -12,7 +12,7 @@ from plusequals.base import settings
 from plusequals.lowering.ir.loops import If
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
-from plusequals.lowering.passes.unguard_products import regardless
+from plusequals.lowering.passes.unguard_products import unguard_products
 
 SIZES = {"a": (33, 40), "b": (40, 35), "m": (33, 35), "v": (35,), "w": (33,), "s": (35, 40)}
 WHOLE = {
@@ -59,7 +59,7 @@ def made(body: str) -> tuple[Any, list[Any]]:
 
 def count(f: Any, given: list[Any], after: bool) -> int:
     program = lower(f.procedure(*given))
-    program = regardless(program) if after else program
+    program = unguard_products(program) if after else program
     every = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
     return sum(isinstance(stmt, If) for stmt in every)
 

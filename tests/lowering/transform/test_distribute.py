@@ -9,7 +9,7 @@ from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.target import Target
 from plusequals.lowering.transform import distribute as module
-from plusequals.lowering.transform.distribute import fission
+from plusequals.lowering.transform.distribute import distribute_loops
 
 from ..gpu.kernels import Case
 from ..scheduled import function, interpreted, of_any_size, scheduled
@@ -31,7 +31,7 @@ FIRST = [
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEWEST", 4)
+    monkeypatch.setattr(module, "MIN_DISTRIBUTED_ITERATIONS", 4)
 
 
 def given(seed: int) -> list[np.ndarray]:
@@ -43,7 +43,7 @@ def given(seed: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("text", FIRST)
 def test_they_do_the_same(text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    made = case.fresh.declared(fission(case.program, case.facts, case.fresh))
+    made = case.fresh.declared(distribute_loops(case.program, case.facts, case.fresh))
     assert "_rounds" in text_of(made)
     case.assert_scheduled(made, given, 6)
 
@@ -63,7 +63,7 @@ WHY = [
 @pytest.mark.parametrize(("why", "text"), WHY)
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = Case(f"for i in range(1, 8):\n    {text}", True, **ARRAYS)
-    made = fission(case.program, case.facts, case.fresh)
+    made = distribute_loops(case.program, case.facts, case.fresh)
     assert text_of(made) == text_of(case.program), why
 
 

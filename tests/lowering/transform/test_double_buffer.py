@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from plusequals.base.diagnostic import CdIndexError
-from plusequals.lowering.gpu.mapping import grid
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
-from plusequals.lowering.transform.double_buffer import beforehand
+from plusequals.lowering.transform.double_buffer import double_buffer
 
 from ..gpu.kernels import Case, backwards, ran
 from ..scheduled import function, interpreted, of_any_size, scheduled
@@ -48,10 +48,10 @@ def given(seed: int, k: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("text", KNOWN + DATA)
 def test_they_find_the_same(text: str) -> None:
     case = Case(text, True, **{name: ARRAYS[name] for name in ARRAYS})
-    made = case.fresh.declared(beforehand(case.program, case.facts, case.fresh))
+    made = case.fresh.declared(double_buffer(case.program, case.facts, case.fresh))
     assert ("_new" in text_of(made)) == ("y[i] = 3" not in text)
     assert ("else:\n" in text_of(made)) == (text in (*DATA, KNOWN[4]))
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     for program in (made, whole, backwards(whole)):
         verify_program(program)
         for k in (-6, -1, 0, 1, 4) if text in DATA else (1, 2):
@@ -71,7 +71,7 @@ def test_what_is_new_has_the_size_of_the_run() -> None:
     text += "        x[c] = max(x[c], x[c - k[0]] + 1)"
     arguments = [np.arange(40) % 7, np.array([3])]
     program = scheduled(of_any_size(function(text), *arguments), Target("cuda"))
-    whole = grid(program, Target("cuda"), exact=True).program
+    whole = map_program(program, Target("cuda"), exact=True).program
     assert "x_new: i64[x_0]" in print_program(whole)
     for k in (-2, 0, 1, 5):
         arguments[1][0] = k
@@ -105,5 +105,5 @@ WHY = [
 @pytest.mark.parametrize(("why", "text"), WHY)
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    made = beforehand(case.program, case.facts, case.fresh)
+    made = double_buffer(case.program, case.facts, case.fresh)
     assert text_of(made) == text_of(case.program), why

@@ -13,7 +13,7 @@ from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
 from plusequals.lowering.transform import expand_dynamic as module
-from plusequals.lowering.transform.expand_dynamic import rooms
+from plusequals.lowering.transform.expand_dynamic import expand_dynamic
 
 from ..scheduled import function, interpreted, of_any_size, scheduled
 
@@ -40,7 +40,7 @@ def made_of(text: str) -> tuple[Program, Program]:
     """Return loops for any size, and what becomes of them."""
     program = scheduled(of_any_size(function(text), *given(5, 6)), Target("cuda"))
     fresh = fresh_for(program)
-    return program, fresh.declared(rooms(program, facts_of(program), fresh))
+    return program, fresh.declared(expand_dynamic(program, facts_of(program), fresh))
 
 
 @pytest.mark.parametrize("most", [1 << 30, 100])

@@ -10,7 +10,7 @@ from plusequals.lowering.ir.assignments import Break, Continue
 from plusequals.lowering.ir.expressions import Read
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For, Program
-from plusequals.lowering.transform.if_convert import choice, fits, straight
+from plusequals.lowering.transform.if_convert import can_if_convert, if_convert, select
 
 from ..shown import lowered
 
@@ -41,27 +41,27 @@ def loop_of(body: str) -> tuple[Program, For]:
 def test_what_fits(body: str, free: bool, masked: bool) -> None:
     _, loop = loop_of(body)
     known = ranges((loop,))
-    assert fits(loop.body, (Break, Continue), known) is free
-    assert fits(loop.body, (Break, Continue), known, sure=False) is masked
+    assert can_if_convert(loop.body, (Break, Continue), known) is free
+    assert can_if_convert(loop.body, (Break, Continue), known, sure=False) is masked
 
 
 def test_jumps_have_to_be_allowed() -> None:
     _, loop = loop_of("if x[i] > 0:\n    continue\ny[i] = 1")
-    assert fits(loop.body, (Continue,), ranges((loop,)))
-    assert not fits(loop.body, (Break,), ranges((loop,)))
+    assert can_if_convert(loop.body, (Continue,), ranges((loop,)))
+    assert not can_if_convert(loop.body, (Break,), ranges((loop,)))
 
 
 def test_a_break_is_told() -> None:
     program, loop = loop_of("if x[i] > 0:\n    break\ny[i] = 1")
-    made = straight(loop.body, fresh_for(program), {}, ranges((loop,)))
+    made = if_convert(loop.body, fresh_for(program), {}, ranges((loop,)))
     assert made.goes_on not in (TRUE, FALSE)
-    assert straight((), fresh_for(program), {}, ()).goes_on == TRUE
+    assert if_convert((), fresh_for(program), {}, ()).goes_on == TRUE
 
 
 def test_what_is_known_of_a_choice() -> None:
     program, _ = loop_of("y[i] = 1")
     test = Read(fresh_for(program).scalar("test", TRUE.dtype), ())
-    assert choice(test, test, FALSE).op.name == "and"
-    assert choice(test, TRUE, test).op.name == "or"
-    assert choice(test, FALSE, TRUE).op.name == "logical_not"
-    assert isinstance(choice(test, TRUE, FALSE), Read)
+    assert select(test, test, FALSE).op.name == "and"
+    assert select(test, TRUE, test).op.name == "or"
+    assert select(test, FALSE, TRUE).op.name == "logical_not"
+    assert isinstance(select(test, TRUE, FALSE), Read)

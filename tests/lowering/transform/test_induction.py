@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.transform.induction import induced
+from plusequals.lowering.transform.induction import substitute_induction
 
 from ..gpu.kernels import Case
 from ..shown import text_of
@@ -40,7 +40,7 @@ def given(seed: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("text", FOUND)
 def test_they_count_to_the_same(text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    made = induced(case.program)
+    made = substitute_induction(case.program)
     kept = ("+= k[2]" in text) + 2 * ("p * p" in text)
     assert text_of(made).count("while ") == kept
     case.assert_scheduled(made, given, 6)
@@ -68,4 +68,4 @@ WHY = [
 @pytest.mark.parametrize(("why", "text"), WHY)
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    assert induced(case.program) is case.program, why
+    assert substitute_induction(case.program) is case.program, why

@@ -15,7 +15,7 @@ from plusequals.lowering.ir.loops import For, Program, Stmt
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
 from plusequals.lowering.target import Target
-from plusequals.lowering.transform.outermost import Body, Outermost
+from plusequals.lowering.transform.outermost import Body, OutermostRewriter
 
 from ..scheduled import function, of_any_size
 from ..shown import lowered, text_of
@@ -39,7 +39,7 @@ class Why(Reason):
     DONE = "as a test"
 
 
-class Apart(Outermost):
+class Apart(OutermostRewriter):
     """Loops over `k` go, and it is told how many are around them."""
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class Apart(Outermost):
         return ()
 
 
-class First(Outermost):
+class First(OutermostRewriter):
     """The first loop is in the way; loops inside are not asked."""
 
     __slots__ = ()
@@ -61,7 +61,7 @@ class First(Outermost):
         return (loop, loop)
 
 
-class Untouched(Outermost):
+class Untouched(OutermostRewriter):
     """Every loop stays."""
 
     __slots__ = ()
@@ -70,7 +70,7 @@ class Untouched(Outermost):
         return None
 
 
-class Cut(Outermost):
+class Cut(OutermostRewriter):
     """Outermost loops are in strips of 8, 4 and 2."""
 
     __slots__ = ()

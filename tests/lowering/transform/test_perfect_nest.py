@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import nest_of
+from plusequals.lowering.analysis.parallel_band import perfect_nest
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.transform.perfect_nest import FEW, inward
+from plusequals.lowering.transform.perfect_nest import ENOUGH_POINTS, make_perfect_nests
 
 from ..gpu.kernels import Case
 
@@ -15,13 +15,15 @@ SCALED = "s = np.sqrt(v)\ny[i, j] = x[i, j] * s[i]"
 
 def moved(case: Case) -> bool:
     """Return whether the last loop becomes another one, after it was seen to mean the same."""
-    body = inward(case.program, case.facts).kernels[0].body
+    body = make_perfect_nests(case.program, case.facts).kernels[0].body
     (loop,) = [stmt for stmt in body[case.last :] if isinstance(stmt, For)]
     case.assert_same(body[case.last :])
-    return len(nest_of(loop)[0]) > len(nest_of(case.loop())[0])
+    return len(perfect_nest(loop)[0]) > len(perfect_nest(case.loop())[0])
 
 
-@pytest.mark.parametrize(("n", "moves"), [(8, True), (FEW - 1, True), (FEW, False)])
+@pytest.mark.parametrize(
+    ("n", "moves"), [(8, True), (ENOUGH_POINTS - 1, True), (ENOUGH_POINTS, False)]
+)
 def test_a_short_loop_inside_gets_what_stands_before_it(n: int, moves: bool) -> None:
     case = Case(SCALED, y=f"f32[4, {n}]", x=f"f32[4, {n}]", v="f32[4]")
     assert moved(case) is moves
@@ -29,7 +31,12 @@ def test_a_short_loop_inside_gets_what_stands_before_it(n: int, moves: bool) -> 
 
 def test_so_does_one_with_long_sums_in_it() -> None:
     text = "y[i, j] = sum[k](x[i, k] * w[k, j]) / v[i]"
-    kinds = {"y": f"f16[2, {FEW}]", "x": "f16[2, 40]", "w": f"f16[40, {FEW}]", "v": "f16[2]"}
+    kinds = {
+        "y": f"f16[2, {ENOUGH_POINTS}]",
+        "x": "f16[2, 40]",
+        "w": f"f16[40, {ENOUGH_POINTS}]",
+        "v": "f16[2]",
+    }
     assert moved(Case(text, **kinds))
 
 

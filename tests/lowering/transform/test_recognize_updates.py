@@ -6,7 +6,7 @@ import pytest
 
 from plusequals.lowering.ir.loops import Check, For, Store, Update
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.transform.recognize_updates import as_updates
+from plusequals.lowering.transform.recognize_updates import recognize_updates
 
 from ..gpu.kernels import Case
 
@@ -14,7 +14,7 @@ from ..gpu.kernels import Case
 def changed(text: str, **arrays: str) -> list[Update]:
     """Return the updates of a loop whose stores became some; it does what it did."""
     case = Case(text, exact=True, **arrays)
-    made = as_updates(case.body)
+    made = recognize_updates(case.body)
     (loop,) = [stmt for stmt in made if isinstance(stmt, For)]
     case.assert_same((loop,))
     return [stmt for stmt in statements((loop,)) if isinstance(stmt, Update)]
@@ -61,11 +61,11 @@ def test_a_subscript_is_looked_up_and_checked_once_unless_it_changes() -> None:
     once = Case(LOOP + "y[k[i]] = max(y[k[i]], x[i])", True, **sizes)
     twice = Case(LOOP + "y[k[i]] += x[i]\n    k[i] = 1\n    y[k[i]] += x[i]", True, **sizes)
     for case, count in ((once, 1), (twice, 2)):
-        made = as_updates(case.body)
+        made = recognize_updates(case.body)
         assert sum(isinstance(stmt, Check) for stmt in statements(made)) == count
         case.assert_same([stmt for stmt in made if isinstance(stmt, For)])
 
 
 def test_what_stands_in_no_loop_stays() -> None:
     case = Case("y[3] = y[3] + 1", y="i32[8]")
-    assert any(isinstance(stmt, Store) for stmt in statements(as_updates(case.body)))
+    assert any(isinstance(stmt, Store) for stmt in statements(recognize_updates(case.body)))

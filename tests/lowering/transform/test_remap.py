@@ -9,14 +9,14 @@ from plusequals.lowering.ir.loops import Fill, For, If, Stmt, Store, Update
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import ARGMAX
 from plusequals.lowering.ir.walk import reads, writes
-from plusequals.lowering.transform.remap import Place, elsewhere, filling
+from plusequals.lowering.transform.remap import Element, fill_loops, remap_accesses
 from tests.backends.codegen.programs import apply, node, number, position, read, symbols
 
 I, J = symbols("i j")
 X, Y, Z = node(0, "x", (4, 5)), node(1, "y", (4, 5)), node(2, "z", (2, 4, 5))
 
 
-def moved(one: Node, index: tuple[Index, ...]) -> Place:
+def moved(one: Node, index: tuple[Index, ...]) -> Element:
     return (Z, (const(1), *index)) if one == X else (one, index)
 
 
@@ -28,14 +28,14 @@ def test_reads_and_writes_move_wherever_they_stand() -> None:
             (Store(Access(X, (var(I), var(J))), apply("add", read(X, I, J), inner)),),
         ),
     )
-    made = elsewhere(body, moved)
+    made = remap_accesses(body, moved)
     assert {n.label for n in (*reads(made), *writes(made))} == {"y", "z"}
 
 
 def test_both_places_of_a_pair_move() -> None:
     pair = Pair(Access(X, (var(I), const(0))), var(J))
     update = Update(Access(X, (var(I), const(1))), ARGMAX, read(Y, I, J), pair)
-    (made,) = elsewhere((update,), moved)
+    (made,) = remap_accesses((update,), moved)
     assert isinstance(made, Update) and made.pair is not None
     assert made.access == Access(Z, (const(1), var(I), const(1)))
     assert made.pair.access == Access(Z, (const(1), var(I), const(0)))
@@ -43,17 +43,17 @@ def test_both_places_of_a_pair_move() -> None:
 
 def test_what_does_not_move_is_the_same() -> None:
     body: tuple[Stmt, ...] = (Store(Access(Y, (var(I), var(J))), position(I)), Fill(Y, number(1.0)))
-    assert elsewhere(body, moved) == body
+    assert remap_accesses(body, moved) == body
 
 
 def test_a_fill_of_what_moves_becomes_loops() -> None:
-    (made,) = elsewhere((Fill(X, number(1.0)),), moved)
+    (made,) = remap_accesses((Fill(X, number(1.0)),), moved)
     assert isinstance(made, For)
     assert writes((made,)) == (Z,)
-    (plain,) = filling(Fill(X, number(1.0)))
+    (plain,) = fill_loops(Fill(X, number(1.0)))
     assert isinstance(plain, For)
     assert writes((plain,)) == (X,)
-    assert filling(Fill(node(5, "s", ()), number(1.0)))[0] == Store(
+    assert fill_loops(Fill(node(5, "s", ()), number(1.0)))[0] == Store(
         Access(node(5, "s", ()), ()), number(1.0)
     )
     assert isinstance(read(X, I, J), Read)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import own_writes, statements
-from plusequals.lowering.transform.renaming import with_own
+from plusequals.lowering.transform.renaming import rename_temporaries
 
 from ..shown import lowered, shared
 
@@ -23,14 +23,14 @@ def _written(program: Program) -> list[set[int]]:
 def test_only_loops_that_are_asked_for() -> None:
     program = shared(lowered("\n".join([LOOP] * 3), y="f32[9]", x="f32[9]"))
     loops = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    made = with_own(program, lambda loop: loop is loops[1])
+    made = rename_temporaries(program, lambda loop: loop is loops[1])
     verify_program(made)
     first, second, third = _written(made)
     assert first == third != second and not first & second
-    assert with_own(program, lambda loop: False).kernels == program.kernels
+    assert rename_temporaries(program, lambda loop: False).kernels == program.kernels
 
 
 def test_what_has_its_own_stays() -> None:
     program = shared(lowered("\n".join([LOOP] * 2), y="f32[9]", x="f32[9]"))
-    made = with_own(program, lambda loop: True)
-    assert with_own(made, lambda loop: True) == made != program
+    made = rename_temporaries(program, lambda loop: True)
+    assert rename_temporaries(made, lambda loop: True) == made != program

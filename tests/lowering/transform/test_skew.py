@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import nest_of
+from plusequals.lowering.analysis.parallel_band import perfect_nest
 from plusequals.lowering.ir.indexing import (
     Affine,
     Symbol,
@@ -18,7 +18,7 @@ from plusequals.lowering.ir.indexing import (
     var,
 )
 from plusequals.lowering.ir.loops import Comment, For
-from plusequals.lowering.transform.skew import is_linear, skewed
+from plusequals.lowering.transform.skew import is_linear, skew_loops
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -35,14 +35,14 @@ def test_every_point_is_of_one_front(seed: int) -> None:
     columns = For(j, lo, hi, 1, here)
     rows = For(i, const(rng.randint(-3, 1)), const(rng.randint(-1, 5)), 1, (columns,))
     for skew in range(4):
-        made = skewed(rows, columns, skew, front)
+        made = skew_loops(rows, columns, skew, front)
         found = [(a, f - skew * a) for f, a in points(made)]
         assert sorted(found) == points(rows)
 
 
 def points(loop: For) -> list[tuple[int, int]]:
     """Return the numbers that two loops, one in the other, go through, in their order."""
-    (_, inner), _ = nest_of(loop)
+    (_, inner), _ = perfect_nest(loop)
     out = []
     for one in range(evaluate(loop.lo, {}), evaluate(loop.hi, {})):
         known = {loop.symbol: one}

@@ -7,12 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.cpu.masked_lanes import masks
+from plusequals.lowering.cpu.masked_lanes import mask_lanes
 from plusequals.lowering.ir.loops import For, If
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
-from plusequals.lowering.transform.split_index_set import in_sections, sections, separated
+from plusequals.lowering.transform.split_index_set import (
+    distribute_statements,
+    split_and_rename,
+    split_index_sets,
+)
 
 from ..gpu.kernels import Case, filled, ran
 from ..shown import lowered
@@ -31,7 +35,7 @@ IN_SECTIONS = [
 @pytest.mark.parametrize(("text", "count"), IN_SECTIONS)
 def test_sections_do_the_same(text: str, count: int) -> None:
     case = Case(text, True, d="f64[12, 12]", x="f64[12, 12]")
-    made = sections(case.program, case.facts)
+    made = split_index_sets(case.program, case.facts)
     inner = [stmt for stmt in statements(made.kernels[0].body) if isinstance(stmt, For)]
     assert len(inner) == 1 + count
     verify_program(made)
@@ -53,7 +57,7 @@ def test_sections_do_the_same(text: str, count: int) -> None:
 )
 def test_what_stays_in_one_section(text: str) -> None:
     case = Case(text, True, d="f64[12, 12]", x="f64[12, 12]")
-    assert sections(case.program, case.facts) == case.program
+    assert split_index_sets(case.program, case.facts) == case.program
 
 
 APART = [
@@ -69,14 +73,14 @@ APART = [
 @pytest.mark.parametrize(("text", "count"), APART)
 def test_parts_do_the_same(text: str, count: int) -> None:
     case = Case(f"for i in range(1, 36):\n    {text}", True, s="i64[37]", t="i64[37]", x="i64[37]")
-    made = separated(case.loop(), case.facts) or (case.loop(),)
+    made = distribute_statements(case.loop(), case.facts) or (case.loop(),)
     assert len(made) == count
     case.assert_same(made)
 
 
 def test_what_prints_stays_together() -> None:
     case = Case("for i in range(3):\n    s[i] = 1\n    print(t[i])", s="i64[9]", t="i64[9]")
-    assert separated(case.loop(), case.facts) is None
+    assert distribute_statements(case.loop(), case.facts) is None
     assert replace(case.loop(), kind="thread").kind == "thread"
 
 
@@ -88,7 +92,7 @@ def test_sections_become_vectors() -> None:
         "                d[i, j] = t",
         d="i32[150, 150]",
     )
-    made = masks(in_sections(program), Target(schedule=True, vector_bits=256))
+    made = mask_lanes(split_and_rename(program), Target(schedule=True, vector_bits=256))
     verify_program(made)
     branches = [stmt for stmt in statements(made.kernels[0].body) if isinstance(stmt, If)]
     assert len(branches) == 3, "of j = k, in each section of i"

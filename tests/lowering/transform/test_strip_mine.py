@@ -10,7 +10,7 @@ from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.rewrite import substitute
-from plusequals.lowering.transform.strip_mine import chunk, evened
+from plusequals.lowering.transform.strip_mine import chunk, with_static_end
 
 from ..shown import lowered
 
@@ -43,5 +43,5 @@ def test_chunks_of_one_size_have_an_end_of_their_own() -> None:
     (loop,) = (stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
     fresh = fresh_for(program)
     part, _ = chunk(loop, fresh.symbol("g"), 4, loop.body, fresh)
-    assert evened(part, loop, 4).hi == part.lo + 3
-    assert evened(part, loop, 5) is part
+    assert with_static_end(part, loop, 4).hi == part.lo + 3
+    assert with_static_end(part, loop, 5) is part

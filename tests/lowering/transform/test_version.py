@@ -14,7 +14,7 @@ from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
-from plusequals.lowering.transform.version import ahead
+from plusequals.lowering.transform.version import version_loops
 
 from ..scheduled import function, interpreted, of_any_size, scheduled
 
@@ -37,7 +37,7 @@ def made_of(text: str) -> tuple[Program, Program]:
     """Return loops for any size, and what becomes of them."""
     program = scheduled(of_any_size(function(text), *given(5, 6)), Target("cuda"))
     fresh = fresh_for(program)
-    return program, fresh.declared(ahead(program, facts_of(program), fresh))
+    return program, fresh.declared(version_loops(program, facts_of(program), fresh))
 
 
 def left_in(program: Program, text: str) -> list[bytes] | str:
@@ -73,4 +73,4 @@ def test_others_stay_as_they_are(body: str) -> None:
         of_any_size(function(f"def f(u, a, b, k):\n    {body}"), *given(5, 6)), Target("cuda")
     )
     fresh = fresh_for(program)
-    assert ahead(program, facts_of(program), fresh) is program
+    assert version_loops(program, facts_of(program), fresh) is program

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from plusequals.base.cached_property import once
+from plusequals.base.cached_property import cached_property
 
 
 class Square:
@@ -15,13 +15,13 @@ class Square:
         self.asked = 0
         self.meet = threading.Barrier(2)
 
-    @once
+    @cached_property
     def area(self) -> int:
         """The side by itself."""
         self.asked += 1
         return self.side * self.side
 
-    @once
+    @cached_property
     def token(self) -> object:
         """Something that two threads make at the same time."""
         self.meet.wait(20)
@@ -32,7 +32,7 @@ def test_it_is_computed_when_it_is_first_asked_for_and_kept() -> None:
     square = Square(3)
     assert square.asked == 0
     assert (square.area, square.area, square.asked) == (9, 9, 1)
-    assert isinstance(Square.area, once)
+    assert isinstance(Square.area, cached_property)
     assert Square.area.__doc__ == "The side by itself."
 
 

@@ -6,14 +6,14 @@ import gc
 import subprocess
 import sys
 
-from plusequals.base.finalizers import when_gone
+from plusequals.base.finalizers import call_when_unreachable
 
 
 class Circle:
     """What refers to itself, and has a finalizer."""
 
     def __init__(self, said: list[str], kept: list[Circle] | None = None) -> None:
-        self.token, self.itself = when_gone(said.append, "gone"), self
+        self.token, self.itself = call_when_unreachable(said.append, "gone"), self
         self.said, self.kept = said, kept
 
     def __del__(self) -> None:
@@ -24,7 +24,7 @@ class Circle:
 
 def test_a_token_goes_with_the_last_reference() -> None:
     said: list[str] = []
-    token = when_gone(said.append, "gone")
+    token = call_when_unreachable(said.append, "gone")
     other = token
     del token
     assert not said
@@ -33,7 +33,7 @@ def test_a_token_goes_with_the_last_reference() -> None:
 
 
 def test_the_collector_does_not_know_it() -> None:
-    assert not gc.is_tracked(when_gone(print))
+    assert not gc.is_tracked(call_when_unreachable(print))
 
 
 def test_finalizers_of_a_circle_come_first() -> None:

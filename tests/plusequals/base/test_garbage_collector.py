@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plusequals.base.garbage_collector import paused
+from plusequals.base.garbage_collector import gc_paused
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
@@ -23,16 +23,16 @@ def as_before() -> Iterator[None]:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_it_is_what_it_was(enabled: bool) -> None:
     (gc.enable if enabled else gc.disable)()
-    with paused():
+    with gc_paused():
         assert not gc.isenabled()
-        with paused():
+        with gc_paused():
             assert not gc.isenabled()
         assert not gc.isenabled(), "the outer one is not over"
     assert gc.isenabled() is enabled
 
 
 def test_it_goes_on_after_an_error() -> None:
-    with pytest.raises(ValueError, match="here"), paused():
+    with pytest.raises(ValueError, match="here"), gc_paused():
         raise ValueError("here")
     assert gc.isenabled()
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from plusequals.base.lazy_import import Later
+from plusequals.base.lazy_import import LazyModule
 
 
 def test_it_is_imported_when_something_of_it_is_used() -> None:
-    later = Later(".subscripts", "plusequals.lowering.analysis")
+    later = LazyModule(".subscripts", "plusequals.lowering.analysis")
     assert repr(later) == "<.subscripts of plusequals.lowering.analysis, later>"
     assert later.__doc__ is not None
     assert later.__name__ == "plusequals.lowering.analysis.subscripts"

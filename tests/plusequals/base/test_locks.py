@@ -7,8 +7,8 @@ import sys
 import threading
 
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.runtime.printed_output import Printed
-from plusequals.base.locks import Locked
+from plusequals.backends.runtime.printed_output import PrintCapture
+from plusequals.base.locks import ReentrantLock
 from plusequals.dsl.instrument.recording import Recorder
 from plusequals.dsl.specialize.specialization import Specialisations
 from plusequals.dsl.tracing.log import Logger
@@ -44,8 +44,8 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> Non
 
 
 def test_what_is_asked_of_several_threads_while_tracing_has_such_locks() -> None:
-    for kind in (Recorder, Logger, Printed, Specialisations):
-        assert issubclass(kind, Locked)
+    for kind in (Recorder, Logger, PrintCapture, Specialisations):
+        assert issubclass(kind, ReentrantLock)
     short = CompiledC().short_way
     short._lock.acquire()
     short.after_fork()
@@ -69,7 +69,7 @@ def test_a_child_that_is_forked_with_a_lock_held_gives_it_back() -> None:
 
 
 def test_a_thread_does_not_wait_for_itself() -> None:
-    one, other = Locked(), Locked()
+    one, other = ReentrantLock(), ReentrantLock()
     with one.turn() as first, one.turn() as again, other.turn() as second:
         assert (first, again, second) == (True, False, True)
         assert one.is_own and other.is_own
@@ -79,7 +79,11 @@ def test_a_thread_does_not_wait_for_itself() -> None:
 
 
 def test_threads_do_not_wait_for_each_other() -> None:
-    locks, both, held = [Locked(), Locked(), Locked()], threading.Barrier(3), []
+    locks, both, held = (
+        [ReentrantLock(), ReentrantLock(), ReentrantLock()],
+        threading.Barrier(3),
+        [],
+    )
 
     def take(number: int) -> None:
         with locks[number].turn():
@@ -97,7 +101,7 @@ def test_threads_do_not_wait_for_each_other() -> None:
 
 
 def test_who_waits_has_the_lock_when_it_is_free() -> None:
-    one, inside, order = Locked(), threading.Event(), []
+    one, inside, order = ReentrantLock(), threading.Event(), []
 
     def wait() -> None:
         inside.wait(10)

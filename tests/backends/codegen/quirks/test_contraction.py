@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plusequals import cd
-from plusequals.backends.codegen.quirks.contraction import alternates, may_be_product
+from plusequals.backends.codegen.quirks.contraction import may_alternate, may_be_product
 from plusequals.base import settings
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Expr
@@ -26,7 +26,7 @@ LESS, MORE = apply("sub", TIMES, B), apply("add", TIMES, B)
 
 def stored(*values: Expr) -> bool:
     body = [assign("y", Y, at(I), value, over((I, 0, 8))) for value in values]
-    return alternates(lower(procedure("f", [(Y, True), (X, False), (S, False)], body)))
+    return may_alternate(lower(procedure("f", [(Y, True), (X, False), (S, False)], body)))
 
 
 def test_sums_and_differences_of_products_in_one_array_alternate() -> None:

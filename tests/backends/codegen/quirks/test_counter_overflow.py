@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from plusequals.backends.codegen.quirks import counter_overflow
-from plusequals.backends.codegen.quirks.counter_overflow import MOST, may_wrap
+from plusequals.backends.codegen.quirks.counter_overflow import MOST, may_overflow
 from plusequals.base.diagnostic import NOWHERE
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Let
@@ -44,15 +44,15 @@ def test_the_examples_are_true() -> None:
 )
 def test_ends_that_sizes_tell_are_far_from_it(hi: Affine, step: int, may: bool) -> None:
     loop = For(I, const(0), hi, step, (), "serial", NOWHERE)
-    assert may_wrap(loop, step, {}, Bounds(), {N}) == may
+    assert may_overflow(loop, step, {}, Bounds(), {N}) == may
 
 
 def test_what_is_bound_around_is_as_near_as_what_it_comes_from() -> None:
     inner = For(I, const(0), var(J), 2, (), "serial", NOWHERE)
     outer = For(J, const(0), n, 1, (inner,), "serial", NOWHERE)
-    assert not may_wrap(inner, 2, {J: outer}, Bounds(), {N})
-    assert may_wrap(inner, 2, {J: replace(outer, hi=m)}, Bounds(), {N})
+    assert not may_overflow(inner, 2, {J: outer}, Bounds(), {N})
+    assert may_overflow(inner, 2, {J: replace(outer, hi=m)}, Bounds(), {N})
     small = Cast(Read(node(0, "x", (), dtypes.int32), ()), dtypes.int64)
     wide = Read(node(0, "x", (), dtypes.int64), ())
     for value, may in ((small, False), (wide, True), (Position(n + 1), False)):
-        assert may_wrap(inner, 2, {J: Let(J, value, NOWHERE)}, Bounds(), {N}) == may
+        assert may_overflow(inner, 2, {J: Let(J, value, NOWHERE)}, Bounds(), {N}) == may

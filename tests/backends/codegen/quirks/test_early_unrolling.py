@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plusequals.backends.codegen.c_printer import emit
+from plusequals.backends.codegen.c_printer import print_program
 from plusequals.backends.codegen.quirks.early_unrolling import is_elementwise
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Parameter
@@ -25,7 +25,7 @@ from plusequals.lowering.ir.loops import (
 )
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.placement import place
+from plusequals.lowering.placement import place_nodes as place
 
 from ....lowering.ir.build import ap, num, read, symbols
 from ....lowering.ir.build import node as array
@@ -90,7 +90,7 @@ def test_compilers_are_told_where_there_are_vectors(bits: int) -> None:
     body = For(J, const(0), const(8), 1, (over(SUM), over(put(), rounds=17), over(put(by=2))))
     parameters = tuple(Parameter(node, node is Y) for node in (Y, X, S))
     made = Program("f", parameters, (), (), (Kernel("f", (body,)),))
-    text = emit(made, replace(place(made), vector_bits=bits)).text
+    text = print_program(made, replace(place(made), vector_bits=bits)).text
     lines = [line.strip() for line in text.splitlines()]
     told = [after for line, after in zip(lines, lines[1:], strict=False) if "unroll 1" in line]
     assert told == (["for (int64_t i = 0; i < 8; i++) {"] if bits else [])

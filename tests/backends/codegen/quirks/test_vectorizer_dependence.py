@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.codegen.quirks.vectorizer_dependence import is_in_danger
+from plusequals.backends.codegen.quirks.vectorizer_dependence import is_miscompiled
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 
@@ -51,12 +51,12 @@ def outermost(body: str) -> For:
 
 @pytest.mark.parametrize("name", TURNS)
 def test_rounds_that_take_turns_with_one_array_are_kept_apart(name: str) -> None:
-    assert is_in_danger(outermost(TURNS[name]))
+    assert is_miscompiled(outermost(TURNS[name]))
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_may_become_vectors(name: str) -> None:
-    assert not is_in_danger(outermost(OTHERS[name]))
+    assert not is_miscompiled(outermost(OTHERS[name]))
 
 
 @pytest.mark.parametrize("back", [1, 2])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.device_branches import for_few, for_many
+from plusequals.lowering.device_branches import select_cpu_branches, select_gpu_branches
 from plusequals.lowering.ir.assignments import For, Procedure
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.ops import OPS
@@ -26,7 +26,7 @@ def by_rank(x: Any) -> Any:
 def sides(text: str, x: Any, y: Any) -> list[bytes]:
     """Return what each side leaves in `y`."""
     procedure = pe.cd_from_source(f"def f(y, x):\n    {text}\n", {"np": np}).procedure(y, x)
-    return [run(side(procedure), x, y) for side in (for_few, for_many)]
+    return [run(side(procedure), x, y) for side in (select_cpu_branches, select_gpu_branches)]
 
 
 def run(procedure: Procedure, x: Any, y: Any) -> bytes:
@@ -72,7 +72,7 @@ def test_many_threads_sort_where_one_parts(name: str) -> None:
 
 def levels(procedure: Procedure) -> list[For]:
     """Return the loops over rounds of merges."""
-    inside = statements(for_many(procedure).body)
+    inside = statements(select_gpu_branches(procedure).body)
     return [s for s in inside if isinstance(s, For) and s.symbol.name == "level"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plusequals.lowering.cpu.gemm.axes import At, Axis, over, rounds_of
+from plusequals.lowering.cpu.gemm.axes import Axis, Point, strided_loop, trip_count_of
 from plusequals.lowering.ir.fresh import Fresh, fresh_for
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, var
 from plusequals.lowering.ir.loops import Comment, For, Stmt
@@ -44,11 +44,11 @@ def run(body: tuple[Stmt, ...], values: dict[Symbol, int], seen: list[dict[Symbo
 @pytest.mark.parametrize("case", CASES)
 def test_every_round_has_a_lane_of_its_own(case: Any) -> None:
     axis, fresh = axis_of(*case), Fresh(0, 100)
-    found: list[tuple[Affine, At, At]] = []
+    found: list[tuple[Affine, Point, Point]] = []
 
-    def block(start: At) -> tuple[Stmt, ...]:
-        def tile(at: At) -> tuple[Stmt, ...]:
-            def element(lanes: At) -> tuple[Stmt, ...]:
+    def block(start: Point) -> tuple[Stmt, ...]:
+        def tile(at: Point) -> tuple[Stmt, ...]:
+            def element(lanes: Point) -> tuple[Stmt, ...]:
                 place = axis.before(at, start) + axis.lane(lanes)
                 rounds = tuple(one + lane for one, lane in zip(at, lanes, strict=True))
                 found.append((place, rounds, start))
@@ -91,9 +91,9 @@ def test_a_loop_of_one_round_is_none() -> None:
     program = lowered("y[i] = x[i]", y="f32[8]", x="f32[8]")
     fresh = fresh_for(program)
     (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    assert rounds_of(loop) == 8
-    assert over(fresh, loop.symbol, loop.lo, loop.hi, 8, lambda _: loop.body) == loop.body
-    assert over(fresh, loop.symbol, loop.hi, loop.lo, 8, lambda _: loop.body) == ()
-    (made,) = over(fresh, loop.symbol, loop.lo, loop.hi, 3, lambda _: loop.body)
+    assert trip_count_of(loop) == 8
+    assert strided_loop(fresh, loop.symbol, loop.lo, loop.hi, 8, lambda _: loop.body) == loop.body
+    assert strided_loop(fresh, loop.symbol, loop.hi, loop.lo, 8, lambda _: loop.body) == ()
+    (made,) = strided_loop(fresh, loop.symbol, loop.lo, loop.hi, 3, lambda _: loop.body)
     assert isinstance(made, For)
     assert made.step == 3

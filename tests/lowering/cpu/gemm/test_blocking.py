@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from plusequals.lowering.analysis.contraction import contraction
-from plusequals.lowering.cpu.gemm.blocking import GROUP, ROWS, sizes
+from plusequals.lowering.analysis.contraction import find_contraction
+from plusequals.lowering.cpu.gemm.blocking import GROUP, ROWS, choose_sizes
 from plusequals.lowering.cpu.gemm.packing import Sizes
 from plusequals.lowering.cpu.parallelize import ROOM
 from plusequals.lowering.ir.fresh import fresh_for
@@ -27,9 +27,9 @@ def chosen(rows: int, terms: int, columns: int, dtype: str, target: Target) -> S
         b=f"{dtype}[{terms}, {columns}]",
     )  # fmt: skip
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    found = contraction(nest, fresh_for(program))
+    found = find_contraction(nest, fresh_for(program))
     assert found is not None
-    return sizes(found, target)
+    return choose_sizes(found, target)
 
 
 def windowed(side: int, channels: int, outputs: int, threads: int) -> Sizes:
@@ -40,10 +40,10 @@ def windowed(side: int, channels: int, outputs: int, threads: int) -> Sizes:
         w=f"f32[{outputs}, {channels}, 3, 3]",
     )  # fmt: skip
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    found = contraction(nest, fresh_for(program))
+    found = find_contraction(nest, fresh_for(program))
     assert found is not None
     target = Target(vector_bits=256, l2_bytes=1 << 19, l3_bytes=8 << 20, threads=threads)
-    fitting = sizes(found, target)
+    fitting = choose_sizes(found, target)
     assert fitting is not None
     return fitting
 
@@ -157,9 +157,9 @@ def test_rows_of_two_factors_have_two_panels() -> None:
         **dict.fromkeys("cabde", "f64[1024, 1024]"),
     )
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    found = contraction(nest, fresh_for(program))
+    found = find_contraction(nest, fresh_for(program))
     assert found is not None
-    fitting = sizes(found, Target(vector_bits=256, l2_bytes=1 << 19, threads=2))
+    fitting = choose_sizes(found, Target(vector_bits=256, l2_bytes=1 << 19, threads=2))
     assert fitting is not None
     assert 2 * fitting.row.room * fitting.depth * 8 <= 1 << 20
 

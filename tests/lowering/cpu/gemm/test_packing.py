@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.contraction import Side, contraction
+from plusequals.lowering.analysis.contraction import Side, find_contraction
 from plusequals.lowering.cpu.gemm import packing
 from plusequals.lowering.cpu.gemm.axes import Axis
-from plusequals.lowering.cpu.gemm.packing import Panels, Sizes, is_near
+from plusequals.lowering.cpu.gemm.packing import Panels, Sizes, can_read_in_place
 from plusequals.lowering.ir.assignments import Parameter
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
@@ -37,7 +37,7 @@ def test_panels_are_filled(
     program = lowered(f"c[i, j] = sum({text})", c=f"f32[{ROWS}, {COLUMNS}]", **specs)
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     fresh = fresh_for(program)
-    found = contraction(nest, fresh)
+    found = find_contraction(nest, fresh)
     assert found is not None
     axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
     panels = Panels.of(fresh, found, Sizes(*axes, terms, terms, 1, shared=shared))
@@ -66,7 +66,7 @@ def test_some_steps_of_all_tiles_are_copied_at_a_time_where_threads_do_not_share
                       b="f32[64, 48]")  # fmt: skip
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     fresh = fresh_for(program)
-    found = contraction(nest, fresh)
+    found = find_contraction(nest, fresh)
     assert found is not None
     axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (16,), (48,), 16)
     for shared, outermost in ((True, "j"), (False, "k")):
@@ -91,7 +91,7 @@ def test_rows_that_are_read_in_place(text: str) -> None:
     used = {name: shape for name, shape in shapes.items() if f"{name}[" in text}
     program = lowered(text, c=f"f32[{ROWS}, {COLUMNS}]", **used)
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    found = contraction(nest, fresh_for(program))
+    found = find_contraction(nest, fresh_for(program))
     assert found is not None
     axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
-    assert is_near(found, *axes) == NEAR[text]
+    assert can_read_in_place(found, *axes) == NEAR[text]

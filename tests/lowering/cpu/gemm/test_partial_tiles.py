@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from plusequals.lowering.cpu.gemm.axes import Axis
-from plusequals.lowering.cpu.gemm.partial_tiles import every, reached
+from plusequals.lowering.cpu.gemm.partial_tiles import all_nonnegative, tile_bounds
 from plusequals.lowering.ir.expressions import Apply, Expr, Position
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, var
 from plusequals.lowering.ir.loops import For
@@ -43,7 +43,7 @@ def test_tiles_that_are_left_out_have_none_and_full_ones_have_all(name: str) -> 
         spans = [range(start, start + size) for start, size in zip(starts, sizes, strict=True)]
         points = [dict(zip((I, J), point, strict=True)) for point in itertools.product(*spans)]
         exist = [all(evaluate(test, point) >= 0 for test in tests) for point in points]
-        most, least = ([evaluate(one, {}) for one in reached(tests, at, n)] for n in (1, -1))
+        most, least = ([evaluate(one, {}) for one in tile_bounds(tests, at, n)] for n in (1, -1))
         assert all(one < 0 for one in (*most, *least)), "those that hold are left out"
         assert not most or not any(exist)
         assert bool(least) != all(exist)
@@ -51,7 +51,7 @@ def test_tiles_that_are_left_out_have_none_and_full_ones_have_all(name: str) -> 
 
 @pytest.mark.parametrize("name", TESTS)
 def test_the_tests_say_it_of_every_element(name: str) -> None:
-    made = every(TESTS[name])
+    made = all_nonnegative(TESTS[name])
     for point in itertools.product(range(12), range(16)):
         values = dict(zip((I, J), point, strict=True))
         expected = all(evaluate(test, values) >= 0 for test in TESTS[name])

@@ -329,7 +329,7 @@ def _behind(name: str) -> tuple[Any, list[Any]]:
 def test_what_is_around_a_product_leaves_its_tiles_and_bits(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(product_loops, "TILED", 64)
+    monkeypatch.setattr(product_loops, "MIN_TILED_POINTS", 64)
     made, arrays = _behind(name)
     procedure, found = made.procedure(*arrays), []
     plain = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays)

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.reductions.column_strips import Down, in_strips, strips
+from plusequals.lowering.cpu.reductions.column_strips import (
+    StripReason,
+    decide_vectorize_columns,
+    vectorize_columns,
+)
 from plusequals.lowering.ir.assignments import Let
 from plusequals.lowering.ir.decision import Decided
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, maximum, minimum, var
@@ -19,7 +23,7 @@ from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
-from plusequals.lowering.passes.contract_arrays import shrink
+from plusequals.lowering.passes.contract_arrays import contract_arrays
 from plusequals.lowering.target import Target
 
 from ...ir.build import ap, at, i64, node, program, read, symbols
@@ -171,8 +175,8 @@ def test_columns_that_need_each_other_stay_in_order() -> None:
 
 def loops_of(text: str, target: Target = TINY, **arrays: str) -> list[tuple[str, str, int]]:
     """Return the bounds and steps of the outermost loops; none where the pass does nothing."""
-    before = shrink(lowered(text, **arrays))
-    after = strips(before, target)
+    before = contract_arrays(lowered(text, **arrays))
+    after = vectorize_columns(before, target)
     return [] if after == before else bounds_in(after)
 
 
@@ -204,8 +208,10 @@ def test_few_columns_are_one_strip_and_many_are_cut_into_four_vectors_and_fewer(
 
 
 def test_sizes_of_the_run_get_three_widths() -> None:
-    program = shrink(lower(of_any_size(_made("y[j] = sum(x[i, j])"), *_arrays("y[x[", (7, 21)))))
-    after = strips(program, TINY)
+    program = contract_arrays(
+        lower(of_any_size(_made("y[j] = sum(x[i, j])"), *_arrays("y[x[", (7, 21))))
+    )
+    after = vectorize_columns(program, TINY)
     assert [step for _, _, step in bounds_in(after)] == [128, 16, 4, 1]
     assert "max(" not in print_program(after), "a size is not below zero"
 
@@ -256,20 +262,20 @@ def _used(text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", IN_STRIPS)
 def test_terms_side_by_side_are_in_strips(name: str) -> None:
-    program = shrink(lowered(IN_STRIPS[name], **_used(IN_STRIPS[name])))
-    assert "vector" in print_program(strips(program, TINY))
+    program = contract_arrays(lowered(IN_STRIPS[name], **_used(IN_STRIPS[name])))
+    assert "vector" in print_program(vectorize_columns(program, TINY))
     assert_same(program)
 
 
 @pytest.mark.parametrize("name", NOT)
 def test_others_stay_as_they_are(name: str) -> None:
-    program = shrink(lowered(NOT[name], **_used(NOT[name])))
-    assert strips(program, TINY) == program
+    program = contract_arrays(lowered(NOT[name], **_used(NOT[name])))
+    assert vectorize_columns(program, TINY) == program
 
 
 def assert_same(program: Program, seed: int = 3) -> Program:
     """Return the program with sums in strips, of which not a bit differs."""
-    after = strips(program, TINY)
+    after = vectorize_columns(program, TINY)
     verify_program(after)
     rng = np.random.default_rng(seed)
     nodes = [parameter.node for parameter in program.parameters]
@@ -286,15 +292,15 @@ def assert_same(program: Program, seed: int = 3) -> Program:
 
 def test_it_is_told_which_sums_are_in_strips() -> None:
     both = "y[j] = sum(x[i, j]); z[j, k] = sum(q[k, j, i])"
-    made = shrink(lowered(both, **_used(both)))
-    (told,) = in_strips(made, TINY).decisions
-    assert (told.outcome, told.reason) == ("lanes", Down.ROWS)
+    made = contract_arrays(lowered(both, **_used(both)))
+    (told,) = decide_vectorize_columns(made, TINY).decisions
+    assert (told.outcome, told.reason) == ("lanes", StripReason.ROWS)
     assert told.node is not None and told.node.label == "y_acc"
-    (told,) = in_strips(program((Y,), (X,), added(0, 20)), TINY).decisions
+    (told,) = decide_vectorize_columns(program((Y,), (X,), added(0, 20)), TINY).decisions
     assert told.node is Y
     for few in (added(30, 33), added(1, 4), added(0, 3), added(3, 3)):
         made = program((Y,), (X,), few)
-        assert in_strips(made, TINY) == Decided(made, ())
+        assert decide_vectorize_columns(made, TINY) == Decided(made, ())
 
 
 i, j, k, t, n = symbols("i j k t n")
@@ -336,7 +342,7 @@ def test_bounds_that_data_decides(ends: tuple[int, int]) -> None:
     arrays = [np.ones(40, "f4"), rng.random((5, 40), "f4"), *map(np.int64, ends)]
     for nest in (limited, summed(var(first), var(last)), summed(var(first), 40)):
         before = program((Y,), (X, lo, hi), *body, nest, local=(S,))
-        after = strips(before, TINY)
+        after = vectorize_columns(before, TINY)
         assert "vector" in print_program(after)
         got, want = interpreted(after, *arrays), interpreted(before, *arrays)
         assert got[0].tobytes() == want[0].tobytes()
@@ -344,26 +350,28 @@ def test_bounds_that_data_decides(ends: tuple[int, int]) -> None:
 
 def test_no_element_is_used_that_was_not() -> None:
     inside, outside = (program((Y,), (X,), added(0, 20, shift)) for shift in (20, 21))
-    assert strips(inside, TINY) != inside
-    assert strips(outside, TINY) == outside, "without rows nothing would be read there"
+    assert vectorize_columns(inside, TINY) != inside
+    assert vectorize_columns(outside, TINY) == outside, "without rows nothing would be read there"
     around = program((Y,), (X,), loop(t, 0, 21, added(0, 20, var(t))))
-    assert strips(around, TINY) != around
+    assert vectorize_columns(around, TINY) != around
     beyond = program((Y,), (X,), loop(t, 0, 22, added(0, 20, var(t))))
-    assert strips(beyond, TINY) == beyond
+    assert vectorize_columns(beyond, TINY) == beyond
 
 
 def test_loops_between_columns_and_rows_go_with_none() -> None:
     text = "z[j, k] = sum(q[i, k, j])"
-    made = shrink(lowered(text, **_used(text)))
-    assert strips(made, TINY) == made
+    made = contract_arrays(lowered(text, **_used(text)))
+    assert vectorize_columns(made, TINY) == made
 
 
 def test_a_sum_that_columns_share_stays_in_order() -> None:
     whole = summed(0, 20)
     alone = program((Y,), (X,), whole, local=(S,))
-    assert strips(alone, TINY) != alone
+    assert vectorize_columns(alone, TINY) != alone
     used = program((Y,), (X,), whole, Store(at(Y, 0), read(S)), local=(S,))
-    assert strips(used, TINY) == used, "the sum of the last column is read after the loop"
+    assert vectorize_columns(used, TINY) == used, (
+        "the sum of the last column is read after the loop"
+    )
 
 
 def test_what_is_named_before_the_sum_is_there_after_it() -> None:

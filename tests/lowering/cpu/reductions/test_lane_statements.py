@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plusequals.lowering.cpu.reductions.lane_statements import LARGEST, counts, is_light, lanes_of
+from plusequals.lowering.cpu.reductions.lane_statements import (
+    LARGEST,
+    find_counters,
+    is_small_tail,
+    lane_count,
+)
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Cast, Const, Read
 from plusequals.lowering.ir.indexing import const
@@ -28,30 +33,30 @@ def loop(*body: Store | Update) -> For:
 
 
 def test_a_count_of_tests_has_lanes() -> None:
-    assert counts(loop(SUM, COUNT)) == [COUNT]
+    assert find_counters(loop(SUM, COUNT)) == [COUNT]
 
 
 def test_what_is_used_or_counted_twice_is_a_number() -> None:
-    assert not counts(loop(COUNT, COUNT))
-    assert not counts(loop(COUNT, Store(at(S), Cast(Read(N, ()), f32))))
-    assert not counts(loop(COUNT, Store(at(N), Const(0, i64))))
+    assert not find_counters(loop(COUNT, COUNT))
+    assert not find_counters(loop(COUNT, Store(at(S), Cast(Read(N, ()), f32))))
+    assert not find_counters(loop(COUNT, Store(at(N), Const(0, i64))))
 
 
 def test_what_does_not_count_tests_is_a_number() -> None:
-    assert not counts(loop(replace(COUNT, value=Const(1, i64))))
-    assert not counts(loop(replace(COUNT, op=OPS["mul"])))
-    assert not counts(loop(replace(COUNT, access=at(array(3, "h", 9, dtype=i64), 2))))
-    assert not counts(loop(replace(COUNT, access=at(S), value=Cast(TEST, f32))))
+    assert not find_counters(loop(replace(COUNT, value=Const(1, i64))))
+    assert not find_counters(loop(replace(COUNT, op=OPS["mul"])))
+    assert not find_counters(loop(replace(COUNT, access=at(array(3, "h", 9, dtype=i64), 2))))
+    assert not find_counters(loop(replace(COUNT, access=at(S), value=Cast(TEST, f32))))
 
 
 def test_lanes_have_a_fixed_number() -> None:
-    assert lanes_of(Node(7, "lanes", (const(32),), dtypes.float64)) == 32
+    assert lane_count(Node(7, "lanes", (const(32),), dtypes.float64)) == 32
 
 
 def test_what_is_left_is_written_once_for_each_power_of_two_where_that_is_short() -> None:
-    assert is_light(loop(SUM), 31)
+    assert is_small_tail(loop(SUM), 31)
     dear = replace(SUM, value=ap("exp", read(X, i)))
-    assert is_light(loop(dear), 16)
-    assert is_light(loop(*(dear,) * (LARGEST // 17)), 16)
-    assert not is_light(loop(*(dear,) * (LARGEST // 17)), 24)
-    assert not is_light(For(i, const(0), const(96), 1, (loop(SUM),)), 16)
+    assert is_small_tail(loop(dear), 16)
+    assert is_small_tail(loop(*(dear,) * (LARGEST // 17)), 16)
+    assert not is_small_tail(loop(*(dear,) * (LARGEST // 17)), 24)
+    assert not is_small_tail(For(i, const(0), const(96), 1, (loop(SUM),)), 16)

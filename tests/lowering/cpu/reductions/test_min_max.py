@@ -132,7 +132,7 @@ BESIDE = {
 def test_extremes_beside_sums_are_what_loops_find(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reductions, "MANY", 3)
+    monkeypatch.setattr(reductions, "MIN_SPLIT_ITERATIONS", 3)
     text = "".join(f"    {line}\n" for line in BESIDE[name].splitlines())
     made = function(f"def f(x):\n{text}")
     for size in SIZES:

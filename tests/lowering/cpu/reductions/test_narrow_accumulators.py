@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.reductions.narrow_accumulators import Narrow, in_narrow, narrow
+from plusequals.lowering.cpu.reductions.narrow_accumulators import (
+    NarrowReason,
+    decide_narrow_accumulators,
+    narrow_accumulators,
+)
 from plusequals.lowering.ir.loops import Program
-from plusequals.lowering.passes.contract_arrays import shrink
+from plusequals.lowering.passes.contract_arrays import contract_arrays
 from plusequals.lowering.target import Target
 
 from ....compare import run_on
@@ -80,19 +84,21 @@ def test_sums_that_do_not_fit_are_taken_piece_by_piece() -> None:
     ],
 )  # fmt: skip
 def test_other_sums_stay(text: str, types: dict[str, str]) -> None:
-    program = shrink(lowered(text, y="i64[8]", **types))
-    assert narrow(program, TARGET) is program
+    program = contract_arrays(lowered(text, y="i64[8]", **types))
+    assert narrow_accumulators(program, TARGET) is program
 
 
 def test_what_was_decided_is_told_and_needs_vectors() -> None:
-    program = shrink(lowered("y[i] = sum(x[i, j], acc=i64)", y="i64[8]", x="u8[8, 90]"))
-    found = in_narrow(program, TARGET)
-    assert [one.reason for one in found.decisions] == [Narrow.SMALL]
+    program = contract_arrays(lowered("y[i] = sum(x[i, j], acc=i64)", y="i64[8]", x="u8[8, 90]"))
+    found = decide_narrow_accumulators(program, TARGET)
+    assert [one.reason for one in found.decisions] == [NarrowReason.SMALL]
     assert parts(found.program) == ["y_acc_part"]
-    assert narrow(program, replace(TARGET, vector_bits=64)) is program
+    assert narrow_accumulators(program, replace(TARGET, vector_bits=64)) is program
 
 
 def test_a_loop_that_does_more_keeps_what_it_does() -> None:
     text = "for k in range(90):\n    y[0] += x[0, k]\n    z[k] = x[1, k]"
     types = {"y": "i64[8]", "x": "u8[8, 90]", "z": "i64[90]"}
-    assert parts(narrow(shrink(lowered(text, **types)), TARGET)) == ["y_acc_part"]
+    assert parts(narrow_accumulators(contract_arrays(lowered(text, **types)), TARGET)) == [
+        "y_acc_part"
+    ]

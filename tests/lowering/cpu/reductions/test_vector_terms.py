@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.cpu.reductions.vector_terms import is_term
+from plusequals.lowering.cpu.reductions.vector_terms import is_vector_term
 from plusequals.lowering.ir.expressions import Cast, Dynamic, Expr, Read, Select
 from plusequals.lowering.ir.indexing import var
 
@@ -40,4 +40,4 @@ NEAR_OR_NOT: list[tuple[Expr, bool]] = [
 @pytest.mark.parametrize("at", range(len(NEAR_OR_NOT)))
 def test_what_is_made_of_neighbours(at: int) -> None:
     expr, is_near = NEAR_OR_NOT[at]
-    assert is_term(expr, I) is is_near
+    assert is_vector_term(expr, I) is is_near

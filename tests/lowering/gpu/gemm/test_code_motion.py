@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from plusequals.lowering.analysis.parallel_band import band
-from plusequals.lowering.gpu.gemm.code_motion import bared
-from plusequals.lowering.gpu.gemm.contraction import contraction
-from plusequals.lowering.gpu.gemm.shared_tiles import tiles
+from plusequals.lowering.analysis.parallel_band import find_band
+from plusequals.lowering.gpu.gemm.code_motion import move_sum_first
+from plusequals.lowering.gpu.gemm.contraction import match_contraction
+from plusequals.lowering.gpu.gemm.shared_tiles import map_shared_tiles
 from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.loops import Comment, For, If, Store
 
@@ -17,18 +17,18 @@ CAUSAL = "y[i, j] = where(j <= i, sum[k](a[i, k] * b[k, j]) * 2, -1)"
 
 def kinds(case: Case) -> list[type]:
     """Return what points do, statement by statement."""
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     body = [stmt for stmt in found.inner if not isinstance(stmt, Comment)]
-    return [type(stmt) for stmt in bared(body, found)]
+    return [type(stmt) for stmt in move_sum_first(body, found)]
 
 
 def test_a_sum_under_a_test_is_made_in_any_case() -> None:
     case = Case(CAUSAL, **SIZES)
     assert kinds(case) == [Store, For, Store]
-    found = band(case.loop(), case.facts)
-    assert found is not None and contraction(found) is not None
-    made = tiles(found, case.facts, case.fresh)
+    found = find_band(case.loop(), case.facts)
+    assert found is not None and match_contraction(found) is not None
+    made = map_shared_tiles(found, case.facts, case.fresh)
     assert made is not None
     case.assert_same(made.body)
 
@@ -45,13 +45,13 @@ def test_where_the_test_keeps_it_in_range_it_stays() -> None:
 
 def test_scalars_before_a_sum_move_behind_it_unless_it_uses_them() -> None:
     case = Case("y[i, j] = sum[k](a[i, k] * b[k, j])", **SIZES)
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     start, loop, *rest = [s for s in found.inner if not isinstance(s, Comment)]
     assert isinstance(start, Store)
     scalar = case.fresh.scalar("s", start.access.node.dtype)
     other = Store(Access(scalar, ()), start.value)
-    assert bared([other, start, loop, *rest], found) == [start, loop, other, *rest]
+    assert move_sum_first([other, start, loop, *rest], found) == [start, loop, other, *rest]
     again = Store(start.access, start.value)
     body = [again, start, loop, *rest]
-    assert bared(body, found) == body
+    assert move_sum_first(body, found) == body

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
-from plusequals.lowering.gpu.gemm.contraction import Contraction, contraction, points_of
+from plusequals.lowering.analysis.parallel_band import find_band
+from plusequals.lowering.gpu.gemm.contraction import Contraction, iteration_count, match_contraction
 from plusequals.lowering.ir.expressions import reads
 
 from ..kernels import Case
@@ -13,8 +13,8 @@ from ..kernels import Case
 
 def found(body: str, **arrays: str) -> Contraction | None:
     case = Case(body, **arrays)
-    made = band(case.loop(), case.facts)
-    return None if made is None else contraction(made)
+    made = find_band(case.loop(), case.facts)
+    return None if made is None else match_contraction(made)
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "i32", "i64"])
@@ -24,7 +24,11 @@ def test_products_of_every_type(kind: str, sign: str) -> None:
     sizes = {"c": f"{kind}[64, 70]", "a": f"{kind}[64, 65]", "b": f"{kind}[65, 70]"}
     made = found(f"c[i, j] {sign} {value}", **sizes)
     assert made is not None
-    assert [points_of(group) for group in (made.rows, made.columns, made.terms)] == [64, 70, 65]
+    assert [iteration_count(group) for group in (made.rows, made.columns, made.terms)] == [
+        64,
+        70,
+        65,
+    ]
     assert made.product.short == kind
     wide = "i64" if sign == "=" and kind == "i32" else kind
     assert made.total.dtype.short == wide

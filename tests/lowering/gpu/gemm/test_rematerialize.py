@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.gpu.gemm.rematerialize import anew
+from plusequals.lowering.gpu.gemm.rematerialize import rematerialize_elements
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
@@ -30,7 +30,7 @@ def labels(program: Program) -> set[str]:
 def changed(text: str, target: Target = CUDA, **shapes: str) -> bool:
     """Whether a program changes, whose results stay what they were."""
     case = Case(text, **(SHAPES | shapes))
-    made = anew(case.program, target)
+    made = rematerialize_elements(case.program, target)
     verify_program(made)
     arrays = [filled(p.node, np.random.default_rng(2)) for p in case.program.parameters]
     for got, want in zip(ran(made, arrays), ran(case.program, arrays), strict=True):
@@ -41,7 +41,7 @@ def changed(text: str, target: Target = CUDA, **shapes: str) -> bool:
 
 def test_a_softmax_has_two_numbers_for_each_row() -> None:
     assert changed(ROWS)
-    made = anew(Case(ROWS, **SHAPES).program, CUDA)
+    made = rematerialize_elements(Case(ROWS, **SHAPES).program, CUDA)
     assert {n.label: n.static_shape for n in made.locals if n.rank} == {
         "m": (9,), "z": (9,), "p": (40,)
     }  # fmt: skip

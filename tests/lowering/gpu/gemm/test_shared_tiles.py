@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
+from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu.gemm import contraction as device_contraction
 from plusequals.lowering.gpu.gemm import shared_tiles
-from plusequals.lowering.gpu.gemm.contraction import contraction
-from plusequals.lowering.gpu.gemm.shared_tiles import tiles
-from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.gpu.gemm.contraction import match_contraction
+from plusequals.lowering.gpu.gemm.shared_tiles import map_shared_tiles
+from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 
@@ -32,18 +32,18 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
                 monkeypatch.setattr(module, name, size)
 
 
-def tiled(case: Case) -> Made:
-    found = band(case.loop(), case.facts)
+def tiled(case: Case) -> DeviceCode:
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    made = tiles(found, case.facts, case.fresh)
+    made = map_shared_tiles(found, case.facts, case.fresh)
     assert made is not None
     return made
 
 
 def is_contraction(body: str, **arrays: str) -> bool:
     case = Case(body, **arrays)
-    found = band(case.loop(), case.facts)
-    return found is not None and contraction(found) is not None
+    found = find_band(case.loop(), case.facts)
+    return found is not None and match_contraction(found) is not None
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -55,8 +55,8 @@ def test_products_of_matrices(sizes: tuple[int, int, int], exact: bool) -> None:
     if m > 1:
         case.assert_same(tiled(case).body)
     else:
-        found = band(case.loop(), case.facts)
-        assert found is not None and tiles(found, case.facts, case.fresh) is None
+        found = find_band(case.loop(), case.facts)
+        assert found is not None and map_shared_tiles(found, case.facts, case.fresh) is None
 
 
 @pytest.mark.parametrize(

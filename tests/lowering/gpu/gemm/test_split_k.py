@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
+from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu.gemm import contraction as device_contraction
 from plusequals.lowering.gpu.gemm import shared_tiles, split_k
-from plusequals.lowering.gpu.gemm.contraction import contraction
-from plusequals.lowering.gpu.gemm.split_k import divided, parts_of
-from plusequals.lowering.gpu.mapping import grid
+from plusequals.lowering.gpu.gemm.contraction import match_contraction
+from plusequals.lowering.gpu.gemm.split_k import count_splits, split_terms
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.target import Target
 
@@ -26,18 +26,18 @@ def case_of(
 
 
 def cut(case: Case) -> tuple[For, For] | None:
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    return divided(found, case.facts, case.fresh)
+    return split_terms(found, case.facts, case.fresh)
 
 
 def parts(m: int, k: int, n: int) -> int:
     case = case_of(m, k, n)
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    made = contraction(found)
+    made = match_contraction(found)
     assert made is not None
-    return parts_of(made)
+    return count_splits(made)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_what_keeps_the_order_of_its_terms_stays_whole() -> None:
     assert cut(case_of(8, 512, 8, kind="i32", text="c[i, j] += a[i, k] * b[k, j]", exact=True))
     rounds = "for k in range(512):\n    c[i, j] += a[i, k] * b[k, j]"
     written = case_of(8, 512, 8, text=rounds)
-    found = band(written.loop(), written.facts)
-    assert found is None or divided(found, written.facts, written.fresh) is None
+    found = find_band(written.loop(), written.facts)
+    assert found is None or split_terms(found, written.facts, written.fresh) is None
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_the_parts_mean_the_same(text: str, kind: str) -> None:
     rng = np.random.default_rng(2)
     arrays = [filled(p.node, rng) for p in case.program.parameters]
     want = ran(case.program, arrays)
-    whole = grid(case.program, Target("cuda")).program
+    whole = map_program(case.program, Target("cuda")).program
     for program in (case.with_kernel(made), whole):
         for got, right in zip(ran(program, arrays), want, strict=True):
             np.testing.assert_allclose(got, right, 1e-12, 1e-12)

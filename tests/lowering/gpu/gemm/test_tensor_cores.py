@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
-from plusequals.lowering.gpu.gemm.contraction import contraction
-from plusequals.lowering.gpu.gemm.tensor_cores import WARPGROUPS, WARPS, Unit, chosen
+from plusequals.lowering.analysis.parallel_band import find_band
+from plusequals.lowering.gpu.gemm.contraction import match_contraction
+from plusequals.lowering.gpu.gemm.tensor_cores import WARPGROUPS, WARPS, Unit, select_unit
 
 from ..kernels import Case
 
@@ -20,11 +20,11 @@ def units(
         "c[i, j] = sum[k](a[i, k] * b[k, j])",
         c=f"f32[{rows}, {columns}]", a=f"f16[{rows}, 64]", b=f"f16[64, {columns}]",
     )  # fmt: skip
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    what = contraction(found)
+    what = match_contraction(found)
     assert what is not None
-    return chosen(what, copied, itemsize, room)
+    return select_unit(what, copied, itemsize, room)
 
 
 @pytest.mark.parametrize(

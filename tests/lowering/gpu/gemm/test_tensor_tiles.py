@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
+from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu.gemm import tensor_cores
 from plusequals.lowering.gpu.gemm import tensor_tiles as module
-from plusequals.lowering.gpu.gemm.tensor_tiles import tensor_tiles
-from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.gpu.gemm.tensor_tiles import map_tensor_tiles
+from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import Barrier, For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
@@ -18,11 +18,11 @@ from ..kernels import Case
 TEXT = "c[i, j] = sum[k](a[i, k] * b[k, j])"
 
 
-def made_of(case: Case, *types: str, room: int = 0) -> Made | None:
-    found = band(case.loop(), case.facts)
+def made_of(case: Case, *types: str, room: int = 0) -> DeviceCode | None:
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     target = Target("cuda", tensors=types, warpgroups=room > 0, shared_bytes=room)
-    return tensor_tiles(found, case.facts, case.fresh, target)
+    return map_tensor_tiles(found, case.facts, case.fresh, target)
 
 
 def sizes(of: str, *shapes: str) -> dict[str, str]:

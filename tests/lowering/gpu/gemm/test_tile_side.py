@@ -23,7 +23,7 @@ def test_a_count_says_where_each_loop_is() -> None:
     for count in range(15):
         found = two.values(const(count))
         assert (found[I], found[J]) == (const(1 + count // 5), const(count % 5))
-    assert two.further(const(5), var(N))[J] == var(N), "the innermost goes on"
+    assert two.values_further(const(5), var(N))[J] == var(N), "the innermost goes on"
 
 
 def test_one_loop_may_have_any_number_of_rounds() -> None:

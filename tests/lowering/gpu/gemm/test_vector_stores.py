@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
-from plusequals.lowering.gpu.gemm.contraction import contraction
-from plusequals.lowering.gpu.gemm.shared_tiles import tiles
+from plusequals.lowering.analysis.parallel_band import find_band
+from plusequals.lowering.gpu.gemm.contraction import match_contraction
+from plusequals.lowering.gpu.gemm.shared_tiles import map_shared_tiles
 from plusequals.lowering.gpu.gemm.tile_side import Side
-from plusequals.lowering.gpu.gemm.vector_stores import together
+from plusequals.lowering.gpu.gemm.vector_stores import can_vectorize_stores
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 
@@ -23,11 +23,11 @@ def case_of(text: str, kind: str = "f32", **other: str) -> Case:
 
 
 def is_together(case: Case) -> bool:
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    what = contraction(found)
+    what = match_contraction(found)
     assert what is not None
-    return together(what, Side(what.columns, case.fresh, "column"))
+    return can_vectorize_stores(what, Side(what.columns, case.fresh, "column"))
 
 
 def test_neighbours_are_stored_together() -> None:
@@ -57,9 +57,9 @@ def test_others_are_not() -> None:
 )
 def test_the_same_is_stored(text: str, other: dict[str, str]) -> None:
     case = case_of(text, **other)
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    made = tiles(found, case.facts, case.fresh)
+    made = map_shared_tiles(found, case.facts, case.fresh)
     assert made is not None
     assert "paired" in {s.kind for s in statements(made.body) if isinstance(s, For)}
     case.assert_same(made.body)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.recurrences.any_of import flags
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.recurrences.any_of import rewrite_any_of
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
 
@@ -32,9 +32,9 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_they_say_the_same(text: str, n: int) -> None:
     case = Case(text, True, y="f64[2]", x=f"f64[{n}]", z="f64[1]")
-    made = flags(case.program, case.fresh)
+    made = rewrite_any_of(case.program, case.fresh)
     assert "or= True" in text_of(made)
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     for program in (case.fresh.declared(made), whole, backwards(whole)):
         verify_program(program)
         for z in (-9.0, 0.0, 1.0, 9.0, np.nan):
@@ -58,7 +58,7 @@ WHY = [
 @pytest.mark.parametrize(("why", "text"), WHY)
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = Case(text, True, y="f64[2]", x="f64[40]")
-    assert text_of(flags(case.program, case.fresh)) == text_of(case.program), why
+    assert text_of(rewrite_any_of(case.program, case.fresh)) == text_of(case.program), why
 
 
 def test_a_flag_for_all_pairs_is_found_by_many_blocks() -> None:
@@ -67,4 +67,4 @@ def test_a_flag_for_all_pairs_is_found_by_many_blocks() -> None:
         "        if x[i, j] != x[j, i]:\n            ok = False\ny[0] = ok"
     )
     case = Case(text, True, y="b[1]", x="f64[400, 400]")
-    assert "for part in 0..30 block:" in text_of(grid(case.program, Target("cuda")).program)
+    assert "for part in 0..30 block:" in text_of(map_program(case.program, Target("cuda")).program)

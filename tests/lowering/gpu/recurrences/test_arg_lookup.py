@@ -9,8 +9,8 @@ import pytest
 
 from plusequals.base.diagnostic import CdIndexError
 from plusequals.lowering.analysis.parallel_band import facts_of
-from plusequals.lowering.gpu.recurrences.arg_lookup import pivots
-from plusequals.lowering.gpu.recurrences.arg_min_max import firsts
+from plusequals.lowering.gpu.recurrences.arg_lookup import rewrite_arg_lookups
+from plusequals.lowering.gpu.recurrences.arg_min_max import rewrite_arg_min_max
 from plusequals.lowering.ir.loops import Program, Update
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
@@ -28,8 +28,8 @@ ARRAYS = {"k": "i64[2]", "x": "f64[16]", "y": "f64[16]"}
 def looking(text: str) -> tuple[Case, Program, bool]:
     """Return a case, its program with the best terms kept, and whether that is a reduction."""
     case = Case(text, True, **ARRAYS)
-    made = pivots(case.program, case.fresh)
-    body = firsts(made.kernels[0].body, facts_of(made, True), case.fresh)
+    made = rewrite_arg_lookups(case.program, case.fresh)
+    body = rewrite_arg_min_max(made.kernels[0].body, facts_of(made, True), case.fresh)
     made = case.fresh.declared(replace(made, kernels=(replace(made.kernels[0], body=body),)))
     verify_program(made)
     inside = statements(body)
@@ -85,4 +85,4 @@ def test_rows_below_a_pivot() -> None:
 ])  # fmt: skip
 def test_what_stays(text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    assert pivots(case.program, case.fresh) == case.program
+    assert rewrite_arg_lookups(case.program, case.fresh) == case.program

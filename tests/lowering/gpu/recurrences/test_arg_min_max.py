@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.recurrences.arg_min_max import firsts
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.recurrences.arg_min_max import rewrite_arg_min_max
 from plusequals.lowering.ir.loops import Stmt, Update
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
@@ -46,7 +46,7 @@ TEXTS = [
 
 
 def changed(case: Case) -> tuple[Stmt, ...]:
-    return firsts(case.body, case.facts, case.fresh)
+    return rewrite_arg_min_max(case.body, case.facts, case.fresh)
 
 
 VALUES = [
@@ -113,7 +113,7 @@ def test_loops_in_each_other_look_together(text: str, start: float) -> None:
         replace(case.program, kernels=(replace(case.program.kernels[0], body=made),))
     )
     verify_program(after)
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     values = np.random.default_rng(1).integers(-9, 9, 12) / 4
     values[4] = NAN
     given = [np.zeros(4), values, np.array([start])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.gpu.recurrences.exit_flags import nest_that_is_left
+from plusequals.lowering.gpu.recurrences.exit_flags import find_exit_nest
 from plusequals.lowering.ir.loops import For
 
 from ..kernels import Case
@@ -29,6 +29,6 @@ PAIR = (
 def test_how_many_are_left_together(start: str, tail: str, count: int) -> None:
     case = Case(PAIR.format(start, tail), y="f64[1]", x="f64[8, 9]")
     at = next(n for n, stmt in enumerate(case.body) if isinstance(stmt, For))
-    found = nest_that_is_left(case.loop(at), case.body[:at], frozenset())
+    found = find_exit_nest(case.loop(at), case.body[:at], frozenset())
     assert found is not None and len(found.loops) == count
     assert bool(found.before) == ("found = False" in start)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from plusequals.base.diagnostic import CdIndexError
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.recurrences.find_first import searches
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.recurrences.find_first import rewrite_find_first
 from plusequals.lowering.ir.assignments import Break
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.verify import verify_program
@@ -71,9 +71,9 @@ def values_of(n: int, z: float) -> list[np.ndarray]:
 @pytest.mark.parametrize("text", TEXTS)
 def test_they_find_the_same(text: str, n: int) -> None:
     case = Case(text, True, y="f64[2]", x=f"f64[{n}]", z="f64[1]")
-    made = case.fresh.declared(searches(case.program, case.facts, case.fresh))
+    made = case.fresh.declared(rewrite_find_first(case.program, case.facts, case.fresh))
     assert not any(isinstance(stmt, Break) for stmt in statements(made.kernels[0].body))
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     for program in (made, whole, backwards(whole)):
         verify_program(program)
         for z in (-9.0, 0.0, 1.5, 3.5, 9.0, np.nan) if program is made else (1.5, 9.0):
@@ -110,7 +110,7 @@ WHY = [
 @pytest.mark.parametrize(("why", "text"), WHY)
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = Case(text, True, y="f64[90]", x="f64[40]", z="f64[1]")
-    made = searches(case.program, case.facts, case.fresh)
+    made = rewrite_find_first(case.program, case.facts, case.fresh)
     assert text_of(made) == text_of(case.program), why
 
 
@@ -127,9 +127,9 @@ APART = [
 def test_loops_that_are_not_left_together_are_left_one_by_one(why: str, text: str) -> None:
     text = text.format("range(len(x))", "range(len(x))")
     case = Case(text, True, y="f64[2]", x="f64[20]", z="f64[1]")
-    made = case.fresh.declared(searches(case.program, case.facts, case.fresh))
+    made = case.fresh.declared(rewrite_find_first(case.program, case.facts, case.fresh))
     assert any(isinstance(s, Break) for s in statements(made.kernels[0].body)), why
-    whole: Program = grid(case.program, Target("cuda"), exact=True).program
+    whole: Program = map_program(case.program, Target("cuda"), exact=True).program
     for program in (made, whole, backwards(whole)):
         for z in (-9.0, 1.5, 3.5, 9.0):
             given = values_of(20, z)
@@ -146,7 +146,7 @@ CHECKED = (
 @pytest.mark.parametrize(("hit", "bad"), [(20, 50), (50, 20), (50, 50), (70, 0), (0, 70)])
 def test_checks_fail_up_to_the_round_that_is_found_and_not_behind_it(hit: int, bad: int) -> None:
     case = Case(CHECKED, True, y="f64[2]", x="f64[9]", k="i64[64]")
-    made = grid(case.program, Target("cuda"), exact=True).program
+    made = map_program(case.program, Target("cuda"), exact=True).program
     assert "min= i" in text_of(made)
     k = np.zeros(64, np.int64)
     k[hit : hit + 1] = 4
@@ -164,7 +164,7 @@ def test_checks_fail_up_to_the_round_that_is_found_and_not_behind_it(hit: int, b
 
 def test_a_check_behind_what_is_found_fails_there() -> None:
     case = Case(CHECKED, True, y="f64[2]", x="f64[9]", k="i64[64]")
-    made = grid(case.program, Target("cuda"), exact=True).program
+    made = map_program(case.program, Target("cuda"), exact=True).program
     given = [np.zeros(2), np.full(9, 4.0), np.full(64, 8)]
     with pytest.raises(CdIndexError, match="index 9"):
         ran(made, given)
@@ -172,5 +172,5 @@ def test_a_check_behind_what_is_found_fails_there() -> None:
 
 def test_a_search_of_a_large_array_is_shared_by_many_blocks() -> None:
     case = Case(TEXTS[0], True, y="f64[2]", x="f64[50000]", z="f64[1]")
-    made = grid(case.program, Target("cuda"), exact=True).program
+    made = map_program(case.program, Target("cuda"), exact=True).program
     assert "for part in 0..13 block:" in text_of(replace(made, locals=()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.recurrences.find_last import hits
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.recurrences.find_last import rewrite_find_last
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
@@ -64,9 +64,9 @@ def values_of(n: int, z: float) -> list[np.ndarray]:
 
 def programs(case: Case) -> list[Program]:
     """The program with reductions, and its kernels in both orders."""
-    made = hits(case.program, case.facts, case.fresh)
+    made = rewrite_find_last(case.program, case.facts, case.fresh)
     assert made is not case.program
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     return [case.fresh.declared(made), whole, backwards(whole)]
 
 
@@ -120,18 +120,18 @@ WHY = [
 @pytest.mark.parametrize(("why", "text"), WHY)
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = Case(text, True, y="f64[90]", x="f64[40]", z="f64[1]")
-    made = hits(case.program, case.facts, case.fresh)
+    made = rewrite_find_last(case.program, case.facts, case.fresh)
     assert text_of(made) == text_of(case.program), why
 
 
 def test_what_fails_first_is_seen() -> None:
     text = "for i in range(len(x)):\n    if x[k[i]] > 1:\n        y[0] = i"
     case = Case(text, True, y="f64[2]", x="f64[40]", k="i64[40]")
-    made = hits(case.program, case.facts, case.fresh)
+    made = rewrite_find_last(case.program, case.facts, case.fresh)
     assert text_of(made) == text_of(case.program), "`y` is seen after an error"
     local = Case("b = 0\n" + text.replace("y[0]", "b") + "\ny[0] = b", True,
                  y="f64[2]", x="f64[40]", k="i64[40]")  # fmt: skip
-    made = local.fresh.declared(hits(local.program, local.facts, local.fresh))
+    made = local.fresh.declared(rewrite_find_last(local.program, local.facts, local.fresh))
     assert "max=" in text_of(made)
     given = [np.zeros(2), np.linspace(-1, 3, 40), np.arange(40)[::-1].copy()]
     assert ran(made, given)[0][0] == ran(local.program, given)[0][0] == 19

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from plusequals.base.diagnostic import CdIndexError
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.recurrences.idempotent_scatter import marks
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.recurrences.idempotent_scatter import rewrite_idempotent_scatters
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
@@ -47,9 +47,9 @@ def given(seed: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("text", TEXTS)
 def test_they_fill_the_same(text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    made = case.fresh.declared(marks(case.program, case.facts, case.fresh))
+    made = case.fresh.declared(rewrite_idempotent_scatters(case.program, case.facts, case.fresh))
     assert "max= 1" in text_of(made)
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     for program in (made, whole, backwards(whole)):
         verify_program(program)
         for seed in range(40 if program is made else 12):
@@ -62,7 +62,7 @@ def test_marks_have_the_size_of_the_run() -> None:
     text += "        if a[u[e]] == k[0] and a[v[e]] < 0:\n            a[v[e]] = k[0] + 1"
     arguments = [given(0)[at] for at in (0, 2, 3, 4)]
     program = scheduled(of_any_size(function(text), *arguments), Target("cuda"))
-    whole = grid(program, Target("cuda"), exact=True).program
+    whole = map_program(program, Target("cuda"), exact=True).program
     assert "a_marks: i32[a_0]" in print_program(whole)
     for seed in range(12):
         arguments = [given(seed)[at] for at in (0, 2, 3, 4)]
@@ -93,13 +93,13 @@ WHY = [
 @pytest.mark.parametrize(("why", "test", "body"), WHY)
 def test_others_stay_as_they_are(why: str, test: str, body: str) -> None:
     case = Case(EDGES.format(test, body), True, **ARRAYS)
-    made = marks(case.program, case.facts, case.fresh)
+    made = rewrite_idempotent_scatters(case.program, case.facts, case.fresh)
     assert text_of(made) == text_of(case.program), why
 
 
 def test_an_index_out_of_range_is_told() -> None:
     case = Case(TEXTS[0], True, **ARRAYS)
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     held = given(1)
     held[2][17] = 99
     for program in (whole, backwards(whole)):
@@ -109,5 +109,5 @@ def test_an_index_out_of_range_is_told() -> None:
 
 def test_a_device_marks_by_atomic_operations() -> None:
     case = Case(TEXTS[0].replace("k[0]", "3"), True, **ARRAYS)
-    text = text_of(grid(case.program, Target("cuda"), exact=True).program)
+    text = text_of(map_program(case.program, Target("cuda"), exact=True).program)
     assert "for once in 0..1 atomic:" in text and "in 0..1 thread" not in text

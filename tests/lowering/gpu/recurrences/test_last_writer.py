@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.gpu.recurrences import last_writer as module
-from plusequals.lowering.gpu.recurrences.last_writer import lasts
+from plusequals.lowering.gpu.recurrences.last_writer import rewrite_last_writers
 
 from ...shown import text_of
 from ..kernels import Case
@@ -40,7 +40,7 @@ def given(seed: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("text", FILLED)
 def test_the_last_round_counts(text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    made = case.fresh.declared(lasts(case.program, case.facts, case.fresh))
+    made = case.fresh.declared(rewrite_last_writers(case.program, case.facts, case.fresh))
     assert "_last" in text_of(made)
     case.assert_scheduled(made, given, 8)
 
@@ -63,11 +63,11 @@ WHY = [
 @pytest.mark.parametrize(("why", "text"), WHY)
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = Case(f"for i in range(40):\n    {text}", True, **ARRAYS)
-    made = lasts(case.program, case.facts, case.fresh)
+    made = rewrite_last_writers(case.program, case.facts, case.fresh)
     assert text_of(made) == text_of(case.program), why
 
 
 def test_few_rounds_are_gone_through_by_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FEWEST", 41)
     case = Case(FILLED[0], True, **ARRAYS)
-    assert lasts(case.program, case.facts, case.fresh) == case.program
+    assert rewrite_last_writers(case.program, case.facts, case.fresh) == case.program

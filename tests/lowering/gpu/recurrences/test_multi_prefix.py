@@ -8,9 +8,9 @@ import pytest
 from plusequals.lowering.analysis.parallel_band import facts_of
 from plusequals.lowering.gpu.recurrences import last_writer
 from plusequals.lowering.gpu.recurrences import multi_prefix as module
-from plusequals.lowering.gpu.recurrences.multi_prefix import ranks
-from plusequals.lowering.ir.rewrite import over_kernels
-from plusequals.lowering.transform.recognize_updates import as_updates
+from plusequals.lowering.gpu.recurrences.multi_prefix import rewrite_multi_prefix
+from plusequals.lowering.ir.rewrite import map_kernels
+from plusequals.lowering.transform.recognize_updates import recognize_updates
 
 from ...shown import text_of
 from ..kernels import Case
@@ -36,7 +36,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def with_updates(text: str) -> Case:
     case = Case(text, True, **ARRAYS)
-    case.program = over_kernels(case.program, as_updates)
+    case.program = map_kernels(case.program, recognize_updates)
     case.facts = facts_of(case.program, True)
     return case
 
@@ -52,7 +52,7 @@ def given(seed: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("text", COUNTED)
 def test_rounds_find_the_same_counts(text: str) -> None:
     case = with_updates(text)
-    made = case.fresh.declared(ranks(case.program, case.facts, case.fresh))
+    made = case.fresh.declared(rewrite_multi_prefix(case.program, case.facts, case.fresh))
     assert ("_rounds" in text_of(made)) == ("= 3" not in text)
     case.assert_scheduled(made, given, 8)
 
@@ -74,5 +74,5 @@ WHY = [
 @pytest.mark.parametrize(("why", "text"), WHY)
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = with_updates(f"for i in range(1, 40):\n    {text}")
-    made = ranks(case.program, case.facts, case.fresh)
+    made = rewrite_multi_prefix(case.program, case.facts, case.fresh)
     assert text_of(made) == text_of(case.program), why

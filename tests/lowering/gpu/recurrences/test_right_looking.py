@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.dependence import independent
+from plusequals.lowering.analysis.dependence import find_dependence
 from plusequals.lowering.gpu.recurrences import right_looking as module
-from plusequals.lowering.gpu.recurrences.right_looking import onward
+from plusequals.lowering.gpu.recurrences.right_looking import rewrite_right_looking
 from plusequals.lowering.ir.indexing import var
 from plusequals.lowering.ir.loops import Comment, For, Stmt
 from plusequals.lowering.ir.walk import statements
@@ -23,7 +23,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made_of(case: Case) -> tuple[Stmt, ...]:
-    body = onward(case.program, case.facts, case.fresh).kernels[0].body
+    body = rewrite_right_looking(case.program, case.facts, case.fresh).kernels[0].body
     return tuple(stmt for stmt in body[case.last :] if not isinstance(stmt, Comment))
 
 
@@ -53,8 +53,8 @@ def test_rounds_hand_on_what_they_found(text: str) -> None:
     loops = [stmt for stmt in statements(made) if isinstance(stmt, For)]
     later = [one for one in loops if any(one.lo == var(loop.symbol) + 1 for loop in loops)]
     assert later, "there is a loop over what comes"
-    own = frozenset(node.id for node in case.fresh.nodes if not node.rank) | case.facts.everything
-    assert all(independent(one, own) is None for one in later)
+    own = frozenset(node.id for node in case.fresh.nodes if not node.rank) | case.facts.all_nodes
+    assert all(find_dependence(one, own) is None for one in later)
 
 
 @pytest.mark.parametrize("text", [
@@ -72,4 +72,4 @@ def test_rounds_hand_on_what_they_found(text: str) -> None:
 ])  # fmt: skip
 def test_what_stays(text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    assert onward(case.program, case.facts, case.fresh) == case.program
+    assert rewrite_right_looking(case.program, case.facts, case.fresh) == case.program

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from plusequals.lowering.gpu.mapping import grid
-from plusequals.lowering.gpu.recurrences.separate_min_max import sided
-from plusequals.lowering.ir.rewrite import over_kernels
+from plusequals.lowering.gpu.mapping import map_program
+from plusequals.lowering.gpu.recurrences.separate_min_max import separate_extremes
+from plusequals.lowering.ir.rewrite import map_kernels
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
 
@@ -45,10 +45,10 @@ STARTS = [(0, 0), (-INF, INF), (1, 2), (2, 1), (NAN, 1), (1, NAN), (0.0, -0.0), 
 @pytest.mark.parametrize("text", TEXTS)
 def test_they_find_the_same(text: str) -> None:
     case = Case(text, True, y="f64[4]", x="f64[24]", z="f64[2]")
-    change = partial(sided, facts=case.facts, fresh=case.fresh)
-    made = case.fresh.declared(over_kernels(case.program, change))
+    change = partial(separate_extremes, facts=case.facts, fresh=case.fresh)
+    made = case.fresh.declared(map_kernels(case.program, change))
     assert "since" in text_of(made)
-    whole = grid(case.program, Target("cuda"), exact=True).program
+    whole = map_program(case.program, Target("cuda"), exact=True).program
     assert text_of(whole).count("argm") >= 2
     for program in (made, whole, backwards(whole)):
         verify_program(program)
@@ -71,4 +71,4 @@ def test_they_find_the_same(text: str) -> None:
 ])  # fmt: skip
 def test_what_stays(text: str) -> None:
     case = Case(text, True, y="f64[4]", x="f64[70]", z="f64[2]")
-    assert sided(case.body, case.facts, case.fresh) == case.body
+    assert separate_extremes(case.body, case.facts, case.fresh) == case.body

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.dependence import independent
+from plusequals.lowering.analysis.dependence import find_dependence
 from plusequals.lowering.analysis.parallel_band import facts_of
 from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.gpu.recurrences import wavefront as module
-from plusequals.lowering.gpu.recurrences.wavefront import fronts
+from plusequals.lowering.gpu.recurrences.wavefront import skew_to_wavefronts
 from plusequals.lowering.ir.indexing import Affine
 from plusequals.lowering.ir.loops import Comment, For, Stmt, Store
 from plusequals.lowering.ir.printer import print_statement
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.transform.recognize_updates import as_updates
+from plusequals.lowering.transform.recognize_updates import recognize_updates
 
 from ..kernels import Case, filled, ran
 
@@ -31,7 +31,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made_of(case: Case) -> tuple[Stmt, ...]:
-    body = fronts(case.program, case.facts, case.fresh).kernels[0].body
+    body = skew_to_wavefronts(case.program, case.facts, case.fresh).kernels[0].body
     return tuple(stmt for stmt in body[case.last :] if not isinstance(stmt, Comment))
 
 
@@ -66,7 +66,7 @@ def test_rows_are_as_far_behind_as_they_have_to(value: str, skew: int | None) ->
     case.assert_same(made)
     if skew is not None:
         (points,) = next(s for s in statements(made) if isinstance(s, For)).body
-        assert isinstance(points, For) and independent(points) is None
+        assert isinstance(points, For) and find_dependence(points) is None
 
 
 NESTS = [
@@ -115,11 +115,11 @@ TOTAL = (
 def test_totals_that_are_exact_in_any_order_go_along(total: str, is_open: bool) -> None:
     case = Case(TOTAL.format(total), True, **ARRAYS)
     at = next(at for at, stmt in enumerate(case.body) if isinstance(stmt, For))
-    body = as_updates(case.body)
+    body = recognize_updates(case.body)
     kernel = replace(case.program.kernels[0], body=body)
     case.program = replace(case.program, kernels=(kernel,))
     case.facts = facts_of(case.program, True)
-    made = fronts(case.program, case.facts, case.fresh).kernels[0].body
+    made = skew_to_wavefronts(case.program, case.facts, case.fresh).kernels[0].body
     assert (skew_of(made) is not None) is is_open
     case.assert_same(made[at : len(made) - len(body) + at + 1], at)
 
@@ -140,12 +140,12 @@ def test_totals_that_are_exact_in_any_order_go_along(total: str, is_open: bool) 
 ])  # fmt: skip
 def test_what_stays_row_by_row(text: str) -> None:
     case = Case(text, True, **ARRAYS)
-    assert fronts(case.program, case.facts, case.fresh) == case.program
+    assert skew_to_wavefronts(case.program, case.facts, case.fresh) == case.program
 
 
 def test_a_loop_that_is_no_plain_one_stays() -> None:
     case = Case(INTERIOR.format("u[i, j] = u[i - 1, j] + u[i, j - 1]"), True, **ARRAYS)
-    assert not module.may_turn(replace(case.loop(), kind="vector"))
+    assert not module.can_reorder(replace(case.loop(), kind="vector"))
 
 
 def test_what_looks_for_the_first_best_point_stands_apart() -> None:

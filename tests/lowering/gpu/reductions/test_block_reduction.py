@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.accumulators import sums
+from plusequals.lowering.analysis.accumulators import find_accumulators
 from plusequals.lowering.analysis.parallel_band import facts_of
-from plusequals.lowering.gpu.reductions.block_reduction import reduced
+from plusequals.lowering.gpu.reductions.block_reduction import build_block_reduction
 from plusequals.lowering.gpu.thread_points import Space
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.transform.recognize_updates import as_updates
+from plusequals.lowering.transform.recognize_updates import recognize_updates
 
 from ..kernels import Case, filled, ran
 
@@ -23,15 +23,15 @@ def with_sums(body: str, exact: bool = False, **arrays: str) -> Case:
     at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For) and is_sum(case, stmt))
     loop = case.loop(at)
     spaces: dict[int, Space] = {}
-    found = sums(loop, case.facts.private(loop), case.facts)
-    made = reduced(loop, found, case.facts, case.fresh, spaces)
+    found = find_accumulators(loop, case.facts.private(loop), case.facts)
+    made = build_block_reduction(loop, found, case.facts, case.fresh, spaces)
     assert set(spaces.values()) == {"private", "shared"}
     case.assert_same((*made.threads, *made.all), at)
     return case
 
 
 def is_sum(case: Case, loop: For) -> bool:
-    return bool(sums(loop, case.facts.private(loop), case.facts))
+    return bool(find_accumulators(loop, case.facts.private(loop), case.facts))
 
 
 @pytest.mark.parametrize("n", [2, 7, 40, 257, 600])
@@ -55,8 +55,8 @@ def test_not_a_number_is_best_and_the_first_of_them_is_found() -> None:
     case = Case("s[0] = x.argmax()", s="i64[1]", x="f32[80]")
     at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
     loop = case.loop(at)
-    found = sums(loop, case.facts.private(loop), case.facts)
-    made = reduced(loop, found, case.facts, case.fresh, {})
+    found = find_accumulators(loop, case.facts.private(loop), case.facts)
+    made = build_block_reduction(loop, found, case.facts, case.fresh, {})
     program = case.with_kernel((*made.threads, *made.all), at)
     x = filled(case.program.parameters[1].node, np.random.default_rng(0))
     for places in ((5,), (40, 7), (79, 3, 64)):
@@ -112,12 +112,12 @@ def test_loops_inside_that_need_their_order_are_not_shared(rows: str, bounds: st
         "        y[i + 1, 2] = x[i, j]\n        q = max(q, x[i, j] * 2)\nx[0, 0] = q"
     )
     case = Case(text, True, y="f64[50, 50]", x="f64[50, 50]")
-    body = as_updates(case.body)
+    body = recognize_updates(case.body)
     case.program = replace(case.program, kernels=(replace(case.program.kernels[0], body=body),))
     case.facts = facts_of(case.program, True)
     at = next(at for at, stmt in enumerate(body) if isinstance(stmt, For))
     loop = case.loop(at)
-    found = sums(loop, case.facts.private(loop), case.facts)
+    found = find_accumulators(loop, case.facts.private(loop), case.facts)
     assert found
-    made = reduced(loop, found, case.facts, case.fresh, {})
+    made = build_block_reduction(loop, found, case.facts, case.fresh, {})
     case.assert_same((*made.threads, *made.all), at)

@@ -8,11 +8,11 @@ from math import prod
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
-from plusequals.lowering.gpu.mapping import grid
+from plusequals.lowering.analysis.parallel_band import find_band
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.gpu.reductions import column_reduction as module
-from plusequals.lowering.gpu.reductions.column_reduction import columns
-from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.gpu.reductions.column_reduction import split_columns
+from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import Check, For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
@@ -53,14 +53,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TERMS", 7)
 
 
-def cut(case: Case) -> tuple[Made | For, ...] | None:
-    found = band(case.loop(), case.facts)
+def cut(case: Case) -> tuple[DeviceCode | For, ...] | None:
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    return columns(found, case.facts, case.fresh, case.nodes)
+    return split_columns(found, case.facts, case.fresh, case.nodes)
 
 
-def kernels(loop: Made | For) -> bool:
-    return isinstance(loop, Made)
+def kernels(loop: DeviceCode | For) -> bool:
+    return isinstance(loop, DeviceCode)
 
 
 def test_a_sum_becomes_parts_and_their_sum() -> None:
@@ -94,18 +94,18 @@ def test_the_order_of_the_program_is_kept_where_it_has_to_be() -> None:
 def test_sums_that_a_check_may_end_stay_whole() -> None:
     arrays = {"y": "f32[700]", "x": "f32[9000, 700]", "w": "f32[9]", "k": "i64[9000]"}
     case = Case("y[j] = sum[i](x[i, j] * w[k[i]])", **arrays)
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None and cut(case) is not None
     check = next(stmt for stmt in statements(case.body) if isinstance(stmt, Check))
     found = replace(found, inner=(check, *found.inner))
-    assert columns(found, case.facts, case.fresh, case.nodes) is None
+    assert split_columns(found, case.facts, case.fresh, case.nodes) is None
 
 
 @pytest.mark.parametrize(("text", "y", "x"), TEXTS.values(), ids=list(TEXTS))
 @pytest.mark.usefixtures("small")
 def test_the_parts_mean_the_same(text: str, y: str, x: str) -> None:
     case = Case(text, y=y, x=x)
-    made = grid(case.program, Target("cuda"))
+    made = map_program(case.program, Target("cuda"))
     blocks = [s for s in statements(made.program.kernels[0].body) if isinstance(s, For)]
     assert any(loop.symbol.name == "part" and loop.kind == "block" for loop in blocks)
     rng = np.random.default_rng(1)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.gpu.mapping import grid
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.gpu.reductions import column_reduction
-from plusequals.lowering.gpu.reductions.last_block import BLOCKS, by_the_last
+from plusequals.lowering.gpu.reductions.last_block import BLOCKS, merge_last_blocks
 from plusequals.lowering.gpu.thread_points import Space
 from plusequals.lowering.ir.assignments import Access, Fault
 from plusequals.lowering.ir.fresh import Fresh
@@ -42,7 +42,7 @@ def kinds(body: Sequence[Stmt]) -> list[list[str]]:
 @pytest.mark.parametrize("shape", ["9000, 1", "91, 97"])
 def test_the_last_block_puts_parts_together(text: str, shape: str) -> None:
     case = Case(text, s="i64[1]" if "arg" in text else "f64[1]", x=f"f64[{shape}]")
-    program = grid(case.program, Target("cuda")).program
+    program = map_program(case.program, Target("cuda")).program
     assert ["block", "last"] in kinds(program.kernels[0].body)
     arrays = [filled(p.node, np.random.default_rng(3)) for p in case.program.parameters]
     for one in (program, backwards(program)):
@@ -57,7 +57,7 @@ def test_the_last_block_of_each_tile_of_columns_adds_their_parts(
         monkeypatch.setattr(column_reduction, name, value)
     for rows, count, kernels in ((35, 700, 1), (200, 64, 2)):
         case = Case("y[j] = sum[i](x[i, j]) * 2", y=f"f64[{count}]", x=f"f64[{rows}, {count}]")
-        program = grid(case.program, Target("cuda")).program
+        program = map_program(case.program, Target("cuda")).program
         found = kinds(program.kernels[0].body)
         assert (len(found), ["block", "last"] in found) == (kernels, kernels == 1)
         arrays = [filled(p.node, np.random.default_rng(3)) for p in case.program.parameters]
@@ -103,7 +103,7 @@ class Pair:
 
     def joined(self, *kernels: Stmt) -> list[list[str]]:
         """Return the kinds of loops in what becomes of kernels."""
-        return kinds(by_the_last(kernels, self.spaces, self.fresh))
+        return kinds(merge_last_blocks(kernels, self.spaces, self.fresh))
 
 
 ONE, TWO = [["block", "last"]], [["block"], ["thread"]]
@@ -112,13 +112,13 @@ ONE, TWO = [["block", "last"]], [["block"], ["thread"]]
 def test_tiles_whose_parts_are_their_own_are_finished_by_a_block_each() -> None:
     pair = Pair()
     assert pair.joined(pair.first(), Comment("y"), pair.second()) == ONE
-    (made,) = by_the_last((pair.first(), Comment("y"), pair.second()), {}, pair.fresh)
+    (made,) = merge_last_blocks((pair.first(), Comment("y"), pair.second()), {}, pair.fresh)
     assert isinstance(made, For) and made.symbol == T
     last = made.body[-1]
     assert isinstance(last, For) and last.body[0] == Comment("y")
     assert V not in {symbol for stmt in statements(last.body) for symbol in uses(stmt)}
     around = For(Symbol("t", 999), const(0), const(3), 1, (pair.first(), pair.second()))
-    (host,) = by_the_last((around,), {}, pair.fresh)
+    (host,) = merge_last_blocks((around,), {}, pair.fresh)
     assert isinstance(host, For) and kinds(host.body) == ONE, "what the host repeats, too"
 
 

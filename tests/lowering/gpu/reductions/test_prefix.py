@@ -7,22 +7,22 @@ import pytest
 from plusequals.lowering.analysis.parallel_band import facts_of
 from plusequals.lowering.gpu.reductions import prefix as prefix_module
 from plusequals.lowering.gpu.reductions import scan as scan_module
-from plusequals.lowering.gpu.reductions.prefix import prefix
+from plusequals.lowering.gpu.reductions.prefix import map_prefix_sums
 from plusequals.lowering.gpu.reductions.scan import MOST, ROUNDS
-from plusequals.lowering.gpu.thread_points import Made
+from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.transform.recognize_updates import as_updates
+from plusequals.lowering.transform.recognize_updates import recognize_updates
 
 from ..kernels import Case
 
 
-def of(case: Case) -> Made | None:
+def of(case: Case) -> DeviceCode | None:
     """Return what a loop becomes."""
     loop = case.loop()
-    (one,) = as_updates((loop,))
+    (one,) = recognize_updates((loop,))
     assert isinstance(one, For)
-    case.facts.tell((one,), case.facts.only_in(loop))
-    return prefix(one, case.facts, case.fresh, case.nodes)
+    case.facts.tell((one,), case.facts.temporaries_in(loop))
+    return map_prefix_sums(one, case.facts, case.fresh, case.nodes)
 
 
 COUNT = "n = 0\nfor i in range(len(x)):\n    "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
+from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu.reductions import scan as module
-from plusequals.lowering.gpu.reductions.scan import MOST, ROUNDS, rows_of, running, scan
+from plusequals.lowering.gpu.reductions.scan import MOST, ROUNDS, build_scan, match_scan, scan_rows
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import writes
 
@@ -16,7 +16,7 @@ from ..kernels import Case, ran
 
 def is_total(body: str, exact: bool = True, **arrays: str) -> bool:
     case = Case(body, **arrays)
-    return any(isinstance(stmt, For) and running(stmt, exact) is not None for stmt in case.body)
+    return any(isinstance(stmt, For) and match_scan(stmt, exact) is not None for stmt in case.body)
 
 
 @pytest.mark.parametrize("n", [2 * ROUNDS, 2 * ROUNDS + 1, 101, 1000])
@@ -33,7 +33,7 @@ def is_total(body: str, exact: bool = True, **arrays: str) -> bool:
 def test_pieces_give_the_same(text: str, n: int) -> None:
     size = 2 * n + 3 if ", 2)" in text else n + 1
     case = Case(text, True, y=f"i64[{size}]", x=f"i64[{size}]")
-    made = scan(case.loop(), case.fresh, True)
+    made = build_scan(case.loop(), case.fresh, True)
     assert made is not None and len(made) == 2
     case.assert_same(made)
 
@@ -42,10 +42,10 @@ def test_how_many_pieces_there_are() -> None:
     text = "for i in range(1, len(y)):\n    y[i] = y[i - 1] + x[i]"
     for rounds, pieces, nests in ((10 * ROUNDS, 10, 2), (2 * MOST * ROUNDS, 2 * MOST, 4)):
         case = Case(text, y=f"i64[{rounds + 1}]", x=f"i64[{rounds + 1}]")
-        made = scan(case.loop(), case.fresh, True)
+        made = build_scan(case.loop(), case.fresh, True)
         assert made is not None and made[0].hi.constant == pieces and len(made) == nests
     few = Case(text, y="i64[9]", x="i64[9]")
-    assert scan(few.loop(), few.fresh, True) is None
+    assert build_scan(few.loop(), few.fresh, True) is None
 
 
 def test_what_is_none() -> None:
@@ -64,7 +64,7 @@ def test_what_is_none() -> None:
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_real_numbers_too_where_their_order_is_left_open(kind: str, n: int) -> None:
     case = Case("y[:] = np.cumsum(x)", y=f"{kind}[{n}]", x=f"{kind}[{n}]")
-    made = scan(case.loop(), case.fresh, False)
+    made = build_scan(case.loop(), case.fresh, False)
     assert made is not None and made[0].hi.constant == -(-(n - 1) // ROUNDS)
     case.assert_same(made)
 
@@ -82,7 +82,7 @@ def test_real_numbers_otherwise_keep_their_order() -> None:
 
 def test_an_infinite_term_changes_only_what_comes_behind_it() -> None:
     case = Case("y[:] = np.cumsum(x)", y="f64[200]", x="f64[200]")
-    made = scan(case.loop(), case.fresh, False)
+    made = build_scan(case.loop(), case.fresh, False)
     assert made is not None
     x = np.ones(200)
     x[70], x[150] = np.inf, np.nan
@@ -97,7 +97,7 @@ def test_totals_of_many_pieces_run_themselves(
 ) -> None:
     monkeypatch.setattr(module, "MOST", 2)
     case = Case("y[:] = np.cumsum(x)", y=f"{kind}[{n}]", x=f"{kind}[{n}]")
-    made = scan(case.loop(), case.fresh, False)
+    made = build_scan(case.loop(), case.fresh, False)
     assert made is not None and len(made) == (2 if n < 3 * ROUNDS else 3 if n < 64 * ROUNDS else 5)
     case.assert_same(made)
 
@@ -106,9 +106,9 @@ def test_totals_of_many_pieces_run_themselves(
 @pytest.mark.parametrize("shape", ["3, 200", "100, 90", "200, 3"])
 def test_rows_have_pieces_of_their_own(axis: int, shape: str) -> None:
     case = Case(f"y[:] = np.cumsum(x, axis={axis})", y=f"f64[{shape}]", x=f"f64[{shape}]")
-    found = band(case.loop(1), case.facts)
+    found = find_band(case.loop(1), case.facts)
     assert found is not None
-    made = rows_of(found, case.fresh, False)
+    made = scan_rows(found, case.fresh, False)
     rounds = int(shape.split(", ")[axis]) - 1
     assert (made is not None) == (rounds >= 2 * ROUNDS)
     if made is not None:
@@ -116,12 +116,12 @@ def test_rows_have_pieces_of_their_own(axis: int, shape: str) -> None:
         (parts,) = {node for node in writes(made[:1]) if node.rank}
         axes = [one.constant for one in parts.shape]
         assert axes.index(-(-rounds // ROUNDS)) == axis, "neighbours in memory are neighbours there"
-    assert rows_of(found, case.fresh, True) is None, "each adds in its order"
+    assert scan_rows(found, case.fresh, True) is None, "each adds in its order"
 
 
 def test_enough_rows_are_a_threads_each(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("y[:] = np.cumsum(x, axis=1)", y="f64[30, 100]", x="f64[30, 100]")
-    found = band(case.loop(1), case.facts)
-    assert found is not None and rows_of(found, case.fresh, False) is not None
+    found = find_band(case.loop(1), case.facts)
+    assert found is not None and scan_rows(found, case.fresh, False) is not None
     monkeypatch.setattr(module, "ENOUGH", 30)
-    assert rows_of(found, case.fresh, False) is None
+    assert scan_rows(found, case.fresh, False) is None

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis.parallel_band import band
-from plusequals.lowering.gpu.mapping import grid
+from plusequals.lowering.analysis.parallel_band import find_band
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.gpu.reductions import split_reduction
-from plusequals.lowering.gpu.reductions.segmented import MANY, Segment, segments
+from plusequals.lowering.gpu.reductions.segmented import MANY, Segment, split_segments
 from plusequals.lowering.gpu.reductions.split_reduction import ROUNDS
 from plusequals.lowering.ir.assignments import Let
 from plusequals.lowering.ir.expressions import Read
@@ -25,9 +25,9 @@ SUM = "y[j] = sum[i](x[i, j]) * 2"
 
 
 def cut(case: Case) -> tuple[Segment, ...] | None:
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
-    return segments(found, case.facts, case.fresh, case.nodes)
+    return split_segments(found, case.facts, case.fresh, case.nodes)
 
 
 @pytest.mark.parametrize(("points", "rounds"), [(64, 9000), (3, ROUNDS), (3, 50)])
@@ -44,11 +44,11 @@ def test_only_sums_are_alone() -> None:
 
 def test_where_a_check_may_fail_points_stay_whole() -> None:
     case = Case("y[j] = sum[i](x[k[i], j])", y="f32[3]", x="f32[8, 3]", k="i64[9000]")
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None and cut(case) is not None
     check = next(stmt for stmt in statements(case.body) if isinstance(stmt, Check))
     found = replace(found, inner=(check, *found.inner))
-    assert segments(found, case.facts, case.fresh, case.nodes) is None
+    assert split_segments(found, case.facts, case.fresh, case.nodes) is None
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_where_a_check_may_fail_points_stay_whole() -> None:
 )
 def test_the_parts_mean_the_same(text: str) -> None:
     case = Case(text, y="f64[2]", x="f64[4200, 2]")
-    made = grid(case.program, Target("cuda"))
+    made = map_program(case.program, Target("cuda"))
     blocks = [s for s in statements(made.program.kernels[0].body) if isinstance(s, For)]
     assert any(loop.symbol.name == "part" and loop.kind == "block" for loop in blocks)
     rng = np.random.default_rng(1)
@@ -70,7 +70,7 @@ def test_numbers_that_the_points_find_stay_where_they_are_used() -> None:
     case = Case("y[j] = sum[i](x[i, j]) * 2", y="f32[3]", x="f32[9000, 3]")
     made = cut(case)
     assert made is not None
-    found = band(case.loop(), case.facts)
+    found = find_band(case.loop(), case.facts)
     assert found is not None
     (at,) = (n for n, stmt in enumerate(found.inner) if isinstance(stmt, For))
     symbol = case.fresh.symbol("bound")
@@ -79,7 +79,7 @@ def test_numbers_that_the_points_find_stay_where_they_are_used() -> None:
              *found.inner[:at], long, *found.inner[at + 1 :])  # fmt: skip
     case.facts.tell(inner, found.private)
     moved = replace(found, inner=inner)
-    assert segments(moved, case.facts, case.fresh, case.nodes) is None
+    assert split_segments(moved, case.facts, case.fresh, case.nodes) is None
 
 
 @pytest.mark.parametrize(("rows", "cuts"), [(70, True), (MANY - 1, True), (MANY, False)])
@@ -98,7 +98,7 @@ def test_wide_loops_are_alone_and_read_what_waits_for_the_sums() -> None:
     assert [(len(part.sums), part.wide) for part in made if part.sums or part.wide] == [
         (1, False), (0, True),
     ]  # fmt: skip
-    program = grid(case.program, Target("cuda")).program
+    program = map_program(case.program, Target("cuda")).program
     rng = np.random.default_rng(1)
     arrays = [filled(p.node, rng) for p in case.program.parameters]
     for got, want in zip(ran(program, arrays), ran(case.program, arrays), strict=True):
@@ -126,7 +126,7 @@ def test_parts_of_each_row_find_where_its_best_is(
     """By a thread where parts are few, by the threads of a block where they are many."""
     monkeypatch.setattr(split_reduction, "ROUNDS", rounds)
     case = Case(text, y="i64[3]", x="f32[3, 2100]")
-    program = grid(case.program, Target("cuda")).program
+    program = map_program(case.program, Target("cuda")).program
     x = np.random.default_rng(1).integers(0, 40, (3, 2100)).astype("f4")
     x[1, 1500:1700] = np.nan
     arrays = [np.zeros(3, "i8"), x]

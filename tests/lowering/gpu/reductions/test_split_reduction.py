@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.accumulators import sums
-from plusequals.lowering.analysis.parallel_band import trips
+from plusequals.lowering.analysis.accumulators import find_accumulators
+from plusequals.lowering.analysis.parallel_band import static_trip_count
 from plusequals.lowering.gpu.reductions import split_reduction
-from plusequals.lowering.gpu.reductions.split_reduction import apart, blocks_for
+from plusequals.lowering.gpu.reductions.split_reduction import count_blocks
+from plusequals.lowering.gpu.reductions.split_reduction import map_split_reduction as apart
 from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import statements, writes
@@ -19,7 +20,7 @@ def in_parts(case: Case) -> tuple[Stmt, ...]:
     """Return the kernels that sum the last loop in parts, after they were seen to mean the same."""
     at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
     loop = case.loop(at)
-    found = sums(loop, case.facts.private(loop), case.facts)
+    found = find_accumulators(loop, case.facts.private(loop), case.facts)
     made = apart(loop, found, case.facts, case.fresh, case.nodes)
     assert made is not None
     case.assert_same(made.body, at)
@@ -63,7 +64,7 @@ def test_loops_in_the_one_that_is_cut_may_follow_it(
 def test_small_sums_are_one_blocks() -> None:
     def blocks(shape: str) -> int:
         case = Case("s[0] += x[i, j]", s="f32[1]", x=f"f32[{shape}]")
-        return blocks_for(case.loop())
+        return count_blocks(case.loop())
 
     assert blocks("4, 40") == 1
     assert blocks("64, 64") == 1
@@ -76,19 +77,19 @@ def test_what_is_known_of_numbers_may_say_that_a_sum_is_small(n: int, blocks: in
     text = f"for t in range({n}):\n    s[0] += sum[i < t](x[i])"
     loop = Case(text, s="f32[1]", x=f"f32[{n}]").loop()
     (inner,) = [stmt for stmt in loop.body if isinstance(stmt, For)]
-    assert blocks_for(inner) == 1024, "nothing is known of the loop around"
-    assert blocks_for(inner, known=Bounds({}).inside(loop)) == blocks
+    assert count_blocks(inner) == 1024, "nothing is known of the loop around"
+    assert count_blocks(inner, known=Bounds({}).inside(loop)) == blocks
 
 
 def test_what_is_done_in_each_round_counts() -> None:
     text = "s[0] = sum[i](sqrt(sum[j](x[i, j])))"
     case = Case(text, s="f32[1]", x="f32[90, 4000]")
-    assert blocks_for(case.loop(), 1) == 88
+    assert count_blocks(case.loop(), 1) == 88
     few = Case(text, s="f32[1]", x="f32[3, 40000]")
-    assert blocks_for(few.loop()) == 3, "no part has less than a round"
+    assert count_blocks(few.loop()) == 3, "no part has less than a round"
     other = "for i in range(90):\n    s[0] += x[i, 0]\n    y[i, j] = x[i, j]"
     apart = Case(other, s="f32[1]", x="f32[90, 4000]", y="f32[90, 4000]")
-    assert blocks_for(apart.loop()) == 1, "what is done beside a sum says nothing of it"
+    assert count_blocks(apart.loop()) == 1, "what is done beside a sum says nothing of it"
 
 
 @pytest.mark.parametrize("shape", ["30, 10, 10, 10", "3, 2, 5000, 1", "20, 9, 40, 9"])
@@ -122,12 +123,14 @@ def test_loops_that_add_in_a_round_count_for_its_parts() -> None:
     case = Case("x += v\ns[0] = (x * x).sum()", s="f64[1]", x="f64[90, 300]", v="f64[90, 300]")
     at = next(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
     loop = case.loop(at)
-    assert blocks_for(loop) == 7
-    made = apart(loop, sums(loop, frozenset(), case.facts), case.facts, case.fresh, case.nodes)
+    assert count_blocks(loop) == 7
+    made = apart(
+        loop, find_accumulators(loop, frozenset(), case.facts), case.facts, case.fresh, case.nodes
+    )
     assert made is not None
     case.assert_same(made.body, at)
     threads = [s for s in statements(made.body) if isinstance(s, For) and s.kind == "thread"]
-    assert trips(threads[0]) == 256, "the threads of a block share each row"
+    assert static_trip_count(threads[0]) == 256, "the threads of a block share each row"
 
 
 def test_loops_as_long_as_others_say_count_for_as_much_as_they_may_have() -> None:
@@ -135,4 +138,4 @@ def test_loops_as_long_as_others_say_count_for_as_much_as_they_may_have() -> Non
         "n = 0\nfor i in range(len(x)):\n    m = 0\n    for j in range(i):\n"
         "        m = max(m, x[j])\n    if m < x[i]:\n        n += 1\ns[0] = n"
     )
-    assert blocks_for(Case(text, s="i64[1]", x="i64[200]").loop(1)) == 10
+    assert count_blocks(Case(text, s="i64[1]", x="i64[200]").loop(1)) == 10

@@ -1,7 +1,7 @@
 """Fast path of calls: cache entries whose guards a compiled library checks (an inline cache).
 
-`csrc/warm.c` interprets an entry word by word; `pack_entry` encodes it. The library uses no headers of
-Python or NumPy; where it cannot be compiled or loaded, or where this Python's object layouts are
+`csrc/warm.c` interprets an entry word by word; `pack_entry` encodes it. The library uses no headers
+of Python or NumPy; where it cannot be compiled or loaded, or where this Python's object layouts are
 not the expected ones, every call takes the slow path, as do all calls without a matching entry.
 """
 
@@ -103,11 +103,11 @@ def pack_entry(
 
     `form` are the numbers of positional and keyword arguments. Of the values, no `pairs` may
     overlap, and `equals` have to be identical; `inputs` are passed to the code, as arrays where
-    flagged. Each result is a `ResultKind`, the address of its type, its size in bytes (of an element where
-    the code allocates it), its rank and its shape.
-    `returned` is a `ReturnKind`, the number of parts, and for each a `PartKind` with its operand, for a view
-    the offset of its words after them; `code` are the addresses of the function, of its sizes and
-    of the run-time library's table.
+    flagged. Each result is a `ResultKind`, the address of its type, its size in bytes (of an
+    element where the code allocates it), its rank and its shape.
+    `returned` is a `ReturnKind`, the number of parts, and for each a `PartKind` with its operand,
+    for a view the offset of its words after them; `code` are the addresses of the function, of its
+    sizes and of the run-time library's table.
     """
     is_small = len(values) <= VALUES and len(results) <= RESULTS
     if not is_small or len(inputs) + len(results) > ARRAYS:

@@ -354,7 +354,9 @@ def build_frame(program: Program, placement: Placement, dialect: Dialect) -> Fra
         },
         registers=registers, privates=privates,
         memory=memory,
-        vectors=plan_vectors(program, placement.vector_bits, storage.data if storage else frozenset()),
+        vectors=plan_vectors(
+            program, placement.vector_bits, storage.data if storage else frozenset()
+        ),
         polls=placement.polls,
     )  # fmt: skip
 

@@ -142,8 +142,8 @@ def outlined_functions(text: str, files: tuple[str, ...] = C_FILES) -> frozenset
     """Return the elemental functions that are outlined where a text calls them.
 
     These are the ones with more than one call, direct or transitive, where there are more than
-    `MAX_INLINED_CALLS` calls in all: a call compiles faster than a body. Results are bit-identical: the
-    operations and their order are the same.
+    `MAX_INLINED_CALLS` calls in all: a call compiles faster than a body. Results are bit-identical:
+    the operations and their order are the same.
     """
     order: dict[str, str] = {}
     known_pieces = pieces(files)

@@ -93,7 +93,8 @@ def may_be_vectorized(loop: For, storage: Storage) -> bool:
 
 
 def has_short_dependence(loop: For) -> bool:
-    """Whether a loop carries a flow dependence through an array of distance at most `MAX_DISTANCE`."""
+    """Whether a loop carries a flow dependence through an array of distance at most
+    `MAX_DISTANCE`."""
     write_stmts = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Update)]
     targets: dict[int, dict[tuple[Index, ...], None]] = {}
     for stmt in write_stmts:

@@ -157,8 +157,8 @@ class ShowPrint:
 
 
 Step = (
-    Launch | CountedLoop | WhileLoop | Conditional | Bind | BindAnswers | Clear | Allocate | Exchange | ShowPrint
-    | Break | Continue
+    Launch | CountedLoop | WhileLoop | Conditional | Bind | BindAnswers | Clear | Allocate
+    | Exchange | ShowPrint | Break | Continue
 )  # fmt: skip
 
 

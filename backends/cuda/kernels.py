@@ -147,7 +147,8 @@ class KernelFrame:
         yield f"const int64_t place[] = {{{position}}};"
         yield f"for (int turn = 0; turn < {WARP}; turn++) {{"
         yield "if (turn != lane_of()) continue;"
-        yield f"int64_t *const fault = claimed(faults, launch, place, {min(len(path), MAX_POSITION_LENGTH)});"
+        length = min(len(path), MAX_POSITION_LENGTH)
+        yield f"int64_t *const fault = claimed(faults, launch, place, {length});"
         yield f"fault[0] = {number};"
 
     def leaving(self, status: int | str) -> Iterator[str]:
@@ -398,7 +399,8 @@ def _prologue(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) -
             continue
         count = max(1, node.bytes // node.dtype.itemsize)
         if node.id in offsets:
-            yield f"{INDENT}{ctype} *const {name} = ({ctype} *)(block_bytes() + {offsets[node.id]});"
+            start = f"block_bytes() + {offsets[node.id]}"
+            yield f"{INDENT}{ctype} *const {name} = ({ctype} *)({start});"
         elif space == "shared":
             yield f"{INDENT}__shared__ __align__(16) {ctype} {name}[{count}];"
         elif node.rank:

@@ -6,7 +6,7 @@ waits for memory.
 >>> from ...lowering.ir import dtypes
 >>> from ...lowering.ir.indexing import const
 >>> row = Node(1, "row", (const(16),), dtypes.float32)
->>> blocks_per_multiprocessor({row: "registers"}, 256, 0), blocks_per_multiprocessor({row: "rows"}, 256, 0)
+>>> [blocks_per_multiprocessor({row: kept}, 256, 0) for kept in ("registers", "rows")]
 (5, 2)
 """
 

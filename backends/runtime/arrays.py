@@ -187,7 +187,8 @@ def prepare(
 
 
 def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
-    """Return all pairs that share memory, by position: exactly, up to the work limit `MAX_OVERLAP_WORK`.
+    """Return all pairs that share memory, by position: exactly, up to the work limit
+    `MAX_OVERLAP_WORK`.
 
     >>> x = np.zeros(8)
     >>> overlaps([x[::2], x[1::2], x[::2]])

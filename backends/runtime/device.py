@@ -391,7 +391,8 @@ def device(name: str = "") -> Device:
     if number and not (number.isascii() and number.isdecimal() and int(number) < MAX_CPU_DEVICES):
         raise CdValueError(
             Diagnostic(
-                "CD0840", f"there is no device `{name}`: `{number}` is none of 0 to {MAX_CPU_DEVICES - 1}",
+                "CD0840",
+                f"there is no device `{name}`: `{number}` is none of 0 to {MAX_CPU_DEVICES - 1}",
                 helps=(f'the first one is `pe.device("{backend}:0")`',),
             )
         )  # fmt: skip

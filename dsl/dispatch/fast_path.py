@@ -59,7 +59,8 @@ _FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype
 _MANY = 16
 """A tuple of more constants that is captured has to be the same object."""
 _WEAK = {
-    dtypes.float64: ResultKind.FLOAT, dtypes.int64: ResultKind.INTEGER, dtypes.bool_: ResultKind.BOOL,
+    dtypes.float64: ResultKind.FLOAT, dtypes.int64: ResultKind.INTEGER,
+    dtypes.bool_: ResultKind.BOOL,
     dtypes.complex128: ResultKind.COMPLEX,
 }  # fmt: skip
 

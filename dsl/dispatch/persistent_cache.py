@@ -156,7 +156,8 @@ def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]
 def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
     toolchain = cc.toolchain()
     world = [
-        *_versions(), settings.deciding(), toolchain.written(), compile_flags(toolchain), target_inputs(),
+        *_versions(), settings.deciding(), toolchain.written(), compile_flags(toolchain),
+        target_inputs(),
     ]  # fmt: skip
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
     alike = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]

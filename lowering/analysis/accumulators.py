@@ -4,7 +4,8 @@ Recognizes scalar and array reductions; what may be reassociated follows from op
 Analysis only.
 
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100]")
->>> [one.op.name for one in find_accumulators(program.kernels[0].body[-1], frozenset(), facts_of(program))]
+>>> loop, facts = program.kernels[0].body[-1], facts_of(program)
+>>> [one.op.name for one in find_accumulators(loop, frozenset(), facts)]
 ['add']
 >>> from plusequals.lowering.ir import dtypes
 >>> from plusequals.lowering.ir.ops import OPS

@@ -2,9 +2,9 @@
 
 The unit is an addition of one SIMD lane. A unit of `expression_cost.cost` is worth `SCALAR` of
 these, except in innermost loops that compilers vectorize: contiguous stores of cheap operations. A
-tile in registers is only computed, `REGISTER_TILE_BYTES` bytes for a unit: each read serves many elements.
-Bounds that depend on a loop inside are taken at its middle, what depends on data is taken to be
-`UNKNOWN_SIZE`: it is a guess, and nothing but speed may depend on it. Analysis only.
+tile in registers is only computed, `REGISTER_TILE_BYTES` bytes for a unit: each read serves many
+elements. Bounds that depend on a loop inside are taken at its middle, what depends on data is taken
+to be `UNKNOWN_SIZE`: it is a guess, and nothing but speed may depend on it. Analysis only.
 
 >>> program = lowered("y[i] = sum(x[i, j] * x[i, j])", y="f32[9]", x="f32[9, 50]")
 >>> iteration_count(program.kernels[0].body[-1]), work_per_iteration(program.kernels[0].body[-1])

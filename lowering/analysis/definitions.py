@@ -1,9 +1,9 @@
 """Reaching definitions of array elements: the nests that store an array, inverted.
 
 A `Layer` is a nest around one store. Layers cover each other in program order: `zeros`, then an
-inner slice, then a diagonal. `reaching_value` answers for one element with an expression: the value of
-the last layer that writes it. Whether a layer does is proven where that can be; otherwise a range,
-or two subscripts that have to be equal, become a guard.
+inner slice, then a diagonal. `reaching_value` answers for one element with an expression: the value
+of the last layer that writes it. Whether a layer does is proven where that can be; otherwise a
+range, or two subscripts that have to be equal, become a guard.
 
 >>> from plusequals.lowering.ir import dtypes
 >>> from plusequals.lowering.ir.assignments import Access

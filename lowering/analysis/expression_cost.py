@@ -25,7 +25,8 @@ UNKNOWN_SIZE = 64
 
 
 def estimate_iterations(inside: Iterable[Stmt]) -> int:
-    """Return how often the innermost body runs, with `UNKNOWN_SIZE` for sizes that are not known."""
+    """Return how often the innermost body runs, with `UNKNOWN_SIZE` for sizes that are not
+    known."""
     total = 1
     for stmt in inside:
         if isinstance(stmt, For):

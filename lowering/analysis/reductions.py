@@ -40,7 +40,8 @@ _CHEAP_OPS = frozenset(
 )
 """Operations on floats, and tests of them, that take next to no time."""
 _NEVER_MOVED = (Alloc, Break, Continue, Permute, While)
-"""Those of `NOT_REORDERABLE` that no pass moves into a loop whose results are visible after an error."""
+"""Those of `NOT_REORDERABLE` that no pass moves into a loop whose results are visible after an
+error."""
 
 
 @dataclass(frozen=True, slots=True)

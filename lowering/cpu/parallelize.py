@@ -1,7 +1,7 @@
 """Parallelization: the outermost independent loops that are worth it run on several threads.
 
-A loop becomes parallel where `find_dependence` allows it, with a private copy for each thread of the
-temporaries that are live in single iterations only, and where its work is more than the cost of
+A loop becomes parallel where `find_dependence` allows it, with a private copy for each thread of
+the temporaries that are live in single iterations only, and where its work is more than the cost of
 starting threads; with run-time sizes, the generated code decides at the call. Parallel loops do not
 nest: a loop that an earlier schedule made parallel is serial again where an enclosing loop becomes
 parallel. Which thread executes which iterations never decides a bit.

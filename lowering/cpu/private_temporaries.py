@@ -11,7 +11,8 @@ temporaries.
 Precondition: loops that are finished but for that. Postcondition: bit-identical, for no loop read a
 value of another.
 
->>> show(lambda program: privatize_temporaries(shared(program), Target(threads=2, parallel_from=9000)),
+>>> target = Target(threads=2, parallel_from=9000)
+>>> show(lambda program: privatize_temporaries(shared(program), target),
 ... '''
 ... for i in range(8000):
 ...     t = x[i] * 2

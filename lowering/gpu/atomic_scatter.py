@@ -10,7 +10,8 @@ Precondition: the loop only updates arrays that it does not read otherwise, each
 that the device has as an atomic one.
 
 >>> program = lowered("h[k[i]] += x[i]", h="f32[9]", x="f32[800]", k="i64[800]")
->>> kernel = map_atomic_scatter(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
+>>> loop, facts = program.kernels[0].body[-1], facts_of(program)
+>>> kernel = map_atomic_scatter(loop, facts, fresh_for(program), {})
 >>> print_loops(kernel.body)
 for tile in 0..4 block:
     for thread in 0..min(-224*tile + 800, 224) thread:

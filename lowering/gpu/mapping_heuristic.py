@@ -39,7 +39,9 @@ def prefers_blocks(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
     """Whether the loops inside the points are worth distributing over the threads of a block."""
     inner = [
         stmt for stmt in statements(nest.inner)
-        if isinstance(stmt, For) and static_trip_count(stmt) not in range(LONG) and is_thread_loop(stmt, facts)
+        if isinstance(stmt, For)
+        and static_trip_count(stmt) not in range(LONG)
+        and is_thread_loop(stmt, facts)
     ]  # fmt: skip
     private = [nodes[number] for number in nest.private]
     if any(n.static_shape is None or (n.rank and n.bytes > PRIVATE_BYTES) for n in private):

@@ -20,7 +20,8 @@ Owner computes: Callahan and Kennedy, Compiling programs for distributed-memory 
 1988.
 
 >>> program = lowered("h[k[i]] += x[i]", h="f32[9]", x="f32[8]", k="i64[8]")
->>> kernel = map_owner_computes(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
+>>> loop, facts = program.kernels[0].body[-1], facts_of(program)
+>>> kernel = map_owner_computes(loop, facts, fresh_for(program), {})
 >>> print_loops(kernel.body)
 for tile in 0..1 block:
     for owner in 0..9 thread:

@@ -14,7 +14,8 @@ unless each thread needs only the elements that it computes: see `register_cachi
 ... y[i, j] = x[i, j] - m[i]
 ... ''', y="f32[8, 40]", x="f32[8, 40]", m="f32[8]")
 >>> facts = facts_of(program)
->>> map_to_blocks(find_band(program.kernels[0].body[1], facts), facts, fresh_for(program), {}) is not None
+>>> nest = find_band(program.kernels[0].body[1], facts)
+>>> map_to_blocks(nest, facts, fresh_for(program), {}) is not None
 True
 """
 
@@ -269,7 +270,9 @@ def prefers_inner_loops(loop: For, facts: Facts) -> bool:
     loops, body = perfect_nest(loop)
     inner = [
         stmt for stmt in statements(producer_loops(body))
-        if isinstance(stmt, For) and static_trip_count(stmt) not in range(LONG) and is_thread_loop(stmt, facts)
+        if isinstance(stmt, For)
+        and static_trip_count(stmt) not in range(LONG)
+        and is_thread_loop(stmt, facts)
     ]  # fmt: skip
     if not inner:
         return False

@@ -9,8 +9,8 @@ Precondition: a point in the body before which all inner loops are, free of loop
 dependences, and on one side of which no check may fail. Values that cross it are privatizable
 scalars, which are expanded to an element for each iteration.
 
-`distribute_loops` does it for devices; `lowering/cpu/distribute_columns` uses the same functions for
-processors.
+`distribute_loops` does it for devices; `lowering/cpu/distribute_columns` uses the same functions
+for processors.
 
 >>> program, _ = optimize(lowered('''
 ... for i in range(len(k)):

@@ -10,7 +10,7 @@ Precondition: a loop that accesses such arrays alone, that reads of them only wh
 iteration has written, and whose iterations are independent but for that.
 
 >>> program, _ = optimize(lowered("y[i] = x[i]", y="f32[90]", x="f32[90]"), Target("cuda"))
->>> expand_dynamic(program, facts_of(program), fresh_for(program)) is program  # there are no such arrays
+>>> expand_dynamic(program, facts_of(program), fresh_for(program)) is program  # no such arrays
 True
 """
 

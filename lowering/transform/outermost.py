@@ -95,7 +95,8 @@ class OutermostRewriter(ABC):
         """Whether the iterations of a chain of nested loops are independent."""
         return all(
             find_dependence(
-                loop, find_privatizable(loop, self.only()[id(loop)]), self.own, ranges((*outer, *chain[:n]))
+                loop, find_privatizable(loop, self.only()[id(loop)]), self.own,
+                ranges((*outer, *chain[:n])),
             ) is None
             for n, loop in enumerate(chain)
         )  # fmt: skip

@@ -5,7 +5,8 @@
     for i in 0..n: s[i] = s[i-1] + x[i]
     for i in 0..n: t[i] = s[i] * 2
 
-where no iteration depends on a later statement of an earlier iteration, see `distribute_statements`; and
+where no iteration depends on a later statement of an earlier iteration, see
+`distribute_statements`; and
 
     for i in 0..n: d[i] = min(d[i], d[k] + x[i])          0 <= k < n
     becomes
@@ -14,8 +15,8 @@ where no iteration depends on a later statement of an earlier iteration, see `di
     for i in k+1..n: ...
 
 where the only dependences are from and to one iteration, whose element all others read, see
-`split_index_sets`. Either is bit-identical: each element is computed by the same operations in the same
-order.
+`split_index_sets`. Either is bit-identical: each element is computed by the same operations in the
+same order.
 
 >>> program = lowered('''
 ... for k in range(9):

@@ -12,7 +12,7 @@ are.
 
 >>> program, _ = optimize(lowered("for i in range(1, 9): x[i] = x[i - 1]", x="i64[9]"),
 ...     Target("cuda"))
->>> version_loops(program, facts_of(program), fresh_for(program)) == program  # nothing is left to check
+>>> version_loops(program, facts_of(program), fresh_for(program)) == program  # nothing to check
 True
 """
 

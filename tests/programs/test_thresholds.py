@@ -64,7 +64,8 @@ def test_the_seed_zero_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), [("analysis.expression_cost", "CHEAP"), ("gpu.thread_points", "THREADS")]
+    ("file", "name"),
+    [("analysis.expression_cost", "RECOMPUTE_COST"), ("gpu.thread_points", "THREADS")],
 )
 def test_modules_that_import_a_constant_have_the_same_one(file: str, name: str) -> None:
     found = users(file, name)

@@ -1,8 +1,8 @@
 """Register tiling of matrix products, with packed panels in the caches.
 
-Changes: a nest over rows and columns that accumulates (`find_contraction`) becomes a nest over tiles of
-R rows and C columns. The operands of a block of rows, and of a block of columns, are packed into
-panels, in which those of a tile are adjacent:
+Changes: a nest over rows and columns that accumulates (`find_contraction`) becomes a nest over
+tiles of R rows and C columns. The operands of a block of rows, and of a block of columns, are
+packed into panels, in which those of a tile are adjacent:
 
     rows[(i - i0) K + k R + r] = a(i + r, k)          columns[(j - j0) K + k C + c] = b(k, j + c)
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k

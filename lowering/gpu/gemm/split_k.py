@@ -15,7 +15,8 @@ exact in any order.
 ...     c="f32[64, 64]", a="f32[64, 4096]", b="f32[4096, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
->>> first, second = split_terms(find_band(program.kernels[0].body[1], facts), facts, fresh_for(program))
+>>> nest = find_band(program.kernels[0].body[1], facts)
+>>> first, second = split_terms(nest, facts, fresh_for(program))
 >>> (first.hi - first.lo).constant
 16
 """

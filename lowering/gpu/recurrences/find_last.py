@@ -17,7 +17,8 @@ does not hold any more behind the store.
 ...         b = i
 ... y[0] = b
 ... ''', y="i64[1]", x="f32[900]"), Target("cuda"))
->>> print_loops(rewrite_find_last(program, facts_of(program), fresh_for(program)).kernels[0].body[2:-2])
+>>> rewritten = rewrite_find_last(program, facts_of(program), fresh_for(program))
+>>> print_loops(rewritten.kernels[0].body[2:-2])
 b_at = 9223372036854775807
 for i in 0..900:
     if x[i] > 3.0:

@@ -19,7 +19,8 @@ then only exactly reassociable operations are split. Barriers have to separate t
 >>> from plusequals.lowering.analysis.accumulators import find_accumulators
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100]")
 >>> loop, facts, fresh = program.kernels[0].body[-1], facts_of(program), fresh_for(program)
->>> code = build_block_reduction(loop, find_accumulators(loop, frozenset(), facts), facts, fresh, {})
+>>> accumulators = find_accumulators(loop, frozenset(), facts)
+>>> code = build_block_reduction(loop, accumulators, facts, fresh, {})
 >>> print_loops(code.threads[:1])
 for thread in 0..128 thread:
     s_part = -0.0

@@ -11,7 +11,8 @@ of Suriana, Adams and Kamil, Parallel associative reductions in Halide, 2017.
 >>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100000]")
 >>> loop, facts = program.kernels[0].body[-1], facts_of(program)
 >>> from plusequals.lowering.analysis.accumulators import find_accumulators
->>> code = map_split_reduction(loop, find_accumulators(loop, frozenset(), facts), facts, fresh_for(program), {})
+>>> accumulators = find_accumulators(loop, frozenset(), facts)
+>>> code = map_split_reduction(loop, accumulators, facts, fresh_for(program), {})
 >>> [len(code.body), count_blocks(loop)]
 [2, 25]
 """
@@ -86,7 +87,8 @@ def count_blocks(loop: For, points: int = 1, known: Bounds | None = None) -> int
 
 
 def map_split_reduction(
-    loop: For, accumulators: Sequence[Accumulator], facts: Facts, fresh: Fresh, nodes: Mapping[int, Node],
+    loop: For, accumulators: Sequence[Accumulator], facts: Facts, fresh: Fresh,
+    nodes: Mapping[int, Node],
     point: For | None = None,
 ) -> DeviceCode | None:  # fmt: skip
     """Return the kernel of the partial results, followed by the loop that combines them; None where

@@ -108,7 +108,8 @@ def test_data_are_asked_for_and_indices_are_known() -> None:
     small = apply("gt", read(SCALE), number(2.0))
     of_index = apply("gt", position(N), position(const(2)))
     made = planned(
-        If(small, (single_thread_kernel((set_x(),)),)), If(of_index, (single_thread_kernel((set_x(),)),)),
+        If(small, (single_thread_kernel((set_x(),)),)),
+        If(of_index, (single_thread_kernel((set_x(),)),)),
         Let(M, position(var(N) + 1)),
     )  # fmt: skip
     first, second, third = made.steps
@@ -136,7 +137,8 @@ def test_loops_with_tests_storage_and_prints_are_the_hosts() -> None:
     grown = Node(7, "grown", (var(N),), dtypes.float32)
     test = apply("lt", read(SCALE), number(1.0))
     made = planned(
-        Alloc(grown), While((), test, (single_thread_kernel((set_x(),)),)), Print(("x is ", read(Y, 0))),
+        Alloc(grown), While((), test, (single_thread_kernel((set_x(),)),)),
+        Print(("x is ", read(Y, 0))),
         locals_=(grown,),
     )  # fmt: skip
     first, second, third = made.steps

@@ -56,7 +56,8 @@ def test_names_are_found_in_cells_or_around() -> None:
     cells = dict(zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True))
     scope = Scope(cells, {"g": 1}, vars(builtins))
     words, kept = words_of(
-        Step((ValueSource.NAME, scope, "n")), Step((ValueSource.NAME, scope, "g"), (Guard.SAME, MISSING)),
+        Step((ValueSource.NAME, scope, "n")),
+        Step((ValueSource.NAME, scope, "g"), (Guard.SAME, MISSING)),
         Step((ValueSource.ATTRIBUTE, 0, "a"), (Guard.EQUAL, 7)), Step((ValueSource.ITEM, 2, 4)),
     )  # fmt: skip
     assert cell is None

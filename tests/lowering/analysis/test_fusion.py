@@ -64,14 +64,16 @@ TILED = [
      FusionRefusal.TILES),
     (PRODUCT + "y[n, j] = t[n, 95 - j]", FusionRefusal.TILES),
     (PRODUCT + "for h in range(32):\n    y[h, 3] = t[h, 3]", FusionRefusal.TILES),
-    (PRODUCT + "z[n, j] = sum(x[n, i] * w[i, j])\ny[n, j] = t[n, j] + z[n, j]", FusionRefusal.TILES),
+    (PRODUCT + "z[n, j] = sum(x[n, i] * w[i, j])\ny[n, j] = t[n, j] + z[n, j]",
+     FusionRefusal.TILES),
     ("for h in range(32):\n    for k in range(96):\n        z[h, k] = 1\n    y[h, 0] = 1\n"
      "z[n, j] += x[n, i] * w[i, j]", FusionRefusal.TILES),
     (PRODUCT + "for h in range(32):\n    for k in range(96):\n        s = t[h, k]\n"
      "        y[h, k] = s * s", FusionReason.SHARED),
     (PRODUCT + "for h in range(32):\n    for k in range(96):\n        q[0] += t[h, k]",
      FusionRefusal.TILES),
-    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        q[0] = t[h, k]", FusionRefusal.TILES),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        q[0] = t[h, k]",
+     FusionRefusal.TILES),
     (PRODUCT + "for h in range(32):\n    for k in range(96):\n        r[h] += t[h, k]",
      FusionRefusal.TILES),
     (PRODUCT + "for h in range(32):\n    for k in range(96):\n        q[h + k] += t[h, k]",

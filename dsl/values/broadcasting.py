@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ...base.diagnostic import CdShapeError, Span
 from ...lowering.ir.assignments import Fault
-from ...lowering.ir.expressions import Domain, Position, Select
+from ...lowering.ir.expressions import Position, Select
 from ...lowering.ir.indexing import Affine, const, var
 from .builder import Context, compare, error
 from .fix_hints import WAYS_OUT
@@ -57,7 +57,7 @@ def _stretches(ctx: Context, own: Affine, wanted: Affine, what: str, span: Span)
     test = Select(compare("eq", own, const(1)), TRUE, compare("eq", own, wanted))
     text, sides = f"{what}: sizes {{0}} and {{1}} differ", (Position(own), Position(wanted))
     fault = Fault("CD0301", "CdShapeError", text, WAYS_OUT["CD0301"])
-    ctx.check(test, fault, sides, span, Domain())
+    ctx.check_sizes(test, fault, sides, span)
     return True
 
 

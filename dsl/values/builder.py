@@ -310,6 +310,17 @@ class Context:
         """Emit a run-time check, under the conditions of the expression being elaborated."""
         self.emit(Check(self.under_conditions(test), fault, values, over, span))
 
+    def check_sizes(
+        self, test: Expr, fault: Fault, sides: tuple[Position, Position], span: Span
+    ) -> None:
+        """Emit a run-time check of sizes: where they are those of arguments and every run gets
+        here, before anything is written, so that the call can be compiled for its sizes alone."""
+        known = {x for side in sides for x in side.index.symbols()} <= self.sizes
+        if known and not (self.control or self.conditions or self.pointwise):
+            self.prologue.append(Check(test, fault, sides, Domain(), span))
+        else:
+            self.check(test, fault, sides, span, Domain())
+
     def guard(self, value: Expr, test: Expr, fault: Fault, span: Span) -> None:
         """Check that a value computed of numbers that came with many values is what Python has."""
         if not self.pointwise:
@@ -398,7 +409,7 @@ class Context:
         if self.known.differ(left, right):
             raise error("CD0301", CdShapeError, text.format(left, right), span, helps=ways)
         fault = Fault("CD0301", "CdShapeError", text, ways)
-        self.check(compare("eq", left, right), fault, sides, span, Domain())
+        self.check_sizes(compare("eq", left, right), fault, sides, span)
         if not self.control and not self.conditions:
             self.known = self.known.with_facts(left - right, right - left)
 

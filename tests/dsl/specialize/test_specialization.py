@@ -577,3 +577,20 @@ def test_a_float_is_no_constant_where_an_integer_was_one() -> None:
         assert type(f(*call)) is type(fresh(*call))
         fresh, _ = made(text)
     assert forms(f, (1.5, 2.5), (1.5, 3.5), (1.5, 0.0)) == 1
+
+
+def test_sizes_are_checked_before_anything_is_written() -> None:
+    lines = "b[0] -= 1", "v = d[2:, 0:]", "c -= (a > v) * 1.0", "return v"
+    text = "def f(a, b, c, d):\n" + "".join(f"    {line}\n" for line in lines)
+    plain: dict[str, Any] = {"np": np}
+    exec(text, plain)
+    f, _ = made(text)
+    for rows in (7, 6, 5, 4, 3):  # of three rows one is left, which is broadcast
+        size = 3 if rows == 3 else rows - 2
+        given = [np.ones((3 if rows == 3 else 1, 4)), np.ones(4), np.ones((size, 4))]
+        given.append(np.ones((rows, 4)))
+        wanted = [one.copy() for one in given]
+        result = plain["f"](*wanted)
+        np.testing.assert_array_equal(f(*given), result)
+        for one, other in zip(given, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)

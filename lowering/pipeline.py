@@ -16,59 +16,56 @@ from ..base.lazy_import import lazy_modules
 from .analysis.conflicting_iterations import has_conflicting_iterations
 from .analysis.effects import summarize
 from .analysis.privatization import annotate_private
-from .cpu.checks.blocked import block_checks, decide_block_checks
+from .cpu.checks.blocked import block_checks
 from .cpu.checks.fused import fuse_checks
 from .cpu.checks.rollback import fuse_with_rollback
 from .cpu.deferred_accumulation import (
-    decide_distribute_accumulations,
-    decide_distribute_reductions,
     distribute_accumulations,
     distribute_reductions,
 )
 from .cpu.delinearize import delinearize_loops
-from .cpu.distribute_columns import decide_distribute_columns, distribute_columns
+from .cpu.distribute_columns import distribute_columns
 from .cpu.fma import form_fma
 from .cpu.force_simd import force_simd
-from .cpu.function_stages import decide_distribute_functions
-from .cpu.function_stages import distribute_functions as stages
-from .cpu.gemm.complex_products import decide_real_form, use_real_form
-from .cpu.gemm.symmetric import decide_mirror_triangles, mirror_triangles
-from .cpu.gemm.tiles import decide_tile_products, tile_products
-from .cpu.masked_lanes import decide_mask_lanes, mask_lanes
-from .cpu.outer_vectorize import decide_vectorize_outer, vectorize_outer
+from .cpu.function_stages import distribute_functions
+from .cpu.gemm.complex_products import use_real_form
+from .cpu.gemm.symmetric import mirror_triangles
+from .cpu.gemm.tiles import tile_products
+from .cpu.masked_lanes import mask_lanes
+from .cpu.outer_vectorize import vectorize_outer
 from .cpu.parallelize import parallelize
 from .cpu.peel import peel_loops
 from .cpu.private_temporaries import privatize_temporaries
-from .cpu.privatized_arrays import decide_privatize_arrays, privatize_arrays
-from .cpu.reductions.arg_reduction import block_arg_reductions, decide_block_arg_reductions
-from .cpu.reductions.column_strips import decide_vectorize_columns, vectorize_columns
-from .cpu.reductions.early_exit import decide_early_exits, insert_early_exits
-from .cpu.reductions.lanes import decide_vectorize_reductions, vectorize_reductions
-from .cpu.reductions.narrow_accumulators import decide_narrow_accumulators, narrow_accumulators
-from .cpu.reductions.row_jam import decide_jam_row_reductions, jam_row_reductions
+from .cpu.privatized_arrays import privatize_arrays
+from .cpu.reductions.arg_reduction import block_arg_reductions
+from .cpu.reductions.column_strips import vectorize_columns
+from .cpu.reductions.early_exit import insert_early_exits
+from .cpu.reductions.lanes import vectorize_reductions
+from .cpu.reductions.narrow_accumulators import narrow_accumulators
+from .cpu.reductions.row_jam import jam_row_reductions
 from .cpu.split_wrapped import split_wrapped_loops
-from .cpu.time_tiling import decide_tile_stencils, tile_stencils
-from .cpu.transposed_tiles import in_square_tiles, transposed
-from .ir.decision import Decided, Decision, Pass
+from .cpu.time_tiling import tile_stencils
+from .cpu.transposed_tiles import transposed
+from .ir.decision import Decision, Pass, for_any, for_target, rewriting
 from .ir.loops import If, Program
 from .ir.node import Node
 from .memory_requests import resolve_requests
-from .passes.buffer_swap import decide_swap, swap_buffers
-from .passes.contract_arrays import contract_arrays, decide_contraction
+from .passes.buffer_swap import swap_buffers
+from .passes.contract_arrays import contract_arrays
 from .passes.cse import cse
 from .passes.dce import eliminate_dead_code
 from .passes.dead_stores import eliminate_dead_stores, eliminate_zero_fills
-from .passes.fuse import decide_fusion, fuse
+from .passes.fuse import fuse
 from .passes.inferred_decisions import first_writes, infer_decisions, with_span
-from .passes.inline import decide_virtual, virtualize
-from .passes.inplace import compute_inplace, decide_inplace
+from .passes.inline import virtualize
+from .passes.inplace import compute_inplace
 from .passes.licm import hoist
 from .passes.reduction_order import set_reduction_order
 from .passes.result_values import annotate_results
 from .passes.reuse import eliminate_repeated_nests
 from .passes.search_to_gather import search_to_gather
 from .passes.simplify import simplify
-from .passes.sink import decide_sinking, sink
+from .passes.sink import sink
 from .passes.unroll import unroll
 from .placement import Placement, place_nodes
 from .target import Target
@@ -128,88 +125,59 @@ def _complex_to_pairs(program: Program) -> Program:
     return complex_pairs.scalarize_complex(program) if is_complex else program
 
 
-def _ignore_target(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:
-    """Return the decisions of a pass as a function of program and target, which needs no target."""
-    return lambda program, _: decide(program)
-
-
 PASSES: tuple[Pass, ...] = (
-    Pass("real form", use_real_form, decide_real_form, _has_fma),
-    Pass(
-        "order", lambda program, t: set_reduction_order(program, t.fma), when=_reorders
-    ),  # in program order
-    Pass("unroll", lambda program, _: unroll(program)),
-    Pass("simplify", lambda program, _: simplify(program), when=lambda _: True),
-    Pass("regardless", lambda program, _: _unguard_products(program)),  # while guards are around
-    Pass("gather", lambda program, _: search_to_gather(program)),  # before the table is inlined
-    Pass(
-        "repeated", lambda program, _: eliminate_repeated_nests(program)
-    ),  # before inlining duplicates it
-    Pass("overwritten", lambda program, _: eliminate_dead_stores(program)),
-    Pass("dead", lambda program, _: eliminate_dead_code(program)),
-    Pass("virtualize", lambda program, _: virtualize(program), _ignore_target(decide_virtual)),
-    Pass(
-        "fuse", lambda program, _: fuse(program), _ignore_target(decide_fusion)
-    ),  # the remaining nests
-    Pass("sink", lambda program, _: sink(program), _ignore_target(decide_sinking)),  # unfused sums
-    Pass(
-        "shrink", lambda program, _: contract_arrays(program), _ignore_target(decide_contraction)
-    ),  # after fusion
-    Pass("exchange", lambda program, _: swap_buffers(program), _ignore_target(decide_swap)),
-    Pass("inplace", lambda program, _: compute_inplace(program), _ignore_target(decide_inplace)),
-    Pass("simplify again", lambda program, _: simplify(program)),  # of operands that moves combined
-    Pass("cse", lambda program, _: cse(program)),  # later passes count equal work once
-    Pass("hoist", lambda program, _: hoist(program)),
-    Pass(
-        "zeros", lambda program, _: eliminate_zero_fills(program)
-    ),  # fills of what is fused by now
-    Pass("dead again", lambda program, _: eliminate_dead_code(program)),
-    Pass("settled", lambda program, _: annotate_results(program)),  # while writes are whole nests
-    Pass(
-        "rounds", annotate_private, when=_schedules
-    ),  # while every iteration writes before reading
-    Pass("sections", lambda program, _: _split_index_sets(program), when=_schedules),
-    Pass("pairs", lambda program, _: _complex_to_pairs(program), when=_schedules),
-    Pass("masks", mask_lanes, decide_mask_lanes, _schedules),
-    Pass("narrow", narrow_accumulators, decide_narrow_accumulators, _schedules),
-    Pass("symmetric", mirror_triangles, decide_mirror_triangles, _schedules),
-    Pass("tiles", tile_products, decide_tile_products, _schedules),
-    Pass("split", distribute_columns, decide_distribute_columns, _schedules),
-    Pass("strips", vectorize_columns, decide_vectorize_columns, _schedules),
-    Pass("periods", lambda program, _: delinearize_loops(program), when=_schedules),
-    Pass("wraps", split_wrapped_loops, when=_schedules),
-    Pass("edges", peel_loops, when=_schedules),
-    Pass("simplify edges", lambda program, _: simplify(program), when=_schedules),
-    Pass("abreast", vectorize_outer, decide_vectorize_outer, _schedules),
-    Pass(
-        "best",
-        lambda program, _: block_arg_reductions(program),
-        _ignore_target(decide_block_arg_reductions),
-        _schedules,
-    ),
-    Pass("put off", distribute_reductions, decide_distribute_reductions, _reorders),
-    Pass(
-        "lanes",
-        lambda program, _: vectorize_reductions(program),
-        _ignore_target(decide_vectorize_reductions),
-        _reorders,
-    ),
-    Pass("rounding", lambda program, _: form_fma(program), when=_reorders),
-    Pass("transposed", transposed, in_square_tiles, _schedules),
-    Pass("defer", distribute_accumulations, decide_distribute_accumulations, _schedules),
-    Pass("pieces", privatize_arrays, decide_privatize_arrays, _schedules),
-    Pass(
-        "answered", insert_early_exits, decide_early_exits, _schedules
-    ),  # after parallel sums have chunks
-    Pass("streams", jam_row_reductions, decide_jam_row_reductions, _schedules),
-    Pass("undo", fuse_with_rollback, when=_schedules),
-    Pass("beside", fuse_checks, when=_schedules),
-    Pass("checks", block_checks, decide_block_checks, _schedules),
-    Pass("stages", stages, decide_distribute_functions, _schedules),
-    Pass("stencil", tile_stencils, decide_tile_stencils, _schedules),
-    Pass("separate", privatize_temporaries, when=_schedules),
-    Pass("picked", force_simd, when=_schedules),
-    Pass("parallel", parallelize, when=_schedules),  # the finished nests
+    Pass("real form", use_real_form, _has_fma),
+    Pass("order", for_target(lambda program, t: set_reduction_order(program, t.fma)), _reorders),
+    Pass("unroll", rewriting(unroll)),
+    Pass("simplify", rewriting(simplify), lambda _: True),
+    Pass("regardless", rewriting(_unguard_products)),  # while guards are around
+    Pass("gather", rewriting(search_to_gather)),  # before the table is inlined
+    Pass("repeated", rewriting(eliminate_repeated_nests)),  # before inlining duplicates it
+    Pass("overwritten", rewriting(eliminate_dead_stores)),
+    Pass("dead", rewriting(eliminate_dead_code)),
+    Pass("virtualize", for_any(virtualize)),
+    Pass("fuse", for_any(fuse)),  # the remaining nests
+    Pass("sink", for_any(sink)),  # unfused sums
+    Pass("shrink", for_any(contract_arrays)),  # after fusion
+    Pass("exchange", for_any(swap_buffers)),
+    Pass("inplace", for_any(compute_inplace)),
+    Pass("simplify again", rewriting(simplify)),  # of operands that moves combined
+    Pass("cse", rewriting(cse)),  # later passes count equal work once
+    Pass("hoist", rewriting(hoist)),
+    Pass("zeros", rewriting(eliminate_zero_fills)),  # fills of what is fused by now
+    Pass("dead again", rewriting(eliminate_dead_code)),
+    Pass("settled", rewriting(annotate_results)),  # while writes are whole nests
+    Pass("rounds", for_target(annotate_private), _schedules),  # before loops are split
+    Pass("sections", rewriting(_split_index_sets), _schedules),
+    Pass("pairs", rewriting(_complex_to_pairs), _schedules),
+    Pass("masks", mask_lanes, _schedules),
+    Pass("narrow", narrow_accumulators, _schedules),
+    Pass("symmetric", mirror_triangles, _schedules),
+    Pass("tiles", tile_products, _schedules),
+    Pass("split", distribute_columns, _schedules),
+    Pass("strips", vectorize_columns, _schedules),
+    Pass("periods", rewriting(delinearize_loops), _schedules),
+    Pass("wraps", for_target(split_wrapped_loops), _schedules),
+    Pass("edges", for_target(peel_loops), _schedules),
+    Pass("simplify edges", rewriting(simplify), _schedules),
+    Pass("abreast", vectorize_outer, _schedules),
+    Pass("best", for_any(block_arg_reductions), _schedules),
+    Pass("put off", distribute_reductions, _reorders),
+    Pass("lanes", for_any(vectorize_reductions), _reorders),
+    Pass("rounding", rewriting(form_fma), _reorders),
+    Pass("transposed", transposed, _schedules),
+    Pass("defer", distribute_accumulations, _schedules),
+    Pass("pieces", privatize_arrays, _schedules),
+    Pass("answered", insert_early_exits, _schedules),  # after parallel sums have chunks
+    Pass("streams", jam_row_reductions, _schedules),
+    Pass("undo", for_target(fuse_with_rollback), _schedules),
+    Pass("beside", for_target(fuse_checks), _schedules),
+    Pass("checks", block_checks, _schedules),
+    Pass("stages", distribute_functions, _schedules),
+    Pass("stencil", tile_stencils, _schedules),
+    Pass("separate", for_target(privatize_temporaries), _schedules),
+    Pass("picked", for_target(force_simd), _schedules),
+    Pass("parallel", for_target(parallelize), _schedules),  # the finished nests
 )
 
 
@@ -268,13 +236,10 @@ def _run(
     spans, wanted = first_writes(program), {node.id for node in program.locals}
     for stage in stages:
         before = program
-        if not stage.when(target):
-            made: tuple[Decision, ...] = ()
-        elif stage.decide is None:
-            program = stage.run(program, target)
-            made = infer_decisions(stage.name, before, program)
-        else:
-            program, made = stage.decide(program, target)
+        told: tuple[Decision, ...] | None = ()
+        if stage.when(target):
+            program, told = stage.run(program, target)
+        made = infer_decisions(stage.name, before, program) if told is None else told
         if any(node.id not in spans for node in program.locals):
             spans = first_writes(program) | spans
         decisions += (
@@ -294,7 +259,7 @@ def _nodes(program: Program) -> tuple[Node, ...]:
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
     """Return the stages up to the named one, all of them where none is named."""
-    stages = (Pass("lower", lambda lowered, _: lowered), *PASSES)
+    stages = (Pass("lower", rewriting(lambda lowered: lowered)), *PASSES)
     names = [stage.name for stage in stages]
     if stop_after and stop_after not in names:
         names += [stage.name for stage in device.GPU_PASSES]

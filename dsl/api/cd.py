@@ -41,7 +41,7 @@ from ...base.diagnostic import (
     Span,
 )
 from ...base.garbage_collector import gc_paused
-from ...base.lazy_import import LazyModule
+from ...base.lazy_import import LazyModule, lazy_modules
 from ..source import function_source
 from ..source.definition import Definition
 
@@ -62,24 +62,15 @@ if TYPE_CHECKING:
     from ..tracing import log
     from . import ahead_of_time, pickling
 else:
-    ahead_of_time, explain = (
-        LazyModule(".ahead_of_time", __package__),
-        LazyModule("..explain.explain", __package__),
+    ahead_of_time, pickling = lazy_modules(__package__, ".ahead_of_time", ".pickling")
+    execute, persist, persistent_cache, plan = lazy_modules(
+        __package__, "..dispatch.execute", "..dispatch.persist", "..dispatch.persistent_cache",
+        "..dispatch.fast_path",
+    )  # fmt: skip
+    explain, guards, log = lazy_modules(
+        __package__, "..explain.explain", "..specialize.guards", "..tracing.log"
     )
     foreign_arrays = LazyModule("...backends.gpu.foreign_arrays", __package__)
-    persistent_cache, log = (
-        LazyModule("..dispatch.persistent_cache", __package__),
-        LazyModule("..tracing.log", __package__),
-    )
-    pickling = LazyModule(".pickling", __package__)
-    plan, persist = (
-        LazyModule("..dispatch.fast_path", __package__),
-        LazyModule("..dispatch.persist", __package__),
-    )
-    guards, execute = (
-        LazyModule("..specialize.guards", __package__),
-        LazyModule("..dispatch.execute", __package__),
-    )
     specialization = LazyModule("..specialize.specialization", __package__)
 
 P = ParamSpec("P")

@@ -78,24 +78,14 @@ class DistributeReason(Reason):
     THREADS = "nothing else keeps the rounds of its loop from being shared among threads"
 
 
-def distribute_accumulations(program: Program, target: Target) -> Program:
-    """Return the program with accumulations in loops behind independent ones."""
-    return decide_distribute_accumulations(program, target).program
-
-
-def decide_distribute_accumulations(program: Program, target: Target) -> Decided:
+def distribute_accumulations(program: Program, target: Target) -> Decided:
     """Return the program with accumulations in loops behind independent ones, and the decisions."""
     if target.threads < 2:
         return Decided(program, ())
     return _Distribution.on(program, target)
 
 
-def distribute_reductions(program: Program, target: Target) -> Program:
-    """Return the program with reassociable reductions of whole loops distributed."""
-    return decide_distribute_reductions(program, target).program
-
-
-def decide_distribute_reductions(program: Program, target: Target) -> Decided:
+def distribute_reductions(program: Program, target: Target) -> Decided:
     """Return the program with reassociable reductions of whole loops distributed, and the
     decisions.
 

@@ -64,12 +64,7 @@ class ColumnReason(Reason):
     COLUMNS = "its iterations go down columns side by side, then do what waits for earlier ones"
 
 
-def distribute_columns(program: Program, target: Target) -> Program:
-    """Return the program with loops distributed whose first part can be vectorized then."""
-    return decide_distribute_columns(program, target).program
-
-
-def decide_distribute_columns(program: Program, target: Target) -> Decided:
+def distribute_columns(program: Program, target: Target) -> Decided:
     """Return the program with loops distributed whose first part can be vectorized then, and the
     decisions."""
     return _Distribution.on(program, target)

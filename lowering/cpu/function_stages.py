@@ -88,12 +88,7 @@ class FunctionReason(Reason):
     ENDS = "its iterations end in functions, which are vectors in a loop of their own"
 
 
-def distribute_functions(program: Program, target: Target) -> Program:
-    """Return the program with chains of functions in stages."""
-    return decide_distribute_functions(program, target).program
-
-
-def decide_distribute_functions(program: Program, target: Target) -> Decided:
+def distribute_functions(program: Program, target: Target) -> Decided:
     """Return the program with chains of functions in stages, and the decisions."""
     costly = (
         _is_costly(part)

@@ -74,12 +74,7 @@ class MaskReason(Reason):
     LEAVE = "each round may leave a loop inside by itself, and needs nothing of the others"
 
 
-def mask_lanes(program: Program, target: Target) -> Program:
-    """Return the program with iterations that branch, or leave a loop early, as lanes."""
-    return decide_mask_lanes(program, target).program
-
-
-def decide_mask_lanes(program: Program, target: Target) -> Decided:
+def mask_lanes(program: Program, target: Target) -> Decided:
     """Return the program with iterations that branch, or leave a loop early, as lanes, and the
     decisions."""
     return _IfConversion.on(program, target)

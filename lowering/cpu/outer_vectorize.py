@@ -15,7 +15,7 @@ Precondition: iterations that may run in any order, with unit stride in the inne
 Postcondition: bit-identical: each iteration does what it did, in its order.
 
 >>> from plusequals.lowering.passes.contract_arrays import contract_arrays
->>> show(lambda program: vectorize_outer(contract_arrays(program), Target(schedule=True)),
+>>> show(lambda program: vectorize_outer(contract_arrays(program).program, Target(schedule=True)),
 ...      "y[j] = sum(x[i, j])", y="f32[70]", x="f32[9, 70]")
 for j in 0..64 step 32:
     for lane in 0..32 vector:
@@ -77,12 +77,7 @@ class OuterLoopReason(Reason):
     APART = "the rounds of a loop inside wait for each other, those of this one do not"
 
 
-def vectorize_outer(program: Program, target: Target) -> Program:
-    """Return the program with outer loops vectorized."""
-    return decide_vectorize_outer(program, target).program
-
-
-def decide_vectorize_outer(program: Program, target: Target) -> Decided:
+def vectorize_outer(program: Program, target: Target) -> Decided:
     """Return the program with outer loops vectorized, and the decisions."""
     return _OuterVectorizer.on(program, target)
 

@@ -94,12 +94,7 @@ class PrivatizeReason(Reason):
     INSIDE = "its own rounds need each other, those inside do not"
 
 
-def privatize_arrays(program: Program, target: Target) -> Program:
-    """Return the program with dependent loops in chunks for threads."""
-    return decide_privatize_arrays(program, target).program
-
-
-def decide_privatize_arrays(program: Program, target: Target) -> Decided:
+def privatize_arrays(program: Program, target: Target) -> Decided:
     """Return the program with dependent loops in chunks for threads, and the decisions."""
     if target.threads < 2:
         return Decided(program, ())

@@ -23,7 +23,8 @@ Strumpen), with tiles of a fixed size.
 ...     y[1:-1] = x[:-2] + x[2:]
 ...     x[1:-1] = y[1:-1]
 ... ''', y="f32[10000]", x="f32[10000]")
->>> text = print_program(tile_stencils(program, Target(schedule=True, l2_bytes=16384, threads=2)))
+>>> target = Target(schedule=True, l2_bytes=16384, threads=2)
+>>> text = print_program(tile_stencils(program, target).program)
 >>> print("\n".join(line[8:].split("..")[0] for line in text.split("\n") if "for " in line))
 for tile in 0
     for piece in 0
@@ -96,12 +97,7 @@ class _Sizes(NamedTuple):
     """Rows of a tile, a multiple of those of a block."""
 
 
-def tile_stencils(program: Program, target: Target) -> Program:
-    """Return the program with stencils in time tiles."""
-    return decide_tile_stencils(program, target).program
-
-
-def decide_tile_stencils(program: Program, target: Target) -> Decided:
+def tile_stencils(program: Program, target: Target) -> Decided:
     """Return the program with stencils in time tiles, and the decisions."""
     return _TimeTiling.on(program, target)
 

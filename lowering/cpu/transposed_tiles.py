@@ -55,12 +55,7 @@ class Across(Reason):
     LINES = "arrays lie across one another, and of what is loaded all neighbours are used"
 
 
-def transposed(program: Program, target: Target) -> Program:
-    """Return the program with such nests in tiles."""
-    return in_square_tiles(program, target).program
-
-
-def in_square_tiles(program: Program, target: Target) -> Decided:
+def transposed(program: Program, target: Target) -> Decided:
     """Return the program with such nests in tiles, and which these are."""
     return _Work.on(program, target)
 

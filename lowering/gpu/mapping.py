@@ -113,7 +113,7 @@ def map_program(program: Program, target: Target, exact: bool = False) -> Mapped
     order."""
     target = replace(target, exact=exact)
     for stage in GPU_PASSES:
-        program = stage.run(program, target)
+        program = stage.run(program, target).program
     return map_kernels(program, target)
 
 

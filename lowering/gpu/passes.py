@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..analysis.parallel_band import Facts, facts_of
-from ..ir.decision import Decided, Decision, Pass, Reason
+from ..ir.decision import Decided, Decision, Pass, Reason, Run, rewriting
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import Program
 from ..ir.rewrite import map_kernels
@@ -59,32 +59,32 @@ class Recomputed(Reason):
     IN_TILES = "the product that reads it computes its elements where it fills tiles"
 
 
-def _run(name: str, rewriting: Rewriting) -> Pass:
-    """Return the pass of a rewriting that needs facts about a program, and names it does not use;
+def _with_facts(rewrite: Rewriting) -> Run:
+    """Return the run of a rewriting that needs facts about a program, and names it does not use;
     what it makes is declared."""
 
-    def run(program: Program, _: Target) -> Program:
+    def run(program: Program, _: Target) -> Decided:
         fresh = fresh_for(program)
-        return fresh.declared(rewriting(program, facts_of(program), fresh))
+        return Decided(fresh.declared(rewrite(program, facts_of(program), fresh)), None)
 
-    return Pass(name, run)
+    return run
 
 
-def _in_bodies(rewriting: Callable[..., Any]) -> Rewriting:
+def _in_bodies(rewrite: Callable[..., Any]) -> Rewriting:
     """Return a rewriting of bodies as one of programs."""
     return lambda program, facts, fresh: map_kernels(
-        program, lambda body: rewriting(body, facts=facts, fresh=fresh)
+        program, lambda body: rewrite(body, facts=facts, fresh=fresh)
     )
 
 
-def _searched(program: Program, _: Target) -> Program:
+def _find_first(program: Program) -> Program:
     """Return the program with early exits as searches; the flags of those exits are dead."""
     fresh = fresh_for(program)
     rewritten = rewrite_find_first(program, facts_of(program), fresh)
     return program if rewritten is program else eliminate_dead_code(fresh.declared(rewritten))
 
 
-def _recomputed(program: Program, target: Target) -> Decided:
+def _rematerialize(program: Program, target: Target) -> Decided:
     """Return the program whose contractions recompute elements, and the arrays that went."""
     rewritten = rematerialize_elements(program, target, target.exact)
     kept = {node.id for node in rewritten.locals}
@@ -94,34 +94,34 @@ def _recomputed(program: Program, target: Target) -> Decided:
 
 
 NORMALIZING: tuple[Pass, ...] = (
-    Pass("induction", lambda program, _: substitute_induction(program)),
-    Pass("updates", lambda program, _: map_kernels(program, recognize_updates)),
-    _run("expansion", expand_dynamic),  # of arrays whose sizes only the run gives
-    _run("versions", version_loops),  # checks in front of loops leave their order open
-    Pass("perfect nests", lambda program, _: make_perfect_nests(program, facts_of(program))),
-    Pass("index sets", lambda program, _: split_and_rename(program)),
-    _run("arg lookups", lambda program, _, fresh: rewrite_arg_lookups(program, fresh)),
-    _run("distribution", distribute_loops),
-    _run("separate extremes", _in_bodies(separate_extremes)),
-    _run("distribution 2", distribute_loops),
-    _run("arg reductions", _in_bodies(rewrite_arg_min_max)),  # of each row
-    _run("distribution 3", distribute_loops),
-    _run("arg reductions 2", _in_bodies(rewrite_arg_min_max)),  # of all rows
-    Pass("find first", _searched),
-    _run("find last", rewrite_find_last),
-    _run("conditional scatters", rewrite_idempotent_scatters),
-    _run("multi-prefixes", rewrite_multi_prefix),
-    _run("last writers", rewrite_last_writers),
-    _run("any of", lambda program, _, fresh: rewrite_any_of(program, fresh)),
-    _run("double buffering", double_buffer),
-    _run("right-looking", rewrite_right_looking),
-    _run("wavefronts", skew_to_wavefronts),
+    Pass("induction", rewriting(substitute_induction)),
+    Pass("updates", rewriting(lambda program: map_kernels(program, recognize_updates))),
+    Pass("expansion", _with_facts(expand_dynamic)),  # of arrays whose sizes only the run gives
+    Pass("versions", _with_facts(version_loops)),  # checks in front of loops leave their order open
+    Pass("perfect nests", rewriting(lambda p: make_perfect_nests(p, facts_of(p)))),
+    Pass("index sets", rewriting(split_and_rename)),
+    Pass("arg lookups", _with_facts(lambda program, _, fresh: rewrite_arg_lookups(program, fresh))),
+    Pass("distribution", _with_facts(distribute_loops)),
+    Pass("separate extremes", _with_facts(_in_bodies(separate_extremes))),
+    Pass("distribution 2", _with_facts(distribute_loops)),
+    Pass("arg reductions", _with_facts(_in_bodies(rewrite_arg_min_max))),  # of each row
+    Pass("distribution 3", _with_facts(distribute_loops)),
+    Pass("arg reductions 2", _with_facts(_in_bodies(rewrite_arg_min_max))),  # of all rows
+    Pass("find first", rewriting(_find_first)),
+    Pass("find last", _with_facts(rewrite_find_last)),
+    Pass("conditional scatters", _with_facts(rewrite_idempotent_scatters)),
+    Pass("multi-prefixes", _with_facts(rewrite_multi_prefix)),
+    Pass("last writers", _with_facts(rewrite_last_writers)),
+    Pass("any of", _with_facts(lambda program, _, fresh: rewrite_any_of(program, fresh))),
+    Pass("double buffering", _with_facts(double_buffer)),
+    Pass("right-looking", _with_facts(rewrite_right_looking)),
+    Pass("wavefronts", _with_facts(skew_to_wavefronts)),
 )
 """Those that bring programs into the form that nests are mapped from."""
 
 GPU_PASSES: tuple[Pass, ...] = (
     *NORMALIZING,
-    Pass("rematerialization", lambda program, t: _recomputed(program, t).program, _recomputed),
+    Pass("rematerialization", _rematerialize),
 )
 """All of them; `mapping` makes kernels of what they leave."""
 
@@ -130,5 +130,5 @@ def normalized(program: Program) -> Program:
     """Return a program as it is mapped to kernels."""
     target = Target("cuda")
     for stage in NORMALIZING:
-        program = stage.run(program, target)
+        program = stage.run(program, target).program
     return program

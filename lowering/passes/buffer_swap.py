@@ -48,12 +48,7 @@ class SwapReason(Reason):
     TAKEN = "it trades places, and at the end an argument takes all of it"
 
 
-def swap_buffers(program: Program) -> Program:
-    """Return the program with an argument in place of the array that it receives at the end."""
-    return decide_swap(program).program
-
-
-def decide_swap(program: Program) -> Decided:
+def swap_buffers(program: Program) -> Decided:
     """Return the program with an argument among its permuted arrays, and the decision."""
     permuted = permuted_nodes(program)
     shared = {p.node.id for p in program.parameters if p.written}

@@ -15,7 +15,7 @@ transformations, 1991; scalar replacement: Callahan, Carr and Kennedy, Improving
 for subscripted variables, 1990.
 
 >>> from plusequals.lowering.passes.fuse import fuse
->>> show(lambda program: contract_arrays(fuse(program)), '''
+>>> show(lambda program: contract_arrays(fuse(program).program), '''
 ... m[i] = max(x[i, j])
 ... e[i, j] = exp(x[i, j] - m[i])
 ... y[i] = sum(e[i, j])
@@ -71,12 +71,7 @@ class NoContractionReason(Reason):
     ROUNDS = "a read may see what an earlier round of its loops wrote, or nothing did"
 
 
-def contract_arrays(program: Program) -> Program:
-    """Return the program with contracted arrays and with accumulators in registers."""
-    return decide_contraction(program).program
-
-
-def decide_contraction(program: Program) -> Decided:
+def contract_arrays(program: Program) -> Decided:
     """Return the program with contracted arrays and accumulators in registers, and the
     decisions."""
     decisions: list[Decision] = []

@@ -63,12 +63,7 @@ class FusionReason(Reason):
     SHARED = "they share arrays, and no round of one needs a later round of the other"
 
 
-def fuse(program: Program) -> Program:
-    """Return the program with nests fused."""
-    return decide_fusion(program).program
-
-
-def decide_fusion(program: Program) -> Decided:
+def fuse(program: Program) -> Decided:
     """Return the program with nests fused, and the decisions."""
     locals_ = frozenset(node.id for node in program.locals)
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]

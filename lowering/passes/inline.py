@@ -78,12 +78,7 @@ class StoredReason(Reason):
     LONG = f"an expression would grow beyond {MAX_INLINED_SIZE} parts"
 
 
-def virtualize(program: Program) -> Program:
-    """Return the program with arrays inlined into their uses."""
-    return decide_virtual(program).program
-
-
-def decide_virtual(program: Program) -> Decided:
+def virtualize(program: Program) -> Decided:
     """Return the program with arrays inlined into their uses, and the decision for each."""
     decisions: list[Decision] = []
     kernels: list[Kernel] = []

@@ -48,12 +48,7 @@ class InplaceReason(Reason):
     CELLS = "each cell of it is computed where the same cell of another array is last read"
 
 
-def compute_inplace(program: Program) -> Program:
-    """Return the program with arrays computed in the memory of those they are computed from."""
-    return decide_inplace(program).program
-
-
-def decide_inplace(program: Program) -> Decided:
+def compute_inplace(program: Program) -> Decided:
     """Return the program with arrays computed in place, and the decisions."""
     arrays = [
         node for node in program.locals

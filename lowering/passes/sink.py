@@ -64,12 +64,7 @@ class NoSinkReason(Reason):
     TILES = "it is a product of matrices, which runs faster in tiles than element by element"
 
 
-def sink(program: Program) -> Program:
-    """Return the program with sums computed where they are read."""
-    return decide_sinking(program).program
-
-
-def decide_sinking(program: Program) -> Decided:
+def sink(program: Program) -> Decided:
     """Return the program with sums computed where they are read, and the decision for each."""
     decisions: list[Decision] = []
     kernels = list(program.kernels)

@@ -11,7 +11,7 @@ postcondition: every loop is asked once, below those that stay.
 ...         self.decisions.append("in fours")
 ...         fours = lambda width, lo, hi: replace(loop, lo=lo, hi=hi, step=width)
 ...         return self.cut(loop, self.end(loop, outer), (4,), fours)
->>> show(lambda program: Fours.on(program, Target()).program,
+>>> show(lambda program: Fours.on(program, Target()),
 ...      "for i in range(6):\n    for j in range(2):\n        y[i, j] = 1", y="f32[6, 2]")
 for i in 0..4 step 4:
     for j in 0..2:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 import plusequals as pe
+from plusequals.lowering.ir.decision import Decided
 from plusequals.lowering.ir.loops import Comment, Program, Stmt
 from plusequals.lowering.ir.printer import print_program, print_statement
 from plusequals.lowering.ir.rewrite import map_kernels, map_statements, rename
@@ -66,13 +67,14 @@ def print_loops(body: tuple[Stmt, ...]) -> None:
         print(print_statement(stmt).rstrip())
 
 
-def after(change: Callable[[Program], Program], body: str, **arrays: str) -> str:
+def after(change: Callable[[Program], Program | Decided], body: str, **arrays: str) -> str:
     """Return the loops of a function body after a pass, as text."""
-    program = change(lowered(body, **arrays))
+    made = change(lowered(body, **arrays))
+    program = made.program if isinstance(made, Decided) else made
     verify_program(program)
     return text_of(program)
 
 
-def show(change: Callable[[Program], Program], body: str, **arrays: str) -> None:
+def show(change: Callable[[Program], Program | Decided], body: str, **arrays: str) -> None:
     """Print what `after` returns: what the examples of the passes call."""
     print(after(change, body, **arrays))

@@ -65,12 +65,7 @@ class BoundsCheck(NamedTuple):
     above: Expr
 
 
-def block_checks(program: Program, target: Target) -> Program:
-    """Return the program with bounds checks by blocks."""
-    return decide_block_checks(program, target).program
-
-
-def decide_block_checks(program: Program, target: Target) -> Decided:
+def block_checks(program: Program, target: Target) -> Decided:
     """Return the program with bounds checks by blocks, and the decisions."""
     return _CheckBlocking.on(program, target)
 

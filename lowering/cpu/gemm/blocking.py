@@ -79,18 +79,13 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     nest = product.nest
     bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in product.parts))
     lanes = target.lanes(bits)
-    inner = [trip_count_of(k) for k in nest.depth[1:]]
     outer = trip_count_of(nest.depth[0])
     rows, columns = (
         [trip_count_of(one) for one in loops] for loops in (product.rows, product.columns)
     )
-    static = [size for size in (*rows, *columns, outer) if size is not None]
-    if lanes < 2 or None in inner or 0 in static or 0 in inner:
-        return None
-    terms = prod(n for n in inner if n is not None)
-    if len(static) == len(rows) + len(columns) + 1 and prod(static) * terms < SMALL:
-        return None
-    if all(size == 1 for size in rows) or all(size == 1 for size in columns):
+    inner = [trip_count_of(k) for k in nest.depth[1:]]
+    terms = _terms(rows, columns, outer, inner) if lanes > 1 else None
+    if terms is None:
         return None
     row_box, column_box = _boxes(product, rows, columns, lanes, target)
     height, width, size = prod(row_box), _round_up(prod(column_box), lanes), bits // 8
@@ -101,16 +96,9 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     in_place = is_short and can_read_in_place(product, row, column)
     budget = BYTES if in_place else target.l1_bytes // (height + width)
     panel_depth = _panel_depth(budget // (size * terms), size * terms)
-    depth = (
-        panel_depth
-        if outer is None
-        else outer
-        if 2 * outer <= 3 * panel_depth
-        else _equal_part(outer, panel_depth)
-    )
-    share_count = (
-        target.threads if not product.tests or target.threads < 2 else UNEVEN * target.threads
-    )
+    depth = _depth(outer, panel_depth)
+    is_uneven = bool(product.tests) and target.threads > 1
+    share_count = (UNEVEN if is_uneven else 1) * target.threads
     column_bytes = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
     once = target.threads == 1 and 0 < column_bytes * ONCE <= target.l3_bytes
     most = _fit_lanes(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
@@ -123,10 +111,8 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
             most = thread_rows
     stay_cached = False
     if in_place:
-        repeated = _common_rows(product)
-        stay_cached = (
-            repeated > 1 and depth == outer and _columns_fit(columns, terms * depth * size, target)
-        )
+        repeated, kept_bytes = _common_rows(product), terms * depth * size
+        stay_cached = repeated > 1 and depth == outer and _columns_fit(columns, kept_bytes, target)
         if stay_cached and target.threads > 1:
             share_count = FREE * target.threads
         most *= repeated
@@ -148,6 +134,29 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     group = _group(column, most)
     column = replace(column, block=tuple(map(_round_up, column.block, group.block)))
     return Sizes(row, column, depth, column_depth, terms, group)
+
+
+def _terms(
+    rows: Counts, columns: Counts, outer: int | None, inner: Sequence[int | None]
+) -> int | None:
+    """Return how many terms the inner reduction loops have for each of the outer one; None where
+    tiles would not help."""
+    static = [size for size in (*rows, *columns, outer) if size is not None]
+    if None in inner or 0 in static or 0 in inner:
+        return None
+    terms = prod(n for n in inner if n is not None)
+    if len(static) == len(rows) + len(columns) + 1 and prod(static) * terms < SMALL:
+        return None
+    if all(size == 1 for size in rows) or all(size == 1 for size in columns):
+        return None
+    return terms
+
+
+def _depth(outer: int | None, panel_depth: int) -> int:
+    """Return how many iterations of the outer reduction loop a panel has, of so many at most."""
+    if outer is None:
+        return panel_depth
+    return outer if 2 * outer <= 3 * panel_depth else _equal_part(outer, panel_depth)
 
 
 def _boxes(

@@ -20,7 +20,7 @@ Other sums stay.
 It is the real form that Day and Heroux, "Solving complex-valued linear systems via equivalent real
 formulations" (2001), call K1.
 
->>> form = lambda program: use_real_form(program, Target())
+>>> form = lambda program: use_real_form(program, Target()).program
 >>> show(form, "c[i, j] = sum(a[i, k] * b[k, j])", c="c128[90, 60]", a="c128[90, 70]",
 ...      b="c128[70, 60]")
 for i in 0..90:
@@ -86,12 +86,7 @@ class RealFormReason(Reason):
     REUSED = "each row meets each column, so that parts which are put apart are used many times"
 
 
-def use_real_form(program: Program, target: Target) -> Program:
-    """Return the program with its complex matrix products in real form."""
-    return decide_real_form(program, target).program
-
-
-def decide_real_form(program: Program, target: Target) -> Decided:
+def use_real_form(program: Program, target: Target) -> Decided:
     """Return the program with its complex matrix products in real form, and the decisions."""
     nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
     if not any(node.dtype in COMPLEX_TYPES for node in nodes):

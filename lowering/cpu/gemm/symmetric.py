@@ -52,12 +52,7 @@ class MirrorReason(Reason):
     SAME = "with rows and columns exchanged it is the same"
 
 
-def mirror_triangles(program: Program, target: Target) -> Program:
-    """Return the program with one triangle of symmetric contractions copied from the other."""
-    return decide_mirror_triangles(program, target).program
-
-
-def decide_mirror_triangles(program: Program, target: Target) -> Decided:
+def mirror_triangles(program: Program, target: Target) -> Decided:
     """Return the program with triangles copied, and the decisions."""
     return _SymmetricContractions.on(program, target)
 

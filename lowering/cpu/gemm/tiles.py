@@ -75,12 +75,7 @@ class TileReason(Reason):
     REUSED = "each row meets each column, so what is loaded is used many times"
 
 
-def tile_products(program: Program, target: Target) -> Program:
-    """Return the program with its matrix products in tiles."""
-    return decide_tile_products(program, target).program
-
-
-def decide_tile_products(program: Program, target: Target) -> Decided:
+def tile_products(program: Program, target: Target) -> Decided:
     """Return the program with its matrix products in tiles, and the decisions."""
     return _TilingPass.on(program, target)
 

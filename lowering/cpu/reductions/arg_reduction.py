@@ -80,12 +80,7 @@ class ArgReductionReason(Reason):
     REST = "a block whose best term is not better holds no place that counts"
 
 
-def block_arg_reductions(program: Program) -> Program:
-    """Return the program with argmin and argmax by blocks."""
-    return decide_block_arg_reductions(program).program
-
-
-def decide_block_arg_reductions(program: Program) -> Decided:
+def block_arg_reductions(program: Program) -> Decided:
     """Return the program with argmin and argmax by blocks, and the decisions."""
     temporaries = frozenset(node.id for node in program.locals)
     known = bounds_of(parameter.node for parameter in program.parameters)

@@ -18,7 +18,7 @@ bit-identical: the terms of a column are added in their order.
 
 >>> from plusequals.lowering.passes.contract_arrays import contract_arrays
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: vectorize_columns(contract_arrays(program), Target(schedule=True)),
+>>> show(lambda program: vectorize_columns(contract_arrays(program).program, Target(schedule=True)),
 ...      "y[j] = sum(x[i, j])", y="f32[9]", x="f32[9, 9]")
 for j in 0..8 step 8:
     for column in 0..8 vector:
@@ -85,12 +85,7 @@ class StripReason(Reason):
     ROWS = "its terms lie a row apart, those of its neighbours side by side"
 
 
-def vectorize_columns(program: Program, target: Target) -> Program:
-    """Return the program with reductions down columns in strips."""
-    return decide_vectorize_columns(program, target).program
-
-
-def decide_vectorize_columns(program: Program, target: Target) -> Decided:
+def vectorize_columns(program: Program, target: Target) -> Decided:
     """Return the program with reductions down columns in strips, and the decisions."""
     return _StripVectorizer.on(program, target)
 

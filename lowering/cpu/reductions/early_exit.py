@@ -46,12 +46,7 @@ class EarlyExitReason(Reason):
     KNOWN = "what is left to look at could not change it"
 
 
-def insert_early_exits(program: Program, target: Target) -> Program:
-    """Return the program with early exits from `any` and `all`."""
-    return decide_early_exits(program, target).program
-
-
-def decide_early_exits(program: Program, target: Target) -> Decided:
+def insert_early_exits(program: Program, target: Target) -> Decided:
     """Return the program with early exits from `any` and `all`, and the decisions."""
     return _EarlyExits.on(program, target)
 

@@ -84,12 +84,7 @@ class LaneReason(Reason):
     APART = "its terms need nothing of each other, and their order is open"
 
 
-def vectorize_reductions(program: Program) -> Program:
-    """Return the program with reassociable reductions in lanes."""
-    return decide_vectorize_reductions(program).program
-
-
-def decide_vectorize_reductions(program: Program) -> Decided:
+def vectorize_reductions(program: Program) -> Decided:
     """Return the program with reassociable reductions in lanes, and the decisions."""
     program = map_kernels(program, lambda body: map_statements(body, _distribute_extremes))
     vectorizer = _LaneReductions(fresh_for(program))

@@ -16,7 +16,8 @@ integer addition is associative.
 
 >>> from plusequals.lowering.target import Target
 >>> from plusequals.lowering.passes.contract_arrays import contract_arrays
->>> show(lambda program: narrow_accumulators(contract_arrays(program), Target(schedule=True)),
+>>> target = Target(schedule=True)
+>>> show(lambda program: narrow_accumulators(contract_arrays(program).program, target),
 ...      "y[i] = sum(x[i, j], acc=i64)", y="i64[8]", x="u8[8, 90]")
 for i in 0..8:
     y_acc = 0
@@ -56,12 +57,7 @@ class NarrowReason(Reason):
     SMALL = "its terms are so small that 32 bits hold the sum of many"
 
 
-def narrow_accumulators(program: Program, target: Target) -> Program:
-    """Return the program with sums of small integers in 32 bits."""
-    return decide_narrow_accumulators(program, target).program
-
-
-def decide_narrow_accumulators(program: Program, target: Target) -> Decided:
+def narrow_accumulators(program: Program, target: Target) -> Decided:
     """Return the program with sums of small integers in 32 bits, and the decisions."""
     return _Narrowing.on(program, target)
 

@@ -16,9 +16,10 @@ iterations write is written in theirs.
 
 >>> from plusequals.lowering.ir.printer import print_program
 >>> from plusequals.lowering.cpu.reductions.lanes import vectorize_reductions
->>> program = vectorize_reductions(lowered("y[i] = sum(x[i, j])", y="f32[9]", x="f32[9, 64]"))
+>>> program = lowered("y[i] = sum(x[i, j])", y="f32[9]", x="f32[9, 64]")
+>>> program = vectorize_reductions(program).program
 >>> target = Target(schedule=True, streams=4, l2_bytes=2048)
->>> text = print_program(jam_row_reductions(program, target))
+>>> text = print_program(jam_row_reductions(program, target).program)
 >>> print("\n".join(line[8:] for line in text.split("\n") if "i in" in line or "x[" in line))
 # y[i] = sum(x[i, j])
 for i in 0..8 step 2:
@@ -65,12 +66,7 @@ class RowJamReason(Reason):
     SUMS = "sums that wait for their last addition do so side by side"
 
 
-def jam_row_reductions(program: Program, target: Target) -> Program:
-    """Return the program with reductions over rows jammed."""
-    return decide_jam_row_reductions(program, target).program
-
-
-def decide_jam_row_reductions(program: Program, target: Target) -> Decided:
+def jam_row_reductions(program: Program, target: Target) -> Decided:
     """Return the program with reductions over rows jammed, and the decisions."""
     return _RowJam.on(program, target)
 

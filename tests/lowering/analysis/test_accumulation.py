@@ -41,7 +41,7 @@ def test_an_element_becomes_a_scalar_that_is_stored_at_the_end() -> None:
 
 
 def test_a_scalar_stays_itself() -> None:
-    found = parts(contract_arrays(made("y[i, j] = sum(a[i, k] * b[k, j])")))
+    found = parts(contract_arrays(made("y[i, j] = sum(a[i, k] * b[k, j])")).program)
     assert found is not None
     assert found.place is None
     assert print_expr(found.start[0].value) == "0.0"

@@ -21,7 +21,7 @@ ARRAYS = {
 
 def found(text: str) -> Contraction | None:
     used = {name: spec for name, spec in ARRAYS.items() if f"{name}[" in text}
-    program = contract_arrays(lowered(text, **used))
+    program = contract_arrays(lowered(text, **used)).program
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     return find_contraction(nest, fresh_for(program))
 
@@ -94,7 +94,7 @@ def test_windows_are_rows_where_sums_are_long(
         "y[o, h, v] = sum(x[c, h + r, v + q] * w[o, c, r, q])",
         y=f"f32[{outputs}, 9, 40]", x=f"f32[{channels}, {8 + high}, {39 + width}]",
         w=f"f32[{outputs}, {channels}, {high}, {width}]",
-    ))  # fmt: skip
+    )).program  # fmt: skip
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     one = find_contraction(nest, fresh_for(program))
     assert one is not None

@@ -7,7 +7,7 @@ import pytest
 from plusequals.lowering.analysis.fusion import FusionRefusal, are_unrelated
 from plusequals.lowering.analysis.product_loops import tiled_symbols
 from plusequals.lowering.ir.loops import Comment, For
-from plusequals.lowering.passes.fuse import FusionReason, decide_fusion
+from plusequals.lowering.passes.fuse import FusionReason, fuse
 
 from ..shown import lowered
 
@@ -30,7 +30,7 @@ ARRAYS = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "p": "i64[8]", "c": "f32[
 
 @pytest.mark.parametrize(("body", "reason"), REFUSED, ids=[b for b, _ in REFUSED])
 def test_apart_for_a_reason(body: str, reason: FusionRefusal) -> None:
-    made = decide_fusion(lowered(body, **ARRAYS))
+    made = fuse(lowered(body, **ARRAYS))
     assert reason in [decision.reason for decision in made.decisions]
     assert FusionReason.SHARED not in [decision.reason for decision in made.decisions]
 
@@ -46,9 +46,7 @@ ALONG = [
 
 @pytest.mark.parametrize("body", ALONG)
 def test_together_where_rounds_share_something(body: str) -> None:
-    made = decide_fusion(
-        lowered(body, **{name: ARRAYS[name] for name in ARRAYS if f"{name}[" in body})
-    )
+    made = fuse(lowered(body, **{name: ARRAYS[name] for name in ARRAYS if f"{name}[" in body}))
     assert FusionReason.SHARED in [decision.reason for decision in made.decisions]
 
 
@@ -95,7 +93,7 @@ MATRICES = {"x": "f32[32, 64]", "w": "f32[64, 96]", "y": "f32[32, 96]", "z": "f3
 
 @pytest.mark.parametrize(("body", "reason"), TILED, ids=[b for b, _ in TILED])
 def test_products_keep_their_tiles(body: str, reason: FusionRefusal | FusionReason) -> None:
-    made = decide_fusion(lowered(body, **MATRICES))
+    made = fuse(lowered(body, **MATRICES))
     assert made.decisions[0].reason == reason, [one.reason for one in made.decisions]
 
 
@@ -112,7 +110,7 @@ PARTS = [
 @pytest.mark.parametrize(("body", "nests"), PARTS, ids=[b for b, _ in PARTS])
 def test_what_is_joined_with_a_product_before_its_loops_are_one(body: str, nests: int) -> None:
     arrays = {**MATRICES, "m": "f32[32]", "e": "f32[32, 96]"}
-    (kernel,) = decide_fusion(lowered(body, **arrays)).program.kernels
+    (kernel,) = fuse(lowered(body, **arrays)).program.kernels
     loops = [stmt for stmt in kernel.body if isinstance(stmt, For)]
     product = next(loop for loop in loops if tiled_symbols(loop))
     inside = [stmt for stmt in product.body if not isinstance(stmt, Comment)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import plusequals as pe
-from plusequals.lowering.cpu.masked_lanes import decide_mask_lanes
+from plusequals.lowering.cpu.masked_lanes import mask_lanes
 from plusequals.lowering.ir.decision import Decision
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
@@ -48,4 +48,4 @@ def decided(body: str, count: str = "len(x)") -> tuple[Decision, ...]:
     text = "\n".join(line[4:] for line in lines)
     sizes = {"x": "f32[48]", "y": "f32[48]", "z": "f32[48]", "w": "f32[48, 48]"}
     program, _ = optimize(lowered(text, **sizes), TARGET, stop_after="rounds")
-    return decide_mask_lanes(program, TARGET).decisions
+    return mask_lanes(program, TARGET).decisions

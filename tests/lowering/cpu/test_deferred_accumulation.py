@@ -11,7 +11,6 @@ import pytest
 from plusequals.lowering.cpu import deferred_accumulation as module
 from plusequals.lowering.cpu.deferred_accumulation import (
     DistributeReason,
-    decide_distribute_accumulations,
     distribute_accumulations,
     distribute_reductions,
 )
@@ -150,7 +149,7 @@ def test_a_sum_that_is_put_off_has_the_bits_of_its_lanes(name: str, shape: tuple
 )
 def test_what_only_threads_put_off(text: str, rounds: int) -> None:
     program = set_reduction_order(lowered(text, x=f"f32[{rounds}, 129]"), True)
-    assert distribute_reductions(program, EAGER) == program
+    assert distribute_reductions(program, EAGER).program == program
 
 
 @pytest.mark.parametrize("size", [10, 32_768, 100_003])
@@ -181,7 +180,7 @@ def test_sizes_of_the_run_change_no_bit(shape: tuple[int, int], monkeypatch: Any
 def test_rounds_that_would_keep_too_much_are_cut_into_pieces(rounds: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "ROOM", 22 * 4)
     made = lowered(ROWS, x=f"f32[{rounds}, 99]")
-    after = distribute_accumulations(made, EAGER)
+    after = distribute_accumulations(made, EAGER).program
     verify_program(after)
     (kept,) = (one for one in after.locals if one.purpose == "kept")
     assert kept.static_shape is not None and kept.static_shape[0] <= 22
@@ -192,14 +191,14 @@ def test_rounds_that_would_keep_too_much_are_cut_into_pieces(rounds: int, monkey
 
 def test_what_a_loop_may_do_as_it_is_stays() -> None:
     made = lowered("y[i] = max(x[i, j])", y="f32[64]", x="f32[64, 200]")
-    assert decide_distribute_accumulations(made, EAGER).program is made
+    assert distribute_accumulations(made, EAGER).program is made
 
 
 def test_without_threads_or_work_nothing_changes() -> None:
     made = lowered(ROWS, x="f32[64, 200]")
-    assert distribute_accumulations(made, replace(EAGER, threads=1)) is made
-    assert distribute_accumulations(made, replace(EAGER, parallel_from=10**7)) is made
-    found = decide_distribute_accumulations(made, EAGER)
+    assert distribute_accumulations(made, replace(EAGER, threads=1)).program is made
+    assert distribute_accumulations(made, replace(EAGER, parallel_from=10**7)).program is made
+    found = distribute_accumulations(made, EAGER)
     assert found.program is not made
     (decision,) = found.decisions
     assert decision.reason is DistributeReason.THREADS
@@ -224,7 +223,7 @@ def test_without_threads_or_work_nothing_changes() -> None:
 )  # fmt: skip
 def test_loops_that_stay(text: str) -> None:
     made = lowered(text, x="f32[64, 200]")
-    assert not _kept(distribute_accumulations(made, EAGER))
+    assert not _kept(distribute_accumulations(made, EAGER).program)
 
 
 i, j, k, d = symbols("i j k d")
@@ -250,7 +249,7 @@ def test_each_lane_has_its_own_element_or_memory_is_used() -> None:
             k, const(0), const(3), 1, (Update(at(A, index), OPS["add"], read(S)),), "vector"
         )
         made = _of(*_row(lanes))
-        after = distribute_accumulations(made, EAGER)
+        after = distribute_accumulations(made, EAGER).program
         verify_program(after)
         assert _kept(after) == ["a_kept"]
         assert ("lanes" in {one.purpose for one in after.locals}) == (index == var(k))
@@ -262,7 +261,7 @@ def test_each_lane_has_its_own_element_or_memory_is_used() -> None:
 def test_places_that_data_decides_stay() -> None:
     let = Let(d, Const(1, i64))
     made = _of(*_row(let, Update(at(A, var(d)), OPS["add"], read(S))))
-    assert distribute_accumulations(made, EAGER) is made
+    assert distribute_accumulations(made, EAGER).program is made
 
 
 ADDED = """
@@ -289,8 +288,8 @@ def test_all_threads_have_several_iterations_at_a_time() -> None:
     room = module.ROOM
     try:
         module.ROOM = 4 * module.EACH * EAGER.threads
-        assert decide_distribute_accumulations(program, EAGER).decisions
+        assert distribute_accumulations(program, EAGER).decisions
         module.ROOM -= 4
-        assert not decide_distribute_accumulations(program, EAGER).decisions
+        assert not distribute_accumulations(program, EAGER).decisions
     finally:
         module.ROOM = room

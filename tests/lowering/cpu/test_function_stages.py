@@ -12,7 +12,7 @@ from plusequals.backends.cc.backend import translate
 from plusequals.backends.codegen import prelude
 from plusequals.base import settings
 from plusequals.lowering.cpu import function_stages
-from plusequals.lowering.cpu.function_stages import FunctionReason, decide_distribute_functions
+from plusequals.lowering.cpu.function_stages import FunctionReason, distribute_functions
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.walk import statements
 
@@ -125,7 +125,7 @@ def test_the_first_cache_has_room_for_what_is_handed_on() -> None:
     def bytes_of(l1_bytes: int) -> int:
         text = "y[i] = exp(sin(x[i])) - cos(tanh(x[i]) + sin(x[i]))"
         program = lowered(text, y="f64[4096]", x="f64[4096]")
-        made = decide_distribute_functions(program, replace(MODEST, l1_bytes=l1_bytes))
+        made = distribute_functions(program, replace(MODEST, l1_bytes=l1_bytes))
         assert [one.reason for one in made.decisions] == [FunctionReason.LONG]
         return sum(node.bytes for node in made.program.locals if node.purpose == "stage")
 

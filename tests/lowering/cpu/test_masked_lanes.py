@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.cpu.masked_lanes import MaskReason, decide_mask_lanes
+from plusequals.lowering.cpu.masked_lanes import MaskReason, mask_lanes
 from plusequals.lowering.ir.loops import If
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.pipeline import optimize
@@ -118,7 +118,7 @@ def test_loops_that_only_count_have_no_branches(body: str) -> None:
     program, _ = optimize(
         lowered(text, x="f32[48]", z="f32[48]", p="i32[48]"), TARGET, stop_after="rounds"
     )
-    found = decide_mask_lanes(program, TARGET)
+    found = mask_lanes(program, TARGET)
     assert bool(found.decisions) is (body in COUNTS.values())
     assert all(decision.reason is MaskReason.COUNT for decision in found.decisions)
     inside = (s for kernel in found.program.kernels for s in statements(kernel.body))

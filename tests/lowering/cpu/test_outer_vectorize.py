@@ -65,7 +65,7 @@ def plain(procedure: Any, target: Target) -> Program:
 
 def alone(procedure: Any, target: Target) -> Program:
     """Return the loops with rounds abreast, of which tiles and strips took none before."""
-    made = vectorize_outer(plain(procedure, target), target)
+    made = vectorize_outer(plain(procedure, target), target).program
     verify_program(made)
     return made
 

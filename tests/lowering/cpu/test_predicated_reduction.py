@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.cpu.masked_lanes import MaskReason, decide_mask_lanes
+from plusequals.lowering.cpu.masked_lanes import MaskReason, mask_lanes
 from plusequals.lowering.ir.loops import If
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
@@ -93,7 +93,7 @@ def test_tests_of_whole_numbers_of_every_type(whole: str) -> None:
 def test_their_loops_have_no_branches(name: str) -> None:
     procedure = function(text(name)).procedure(*given(48, "f4"))
     program, _ = optimize(lower(procedure), TARGET, stop_after="rounds")
-    found = decide_mask_lanes(program, TARGET)
+    found = mask_lanes(program, TARGET)
     assert {decision.reason for decision in found.decisions} <= {MaskReason.SUM, MaskReason.COUNT}
     assert any(decision.reason is MaskReason.SUM for decision in found.decisions)
     inside = (s for kernel in found.program.kernels for s in statements(kernel.body))
@@ -111,6 +111,4 @@ STAYS = {
 def test_others_keep_their_branches(name: str) -> None:
     types = {"x": "f32[48]", "p": "i64[48]"}
     program, _ = optimize(lowered(STAYS[name], **types), TARGET, stop_after="rounds")
-    assert not any(
-        one.reason is MaskReason.SUM for one in decide_mask_lanes(program, TARGET).decisions
-    )
+    assert not any(one.reason is MaskReason.SUM for one in mask_lanes(program, TARGET).decisions)

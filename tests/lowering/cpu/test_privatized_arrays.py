@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.privatized_arrays import PrivatizeReason, decide_privatize_arrays
+from plusequals.lowering.cpu.privatized_arrays import PrivatizeReason, privatize_arrays
 from plusequals.lowering.ir.loops import For, If, Program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.passes.simplify import simplify
@@ -170,7 +170,7 @@ def test_what_stays(name: str) -> None:
 def test_what_has_to_be_worth_it() -> None:
     def labels(rounds: int, cells: int, **target: Any) -> int:
         program = lowered("h[k[i]] += 1", h=f"i64[{cells}]", k=f"u8[{rounds}]")
-        found = decide_privatize_arrays(program, replace(EAGER, **target)).decisions
+        found = privatize_arrays(program, replace(EAGER, **target)).decisions
         assert {one.reason for one in found} <= {PrivatizeReason.EXACT}
         return len(found)
 
@@ -194,7 +194,7 @@ def test_the_loops_in_pieces(golden: Callable[[str], Callable[[str], None]], nam
     }[name]
     target = Target(threads=2, parallel_from=3000)
     check = golden(f"{name}.txt")
-    check(text_of(decide_privatize_arrays(simplify(lowered(body, **arrays)), target).program))
+    check(text_of(privatize_arrays(simplify(lowered(body, **arrays)), target).program))
 
 
 def test_sizes_of_copies_are_known() -> None:
@@ -241,7 +241,7 @@ def test_a_loop_deeper_inside_is_cut(name: str) -> None:
 def test_pieces_are_several_for_each_thread_where_they_are_many() -> None:
     def ends(columns: int) -> set[int | None]:
         program = lowered("for i in range(1, 9):\n    v[i] += v[i - 1]", v=f"f64[9, {columns}]")
-        made = decide_privatize_arrays(program, replace(EAGER, l2_bytes=1 << 24)).program
+        made = privatize_arrays(program, replace(EAGER, l2_bytes=1 << 24)).program
         loops = (s for kernel in made.kernels for s in statements(kernel.body))
         return {s.hi.constant for s in loops if isinstance(s, For) and s.symbol.name == "piece"}
 

@@ -12,7 +12,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.lowering.cpu import time_tiling
-from plusequals.lowering.cpu.time_tiling import decide_tile_stencils
+from plusequals.lowering.cpu.time_tiling import tile_stencils
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.walk import statements
@@ -198,7 +198,7 @@ def test_sizes_of_tiles_follow_from_caches_rows_and_threads(golden: Golden) -> N
             inside = body.replace("; ", "\n    ")
             given = dict.fromkeys(("x", "y", "z"), f"f32[{rows}]")
             program = lowered(f"for t in range({times}):\n    {inside}", **given)
-            made = time_tiling.tile_stencils(program, target)
+            made = time_tiling.tile_stencils(program, target).program
             lines.append(f"{name}: {rows} rows, {body}: {_heads(made)}")
     check = golden("sizes.txt")
     check("\n".join(lines))
@@ -218,7 +218,7 @@ def test_the_loops_in_tiles(golden: Golden, name: str, body: str, times: str) ->
     arrays = {"y": "f64[4001, 3]", "x": "f64[4001, 3]", "k": "i64"}
     program = lowered(f"for t in range({times}):\n    {lines}", **arrays)
     check = golden(f"{name}.txt")
-    check(print_program(time_tiling.tile_stencils(program, TARGET)))
+    check(print_program(time_tiling.tile_stencils(program, TARGET).program))
 
 
 @pytest.mark.parametrize("times", ["6", "1, 8", "n"])
@@ -228,7 +228,7 @@ def test_the_loops_where_arrays_trade_places(golden: Golden, name: str, times: s
     made = function(f"{text}    for t in range({times}):\n{TRADES[name]}\n    x[:] = u\n")
     program = lower(made.procedure(*arrays(240, 6), 5))
     check = golden(f"{name}_{times.replace(', ', '_')}.txt")
-    check(text_of(time_tiling.tile_stencils(program, TARGET)))
+    check(text_of(time_tiling.tile_stencils(program, TARGET).program))
 
 
 @pytest.mark.parametrize(("sweeps", "tiled"), [(12, True), (13, False)])
@@ -236,7 +236,7 @@ def test_a_long_period_stays(sweeps: int, tiled: bool) -> None:
     inside = "\n    ".join(["x[:] = x + 1", "y[:] = x * 2"] * 6 + ["x[:] = y"])
     lines = "\n".join(f"for t in range(9):\n    {inside}".split("\n")[: 1 + sweeps])
     program = lowered(lines, y="f32[9000]", x="f32[9000]")
-    assert is_tiled(time_tiling.tile_stencils(program, TARGET)) is tiled
+    assert is_tiled(time_tiling.tile_stencils(program, TARGET).program) is tiled
 
 
 def test_it_is_told() -> None:
@@ -244,7 +244,7 @@ def test_it_is_told() -> None:
         "for t in range(9):\n    y[1:-1] = x[:-2] + x[2:]\n    x[1:-1] = y[1:-1]",
         y="f32[3000]", x="f32[3000]",
     )  # fmt: skip
-    (told,) = decide_tile_stencils(program, TARGET).decisions
+    (told,) = tile_stencils(program, TARGET).decisions
     assert told.told() == (
         "the loop over `t` does several rounds for a piece of rows: its arrays are larger than the "
         "cache, and a row needs only those near to it"

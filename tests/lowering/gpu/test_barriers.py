@@ -100,6 +100,8 @@ def test_who_leaves_a_round_has_nothing_to_wait_for() -> None:
     for jump in (Break(), Continue()):
         leave = If(apply("gt", read(B, 0), number(0.0)), (jump,))
         loop = over("serial", threads(A, read(C, 0)), leave, threads(C, read(A, 0)))
-        first, second, third, *_ = insert_barriers((loop,), frozenset())[0].body  # type: ignore[union-attr]
+        (made,) = insert_barriers((loop,), frozenset())
+        assert isinstance(made, For)
+        first, second, third, *_ = made.body
         assert isinstance(second, If) and second.then == (Barrier(), jump)
         assert isinstance(third, Barrier)

@@ -52,69 +52,71 @@ def test_every_reason_is_a_sentence_of_its_own() -> None:
     assert str(Decision("apart", FusionRefusal.ORDER, detail="m")).endswith(": m")
 
 
+SOURCE, OTHER = Source("me.py", 1, "a\nb\n"), Source("lib/other.py", 4, "c\n")
+FIRST, SECOND, AWAY = (Span(s, n, 0, n, 1) for s, n in ((SOURCE, 1), (SOURCE, 2), (OTHER, 4)))
+M = Node(0, "m", (const(3), const(4)), dtypes.float32)
+SENTENCES = (
+    (Decision("virtual", VirtualReason.ONCE, M), "`m` is never stored: each element"),
+    (
+        Decision("stored", StoredReason.PRINTED, M),
+        "`m` is computed once and stored: it is printed",
+    ),
+    (
+        Decision("shrunk", ContractionReason.PART, M),
+        "of `m` only f32[3, 4] is kept at a time: each",
+    ),
+    (
+        Decision("shrunk", ContractionReason.SCALAR, replace(M, shape=())),
+        "of `m` only one element is",
+    ),
+    (Decision("whole", NoContractionReason.MOVED, M), "`m` is kept whole: it trades places"),
+    (
+        Decision("register", ContractionReason.REGISTER, M),
+        "a loop keeps an element of `m` in a register",
+    ),
+    (
+        Decision("fused", FusionReason.SHARED, None, "", SECOND, FIRST, "i"),
+        "the loop over `i` is joined with the one of line 1: they share",
+    ),
+    (
+        Decision("apart", FusionRefusal.ORDER, None, "m", SECOND, SECOND, "j"),
+        "the loop over `j` is kept apart from another one of the same line: a round of the "
+        "second touches what a later round of the first does: `m`",
+    ),
+    (
+        Decision("apart", FusionRefusal.JUMPS, None, "", SECOND, AWAY, "j"),
+        "the loop over `j` is kept apart from the one of other.py:4: one of them",
+    ),
+    (
+        Decision("apart", FusionRefusal.JUMPS, None, "", SECOND, NOWHERE, "j"),
+        "the loop over `j` is kept apart from the one of another statement:",
+    ),
+    (Decision("removed", RemovalReason.UNUSED, M), "`m` is not computed: nothing"),
+    (
+        Decision("reused", RemovalReason.UNUSED, M, "`t`"),
+        "`m` has no memory of its own: nothing",
+    ),
+    (
+        Decision("skipped", RemovalReason.ZERO, M),
+        "this value of `m` is not stored: the array starts",
+    ),
+    (
+        Decision("shared", NamingReason.SHARED, M, "x + y"),
+        "`x + y` is computed once, as `m`: it is",
+    ),
+    (
+        Decision("hoisted", NamingReason.HOISTED, M, "x + y"),
+        "`x + y` is computed before the loop, as",
+    ),
+    (
+        Decision("looked up", RemovalReason.SEARCH),
+        "the loop does not run: it looks for one index",
+    ),
+)
+
+
 def test_decisions_are_told_as_sentences() -> None:
-    source, other = Source("me.py", 1, "a\nb\n"), Source("lib/other.py", 4, "c\n")
-    first, second, away = (Span(s, n, 0, n, 1) for s, n in ((source, 1), (source, 2), (other, 4)))
-    m = Node(0, "m", (const(3), const(4)), dtypes.float32)
-    cases = (
-        (Decision("virtual", VirtualReason.ONCE, m), "`m` is never stored: each element"),
-        (
-            Decision("stored", StoredReason.PRINTED, m),
-            "`m` is computed once and stored: it is printed",
-        ),
-        (
-            Decision("shrunk", ContractionReason.PART, m),
-            "of `m` only f32[3, 4] is kept at a time: each",
-        ),
-        (
-            Decision("shrunk", ContractionReason.SCALAR, replace(m, shape=())),
-            "of `m` only one element is",
-        ),
-        (Decision("whole", NoContractionReason.MOVED, m), "`m` is kept whole: it trades places"),
-        (
-            Decision("register", ContractionReason.REGISTER, m),
-            "a loop keeps an element of `m` in a register",
-        ),
-        (
-            Decision("fused", FusionReason.SHARED, None, "", second, first, "i"),
-            "the loop over `i` is joined with the one of line 1: they share",
-        ),
-        (
-            Decision("apart", FusionRefusal.ORDER, None, "m", second, second, "j"),
-            "the loop over `j` is kept apart from another one of the same line: a round of the "
-            "second touches what a later round of the first does: `m`",
-        ),
-        (
-            Decision("apart", FusionRefusal.JUMPS, None, "", second, away, "j"),
-            "the loop over `j` is kept apart from the one of other.py:4: one of them",
-        ),
-        (
-            Decision("apart", FusionRefusal.JUMPS, None, "", second, NOWHERE, "j"),
-            "the loop over `j` is kept apart from the one of another statement:",
-        ),
-        (Decision("removed", RemovalReason.UNUSED, m), "`m` is not computed: nothing"),
-        (
-            Decision("reused", RemovalReason.UNUSED, m, "`t`"),
-            "`m` has no memory of its own: nothing",
-        ),
-        (
-            Decision("skipped", RemovalReason.ZERO, m),
-            "this value of `m` is not stored: the array starts",
-        ),
-        (
-            Decision("shared", NamingReason.SHARED, m, "x + y"),
-            "`x + y` is computed once, as `m`: it is",
-        ),
-        (
-            Decision("hoisted", NamingReason.HOISTED, m, "x + y"),
-            "`x + y` is computed before the loop, as",
-        ),
-        (
-            Decision("looked up", RemovalReason.SEARCH),
-            "the loop does not run: it looks for one index",
-        ),
-    )
-    for decision, start in cases:
+    for decision, start in SENTENCES:
         assert decision.told().startswith(start)
         assert "``" not in decision.told()
         if decision.node is not None:

@@ -14,7 +14,6 @@ from plusequals.lowering.passes.contract_arrays import (
     ContractionReason,
     NoContractionReason,
     contract_arrays,
-    decide_contraction,
 )
 from plusequals.lowering.passes.fuse import fuse
 
@@ -24,7 +23,7 @@ from .agree import assert_agrees
 
 
 def both(program: Program) -> Program:
-    return contract_arrays(fuse(program))
+    return contract_arrays(fuse(program).program).program
 
 
 def test_a_row_and_two_scalars_are_left_of_softmax() -> None:
@@ -69,7 +68,7 @@ def test_a_running_sum_is_kept_in_a_register(body: str, expected: str) -> None:
 def test_a_loop_that_may_not_run_loads_nothing() -> None:
     body = "for k in range(n):\n    y[q] += x[k]"
     program = lowered(body, y="f32[8]", x="f32[8]", n="i64", q="i64")
-    _, decisions = decide_contraction(program)
+    _, decisions = contract_arrays(program)
     assert ContractionReason.REGISTER not in [made.reason for made in decisions]
 
 
@@ -77,7 +76,7 @@ def test_a_loop_that_may_not_run_loads_nothing() -> None:
 def test_a_loop_that_may_not_run_keeps_what_is_surely_there(n: int) -> None:
     body = "for k in range(n):\n    y[7] += x[2]"
     program = lowered(body, y="f32[8]", x="f32[8]", n="i64")
-    _, decisions = decide_contraction(program)
+    _, decisions = contract_arrays(program)
     assert ContractionReason.REGISTER in [made.reason for made in decisions]
     y, x = np.ones(8, np.float32), np.arange(8, dtype=np.float32)
     assert_agrees(program, contract_arrays, [y, x, np.int64(n)])
@@ -91,26 +90,26 @@ def test_a_loop_that_may_not_run_keeps_what_is_surely_there(n: int) -> None:
     ],
 )
 def test_a_loop_that_may_not_run_loads_nothing_that_it_may_not_read(body: str) -> None:
-    _, decisions = decide_contraction(lowered(body, y="f32[8]", x="f32[8]", n="i64"))
+    _, decisions = contract_arrays(lowered(body, y="f32[8]", x="f32[8]", n="i64"))
     assert ContractionReason.REGISTER not in [made.reason for made in decisions]
 
 
 def test_a_sum_that_a_check_may_stop_is_stored_each_time() -> None:
     body = "for k in range(8):\n    y[0] += x[p[k]]"
-    _, decisions = decide_contraction(lowered(body, y="f32[1]", x="f32[8]", p="i64[8]"))
+    _, decisions = contract_arrays(lowered(body, y="f32[1]", x="f32[8]", p="i64[8]"))
     assert ContractionReason.REGISTER not in [made.reason for made in decisions]
 
 
 def test_a_cell_that_data_choose_is_in_no_register() -> None:
     body = "for k in range(8):\n    y[clamp(p[k])] += x[k]"
-    _, decisions = decide_contraction(lowered(body, y="f32[8]", x="f32[8]", p="i64[8]"))
+    _, decisions = contract_arrays(lowered(body, y="f32[8]", x="f32[8]", p="i64[8]"))
     assert ContractionReason.REGISTER not in [made.reason for made in decisions]
 
 
 def test_one_cell_of_an_array_is_a_scalar_in_all_rounds() -> None:
     body = "t: f32[8]\nfor k in range(8):\n    y[k] = t[3]\n    t[3] = x[k]"
     program = lowered(body, y="f32[8]", x="f32[8]")
-    assert [node.shape for node in contract_arrays(program).locals] == [()]
+    assert [node.shape for node in contract_arrays(program).program.locals] == [()]
     assert_agrees(
         program, contract_arrays, [np.zeros(8, np.float32), np.arange(8, dtype=np.float32)]
     )
@@ -128,7 +127,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(("body", "reason"), WHOLE, ids=[b for b, _ in WHOLE])
 def test_whole_for_a_reason(body: str, reason: NoContractionReason) -> None:
-    program, decisions = decide_contraction(lowered(body, y="f32[8]", x="f32[8]", q="i64"))
+    program, decisions = contract_arrays(lowered(body, y="f32[8]", x="f32[8]", q="i64"))
     assert [made.reason for made in decisions if made.node and made.node.label == "t"] == [reason]
     assert [n.static_shape for n in program.locals if n.label == "t"] == [(8,)]
 
@@ -158,5 +157,5 @@ def test_a_cell_that_may_not_be_there_is_loaded_only_where_rounds_go_down_to_it(
     y, x = node(0, "y", n), node(1, "x", 8)
     body = (Update(at(y, 0), OPS["add"], read(x, k)),)
     loop = For(k, const(first), const(end), -1, body)
-    made = contract_arrays(program((y,), (x,), loop))
+    made = contract_arrays(program((y,), (x,), loop)).program
     assert bool(made.locals) == kept

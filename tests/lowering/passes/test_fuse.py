@@ -15,7 +15,7 @@ from plusequals.lowering.ir.loops import Check, Comment, For, Stmt, Store, Updat
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.walk import own_writes, statements
-from plusequals.lowering.passes.fuse import MAX_STATEMENTS_BACK, FusionReason, decide_fusion, fuse
+from plusequals.lowering.passes.fuse import MAX_STATEMENTS_BACK, FusionReason, fuse
 
 from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
 from ..shown import after, lowered
@@ -95,7 +95,7 @@ def test_a_large_product_keeps_its_tiles_and_takes_its_epilogue() -> None:
         r[n, j] = max(t[n, j] + b[j], 0)
         z[n, c] = sum(r[n, j] * v[j, c])
     """
-    made = decide_fusion(lowered(body, **sizes))
+    made = fuse(lowered(body, **sizes))
     assert [decision.reason for decision in made.decisions].count(FusionRefusal.TILES) == 1
     assert (
         after(fuse, body, **sizes)
@@ -125,7 +125,7 @@ def test_a_round_does_not_outrun_a_check(used: Symbol, reason: Reason) -> None:
     ))  # fmt: skip
     inner = Update(at(u, n), OPS["add"], ap("mul", read(t, n), read(x, read(p, used))))
     second = For(n, const(0), const(8), 1, (For(m, const(0), const(8), 1, (inner,)),))
-    made = decide_fusion(program((), (x, p), first, second, local=(t, u)))
+    made = fuse(program((), (x, p), first, second, local=(t, u)))
     assert [decision.reason for decision in made.decisions] == [reason]
 
 
@@ -143,12 +143,12 @@ def test_a_round_does_not_outrun_a_check_of_positions(shift: bool, reason: Reaso
     used = var(k) - var(n) + 7 if shift else var(n)
     inner = Update(at(u, n), OPS["add"], ap("mul", read(t, n), read(x, used)))
     second = For(n, const(0), const(8), 1, (For(m, const(0), const(8), 1, (inner,)),))
-    made = decide_fusion(program((), (x, p), Let(k, read(p, 0)), first, second, local=(t, u)))
+    made = fuse(program((), (x, p), Let(k, read(p, 0)), first, second, local=(t, u)))
     assert [decision.reason for decision in made.decisions] == [reason]
 
 
 def test_comments_stay_in_order() -> None:
-    new = fuse(lowered("z[i] = x[i]\ny[i] = z[i]", y="f32[8]", z="f32[8]", x="f32[8]"))
+    new = fuse(lowered("z[i] = x[i]\ny[i] = z[i]", y="f32[8]", z="f32[8]", x="f32[8]")).program
     comment, loop = new.kernels[0].body
     assert getattr(comment, "text", "") == "z[i] = x[i]"
     assert [getattr(stmt, "text", "") for stmt in getattr(loop, "body", ())] == [
@@ -162,7 +162,7 @@ def test_comments_between_branches_of_one_test_stay() -> None:
     body = "if m[0] > 0:\n    z[i] = x[i]\nif m[0] > 0:\n    y[i] = z[i]"
     arrays = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "m": "f32[1]"}
     before = lowered(body, **arrays)
-    made = fuse(before)
+    made = fuse(before).program
     told = [[s.text for s in statements(k.kernels[0].body) if isinstance(s, Comment)]
             for k in (before, made)]  # fmt: skip
     assert len(made.kernels[0].body) < len(before.kernels[0].body)
@@ -202,7 +202,7 @@ def test_no_nest_passes_an_exchange() -> None:
     y, z, x, u, w = (node(n, label, 8) for n, label in enumerate("yzxuw"))
     one, two = (For(s, const(0), const(8), 1, (Store(at(a, s), read(x, s)),))
                 for s, a in ((i, y), (j, z)))  # fmt: skip
-    made = decide_fusion(program((y, z), (x,), one, Permute((u, w), (w, u)), two, local=(u, w)))
+    made = fuse(program((y, z), (x,), one, Permute((u, w), (w, u)), two, local=(u, w)))
     assert [decision.reason for decision in made.decisions] == [FusionRefusal.BETWEEN]
 
 
@@ -273,7 +273,7 @@ def test_past_others_a_nest_takes_its_heading_along(text: str, is_behind: bool) 
     first = For(i, const(0), const(8), 1, (Store(at(t, i), read(x, i)),))
     second = For(j, const(0), const(8), 1, (Store(at(y, j), read(t, j)),))
     body = (first, _longer(z), Comment(text), second)
-    made = fuse(program((y, z), (x,), *body, local=(t,)))
+    made = fuse(program((y, z), (x,), *body, local=(t,))).program
     last = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For | Comment)][-1]
     assert isinstance(last, Comment) == is_behind
     assert sum(isinstance(stmt, For) for stmt in made.kernels[0].body) == 2

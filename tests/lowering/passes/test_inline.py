@@ -12,12 +12,7 @@ from plusequals.lowering.ir.assignments import Alloc, Let
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Fill, For, Store
 from plusequals.lowering.passes import inline as module
-from plusequals.lowering.passes.inline import (
-    StoredReason,
-    VirtualReason,
-    decide_virtual,
-    virtualize,
-)
+from plusequals.lowering.passes.inline import StoredReason, VirtualReason, virtualize
 
 from ..ir.build import at, i64, node, num, program, read, symbols
 from ..shown import after, array, lowered
@@ -154,7 +149,7 @@ ARRAYS = {"y": "f32[8]", "x": "f32[8]", "p": "i64[8]", "a": "f32[8, 9]"}
 
 @pytest.mark.parametrize(("body", "label", "reason"), KEPT, ids=[b for b, _, _ in KEPT])
 def test_kept_for_a_reason(body: str, label: str, reason: StoredReason | None) -> None:
-    program, decisions = decide_virtual(lowered(body, **ARRAYS))
+    program, decisions = virtualize(lowered(body, **ARRAYS))
     assert label in [node.label for node in program.locals]
     found = {made.reason for made in decisions if made.node and made.node.label == label}
     assert reason is None or found == {reason}
@@ -162,14 +157,14 @@ def test_kept_for_a_reason(body: str, label: str, reason: StoredReason | None) -
 
 def test_a_value_that_keeps_other_arrays_alive_stays() -> None:
     body = "s[i] = sum(a[i, j])\nu[i] = s[i] / 3\ny[i, j] = u[i] * a[i, j]"
-    _, decisions = decide_virtual(lowered(body, y="f32[8, 9]", a="f32[8, 9]"))
+    _, decisions = virtualize(lowered(body, y="f32[8, 9]", a="f32[8, 9]"))
     assert StoredReason.ALIVE in [made.reason for made in decisions]
 
 
 def test_no_expression_grows_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["u0[i] = x[i] + x[i]"] + [f"u{n}[i] = u{n - 1}[i] + u{n - 1}[i]" for n in range(1, 9)]
     body = "\n".join(lines) + "\ny[i] = u8[i]"
-    program, decisions = decide_virtual(lowered(body, y="f32[8]", x="f32[8]"))
+    program, decisions = virtualize(lowered(body, y="f32[8]", x="f32[8]"))
     reasons = [made.reason for made in decisions]
     assert StoredReason.LONG in reasons or StoredReason.COSTLY in reasons
     assert all(module._largest(stmt) <= module.MAX_INLINED_SIZE for stmt in program.kernels[0].body)
@@ -182,7 +177,7 @@ def reason_of(body: str, label: str, **arrays: str) -> list[StoredReason | Virtu
     rng = np.random.default_rng(7)
     given = [rng.random(np.shape(array(spec)), dtype=np.float32) for spec in arrays.values()]
     assert_agrees(before, virtualize, given)
-    made = decide_virtual(before).decisions
+    made = virtualize(before).decisions
     return [one.reason for one in made if one.node is not None and one.node.label == label]
 
 
@@ -206,7 +201,7 @@ def test_only_arrays_of_known_size_start_as_zero(size: str) -> None:
     some = For(i, const(0), extent - 1, 1, (Store(at(u, i), read(x, i)),))
     use = For(j, const(0), extent, 1, (Store(at(y, j), read(u, j)),))
     made = program((y,), (x, given), Let(n, read(given)), Alloc(u), some, use, local=(u,))
-    (decision,) = decide_virtual(made).decisions
+    (decision,) = virtualize(made).decisions
     assert decision.reason == (VirtualReason.ONCE if size == "known" else StoredReason.UNWRITTEN)
 
 
@@ -248,13 +243,15 @@ def test_what_another_kernel_reads_stays() -> None:
     (kernel,) = whole.kernels
     parts = kernel.body[:-1], kernel.body[-1:]
     apart = replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
-    assert decide_virtual(apart) == (apart, ())
-    assert virtualize(whole).locals == ()
+    assert virtualize(apart) == (apart, ())
+    assert virtualize(whole).program.locals == ()
 
 
 def test_an_expression_may_be_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "u[i] = x[i] * 2 + 1\ny[i] = u[i] + z[i] * z[i]\nz[i] = u[i]"
-    sizes = [module._largest(stmt) for stmt in virtualize(lowered(body, **FEW)).kernels[0].body]
+    sizes = [
+        module._largest(stmt) for stmt in virtualize(lowered(body, **FEW)).program.kernels[0].body
+    ]
     for limit, reason in ((max(sizes), VirtualReason.CHEAP), (max(sizes) - 1, StoredReason.LONG)):
         monkeypatch.setattr(module, "MAX_INLINED_SIZE", limit)
         assert reason_of(body, "u", **FEW) == [reason]

@@ -92,7 +92,7 @@ def test_sections_become_vectors() -> None:
         "                d[i, j] = t",
         d="i32[150, 150]",
     )
-    made = mask_lanes(split_and_rename(program), Target(schedule=True, vector_bits=256))
+    made = mask_lanes(split_and_rename(program), Target(schedule=True, vector_bits=256)).program
     verify_program(made)
     branches = [stmt for stmt in statements(made.kernels[0].body) if isinstance(stmt, If)]
     assert len(branches) == 3, "of j = k, in each section of i"

@@ -11,7 +11,7 @@ import pytest
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdError
 from plusequals.lowering.cpu.checks import blocked
-from plusequals.lowering.cpu.checks.blocked import decide_block_checks
+from plusequals.lowering.cpu.checks.blocked import block_checks
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.target import Target
 
@@ -117,12 +117,12 @@ def test_what_stays_one_by_one(name: str) -> None:
     program: Program = lowered(
         body, y=f"f64[{size}]", x=f"f64[{size}]", k=f"i64[{size}]", m=f"i64[{size}]"
     )
-    assert (decide_block_checks(program, TARGET) == (program, ())) == stays
+    assert (block_checks(program, TARGET) == (program, ())) == stays
 
 
 def test_what_was_decided_is_told() -> None:
     program = lowered("y[i] = x[k[i]]", y="f64[2000]", x="f64[9]", k="i64[2000]")
-    (told,) = decide_block_checks(program, TARGET).decisions
+    (told,) = block_checks(program, TARGET).decisions
     assert told.told() == (
         "what is looked up by `k` is checked for many rounds at once: "
         "the least and the greatest value say whether one is out of bounds"

@@ -10,7 +10,7 @@ import pytest
 import plusequals as pe
 from plusequals.backends.cc.cpu_info import target
 from plusequals.base import settings
-from plusequals.lowering.cpu.gemm.complex_products import decide_real_form
+from plusequals.lowering.cpu.gemm.complex_products import use_real_form
 from plusequals.lowering.ir.walk import statements, writes
 from plusequals.lowering.target import Target
 
@@ -81,7 +81,7 @@ def test_a_corner_of_a_large_product_is_a_small_one() -> None:
 def _nests(body: str, size: int) -> list[str]:
     """Return what each outermost nest writes."""
     program = lowered(body, **dict.fromkeys("yxz", f"c128[{size}, {size}]"))
-    made, _ = decide_real_form(program, Target(schedule=True, reorders=True, fma=True))
+    made, _ = use_real_form(program, Target(schedule=True, reorders=True, fma=True))
     kept = [stmt for stmt in made.kernels[0].body if statements((stmt,))[1:]]
     return [" ".join(sorted(node.label for node in writes((stmt,)))) for stmt in kept]
 

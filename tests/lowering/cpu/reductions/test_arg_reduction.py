@@ -15,7 +15,7 @@ from plusequals.lowering.cpu.reductions.arg_reduction import (
     FEW,
     LANES,
     ArgReductionReason,
-    decide_block_arg_reductions,
+    block_arg_reductions,
 )
 from plusequals.lowering.ir.decision import Decided
 from plusequals.lowering.ir.indexing import const
@@ -44,7 +44,7 @@ def terms(size: Any, dtype: str, most: int, seed: int = 0) -> Any:
 
 def is_by_blocks(made: pe.CdFunction, *arguments: Any) -> bool:
     """Whether a compiled search is one by blocks."""
-    return bool(decide_block_arg_reductions(lower(made.procedure(*arguments))).decisions)
+    return bool(block_arg_reductions(lower(made.procedure(*arguments))).decisions)
 
 
 def same(made: pe.CdFunction, *arguments: Any) -> None:
@@ -195,7 +195,7 @@ def test_rows_that_go_on_with_what_was_found() -> None:
     program = map_kernels(
         program, lambda body: tuple(one for one in body if not isinstance(one, Check))
     )
-    found = decide_block_arg_reductions(program)
+    found = block_arg_reductions(program)
     assert found.decisions
     for seed in range(5):
         x = terms((30, 101), "d", 300, seed)
@@ -212,11 +212,9 @@ def test_terms_are_counted_one_by_one() -> None:
     def by_two(stmt: Stmt) -> tuple[Stmt, ...]:
         return (replace(stmt, step=2) if isinstance(stmt, For) and stmt.hi == const(99) else stmt,)
 
-    found = decide_block_arg_reductions(
-        map_kernels(program, lambda body: map_statements(body, by_two))
-    )
+    found = block_arg_reductions(map_kernels(program, lambda body: map_statements(body, by_two)))
     assert not found.decisions
-    assert decide_block_arg_reductions(program).decisions
+    assert block_arg_reductions(program).decisions
 
 
 @pytest.mark.parametrize("text", ["y[i] = argmax[j](x[i, j] == 3)", "y[i] = argmax[j](x[i, j])"])
@@ -230,7 +228,7 @@ def test_comments_are_no_reason_to_stay() -> None:
     def told(stmt: Stmt) -> tuple[Stmt, ...]:
         return (Comment("here"), stmt) if isinstance(stmt, Update) else (stmt,)
 
-    assert decide_block_arg_reductions(
+    assert block_arg_reductions(
         map_kernels(program, lambda body: map_statements(body, told))
     ).decisions
 
@@ -246,7 +244,7 @@ def test_each_search_has_a_place_of_its_own() -> None:
 
     for change in (twice, none):
         made = map_kernels(program, lambda body, change=change: map_statements(body, change))
-        assert decide_block_arg_reductions(made) == Decided(made, ())
+        assert block_arg_reductions(made) == Decided(made, ())
 
 
 def test_a_second_search_goes_on_with_what_the_first_found() -> None:
@@ -257,7 +255,7 @@ def test_a_second_search_goes_on_with_what_the_first_found() -> None:
         rows = (replace(loop, hi=const(1)), replace(loop, lo=const(1)))
         return (*body[:at], *rows, *body[at + 1 :])
 
-    found = decide_block_arg_reductions(map_kernels(program, halves))
+    found = block_arg_reductions(map_kernels(program, halves))
     assert len(found.decisions) == 2
     for best in (0, 1):
         x = terms((2, 99), "i", 40)
@@ -268,13 +266,13 @@ def test_a_second_search_goes_on_with_what_the_first_found() -> None:
 def test_fixed_sizes_have_one_form_and_others_two() -> None:
     made = function(BOTH)
     for procedure, tests in ((made.procedure(np.ones(99)), 0), (of_any_size(made, np.ones(99)), 1)):
-        program = decide_block_arg_reductions(lower(procedure)).program
+        program = block_arg_reductions(lower(procedure)).program
         found = [one for one in statements(program.kernels[0].body) if isinstance(one, If)]
         assert len([one for one in found if one.other]) == 2 * tests
 
 
 def test_why() -> None:
     program = lowered("y[0] = argmax[j](x[j])", y="i64[1]", x="f32[99]")
-    (told,) = decide_block_arg_reductions(program).decisions
+    (told,) = block_arg_reductions(program).decisions
     assert (told.outcome, told.reason) == ("lanes", ArgReductionReason.REST)
     assert told.node is not None and told.node.label == "argmax"

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.reductions.narrow_accumulators import (
-    NarrowReason,
-    decide_narrow_accumulators,
-    narrow_accumulators,
-)
+from plusequals.lowering.cpu.reductions.narrow_accumulators import NarrowReason, narrow_accumulators
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.passes.contract_arrays import contract_arrays
 from plusequals.lowering.target import Target
@@ -84,21 +80,23 @@ def test_sums_that_do_not_fit_are_taken_piece_by_piece() -> None:
     ],
 )  # fmt: skip
 def test_other_sums_stay(text: str, types: dict[str, str]) -> None:
-    program = contract_arrays(lowered(text, y="i64[8]", **types))
-    assert narrow_accumulators(program, TARGET) is program
+    program = contract_arrays(lowered(text, y="i64[8]", **types)).program
+    assert narrow_accumulators(program, TARGET).program is program
 
 
 def test_what_was_decided_is_told_and_needs_vectors() -> None:
-    program = contract_arrays(lowered("y[i] = sum(x[i, j], acc=i64)", y="i64[8]", x="u8[8, 90]"))
-    found = decide_narrow_accumulators(program, TARGET)
+    program = contract_arrays(
+        lowered("y[i] = sum(x[i, j], acc=i64)", y="i64[8]", x="u8[8, 90]")
+    ).program
+    found = narrow_accumulators(program, TARGET)
     assert [one.reason for one in found.decisions] == [NarrowReason.SMALL]
     assert parts(found.program) == ["y_acc_part"]
-    assert narrow_accumulators(program, replace(TARGET, vector_bits=64)) is program
+    assert narrow_accumulators(program, replace(TARGET, vector_bits=64)).program is program
 
 
 def test_a_loop_that_does_more_keeps_what_it_does() -> None:
     text = "for k in range(90):\n    y[0] += x[0, k]\n    z[k] = x[1, k]"
     types = {"y": "i64[8]", "x": "u8[8, 90]", "z": "i64[90]"}
-    assert parts(narrow_accumulators(contract_arrays(lowered(text, **types)), TARGET)) == [
-        "y_acc_part"
-    ]
+    assert parts(
+        narrow_accumulators(contract_arrays(lowered(text, **types)).program, TARGET).program
+    ) == ["y_acc_part"]

@@ -11,7 +11,7 @@ import pytest
 from plusequals.backends.cc import backend, cpu_info
 from plusequals.base import settings
 from plusequals.lowering.cpu.reductions import row_jam
-from plusequals.lowering.cpu.reductions.row_jam import decide_jam_row_reductions
+from plusequals.lowering.cpu.reductions.row_jam import jam_row_reductions
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.pipeline import optimize
@@ -145,28 +145,28 @@ def before(body: str, **sizes: str) -> Program:
 
 def test_what_is_near_is_read_at_one_place() -> None:
     program = before("y[i] = sum(x[i, j])", y="f32[16]", x="f32[16, 512]")
-    assert decide_jam_row_reductions(program, TARGET).program is not program
+    assert jam_row_reductions(program, TARGET).program is not program
     large = replace(TARGET, l2_bytes=1 << 16)
-    assert decide_jam_row_reductions(program, large) == (program, ())
+    assert jam_row_reductions(program, large) == (program, ())
 
 
 def test_what_is_far_is_read_at_one_place_where_that_is_fastest() -> None:
     program = before("y[i] = sum(x[i, j])", y="f32[16]", x="f32[16, 512]")
-    assert decide_jam_row_reductions(program, TARGET).program is not program
-    assert decide_jam_row_reductions(program, replace(TARGET, streams=1)) == (program, ())
+    assert jam_row_reductions(program, TARGET).program is not program
+    assert jam_row_reductions(program, replace(TARGET, streams=1)) == (program, ())
     two = "y[i] = sum((x[i, j] - mean[k](x[i, k])) ** 2)"
     program = before(two, y="f32[16]", x="f32[16, 800]")
     for size, is_near in ((1 << 15, False), (16 * 3200, False), (1 << 16, True)):
         target = replace(TARGET, streams=1, l2_bytes=size)
-        assert bool(decide_jam_row_reductions(program, target).decisions) == is_near
+        assert bool(jam_row_reductions(program, target).decisions) == is_near
 
 
 def test_rows_that_are_read_twice_stay_in_the_cache() -> None:
     body = "y[i] = sum(x[i, j]) / (3 + sum((x[i, j] - mean[k](x[i, k])) ** 2))"
     sizes = {"y": "f32[16]", "x": "f32[16, 800]"}
-    assert decide_jam_row_reductions(before(body, **sizes), TARGET).decisions == ()
+    assert jam_row_reductions(before(body, **sizes), TARGET).decisions == ()
     large = replace(TARGET, l2_bytes=1 << 16)
-    (told,) = decide_jam_row_reductions(before(body, **sizes), large).decisions
+    (told,) = jam_row_reductions(before(body, **sizes), large).decisions
     assert told.told() == (
         "neighbouring elements of `y` are computed side by side: "
         "memory gives more where it is read at several places"
@@ -177,4 +177,4 @@ def test_what_is_dear_stays_alone() -> None:
     body = "t = sum[j](x[i, j])\n    z[i, :] = exp(x[i, :] - t)"
     text = f"for i in range(9):\n    {body}"
     program = before(text, x="f32[9, 400]", z="f32[9, 400]")
-    assert decide_jam_row_reductions(program, TARGET).program is program
+    assert jam_row_reductions(program, TARGET).program is program

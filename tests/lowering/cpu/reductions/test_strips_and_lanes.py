@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.analysis.dependence import find_privatizable, loop_local_nodes
-from plusequals.lowering.cpu.outer_vectorize import decide_vectorize_outer, vectorize_outer
+from plusequals.lowering.cpu.outer_vectorize import vectorize_outer
 from plusequals.lowering.ir.decision import Decided
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import Comment, For, Program
@@ -48,7 +48,7 @@ def down(first: int, last: int, dtype: str = "f32", target: Target = STRICT) -> 
 
 
 def made_of(body: str, target: Target = STRICT, **arrays: str) -> Program:
-    made = vectorize_outer(contract_arrays(lowered(body, **arrays)), target)
+    made = vectorize_outer(contract_arrays(lowered(body, **arrays)).program, target).program
     verify_program(made)
     return made
 
@@ -206,7 +206,7 @@ for j in range(40):
     program = lowered(body, y="f32[40]", x="f32[3, 40]", w="f32[40, 3]", v="f32[4]")
     (loop,) = (stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
     longer = replace(loop, hi=const(last))
-    made = vectorize_outer(map_kernels(program, lambda _: (longer,)), STRICT)
+    made = vectorize_outer(map_kernels(program, lambda _: (longer,)), STRICT).program
     assert is_abreast(made)
     assert text_of(made).count("[lane] = w[j + lane, 1]") == count
 
@@ -226,12 +226,12 @@ for b in range(3):
 
 def test_what_was_done_is_told_once() -> None:
     text = OWN.format(40)
-    program = contract_arrays(lowered(text, y="f32[40]", x="f32[9, 40]"))
-    (told,) = decide_vectorize_outer(program, STRICT).decisions
+    program = contract_arrays(lowered(text, y="f32[40]", x="f32[9, 40]")).program
+    (told,) = vectorize_outer(program, STRICT).decisions
     assert told.node is not None and told.node.label == "y", "and not what a round has for itself"
     assert "rounds of a loop inside wait" in told.told()
     plain = lowered("y[i] = x[i]", y="f32[40]", x="f32[40]")
-    assert decide_vectorize_outer(plain, STRICT) == Decided(plain, ())
+    assert vectorize_outer(plain, STRICT) == Decided(plain, ())
 
 
 def test_lines_for_the_reader_stay_outside_of_lanes() -> None:
@@ -267,8 +267,8 @@ def test_lines_for_the_reader_stay_outside_of_lanes() -> None:
     ],
 )  # fmt: skip
 def test_loops_of_other_kinds_stay(body: str, arrays: dict[str, str]) -> None:
-    program = contract_arrays(lowered(body, **arrays))
-    assert vectorize_outer(program, STRICT) is program
+    program = contract_arrays(lowered(body, **arrays)).program
+    assert vectorize_outer(program, STRICT).program is program
 
 
 @pytest.mark.parametrize("first", ["3", "len(w)"])
@@ -284,7 +284,7 @@ def f(x, w):
 """)
     procedure = of_any_size(made, np.ones((2, 5)), w := np.ones(3))
     before = plain(procedure, STRICT)
-    new = vectorize_outer(before, STRICT)
+    new = vectorize_outer(before, STRICT).program
     verify_program(new)
     assert is_abreast(new)
     for size in (0, 1, 2, 3, 4, 6, 7, 8, 19, 23, 41):
@@ -310,7 +310,7 @@ def test_bits_stay_with_arrays_of_rounds_and_what_is_put_side_by_side(text: str)
     given = [numbers(40), numbers(9, 40), numbers(40, 3), numbers(4)][: names.count(",") + 1]
     procedure = made.procedure(*given)
     before = lower(procedure)  # in which no register holds an element
-    new = vectorize_outer(before, STRICT)
+    new = vectorize_outer(before, STRICT).program
     verify_program(new)
     assert is_abreast(new)
     for got, want in zip(interpreted(new, *given), interpreted(before, *given), strict=True):
@@ -321,8 +321,8 @@ def test_loops_of_few_rounds_stay() -> None:
     """Where they begin does not count."""
     given = {"y": "f32[40]", "x": "f32[9, 40]"}
     for first, last in ((0, 0), (0, 7), (5, 12), (33, 40)):
-        program = contract_arrays(lowered(DOWN.format(first, last), **given))
-        assert vectorize_outer(program, STRICT) is program
+        program = contract_arrays(lowered(DOWN.format(first, last), **given)).program
+        assert vectorize_outer(program, STRICT).program is program
     body = DOWN.format(-9, 3).replace("[j]", "[j + 9]").replace(", j]", ", j + 9]")
     assert outermost(body, **given) == ["-9..-1 by 8", "-1..3 by 1"]
 
@@ -356,7 +356,7 @@ for j in range(40):
     program = map_kernels(program, lambda body: body[-1:])  # but for the loop that fills it
     loop = loops(program)[0]
     assert find_privatizable(loop, loop_local_nodes(program)[id(loop)])
-    assert vectorize_outer(program, STRICT) is program
+    assert vectorize_outer(program, STRICT).program is program
 
 
 def test_what_is_used_between_two_loops_alone_is_one_number() -> None:
@@ -372,7 +372,7 @@ for j in range(16):
 """
     program = lowered(body, y="f64[16]", x="f64[9, 16]")
     program = map_kernels(program, lambda body: body[-1:])  # but for the loop that fills it
-    made = vectorize_outer(program, STRICT)
+    made = vectorize_outer(program, STRICT).program
     verify_program(made)
     assert (
         text_of(made)

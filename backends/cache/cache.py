@@ -155,7 +155,7 @@ def pack(key: str, entry: Entry) -> bytes:
 
 
 def unpack(key: str, data: bytes) -> Entry:
-    """Return the entry of a file's bytes; raises Refused unless header and digest match.
+    """Return the entry of a file's bytes; raises Untrusted unless header and digest match.
 
     >>> entry = Entry({"entry": "f"}, "int f;", b"code")
     >>> unpack("ab" * 32, pack("ab" * 32, entry)) == entry
@@ -304,7 +304,7 @@ def export(folder: str) -> tuple[int, int]:
     """Copy all valid entries of the user's cache into a shared one, readable by everybody and
     writable by the caller only; return their number and their size in bytes.
 
-    Raises Refused where others could write to the folder, and OSError.
+    Raises Untrusted where others could write to the folder, and OSError.
     """
     target = _shared_root(folder)
     count = size = 0
@@ -340,7 +340,7 @@ def shared_problem() -> str | None:
 
 
 def _open_shared() -> tuple[int, tuple[int, ...]]:
-    """Return a descriptor of the shared folder and the trusted users; raises Refused, OSError."""
+    """Return a descriptor of the shared folder and the trusted users; raises Untrusted, OSError."""
     writers = _writers(settings.current().shared_cache_owner)
     return open_shared(shared_root(), writers), writers
 
@@ -351,7 +351,7 @@ def _shared_root(folder: str) -> str:
 
 def _writers(owner: str) -> tuple[int, ...]:
     """Return the users whose entries in a shared cache are trusted: the caller, root, and the one
-    of a name or number. Raises Refused where there is no such user."""
+    of a name or number. Raises Untrusted where there is no such user."""
     try:
         user = int(owner) if owner.isdigit() else pwd.getpwnam(owner).pw_uid
     except KeyError:

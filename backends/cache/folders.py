@@ -74,7 +74,7 @@ def _distrust(
 
 
 def open_folder(path: str, create: bool) -> int:
-    """Return a descriptor of a folder, created on request; raises Refused where it is not trusted,
+    """Return a descriptor of a folder, created on request; raises Untrusted where it is not trusted,
     and OSError."""
     if create:
         _make_private(path)
@@ -82,7 +82,7 @@ def open_folder(path: str, create: bool) -> int:
 
 
 def open_shared(path: str, writers: Sequence[int]) -> int:
-    """Return a descriptor of a shared folder; raises Refused where anyone but the writers could
+    """Return a descriptor of a shared folder; raises Untrusted where anyone but the writers could
     have written to it, and OSError."""
     return _open_trusted(path, lambda folder: shared_trust_problem(folder, writers))
 

@@ -22,7 +22,7 @@ from plusequals.backends.cache.cache import (
     Cache,
     CacheWarning,
     Entry,
-    Refused,
+    Untrusted,
     cache_key,
     pack,
     unpack,
@@ -62,14 +62,14 @@ def test_no_prefix_and_no_flipped_byte_is_accepted() -> None:
     whole = pack(KEY, ENTRY)
     assert unpack(KEY, whole) == ENTRY
     for size in range(len(whole)):
-        with pytest.raises(Refused):
+        with pytest.raises(Untrusted):
             unpack(KEY, whole[:size])
     for at in range(len(whole)):
-        with pytest.raises(Refused):
+        with pytest.raises(Untrusted):
             unpack(KEY, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-    with pytest.raises(Refused):
+    with pytest.raises(Untrusted):
         unpack(KEY, whole + b"\0")
-    with pytest.raises(Refused):
+    with pytest.raises(Untrusted):
         unpack("cd" * 32, whole)
 
 
@@ -458,7 +458,7 @@ def test_only_sound_entries_are_exported(folder: Path, tmp_path: Path) -> None:
     (path,) = (tmp_path / "there" / folder.name).iterdir()
     assert (count, size) == (1, path.stat().st_size)
     (tmp_path / "there" / folder.name).chmod(0o777)
-    with pytest.raises(Refused):
+    with pytest.raises(Untrusted):
         cache.export(str(tmp_path / "there"))
 
 

@@ -39,11 +39,11 @@ def entries(cache_dir: Path) -> int:
 def test_compiled_once_and_then_taken_from_disk(cc: CompiledC, cache_dir: Path) -> None:
     cc.toolchain()
     before = entries(cache_dir)
-    first = asked(cc, record_launch=True)
+    first = asked(cc, begun=True)
     assert first is not None and first.__name__ == "Caller"
     assert entries(cache_dir) == before + 1
     with settings.override(compiler_timeout=0.0):  # nothing can be compiled any more
-        assert asked(cc) is not None and asked(cc, record_launch=True) is not None
+        assert asked(cc) is not None and asked(cc, begun=True) is not None
     with settings.override(cache=False):
         assert asked(cc) is not None
 
@@ -82,7 +82,7 @@ def test_a_compiler_that_cannot_is_asked_once(cc: CompiledC, fake: Any, tmp_path
     path = fake(f'echo >> "{tmp_path}/asked"; exit 1')
     Path(path).write_text(Path(path).read_text().replace("kernel.c", "warm.c"))
     with settings.override(compiler=path):
-        assert asked(cc, record_launch=True) is None and asked(cc) is None and asked(cc) is None
+        assert asked(cc, begun=True) is None and asked(cc) is None and asked(cc) is None
     assert (tmp_path / "asked").read_text() == "\n"
     assert not list(tmp_path.glob("plusequals-report-*"))
 

@@ -8,7 +8,7 @@ from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu import thread_block as module
 from plusequals.lowering.gpu.thread_block import (
     contains_thread_loop,
-    leaves,
+    has_jump,
     map_to_blocks,
     map_to_one_block,
     prefers_inner_loops,
@@ -123,8 +123,8 @@ def test_what_is_worth_it() -> None:
     assert not contains_thread_loop(case.loop(), case.facts)
     case = Case("for t in range(9):\n    if x[t] > 0:\n        break\n    y[t] = 1",
                 y="f32[9]", x="f32[9]")  # fmt: skip
-    assert any(leaves(stmt) for stmt in case.loop().body)
-    assert not leaves(case.loop())
+    assert any(has_jump(stmt) for stmt in case.loop().body)
+    assert not has_jump(case.loop())
     assert isinstance(case.loop(), For)
 
 

@@ -74,8 +74,8 @@ def _distrust(
 
 
 def open_folder(path: str, create: bool) -> int:
-    """Return a descriptor of a folder, created on request; raises Untrusted where it is not trusted,
-    and OSError."""
+    """Return a descriptor of a folder, created on request; raises Untrusted where it is not
+    trusted, and OSError."""
     if create:
         _make_private(path)
     return _open_trusted(path, trust_problem)

@@ -1,1 +1,1 @@
-"""What users touch: the decorator, the words of the language, what functions offer."""
+"""Public API: the decorator, the words of the language, comparison, profiling, data parallelism."""

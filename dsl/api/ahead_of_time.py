@@ -1,4 +1,4 @@
-"""`f.compile(...)`: a function for given tensors, to be linked into contexts."""
+"""Ahead-of-time compilation, `f.compile(...)`: functions for tensors, linked into contexts."""
 
 from __future__ import annotations
 
@@ -24,87 +24,97 @@ from ..specialize.variants import Arguments, Getter, Specialisation
 from ..values.values import Path
 
 LONGEST = 80
-"""A longer name of a routine is cut."""
+"""The longest name of a routine; longer ones are truncated."""
 
 
 def compiled(
-    form: Specialisation, arguments: Arguments, name: str, inline: object = None
+    specialization: Specialisation, arguments: Arguments, name: str, inline: object = None
 ) -> Compiled:
-    """Return a form as compiled for the tensors among its arguments and its captured names.
+    """Return a specialization compiled for the tensors among its arguments and captured values.
 
-    Arrays and numbers among the arguments only say what a call will give; what the function
-    captures is taken as it is now. `inline` says what computes its virtual tensors.
+    Arrays and numbers among the arguments only determine the signature of calls; captured values
+    are bound as they are now. `inline` maps virtual tensors to the functions that compute them.
     """
-    parameters = form.procedure.parameters
-    if isinstance(form.typed.returns, Updating):
-        one = form.typed.returns.updates[0]
+    parameters = specialization.procedure.parameters
+    if isinstance(specialization.typed.returns, Updating):
+        one = specialization.typed.returns.updates[0]
         raise CdTypeError(
             Diagnostic(
                 "CD0418", f"`{one.owner}.{one.name}` is assigned, and a linked routine cannot set "
-                "attributes of objects", (Label(form.procedure.span),),
+                "attributes of objects", (Label(specialization.procedure.span),),
                 helps=("call the function", "or hold the number in a tensor: `pe.tensor(0.0)`"),
             )
         )  # fmt: skip
     slots = tuple(
-        _slot(form, arguments, path, parameter)
-        for path, parameter in zip(form.typed.passed, parameters, strict=True)
+        _make_slot(specialization, arguments, path, parameter)
+        for path, parameter in zip(specialization.typed.passed, parameters, strict=True)
     )
-    made = Compiled(
-        name, form.codes, slots,
-        partial(_returned, form, arguments),
-        tuple(_fleeting(form, arguments)),
+    result = Compiled(
+        name, specialization.codes, slots,
+        partial(_returned, specialization, arguments),
+        tuple(_fleeting_fields(specialization, arguments)),
     )  # fmt: skip
-    return made if inline is None else inline_producers(made, inline, _codes)
+    return result if inline is None else inline_producers(result, inline, _composed_codes)
 
 
-def name_of(function: str, form: Specialisation) -> str:
-    """Return what a routine is called that is given no name: the function's name, and the texts of
-    its comments, those of functions that it calls left out."""
+def name_of(function: str, specialization: Specialisation) -> str:
+    """Return the default name of a routine: the function's name and the texts of its comments,
+    without those of called functions."""
     texts = (
-        one.comment for one in form.typed.procedure.body
+        one.comment for one in specialization.typed.procedure.body
         if isinstance(one, Block) and one.span.text.startswith("with")
     )  # fmt: skip
     words = (re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") for text in texts)
-    told = "_then_".join(dict.fromkeys(filter(None, words)))
-    return f"{function}_{told}"[:LONGEST].rstrip("_") if told else function
+    comment_text = "_then_".join(dict.fromkeys(filter(None, words)))
+    return f"{function}_{comment_text}"[:LONGEST].rstrip("_") if comment_text else function
 
 
 def _returned(
-    form: Specialisation, arguments: Arguments, results: Sequence[Any], given: Mapping[str, Any]
+    specialization: Specialisation,
+    arguments: Arguments,
+    results: Sequence[Any],
+    given: Mapping[str, Any],
 ) -> Any:
-    """Return what Python gets of a call: of an argument the one that the call gave."""
+    """Return the Python result of a call; returned arguments are those of the call."""
 
     def find(path: Path) -> Getter:
         name = str(path)
-        return (lambda _: given[name]) if name in given else form.find(path)
+        return (lambda _: given[name]) if name in given else specialization.find(path)
 
-    return returned(form.typed.returns, results, arguments, find)
+    return returned(specialization.typed.returns, results, arguments, find)
 
 
-def _codes(procedure: Procedure) -> CodeVariants:
-    """Return what a procedure becomes that was put together of others."""
+def _composed_codes(procedure: Procedure) -> CodeVariants:
+    """Return the code variants of a procedure that was composed of others."""
     return CodeVariants(procedure, partial(recording_of, procedure, lambda recording: recording))
 
 
-def _fleeting(form: Specialisation, arguments: Arguments) -> Iterator[TransientField]:
-    """Yield what a form has of tensors only while it runs, with the arrays that stand for it."""
-    nodes = {node.id: node for node in (*form.procedure.locals, *form.procedure.results)}
-    for path, node in form.typed.fleeting.items():
+def _fleeting_fields(
+    specialization: Specialisation, arguments: Arguments
+) -> Iterator[TransientField]:
+    """Yield the tensor fields that exist only during a run, with their nodes."""
+    nodes = {
+        node.id: node
+        for node in (*specialization.procedure.locals, *specialization.procedure.results)
+    }
+    for path, node in specialization.typed.fleeting.items():
         owner = path.owner
         if owner is not None and node.id in nodes:
             yield TransientField(
-                form.find(owner)(arguments), str(path.steps[-1])[1:], nodes[node.id]
+                specialization.find(owner)(arguments), str(path.steps[-1])[1:], nodes[node.id]
             )
 
 
-def _slot(form: Specialisation, arguments: Arguments, path: Path, parameter: Parameter) -> Slot:
+def _make_slot(
+    specialization: Specialisation, arguments: Arguments, path: Path, parameter: Parameter
+) -> Slot:
     owner = path.owner
     if owner is not None:
         name = str(path.steps[-1])[1:]
-        tensor = form.find(owner)(arguments)
+        tensor = specialization.find(owner)(arguments)
         return Resident(tensor.field(name.removesuffix(MERGED)), name.endswith(MERGED))
-    value: Any = form.find(path)(arguments)
+    value: Any = specialization.find(path)(arguments)
     if path.captured or path.steps or not parameter.node.shape:
-        known = isinstance(value, np.ndarray | PlacedArray)
-        return Argument(str(path), value if known else np.asarray(value))
+        is_array = isinstance(value, np.ndarray | PlacedArray)
+        return Argument(str(path), value if is_array else np.asarray(value))
     return Argument(str(path))

@@ -1,8 +1,8 @@
-"""`@cd`: a function that is read, compiled for its arguments, and called like any other.
+"""The decorator `@cd`: functions that are compiled just in time, specialized for each signature.
 
-A call finds the form for its arguments' types, shapes and layouts and for the values it captures,
-or makes one: parse once, elaborate, build, link. Nothing captured is frozen: what a form depends
-on is compared on every call.
+A call looks up the specialization for the types, shapes and layouts of its arguments and for the
+captured values, or compiles one: parse once, elaborate, normalize, link. No captured value is
+frozen: guards compare all that a specialization depends on at every call.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from ...backends.runtime.routine import Compiled
     from ...backends.runtime.tensor import Tensor
     from ...lowering.ir.assignments import Procedure
-    from ..dispatch import execute, persist, persistent_cache
-    from ..dispatch import fast_path as plan
+    from ..dispatch import execute, fast_path, persist, persistent_cache
     from ..explain import explain
     from ..source import surface as s
     from ..specialize import guards, specialization
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from . import ahead_of_time, pickling
 else:
     ahead_of_time, pickling = lazy_modules(__package__, ".ahead_of_time", ".pickling")
-    execute, persist, persistent_cache, plan = lazy_modules(
+    execute, persist, persistent_cache, fast_path = lazy_modules(
         __package__, "..dispatch.execute", "..dispatch.persist", "..dispatch.persistent_cache",
         "..dispatch.fast_path",
     )  # fmt: skip
@@ -80,15 +79,15 @@ Owner = TypeVar("Owner")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-_PLANS = 8
-"""How many short ways a function keeps; one that is called in more ways learns some of them."""
+_MAX_PLANS = 8
+"""The most fast-path entries of a function; with more kinds of calls only some are added."""
 
 
-def _told(method: Callable[P, T]) -> Callable[P, T]:
-    """Return a method of a function that raises what users are told, under the default modes."""
+def _with_user_errors(method: Callable[P, T]) -> Callable[P, T]:
+    """Return a method that runs under the default float modes and raises errors for users."""
 
     @functools.wraps(method)
-    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             if float_modes.are_default():
                 return method(*args, **kwargs)
@@ -98,21 +97,21 @@ def _told(method: Callable[P, T]) -> Callable[P, T]:
             raise problem.with_traceback(None) from None
         except Exception as problem:
             name = getattr(args[0], "__name__", "a function")
-            if sys.meta_path is None:  # modules are gone, and `open`
-                raise _too_late(name) from None
-            if _lacks_memory(problem):
+            if sys.meta_path is None:  # modules and `open` are gone at finalization
+                raise _shutdown_error(name) from None
+            if _is_out_of_memory(problem):
                 raise function_source.no_memory(name) from None
             if isinstance(problem, OSError) and (short := descriptor_shortage(problem)) is not None:
                 raise short from problem.__cause__
             raise
 
-    return called
+    return wrapped
 
 
-def _lacks_memory(problem: Exception) -> bool:
-    """Whether memory is short: as Python, its loader of modules, or its interpreter say so.
+def _is_out_of_memory(problem: Exception) -> bool:
+    """Whether an exception means that memory ran out: of Python, its module loader or interpreter.
 
-    CPython raises no MemoryError where it has no room for the frame of a call.
+    CPython raises SystemError where it cannot allocate the frame of a call.
     """
     match problem:
         case MemoryError():
@@ -124,18 +123,18 @@ def _lacks_memory(problem: Exception) -> bool:
     return False
 
 
-class _LongWay:
-    """How a function is called as long as nothing compiled compares arguments: by Python alone."""
+class _SlowPath:
+    """The slow path of calls, in Python, until the compiled fast path is available."""
 
     __slots__ = ()
 
-    @_told
+    @_with_user_errors
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the function; returns what it returns. Raises the `CdError` family."""
         arguments = self._bind(args, kwargs)
-        match = self._known(arguments)
+        match = self._cached_match(arguments)
         if match is None:
-            if self._is_found(arguments, len(args), tuple(kwargs)):
+            if self._load_persistent(arguments, len(args), tuple(kwargs)):
                 return self(*args, **kwargs)
             match = self._made(arguments)
         try:
@@ -145,13 +144,13 @@ class _LongWay:
             if alone is None:
                 raise
             return execute.run(alone, arguments)
-        if match.is_direct and not sys.is_finalizing():  # an interpreter that ends lacks `open`
-            self._learn(match, arguments, len(args), tuple(kwargs))
+        if match.is_direct and not sys.is_finalizing():  # `open` is gone at finalization
+            self._add_fast_path(match, arguments, len(args), tuple(kwargs))
         return result
 
 
-def _too_late(name: str) -> CdError:
-    """Return the error of a call from a finalizer for which an interpreter that ends lacks much."""
+def _shutdown_error(name: str) -> CdError:
+    """Return the error (CD0829) of a call that has to compile during interpreter shutdown."""
     message = f"`{name}` is called while the interpreter ends, and cannot be compiled any more"
     helps = (
         "call it once with such arguments before the end: what is compiled by then still runs",
@@ -162,38 +161,38 @@ def _too_late(name: str) -> CdError:
 
 if TYPE_CHECKING:
 
-    class _Called(_LongWay, Generic[P, T]):
+    class _TypedCall(_SlowPath, Generic[P, T]):
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
-    class _Part(functools.partial[T], Generic[P, T]):
+    class _TypedPartial(functools.partial[T], Generic[P, T]):
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T: ...
-else:  # the bases of classes that type checkers know the parameters and the result of
-    _Called = {(P, T): _LongWay}
-    _Part = {(P, T): functools.partial}
+else:  # bases whose parameters and results only type checkers know
+    _TypedCall = {(P, T): _SlowPath}
+    _TypedPartial = {(P, T): functools.partial}
 
 
-def _of_function(name: str) -> Any:
-    """Return an attribute that is the Python function's own: what is assigned holds from then on.
+def _function_property(name: str) -> Any:
+    """Return a property that reads and writes the attribute of the Python function.
 
-    AttributeError for a function that a text defines.
+    It raises AttributeError for a function that a text defines.
     """
 
-    def get(self: Any) -> Any:
-        return getattr(self._plain(name), name)
+    def get_value(self: Any) -> Any:
+        return getattr(self._python_function(name), name)
 
-    def put(self: Any, value: object) -> None:
-        setattr(self._plain(name), name, value)
+    def set_value(self: Any, value: object) -> None:
+        setattr(self._python_function(name), name, value)
 
-    return property(get, put)
+    return property(get_value, set_value)
 
 
-class CdFunction(_Called[P, T]):
-    """A function under `@cd`. Call it; `explain(*args)` tells what it becomes for arguments.
+class CdFunction(_TypedCall[P, T]):
+    """A function under `@cd`. Call it; `explain(*args)` shows its code for given arguments.
 
-    Type checkers know it as `CdFunction[P, T]`: its parameters and what it returns, as written.
+    Type checkers know it as `CdFunction[P, T]`: its parameters and its result, as written.
     """
 
-    _call = _LongWay.__call__
+    _call = _SlowPath.__call__
     __class_getitem__: Any = classmethod(GenericAlias)
 
     def __init__(
@@ -208,55 +207,55 @@ class CdFunction(_Called[P, T]):
             self.__doc__ = definition.surface.doc
         else:
             functools.update_wrapper(self, definition.function, updated=())
-        self._elsewhere: dict[str, CdFunction[P, T]] = {}
-        params = signature.parameters.values()
-        self._names = tuple(signature.parameters) if _are_plain(params) else None
+        self._on_backends: dict[str, CdFunction[P, T]] = {}
+        parameters = signature.parameters.values()
+        self._names = tuple(signature.parameters) if _are_plain(parameters) else None
         self._plans: list[CacheEntry] = []
-        """The short ways of calls that were made, the latest first; see `plan`."""
-        self._learned = 0
-        self._front = persistent_cache.Front(definition, backend)
+        """The fast-path entries of earlier calls, the latest first; see `fast_path`."""
+        self._slow_calls = 0
+        self._persistent = persistent_cache.Front(definition, backend)
 
     @property
     def definition(self) -> Definition:
-        """Where the function was defined: that of now, where its code or defaults were replaced."""
+        """The definition of the function, renewed where its code or defaults were replaced."""
         parts = self._definition.parts
         if parts is not None and not parts.are_current():
-            self._renew()
+            self._reread()
         return self._definition
 
-    __code__, __defaults__ = _of_function("__code__"), _of_function("__defaults__")
-    __kwdefaults__ = _of_function("__kwdefaults__")
+    __code__, __defaults__ = _function_property("__code__"), _function_property("__defaults__")
+    __kwdefaults__ = _function_property("__kwdefaults__")
 
-    def _plain(self, name: str) -> FunctionType:
+    def _python_function(self, name: str) -> FunctionType:
         if self._definition.parts is None:
             raise AttributeError(f"`{self.__name__}` is a text's function, and has no `{name}`")
         function: FunctionType = self._definition.parts.function
         return function
 
-    def _renew(self) -> None:
-        """Be the function that Python runs by now, read again, with nothing compiled.
+    def _reread(self) -> None:
+        """Reread the current Python function, and drop all specializations.
 
         Raises as `cd` does.
         """
         function = self._definition.function
         assert function is not None, "a text is not replaced"
-        made = _defined(function, self._backend)
+        renewed = _define(function, self._backend)
         self.__dict__.pop("_forms", None)
-        self.__dict__.update(made.__dict__)
+        self.__dict__.update(renewed.__dict__)
 
     @property
     def surface(self) -> s.Function:
-        """The function as the language has it."""
+        """The surface syntax of the function."""
         return self.definition.surface
 
     @gc_paused()
     def _made(self, arguments: dict[str, Any]) -> Match:
-        """Return the form for arguments, compiled where there is none."""
+        """Return the specialization for arguments, compiled if there is none."""
         return self._forms.find(arguments)
 
     @cached_property
     def _forms(self) -> Specialisations:
-        """What it was compiled to, made when something is compiled."""
+        """The specialization cache, created lazily."""
         definition = self.definition
         lookup = definition.around.lookup
         return specialization.Specialisations(
@@ -282,7 +281,7 @@ class CdFunction(_Called[P, T]):
         return _restored, begin, pickling.state_of(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "definition" not in self.__dict__:  # it is not the one that is here anyway
+        if "definition" not in self.__dict__:  # it is a new object, not an existing function
             pickling.fill(self, state)
 
     def __copy__(self) -> Self:
@@ -292,36 +291,35 @@ class CdFunction(_Called[P, T]):
         return self
 
     def __cd_function__(self) -> tuple[s.Function, Lookup]:
-        """Return what another `@cd` function needs to inline this one."""
+        """Return surface and scope, with which another `@cd` function inlines this one."""
         return self.surface, self.definition.around.lookup
 
     def become(self, other: CdFunction[P, T]) -> None:
-        """Be the same function as another one from now on, with all that it was compiled to."""
+        """Share the state of another function, with all of its specializations."""
         self.__dict__ = other.__dict__
 
     def on(self, backend: str) -> CdFunction[P, T]:
         """Return the same function on another backend; the same object every time."""
-        if backend not in self._elsewhere:
-            made: CdFunction[P, T] = CdFunction(self.definition, self.__signature__, backend)
-            self._elsewhere.setdefault(backend, made)
-        return self._elsewhere[backend]
+        if backend not in self._on_backends:
+            function: CdFunction[P, T] = CdFunction(self.definition, self.__signature__, backend)
+            self._on_backends.setdefault(backend, function)
+        return self._on_backends[backend]
 
-    @_told
+    @_with_user_errors
     def explain(self, *args: P.args, **kwargs: P.kwargs) -> explain.Explanation:
-        """Return what a call with these arguments becomes and why: text, a page, and its parts.
+        """Return the explanation of a call with these arguments: as text, as a page, by parts.
 
-        Nothing is run, and no later call is decided differently for having asked. Raises what
-        compiling such a call raises.
+        Nothing is run, and later calls are not affected. Raises what compiling such a call raises.
         """
         arguments = self._bind(args, kwargs)
         return explain.explanation(*self._forms.peek(arguments), arguments)
 
-    @_told
+    @_with_user_errors
     def procedure(self, *args: P.args, **kwargs: P.kwargs) -> Procedure:
-        """Return the assignments that a call with these arguments means; nothing is compiled."""
+        """Return the elaborated assignments of a call with these arguments, without compiling."""
         return self._forms.peek(self._bind(args, kwargs), compiled=False)[0].procedure
 
-    @_told
+    @_with_user_errors
     def compile(
         self,
         *args: Any,
@@ -331,73 +329,82 @@ class CdFunction(_Called[P, T]):
     ) -> Compiled:
         """Return the function compiled for tensors, to be linked into contexts of streams.
 
-        Tensors are bound; arrays and numbers only say what each call of a routine will give. It has
-        the function's name and its comments, `step_smooth_then_scale`, where no `name` is given.
-        `inline={t: first}` computes the virtual tensor `t` again, as what `first` is compiled of
-        does. Raises what compiling a call raises, except for what only a backend finds, and
-        CdTypeError CD0855 or CD0856 where `inline` is wrong or `t` cannot be computed again.
+        Tensors are bound; arrays and numbers only determine the signature of calls of the routine.
+        Its default `name` is the function's name and its comments, `step_smooth_then_scale`.
+        `inline={t: first}` recomputes the virtual tensor `t` as the function of `first` does.
+        Raises what compiling a call raises, except for errors of a backend, and CdTypeError CD0855
+        or CD0856 where `inline` is wrong or `t` cannot be recomputed.
         """
         arguments = self._bind(args, kwargs)
-        form = self._forms.apart(arguments)
+        specialization = self._forms.apart(arguments)
         return ahead_of_time.compiled(
-            form, arguments, name or ahead_of_time.name_of(self.__name__, form), inline
+            specialization,
+            arguments,
+            name or ahead_of_time.name_of(self.__name__, specialization),
+            inline,
         )
 
     def specialise(self, *args: P.args, **kwargs: P.kwargs) -> Specialisation:
-        """Return the form for arguments, compiled and kept as by a call, without running it."""
+        """Return the specialization for arguments, compiled and cached as by a call; no run."""
         return self.matched(*args, **kwargs)[0].known
 
-    @_told
+    @_with_user_errors
     def matched(self, *args: P.args, **kwargs: P.kwargs) -> tuple[Match, dict[str, Any]]:
-        """Return the form for arguments as `specialise` does, and what fits it of them."""
+        """Return the match with arguments, compiled if needed, and the bound arguments."""
         arguments = self._bind(args, kwargs)
         return self._forms.find(arguments), arguments
 
-    def _known(self, arguments: dict[str, Any]) -> Match | None:
-        """Return the form for a call, None where it may have to be made."""
-        forms: Specialisations | None = self.__dict__.get("_forms")
-        return None if forms is None else forms.known(arguments)
+    def _cached_match(self, arguments: dict[str, Any]) -> Match | None:
+        """Return the cached match of a call, None where it may have to be compiled."""
+        cache: Specialisations | None = self.__dict__.get("_forms")
+        return None if cache is None else cache.known(arguments)
 
-    def _is_found(self, arguments: dict[str, Any], positional: int, named: tuple[str, ...]) -> bool:
-        """Whether calls like this one go the short way from now on, as an entry on disk says."""
-        plan = self._front.find(arguments, self._form(positional, named))
-        if plan is None:
+    def _load_persistent(
+        self, arguments: dict[str, Any], positional: int, named: tuple[str, ...]
+    ) -> bool:
+        """Whether the persistent cache has an entry for calls like this one, which is installed."""
+        entry = self._persistent.find(arguments, self._call_shape(positional, named))
+        if entry is None:
             return False
-        self._go_short(persistent_cache.backend().short_way.caller)
-        self._plans.insert(0, plan)
+        self._use_fast_caller(persistent_cache.backend().short_way.caller)
+        self._plans.insert(0, entry)
         return True
 
-    def _learn(
+    def _add_fast_path(
         self, match: Match, arguments: dict[str, Any], positional: int, named: tuple[str, ...]
     ) -> None:
-        """Have calls like this one go the short way from now on, where there is one.
+        """Add a fast-path entry for calls like this one, where that is supported.
 
-        While something watches every call, none goes it: what is learned anew would be of no use.
+        While something watches every call there is none: what is learned would be of no use.
         """
         if RUNTIME.watching and not match.fresh:
             return
-        self._learned += 1
-        if self._learned > _PLANS and self._learned % (2 * _PLANS) and not match.fresh:
+        self._slow_calls += 1
+        if (
+            self._slow_calls > _MAX_PLANS
+            and self._slow_calls % (2 * _MAX_PLANS)
+            and not match.fresh
+        ):
             return
-        way = plan.short_way(match)
-        if way is None or (way.caller is None and not way.is_compiling):
+        loader = fast_path.short_way(match)
+        if loader is None or (loader.caller is None and not loader.is_compiling):
             return
         lookup = self.definition.around.lookup
-        found = plan.recipe_of(match, arguments, lookup)
-        if found is not None and way.caller is not None:
-            self._go_short(way.caller)
-            made = plan.plan_of(match, self._form(positional, named), found)
-            self._forms.keep(made, match, arguments, _PLANS)
+        recipe = fast_path.recipe_of(match, arguments, lookup)
+        if recipe is not None and loader.caller is not None:
+            self._use_fast_caller(loader.caller)
+            entry = fast_path.plan_of(match, self._call_shape(positional, named), recipe)
+            self._forms.keep(entry, match, arguments, _MAX_PLANS)
         if match.fresh:
-            persist.remember(match, arguments, found, self.definition, self._backend)
+            persist.remember(match, arguments, recipe, self.definition, self._backend)
 
-    def _form(self, positional: int, named: tuple[str, ...]) -> Form:
+    def _call_shape(self, positional: int, named: tuple[str, ...]) -> Form:
         params, parts = self.__signature__.parameters, self._definition.parts
         defaults = {name: params[name].default for name in params}
         return guards.Form(positional, named, defaults, parts)
 
-    def _adopted(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments with the arrays of other packages on devices: asked for once."""
+    def _wrap_foreign(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments with device arrays of other packages wrapped, once per call."""
         for name, value in arguments.items():
             if may_be_device_array(value):
                 try:
@@ -406,37 +413,38 @@ class CdFunction(_Called[P, T]):
                     raise specialization.placed(problem, self.surface, name) from None
         return arguments
 
-    def _go_short(self, caller: type | None) -> None:
-        """Have all functions called by a class of the compiled library."""
+    def _use_fast_caller(self, caller: type | None) -> None:
+        """Make the class of the compiled library the base of `CdFunction`: it handles calls."""
         if caller is not None and CdFunction.__bases__ != (caller,):
             CdFunction.__bases__ = (caller,)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        _ = self.definition  # the signature is that of now
+        _ = self.definition  # renews the signature
         if not kwargs and self._names is not None and len(args) == len(self._names):
-            return self._adopted(dict(zip(self._names, args, strict=True)))
+            return self._wrap_foreign(dict(zip(self._names, args, strict=True)))
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as problem:
             message = f"`{self.__name__}` is called with the wrong arguments: {problem}"
             label = Label(self.surface.span, f"it takes {self.__signature__}")
-            shown = ", ".join(f"{param.name}" for param in self.surface.params)
-            helps = (f"call it as its `def` line says: `{self.__name__}({shown})`",)
+            names = ", ".join(f"{param.name}" for param in self.surface.params)
+            helps = (f"call it as its `def` line says: `{self.__name__}({names})`",)
             raise CdTypeError(Diagnostic("CD0436", message, (label,), (), helps)) from None
         bound.apply_defaults()
-        return self._adopted(dict(bound.arguments))
+        return self._wrap_foreign(dict(bound.arguments))
 
 
 def _restored(module: str, qualname: str, digest: str) -> CdFunction[..., Any]:
-    """Return the function that has this name and text here, else one that its state is to fill."""
-    found = pickling.named(module, qualname)
-    if isinstance(found, CdFunction) and pickling.digest(found) == digest:
-        return found
+    """Return the function with this name and text in this process, else an empty one, which
+    `__setstate__` fills."""
+    existing = pickling.named(module, qualname)
+    if isinstance(existing, CdFunction) and pickling.digest(existing) == digest:
+        return existing
     return CdFunction.__new__(CdFunction)
 
 
-class BoundFunction(_Part[P, T]):
-    """A `@cd` function taken from an object: the object is its first argument."""
+class BoundFunction(_TypedPartial[P, T]):
+    """A `@cd` function bound to an object, its first argument."""
 
     @property
     def __self__(self) -> object:
@@ -447,12 +455,12 @@ class BoundFunction(_Part[P, T]):
         return self.func
 
     def explain(self, *args: P.args, **kwargs: P.kwargs) -> explain.Explanation:
-        """Return what a call becomes; see `CdFunction.explain`."""
-        made: explain.Explanation = self.__func__.explain(*self.args, *args, **kwargs)
-        return made
+        """Return the explanation of a call; see `CdFunction.explain`."""
+        explanation: explain.Explanation = self.__func__.explain(*self.args, *args, **kwargs)
+        return explanation
 
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
-        """Return the assignments that a call means; see `CdFunction.procedure`."""
+        """Return the assignments of a call; see `CdFunction.procedure`."""
         made: Procedure = self.__func__.procedure(*self.args, *args, **kwargs)
         return made
 
@@ -462,17 +470,17 @@ class BoundFunction(_Part[P, T]):
         return made
 
     def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
-        """Return the form for arguments; see `CdFunction.matched`."""
+        """Return the match with arguments; see `CdFunction.matched`."""
         made: tuple[Match, dict[str, Any]] = self.__func__.matched(*self.args, *args, **kwargs)
         return made
 
     def on(self, backend: str) -> BoundFunction[P, T]:
-        """Return the same on another backend."""
+        """Return the bound function on another backend."""
         return BoundFunction(self.__func__.on(backend), *self.args)
 
 
 class _Decorator(Protocol):
-    """What `cd(backend=...)` is: it compiles the function that it stands above."""
+    """The type of `cd(backend=...)`, a decorator."""
 
     def __call__(self, function: Callable[P, T], /) -> CdFunction[P, T]: ...
 
@@ -485,89 +493,88 @@ def cd(function: Any = None, *, backend: str | None = None) -> Any:
     """Return the function compiled: called like before, run as C (or on another backend).
 
     Use it as `@cd` or `@cd(backend="numpy")`. Raises CdSyntaxError where the source cannot be read
-    or holds what the language does not admit, all such problems at once; CdBackendError CD0801
-    where there is no such backend.
+    or has unsupported constructs, all at once; CdBackendError CD0801 for an unknown backend.
     """
     if function is None:
         if backend is not None:
             RUNTIME.require(backend)
         return functools.partial(cd, backend=backend)
-    if isinstance(function, staticmethod | classmethod):  # as if it stood below
+    if isinstance(function, staticmethod | classmethod):  # as if `@cd` were below it
         return type(function)(cd(function.__func__, backend=backend))
     if isinstance(function, MethodType):
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
-    return _defined(function, backend)
+    return _define(function, backend)
 
 
-@_told
-def _defined(function: Callable[P, T], backend: str | None) -> CdFunction[P, T]:
+@_with_user_errors
+def _define(function: Callable[P, T], backend: str | None) -> CdFunction[P, T]:
     definition = Definition(function_source.scope_of(function), function)
-    _tell_reloader()
+    _register_reloader()
     if not persistent_cache.is_known(definition):
-        _ = definition.surface  # what it does not admit is told now
+        _ = definition.surface  # raises errors of the source now
     is_plain = isinstance(function, FunctionType)
     signature = inspect.signature(function, follow_wrapped=not is_plain)
     return CdFunction(definition, signature, backend)
 
 
-def _tell_reloader() -> None:
-    """Have `%autoreload` of IPython renew functions that others have imported, as Python's are."""
+def _register_reloader() -> None:
+    """Register with IPython's `%autoreload`, so that it updates imported functions in place."""
     rules = getattr(sys.modules.get("IPython.extensions.autoreload"), "UPDATE_RULES", None)
-    if isinstance(rules, list) and not any(rule == _RENEWED for rule in rules):
-        rules.append(_RENEWED)
+    if isinstance(rules, list) and not any(rule == _RELOAD_RULE for rule in rules):
+        rules.append(_RELOAD_RULE)
 
 
-def _are_functions(old: object, new: object) -> bool:
+def _are_cd_functions(old: object, new: object) -> bool:
     return isinstance(old, CdFunction) and isinstance(new, CdFunction)
 
 
-_RENEWED = (_are_functions, lambda old, new: old.become(new))
-"""How autoreload knows what it may renew, and what is to be done then."""
+_RELOAD_RULE = (_are_cd_functions, lambda old, new: old.become(new))
+"""The update rule for autoreload: a predicate, and the action."""
 
 
-@_told
+@_with_user_errors
 def cd_from_source(
     text: str,
     globals: Mapping[str, object] | None = None,
     name: str = "<text>",
     backend: str | None = None,
 ) -> CdFunction[..., Any]:
-    """Return the function that a text defines, compiled, for where no source can be read.
+    """Return the compiled function that a text defines, where no source file can be read.
 
-    `globals` are the names around it (none unless given; Python's builtins always), `name` is
-    what errors call the text. Raises as `cd` does.
+    `globals` are its global names (none by default; builtins always), `name` is the name of the
+    text in errors. Raises as `cd` does.
     """
-    read = function_source.source_from_text(text, name)
-    around = {} if globals is None else globals  # kept: what it holds may change
-    definition = Definition(function_source.scope_of_namespace(around))
-    definition.text = read
+    source = function_source.source_from_text(text, name)
+    namespace = {} if globals is None else globals  # by reference: its content may change
+    definition = Definition(function_source.scope_of_namespace(namespace))
+    definition.text = source
     _ = definition.surface
-    _require_python(read)
-    return CdFunction(definition, _signature(around, definition.surface), backend)
+    _require_compilable(source)
+    return CdFunction(definition, _signature(namespace, definition.surface), backend)
 
 
 def _are_plain(params: Iterable[inspect.Parameter]) -> bool:
     return all(param.kind in _POSITIONAL for param in params)
 
 
-def _require_python(read: function_source.FunctionSource) -> None:
-    """Refuse (CD0100) a text that parses and yet is no Python: a `break` outside a loop."""
-    tree = read.tree
-    whole = ast.Expression(tree) if isinstance(tree, ast.Lambda) else ast.Module([tree], [])
+def _require_compilable(source: function_source.FunctionSource) -> None:
+    """Raise CD0100 for a text that parses but does not compile: a `break` outside a loop."""
+    tree = source.tree
+    module = ast.Expression(tree) if isinstance(tree, ast.Lambda) else ast.Module([tree], [])
     try:
-        compile(whole, read.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
+        compile(module, source.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
     except (SyntaxError, ValueError, RecursionError) as problem:
         text = getattr(problem, "msg", None) or str(problem)
         line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
         end = getattr(problem, "end_offset", None) or column + 2
-        span = Span(read.source, line, column, line, max(end - 1, column + 1))
+        span = Span(source.source, line, column, line, max(end - 1, column + 1))
         message = f"Python cannot read this: {text}"
         helps = ("correct the text: it has to be a function that Python itself would accept",)
         raise CdSyntaxError(Diagnostic("CD0100", message, (Label(span),), (), helps)) from None
 
 
 def _signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.Signature:
-    """Return the signature of a function text, default values evaluated in the namespace."""
+    """Return the signature of a function text; default values are evaluated in the namespace."""
     kinds = {
         "positional": inspect.Parameter.POSITIONAL_ONLY,
         "any": inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -575,18 +582,18 @@ def _signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.
         "*": inspect.Parameter.VAR_POSITIONAL,
         "**": inspect.Parameter.VAR_KEYWORD,
     }
-    found = []
+    parameters = []
     for param in surface.params:
         default: Any = inspect.Parameter.empty
         if param.default is not None:
             default = eval(param.default.span.text, dict(namespace))  # the user's own text
-        found.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
-    return inspect.Signature(found)
+        parameters.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
+    return inspect.Signature(parameters)
 
 
 @functools.cache
 def _logger() -> Recorder:
-    """Return what writes the logs of runs."""
+    """Return the writer of run logs."""
     return log.Logger()
 
 

@@ -1,4 +1,4 @@
-"""One call that runs a function on several backends and finds where they part."""
+"""Differential runs of a function on several backends: the first assignment that differs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.gpu.foreign_arrays import as_placed as found
-from ...backends.gpu.foreign_arrays import require_usable
+from ...backends.gpu.foreign_arrays import as_placed, require_usable
 from ...backends.gpu.protocols import may_be_device_array
 from ...backends.runtime.call_arguments import as_device_array
 from ...backends.runtime.field import Field
@@ -28,12 +27,12 @@ from .cd import BoundFunction, CdFunction
 _LEAVES = (
     type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, type, FleetingTensor,
 )  # fmt: skip
-"""What leads to no tensor."""
+"""Types of values that refer to no tensors."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """What several backends made of one call. True where all assigned the same."""
+    """The runs of one call on several backends. True where all assignments agree."""
 
     backends: tuple[str, ...]
     traces: tuple[Trace, ...]
@@ -67,17 +66,16 @@ def compare(
 
     Arrays of a device are copied there for backends of devices, and to the host for others. A plain
     Python function is run with each backend as the default: all calls and routines in it are
-    compared. Arguments and tensors stay as they are, those among them that it captures or that
-    attributes lead to; tensors that a plain function finds in other ways do not, and would differ
-    from backend to backend.
+    compared. Arguments are not modified, nor are tensors that it captures or that attributes lead
+    to; tensors that a plain function reaches in other ways are, and then differ between backends.
 
-    Without tolerances numbers may differ by what the elementary functions (`exp`, `sin`, `pow`, the
-    table of docs/numerics.md) of the statements so far may differ by on two backends; where there
-    are none every bit counts, as it does everywhere with `rtol=0`. Both times the calls have the
-    profile `strict`, in which backends compute the same but for these functions. With a tolerance
-    numbers may differ by `atol + rtol * abs(b)`, as in `np.allclose`, and the calls have the
-    profile that is set. Whole numbers and truth values have to be equal in any case. `wanted` are
-    filters of `trace`. Raises what the calls raise.
+    Without tolerances numbers may differ by the errors of the elementary functions (`exp`, `sin`,
+    `pow`, the table of docs/numerics.md) in the statements so far; without such functions, and
+    always with `rtol=0`, they must be bit-identical. In both cases the calls have the profile
+    `strict`, in which backends agree except for these functions. With a tolerance numbers may
+    differ by `atol + rtol * abs(b)`, as in `np.allclose`, and the calls have the current profile.
+    Integers and booleans must always be equal. `wanted` are filters of `trace`. Raises what the
+    calls raise.
     """
     if isinstance(function, BoundFunction | MethodType):  # the object is an argument, too
         owner: object = function.__self__
@@ -86,44 +84,44 @@ def compare(
     rtol, atol = rtol or 0.0, atol or 0.0
     traces, results = [], []
     for name in backends:
-        given = copy.deepcopy(tuple(args), _copies(args, name))
-        chosen = settings.override(backend=name, **_profile(rtol, atol))
-        with chosen, _kept(function, name, given) as call:
-            with trace(**wanted) as taken:
-                results.append(call(*given))
-        traces.append(taken)
-    apart = None
+        copies = copy.deepcopy(tuple(args), _deepcopy_memo(args, name))
+        options = settings.override(backend=name, **_profile(rtol, atol))
+        with options, _restoring_tensors(function, name, copies) as call:
+            with trace(**wanted) as recorded:
+                results.append(call(*copies))
+        traces.append(recorded)
+    first_difference = None
     for other in traces[1:]:
-        apart = apart or difference(traces[0], other, rtol, atol, by_table)
-    return Comparison(tuple(backends), tuple(traces), tuple(results), apart)
+        first_difference = first_difference or difference(traces[0], other, rtol, atol, by_table)
+    return Comparison(tuple(backends), tuple(traces), tuple(results), first_difference)
 
 
-def _copies(args: Sequence[Any], backend: str) -> dict[int, Any]:
-    """Return what stands for values in copies of arguments for a backend: tensors for themselves,
-    arrays of a device for copies there, or on the host where the backend is elsewhere."""
-    made: dict[int, Any] = {}
-    for one in _reached(args, lambda one: isinstance(one, Tensor) or may_be_device_array(one)):
-        there = None if isinstance(one, Tensor) else found(one)
+def _deepcopy_memo(args: Sequence[Any], backend: str) -> dict[int, Any]:
+    """Return the `deepcopy` memo for arguments of a backend: tensors are shared, device arrays are
+    copied on the device, or to the host where the backend is on another device."""
+    memo: dict[int, Any] = {}
+    for one in _reachable(args, lambda one: isinstance(one, Tensor) or may_be_device_array(one)):
+        device_array = None if isinstance(one, Tensor) else as_placed(one)
         if isinstance(one, Tensor):
-            made[id(one)] = one
-        elif there is not None:
-            held = as_device_array(there)
-            require_usable(there, False, "argument", held.device)
-            stays = backend.partition(":")[0] == held.device.partition(":")[0]
-            made[id(one)] = held.copy() if stays else held.numpy()
-    return made
+            memo[id(one)] = one
+        elif device_array is not None:
+            array = as_device_array(device_array)
+            require_usable(device_array, False, "argument", array.device)
+            is_same_device = backend.partition(":")[0] == array.device.partition(":")[0]
+            memo[id(one)] = array.copy() if is_same_device else array.numpy()
+    return memo
 
 
 def _profile(rtol: float, atol: float) -> dict[str, str]:
-    """Return the setting of calls that are compared: `strict` where every bit counts."""
+    """Return the profile setting of compared calls: `strict` without tolerances."""
     return {} if rtol or atol else {"profile": "strict"}
 
 
 @contextmanager
-def _kept(
+def _restoring_tensors(
     function: Callable[..., Any], backend: str, given: Sequence[Any]
 ) -> Iterator[Callable[..., Any]]:
-    """Yield the function on a backend; behind the `with` tensors are as they were before."""
+    """Yield the function on a backend; restore written tensors at the end of the `with`."""
     if isinstance(function, CdFunction | BoundFunction):
         function = function.on(backend)
         match, arguments = function.matched(*given)
@@ -132,11 +130,11 @@ def _kept(
         tensors = _tensors([*given, function], getattr(function, "__globals__", None))
         fields = [tensor.field(name) for tensor in tensors for name in tensor.fields]
         fields = [field for field in fields if not field.constant]
-    before = [np.array(field.numpy()) for field in fields]
+    saved = [np.array(field.numpy()) for field in fields]
     try:
         yield function
     finally:
-        for field, array in zip(fields, before, strict=True):
+        for field, array in zip(fields, saved, strict=True):
             field[...] = array
 
 
@@ -146,24 +144,26 @@ def bisect(
     rtol: float = 0.0,
     atol: float = 0.0,
 ) -> Bisection | None:
-    """Return the first stage of compiling after which a call gives another result, None for none.
+    """Return the first stage of compilation that changes the result of a call, None for none.
 
-    A stage is `lower`, a pass by its name, or `compile`. The arguments stay as they are. Without
-    tolerances every bit counts, and the call has the profile `strict`: others leave the order of
-    sums open. Raises what compiling the call raises.
+    A stage is `lower`, a pass by its name, or `compile`. The arguments are not modified. Without
+    tolerances results must be bit-identical, and the call has the profile `strict`: others allow
+    reassociation of sums. Raises what compiling the call raises.
     """
     with settings.override(**_profile(rtol, atol)):
         return bisected(*function.matched(*args), rtol, atol)
 
 
 def _tensors(value: Any, home: object = None) -> Iterator[Tensor]:
-    """Yield the tensors with arrays that a value leads to."""
-    return _reached(value, lambda one: isinstance(one, Tensor), home)
+    """Yield the tensors with arrays that are reachable from a value."""
+    return _reachable(value, lambda one: isinstance(one, Tensor), home)
 
 
-def _reached(value: Any, is_wanted: Callable[[object], bool], home: object = None) -> Iterator[Any]:
-    """Yield what is wanted of all that a value leads to: by items, attributes, and captured names
-    of `@cd` functions and of functions of the module that `home` is the namespace of."""
+def _reachable(
+    value: Any, is_wanted: Callable[[object], bool], home: object = None
+) -> Iterator[Any]:
+    """Yield the wanted objects reachable from a value: by items, attributes, and captured names of
+    `@cd` functions and of functions of the module with the namespace `home`."""
     todo, seen = [value], dict[int, object]()
     while todo:
         one = todo.pop()
@@ -173,11 +173,11 @@ def _reached(value: Any, is_wanted: Callable[[object], bool], home: object = Non
         if is_wanted(one):
             yield one
         else:
-            todo += _next(one, home)
+            todo += _references(one, home)
 
 
-def _next(one: object, home: object) -> Iterable[Any]:
-    """Return what a value leads to directly."""
+def _references(one: object, home: object) -> Iterable[Any]:
+    """Return the objects that a value refers to directly."""
     match one:
         case Field():
             return (one.tensor,)
@@ -195,16 +195,16 @@ def _next(one: object, home: object) -> Iterable[Any]:
             return _captured(one) if one.__globals__ is home else ()
         case _:
             slots = [name for kind in type(one).__mro__ for name in _slots(kind)]
-            held = [getattr(one, name, None) for name in slots]
-            return (*getattr(one, "__dict__", {}).values(), *held)
+            slot_values = [getattr(one, name, None) for name in slots]
+            return (*getattr(one, "__dict__", {}).values(), *slot_values)
 
 
 def _captured(function: object) -> list[Any]:
-    """Return what a function finds around it."""
+    """Return the captured values of a function."""
     if not isinstance(function, FunctionType):
         return []
-    found = inspect.getclosurevars(function)
-    return [*found.nonlocals.values(), *found.globals.values()]
+    closure = inspect.getclosurevars(function)
+    return [*closure.nonlocals.values(), *closure.globals.values()]
 
 
 def _slots(kind: type) -> tuple[str, ...]:

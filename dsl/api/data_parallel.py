@@ -1,14 +1,14 @@
-"""Data parallel training: a batch split over streams, gradients merged as a tree, one update.
+"""Data-parallel training: a batch split over streams, a tree reduction of gradients, one update.
 
 For n streams and a batch of m rows, in this order:
 
-    stream s    step(rows s*m/n to (s+1)*m/n)                  all at once
+    stream s    step(rows s*m/n to (s+1)*m/n)                  concurrently
     tree        field of stream i += field of stream i + n/2   half as many streams each time
     stream 0    update()
-    stream s    the updated fields, where it has arrays of its own
+    stream s    copies of the updated fields, where it has separate arrays
 
-The split and the tree depend on the number of streams and rows only, so that the same run gives
-the same bits every time. Sums are merged as they are: divide by the size of the whole batch.
+The split and the tree depend only on the numbers of streams and rows, so that repeated runs are
+bit-identical. Sums are merged unscaled: divide by the size of the whole batch.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _MERGE = "def merge_{label}(t):\n    t.{name} += t.{name}.merge\n"
 
 
 class DataParallel:
-    """A training step on several streams. Call it with what one step takes; it does not wait.
+    """A training step on several streams. Call it with the arguments of a step; it is asynchronous.
 
-    `step` writes the fields to merge, of the tensors given or captured; `update` is run once on
-    the first stream, with the arguments `with_update`. `merge` are the fields that every stream
-    adds to: `(w.grad, loss)`; a tensor stands for its value.
+    `step` writes the fields to merge, of tensors that are arguments or captured; `update` is run
+    once on the first stream, with the arguments `with_update`. `merge` are the fields that every
+    stream accumulates into: `(w.grad, loss)`; a tensor means its value.
     """
 
     def __init__(
@@ -58,113 +58,115 @@ class DataParallel:
         self.merged = tuple(map(field_of, merge))
         self._contexts = [stream.context() for stream in streams]
         self._steps: dict[object, list[tuple[dict[str, Any], Routine]]] = {}
-        """The linked steps by stream and kinds of arguments, with the numbers that they hold."""
+        """The linked steps by stream and kinds of arguments, with their static numbers."""
         self._mergers: dict[tuple[int, Field], Routine] = {}
         self._update: tuple[CdFunction[..., Any], Sequence[Any]] = (update, with_update)
         self._updater: Routine | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Queue one step: arrays are split along their first axis, all else goes to every stream.
+        """Queue one step: arrays are split along their first axis, other arguments are broadcast.
 
-        Lists of numbers are arrays. Raises CdTypeError CD0828 where no array is given, their first
-        axes differ, or one is within something else, and what compiling, linking and inline
+        Lists of numbers are arrays. Raises CdTypeError CD0828 where there is no array, the first
+        axes differ, or an array is inside a container, and what compiling, linking and inline
         streams raise.
         """
-        parts = self._parts(
-            [_as_given(value, f"argument {at}") for at, value in enumerate(args)],
-            {name: _as_given(value, name) for name, value in kwargs.items()},
+        chunks = self._split_arguments(
+            [_as_argument(value, f"argument {at}") for at, value in enumerate(args)],
+            {name: _as_argument(value, name) for name, value in kwargs.items()},
         )
-        for at, (part, named) in enumerate(parts):
-            routine, arguments = self._routine(at, part, named)
+        for at, (positional, named) in enumerate(chunks):
+            routine, arguments = self._step_routine(at, positional, named)
             routine(**arguments)
-        active = len(parts)
+        active = len(chunks)
         while active > 1:
             half = (active + 1) // 2
             for at in range(half, active):
                 self._merge(at, at - half)
             active = half
-        self._updated()
+        self._queue_update()
 
     def synchronize(self) -> None:
-        """Return when every stream is done; raises what failed, once."""
+        """Wait until every stream is done; raises the exception of a failed step, once."""
         for context in self._contexts:
             context.stream.synchronize()
 
-    def _parts(
+    def _split_arguments(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> list[tuple[list[Any], dict[str, Any]]]:
-        """Return the arguments for each stream that has rows to work on."""
-        every = [*args, *kwargs.values()]
-        rows = {len(value) for value in every if _is_split(value)}
+        """Return the arguments for each stream with a chunk of rows."""
+        values = [*args, *kwargs.values()]
+        rows = {len(value) for value in values if _is_split(value)}
         if len(rows) != 1:
-            found = " and ".join(map(str, sorted(rows))) or "no array at all"
+            row_counts = " and ".join(map(str, sorted(rows))) or "no array at all"
             raise CdTypeError(
                 Diagnostic(
-                    "CD0828", f"the arrays of a batch need one number of rows, not {found}",
+                    "CD0828", f"the arrays of a batch need one number of rows, not {row_counts}",
                     helps=("give NumPy arrays whose first axes agree",),
                 )
             )  # fmt: skip
         (count,) = rows
         streams = min(len(self._contexts), max(count, 1))
-        ends = [count * at // streams for at in range(streams + 1)]
-        cuts = [slice(lo, hi) for lo, hi in zip(ends, ends[1:], strict=False)]
+        bounds = [count * at // streams for at in range(streams + 1)]
+        slices = [slice(lo, hi) for lo, hi in zip(bounds, bounds[1:], strict=False)]
         return [
             (
-                [value[cut] if _is_split(value) else value for value in args],
-                {k: value[cut] if _is_split(value) else value for k, value in kwargs.items()},
+                [value[chunk] if _is_split(value) else value for value in args],
+                {k: value[chunk] if _is_split(value) else value for k, value in kwargs.items()},
             )
-            for cut in cuts
+            for chunk in slices
         ]
 
-    def _routine(
+    def _step_routine(
         self, at: int, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[Routine, dict[str, Any]]:
-        """Return the step for a stream and some arguments, linked where it is new there.
+        """Return the routine of a step for a stream and arguments, linked if it is new there.
 
-        With it comes what a call of it gives: tensors and what is known when compiling are bound.
+        Also return the arguments of its call: tensors and static values are bound.
         """
         named = self._signature.bind(*args, **kwargs).arguments
 
-        def given(routine: Routine) -> dict[str, Any]:
+        def call_arguments(routine: Routine) -> dict[str, Any]:
             return {name: named[name] for name in routine.compiled.names if name in named}
 
         key = (at, *((name, _kind(value)) for name, value in named.items()))
         steps = self._steps.setdefault(key, [])
-        for known, routine in steps:
-            if all(named[name] == value for name, value in known.items()):
-                return routine, given(routine)
-        routine = self._linked(at, self.step.compile(*args, **kwargs))
+        for static_numbers, routine in steps:
+            if all(named[name] == value for name, value in static_numbers.items()):
+                return routine, call_arguments(routine)
+        routine = self._link(at, self.step.compile(*args, **kwargs))
         for name in routine.compiled.names:
             if name not in named and _ROOT.split(name)[0] in named:
-                raise _unsplit(f"`{name}` is reached by an argument, and is not split")
-        bound = named.keys() - set(routine.compiled.names)
-        known = {n: named[n] for n in bound if not isinstance(named[n], Tensor | np.ndarray)}
-        steps.append((known, routine))
-        return routine, given(routine)
+                raise _split_error(f"`{name}` is reached by an argument, and is not split")
+        bound_names = named.keys() - set(routine.compiled.names)
+        static_numbers = {
+            n: named[n] for n in bound_names if not isinstance(named[n], Tensor | np.ndarray)
+        }
+        steps.append((static_numbers, routine))
+        return routine, call_arguments(routine)
 
-    def _linked(self, at: int, compiled: Any) -> Routine:
+    def _link(self, at: int, compiled: Any) -> Routine:
         routine: Routine = compiled.link(self._contexts[at])
         self._contexts[at] = routine.context
         return routine
 
     def _merge(self, source: int, target: int) -> None:
-        """Queue the addition of one stream's fields to those of another."""
+        """Queue the accumulation of one stream's fields into those of another."""
         for field in self.merged:
             key = target, field
             if key not in self._mergers:
                 tensor, name = field.tensor, field.name
                 label = f"{tensor.label}_{name}"
                 text = _MERGE.format(label=label if label.isidentifier() else "field", name=name)
-                self._mergers[key] = self._linked(target, cd_from_source(text).compile(tensor))
+                self._mergers[key] = self._link(target, cd_from_source(text).compile(tensor))
             merger = self._mergers[key]
             self._contexts[source].merge_into(merger, field, mode="streaming")
             merger()
 
-    def _updated(self) -> None:
-        """Queue the update, and its results for the streams with arrays of their own."""
+    def _queue_update(self) -> None:
+        """Queue the update, and copies of its results for streams with separate arrays."""
         if self._updater is None:
             function, arguments = self._update
-            self._updater = self._linked(0, function.compile(*arguments))
+            self._updater = self._link(0, function.compile(*arguments))
         self._updater()
         first = self._contexts[0]
         for context in self._contexts[1:]:
@@ -173,20 +175,20 @@ class DataParallel:
                     context.copy_from(first, field)
 
 
-def _as_given(value: Any, name: str) -> Any:
-    """Return an argument, a list of numbers or whatever else makes an array as that array.
+def _as_argument(value: Any, name: str) -> Any:
+    """Return an argument, converted to an array where it is array-like.
 
-    Raises CdTypeError CD0828 for a list of arrays.
+    Raises CdTypeError CD0828 for a container of arrays.
     """
     if has_arrays(value) or (type(value) is tuple and any(map(_is_split, value))):
-        raise _unsplit(f"`{name}` holds arrays, which are not split")
+        raise _split_error(f"`{name}` holds arrays, which are not split")
     if isinstance(value, Tensor | Field) or not looks_like_array(value):
         return value
     array = as_array(value, name)
     return array if array.ndim else value
 
 
-def _unsplit(message: str) -> CdTypeError:
+def _split_error(message: str) -> CdTypeError:
     helps = ("give each array as an argument of its own",)
     return CdTypeError(Diagnostic("CD0828", message, helps=helps))
 

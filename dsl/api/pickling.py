@@ -1,9 +1,8 @@
-"""Functions under `@cd` in pickles: by name where a module has that very function, else by value.
+"""Pickling of `@cd` functions: by name where a module has that function, else by value.
 
-By value go functions of `__main__` and of notebooks, those inside of functions, those of
-`cd_from_source`, and those for another backend: the text, and what the names in it are bound to;
-plain functions among those as text, too. Of functions that are the same, captured values and all,
-a process compiles one.
+By value are pickled functions of `__main__` and of notebooks, nested functions, those of
+`cd_from_source`, and those for another backend: the text, and the captured values, in which plain
+functions are texts too. Of equal functions, with equal captured values, a process compiles one.
 """
 
 from __future__ import annotations
@@ -31,67 +30,72 @@ from ..values.array_types import ArrayType, array_type
 Function = Any
 """A `CdFunction`, whose module imports this one."""
 State = dict[str, Any]
-_TWINS = 64
-"""Of how many functions the one that was restored last is kept."""
-_twins: OrderedDict[str, Function] = OrderedDict()
+_MAX_CACHED = 64
+"""The number of restored functions that are cached, one per digest."""
+_cache: OrderedDict[str, Function] = OrderedDict()
 
 
 class _Module:
-    """A module among captured values, by its name."""
+    """A captured module, by its name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class _Sized:
-    """A type with sizes among captured values: what makes it."""
+    """A captured array type with sizes, by its element type and sizes."""
 
     def __init__(self, kind: ArrayType) -> None:
         self.short, self.sizes = kind.dtype.short, kind.sizes
 
 
 class _Plain:
-    """A Python function among captured values, as one under `@cd`: it is only inlined."""
+    """A captured Python function, as a `@cd` function: it is only inlined."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
 
 
 def is_named(value: Any) -> bool:
-    """Whether a module that other processes can import has this very object under its name."""
+    """Whether an importable module has this object under its qualified name."""
     module = value.__module__
     return module not in (None, "__main__") and named(module, value.__qualname__) is value
 
 
 def named(module: str, qualname: str) -> object:
-    """Return what has a qualified name in a module that was imported, None for nothing."""
-    found: object = sys.modules.get(module)
+    """Return the object of a qualified name in an imported module, None for none."""
+    value: object = sys.modules.get(module)
     for step in qualname.split("."):
-        found = getattr(found, step, None)
-    return found
+        value = getattr(value, step, None)
+    return value
 
 
 def digest(function: Function) -> str:
-    """Return what tells a function's text, its place and its backend from others."""
-    read = function.definition.text
-    known = read.source.name, read.source.first_line, _written(read), function._backend
-    return hashlib.sha256(repr(known).encode()).hexdigest()
+    """Return the digest of a function's text, its location and its backend."""
+    source = function.definition.text
+    identity = (
+        source.source.name,
+        source.source.first_line,
+        _definition_text(source),
+        function._backend,
+    )
+    return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 
 def state_of(function: Function) -> State:
-    """Return the text of a function, and what the names in it are bound to, to be pickled."""
+    """Return the state of a function for pickling: its text and its captured values."""
     definition, kind = function.definition, type(function)
-    read = definition.text
+    source = definition.text
     return {
-        "file": read.source.name,
-        "line": read.source.first_line,
-        "text": _written(read),
+        "file": source.source.name,
+        "line": source.source.first_line,
+        "text": _definition_text(source),
         "name": (function.__module__, function.__qualname__, function.__doc__),
         "parameters": [
             (one.name, int(one.kind), *(() if one.default is one.empty else (one.default,)))
             for one in function.__signature__.parameters.values()
         ],
-        "names": {name: _packed(value, kind) for name, value in _captured(definition).items()},
+        "names": {name: _pack(value, kind) for name, value in _captured(definition).items()},
         "letters": [
             (name, role if role is not function_source.MISSING else None)
             for name, role in definition.around.letters.items()
@@ -101,23 +105,23 @@ def state_of(function: Function) -> State:
     }
 
 
-def _written(read: function_source.FunctionSource) -> str:
-    """Return a text that is a whole definition: the lines of a lambda are not."""
+def _definition_text(read: function_source.FunctionSource) -> str:
+    """Return the text of a complete definition; of a lambda it is unparsed."""
     return ast.unparse(read.tree) if isinstance(read.tree, ast.Lambda) else read.source.text
 
 
 def fill(function: Function, state: State) -> None:
-    """Have an empty function be what its state says: the one of before, where that is the same."""
-    names = {name: _unpacked(value) for name, value in state["names"].items()}
-    twin = _twins.get(state["digest"])
-    if twin is not None and _are_alike(twin.definition.scope.globals, names):
-        function.become(twin)
+    """Initialize an empty function from its state; equal functions share theirs."""
+    names = {name: _unpack(value) for name, value in state["names"].items()}
+    cached = _cache.get(state["digest"])
+    if cached is not None and _are_equal(cached.definition.scope.globals, names):
+        function.become(cached)
         return
     letters = {
         name: function_source.MISSING if role is None else role for name, role in state["letters"]
     }
     definition = Definition(function_source.scope_of_namespace(names)._replace(letters=letters))
-    definition.text = _text(state)
+    definition.text = _read_source(state)
     kinds = tuple(inspect._ParameterKind)
     parameters = [
         inspect.Parameter(name, kinds[kind], default=default[0] if default else inspect._empty)
@@ -125,14 +129,14 @@ def fill(function: Function, state: State) -> None:
     ]
     type(function).__init__(function, definition, inspect.Signature(parameters), state["backend"])
     function.__module__, function.__qualname__, function.__doc__ = state["name"]
-    _twins[state["digest"]] = function
-    _twins.move_to_end(state["digest"])
-    while len(_twins) > _TWINS:
-        _twins.popitem(last=False)
+    _cache[state["digest"]] = function
+    _cache.move_to_end(state["digest"])
+    while len(_cache) > _MAX_CACHED:
+        _cache.popitem(last=False)
 
 
 def _captured(definition: Definition) -> Mapping[str, object]:
-    """Return what the names in a function are bound to around it, but for Python's own."""
+    """Return the captured values of a function by name, without builtins."""
     tree, scope = definition.text.tree, definition.scope
     if definition.function is not None:
         code = function_source.plain_function(definition.function).__code__
@@ -140,29 +144,36 @@ def _captured(definition: Definition) -> Mapping[str, object]:
         code = compile(ast.Expression(tree), "<text>", "eval")
     else:
         code = compile(ast.Module([tree], []), "<text>", "exec")
-    notes = [note for node in ast.walk(tree) if (note := getattr(node, "annotation", None))]
-    noted = {one.id for note in notes for one in ast.walk(note) if isinstance(one, ast.Name)}
-    names = {*_globals_in(code), *noted, *scope.cells}
-    around = function_source.Scope(scope.cells, scope.globals, {})
-    found = ((name, around.lookup(name)) for name in sorted(names))
-    return {name: value for name, value in found if value is not function_source.MISSING}
+    annotations = [
+        annotation for node in ast.walk(tree) if (annotation := getattr(node, "annotation", None))
+    ]
+    annotated_names = {
+        one.id
+        for annotation in annotations
+        for one in ast.walk(annotation)
+        if isinstance(one, ast.Name)
+    }
+    names = {*_global_names(code), *annotated_names, *scope.cells}
+    scope_without_builtins = function_source.Scope(scope.cells, scope.globals, {})
+    values = ((name, scope_without_builtins.lookup(name)) for name in sorted(names))
+    return {name: value for name, value in values if value is not function_source.MISSING}
 
 
-def _globals_in(code: CodeType) -> Iterator[str]:
+def _global_names(code: CodeType) -> Iterator[str]:
     for step in dis.get_instructions(code):
         if step.opname == "LOAD_GLOBAL":
             yield str(step.argval)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _globals_in(constant)
+            yield from _global_names(constant)
 
 
-def _packed(value: Any, kind: type[Function]) -> Any:
-    """Return a captured value as a pickle can hold it."""
+def _pack(value: Any, kind: type[Function]) -> Any:
+    """Return a captured value in a form that can be pickled."""
     if isinstance(value, ModuleType):
         return _Module(value.__name__)
     if get_origin(value) is Annotated:
-        return _packed(value.__metadata__[-1], kind)  # a contract is there for the language alone
+        return _pack(value.__metadata__[-1], kind)  # other metadata is for the language only
     if isinstance(value, ArrayType) and value.sizes is not None:
         return _Sized(value)
     if type(value) is FunctionType and not is_named(value):
@@ -171,7 +182,7 @@ def _packed(value: Any, kind: type[Function]) -> Any:
     return value
 
 
-def _unpacked(value: Any) -> Any:
+def _unpack(value: Any) -> Any:
     if isinstance(value, _Module):
         return importlib.import_module(value.name)
     if isinstance(value, _Sized):
@@ -179,8 +190,8 @@ def _unpacked(value: Any) -> Any:
     return value.function if isinstance(value, _Plain) else value
 
 
-def _text(state: State) -> function_source.FunctionSource:
-    """Return the text that was pickled, as it was read."""
+def _read_source(state: State) -> function_source.FunctionSource:
+    """Return the source of a pickled text."""
     text, line, qualname = state["text"], state["line"], state["name"][1]
     tree: ast.AST
     if qualname.endswith("<lambda>"):
@@ -195,21 +206,21 @@ def _text(state: State) -> function_source.FunctionSource:
     return function_source.FunctionSource(name, tree, place, tuple(text.split("\n")))
 
 
-def _are_alike(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    """Whether what two functions captured is the same, value for value."""
-    return one.keys() == other.keys() and all(_is_alike(one[name], other[name]) for name in one)
+def _are_equal(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether the captured values of two functions are equal."""
+    return one.keys() == other.keys() and all(_is_equal(one[name], other[name]) for name in one)
 
 
-def _is_alike(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     if one is other:
         return True
     if type(one) is not type(other):
         return False
     if type(one) is np.ndarray:
         is_plain = one.dtype == other.dtype and not one.dtype.hasobject
-        alike = is_plain and (one.shape, one.strides) == (other.shape, other.strides)
-        return alike and one.tobytes() == other.tobytes()
+        has_same_layout = is_plain and (one.shape, one.strides) == (other.shape, other.strides)
+        return has_same_layout and one.tobytes() == other.tobytes()
     if hasattr(one, "__cd_function__"):
         return getattr(one, "__dict__", one) is getattr(other, "__dict__", other)
-    known = words(one)
-    return known is not None and known == words(other)
+    description = words(one)
+    return description is not None and description == words(other)

@@ -1,4 +1,4 @@
-"""`profile()`: what ran when, on which stream."""
+"""The context manager `profile()`: a timeline of all runs, by stream."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ...backends.runtime.timeline import Timeline
 
 @contextmanager
 def profile() -> Iterator[Timeline]:
-    """Note what runs inside the `with`, on any thread; yield the timeline.
+    """Record all runs inside the `with`, on any thread; yield the timeline.
 
-    When the `with` ends, everything that was queued is done and noted. Of profiles inside each
-    other the inner one notes. What fails is raised where it is waited for, as without a profile.
+    At the end of the `with` all queued work is finished and recorded. Of nested profiles the inner
+    one records. Exceptions are raised where they are awaited, as without a profile.
     """
-    outer, made = RUNTIME.timeline, Timeline()
-    RUNTIME.note(made)
+    outer, timeline = RUNTIME.timeline, Timeline()
+    RUNTIME.note(timeline)
     try:
-        yield made
+        yield timeline
     finally:
         RUNTIME.note(outer)
         for worker in list(RUNTIME.workers):

@@ -1,4 +1,4 @@
-"""All public names together; the package imports this when one is asked for that is not in `cd`."""
+"""All public names; the package imports this module for a name that is not in `cd`."""
 
 from ...backends.runtime.batch import Batch
 from ...backends.runtime.checkpoints import load, save

@@ -1,8 +1,8 @@
-"""The words of the language as objects, for those who import them (linters then know them).
+"""The words of the language as importable objects, for linters and type checkers.
 
     from plusequals import pad, clamp, wrap, comment, memory, f32, i64
 
-A word that is bound to nothing else means the same without an import.
+An unbound word has the same meaning without an import.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From a call to its code: the fast path, the persistent cache, execution."""
+"""Dispatch of calls to compiled code: fast path, persistent cache, execution."""

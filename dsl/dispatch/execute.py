@@ -1,4 +1,4 @@
-"""Running a form on what a call gives, and handing back what Python expects of the function."""
+"""Execution of a specialization: preparation of its arguments, the run, and the return value."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...backends.gpu.device_array import DeviceArray, PlacedArray, c_strides
-from ...backends.gpu.foreign_arrays import as_placed as found
-from ...backends.gpu.foreign_arrays import overlap_proxy_of, require_usable
+from ...backends.gpu.foreign_arrays import as_placed, overlap_proxy_of, require_usable
 from ...backends.runtime.arrays import (
     as_array,
     copy_with_strides,
@@ -53,57 +52,57 @@ else:  # what few programs need
     passed = LazyModule("...backends.runtime.call_arguments", __package__)
 
 Arguments = Mapping[str, Any]
-_AS_THEY_ARE = (np.ndarray, PlacedArray)
+_PASSED_UNCHANGED = (np.ndarray, PlacedArray)
 
 
 def run(match: Match, arguments: Arguments) -> Any:
-    """Return what the function returns for the arguments that a form was matched with.
+    """Run a matched specialization, and return the function's result.
 
-    Raises the `CdError` family; what is refused is refused before anything is written.
+    Raises the `CdError` family; invalid arguments are refused before anything is written.
     """
-    timeline = RUNTIME.timeline  # another thread may end the profile at any moment
+    timeline = RUNTIME.timeline  # another thread may end the profile at any time
     if timeline is None:
-        return _run(match, arguments)
+        return _execute(match, arguments)
     with timeline.here(match.known.procedure.name, "call"):
-        return _run(match, arguments)
+        return _execute(match, arguments)
 
 
-def _run(match: Match, arguments: Arguments) -> Any:
-    known, routine, find = match.known, match.known.routine, match.known.find
+def _execute(match: Match, arguments: Arguments) -> Any:
+    specialization, routine, find = match.known, match.known.routine, match.known.find
     assert routine is not None, "a form that is called has code"
-    given = match.given(arguments)
-    recorder = RUNTIME.recording(known.situation.settings.debug_log_from_routines)
+    inputs = match.given(arguments)
+    recorder = RUNTIME.recording(specialization.situation.settings.debug_log_from_routines)
     try:
         if recorder is not None:
-            arrays, after = prepared(known, given, arguments)
-            _separate(arrays, given, known)
-            title = known.procedure.name, known.situation.backend, ""
-            results = recorder.step(known.codes, arrays, title)()
+            arrays, after = prepared(specialization, inputs, arguments)
+            _resolve_overlaps(arrays, inputs, specialization)
+            title = specialization.procedure.name, specialization.situation.backend, ""
+            results = recorder.step(specialization.codes, arrays, title)()
             for write_back in after:
                 write_back()
         elif match.is_direct:
-            results = routine.run(_unprepared(known, given))
+            results = routine.run(_convert_only(specialization, inputs))
         else:
-            arrays, after = prepared(known, given, arguments)
-            _separate(arrays, given, known)
+            arrays, after = prepared(specialization, inputs, arguments)
+            _resolve_overlaps(arrays, inputs, specialization)
             results = routine(arrays)
             for write_back in after:
                 write_back()
-            if match.clear and _is_direct(match, given, arrays, arguments):
-                known.direct.add(match.key)
+            if match.clear and _is_direct(match, inputs, arrays, arguments):
+                specialization.direct.add(match.key)
     except CdMemoryError as problem:
-        raise problem.placed(known.procedure.span) from None
+        raise problem.placed(specialization.procedure.span) from None
     finally:
-        for owner, name in known.writes_fields:  # also where it stopped half way
+        for owner, name in specialization.writes_fields:  # also where the run failed
             owner(arguments).field(name).record_host_write()
-    return returned(known.typed.returns, results, arguments, find)
+    return returned(specialization.typed.returns, results, arguments, find)
 
 
-def _unprepared(known: Specialisation, given: Sequence[Any]) -> list[Any]:
-    """Return the arrays of a call whose key says that they need no preparation."""
+def _convert_only(known: Specialisation, given: Sequence[Any]) -> list[Any]:
+    """Return the arrays of a call whose key implies that they need no preparation."""
     arrays = list(given)
     for at, (value, dtype) in enumerate(zip(given, known.scalars, strict=True)):
-        if type(value) in _AS_THEY_ARE:
+        if type(value) in _PASSED_UNCHANGED:
             continue
         if type(value) is list or dtype is not None:
             arrays[at] = np.asarray(value, dtype)
@@ -118,14 +117,14 @@ def _unprepared(known: Specialisation, given: Sequence[Any]) -> list[Any]:
 def _is_direct(
     match: Match, given: Sequence[Any], arrays: Sequence[Any], arguments: Arguments
 ) -> bool:
-    """Whether all arrays were passed on as they came, and the key or the watches tell of them."""
+    """Whether all arrays were passed on unchanged, and the key or a guard covers each of them."""
     known = match.known
     watched = {watch.path for watch in known.watched}
     for path, array, value, dtype in zip(
         known.typed.passed, arrays, given, known.scalars, strict=True
     ):
         owner = path.owner or path
-        if owner not in watched and not owner.is_table and not _is_told(owner, arguments):
+        if owner not in watched and not owner.is_table and not _is_covered_by_key(owner, arguments):
             return False
         if array is value or type(value) is list:
             continue
@@ -136,12 +135,12 @@ def _is_direct(
     return True
 
 
-def _is_told(path: Path, arguments: Arguments) -> bool:
-    """Whether the key of an argument tells of what a path leads to; see `keys.quick_key`."""
+def _is_covered_by_key(path: Path, arguments: Arguments) -> bool:
+    """Whether the key of an argument covers the value of a path; see `signature.quick_key`."""
     value: Any = None if path.captured else arguments[path.root]
     for step in path.steps:
-        told = is_like_tuple(type(value)) or has_arrays(value)
-        if not told or not isinstance(step, int):
+        is_covered = is_like_tuple(type(value)) or has_arrays(value)
+        if not is_covered or not isinstance(step, int):
             return False
         value = value[step]
     return not path.captured
@@ -150,7 +149,7 @@ def _is_told(path: Path, arguments: Arguments) -> bool:
 def prepared(
     known: Specialisation, given: Sequence[Any], arguments: Arguments
 ) -> tuple[list[Any], list[Callable[[], None]]]:
-    """Return what the code can be given, and what to call after it has run."""
+    """Return the arrays for the code, and the write-backs to call after the run."""
     arrays: list[Any] = []
     after: list[Callable[[], None]] = []
     span, parameters = known.procedure.span, known.procedure.parameters
@@ -178,7 +177,7 @@ def prepared(
         if parameter.written:
             _refuse_copy(value, array, path, span)
         elif parameter.node.strides is None and not ready.flags.c_contiguous:
-            ready = np.ascontiguousarray(ready)  # a form for any layout, by way of a copy
+            ready = np.ascontiguousarray(ready)  # the code takes copies in C order
         arrays.append(ready)
         if write_back is not None:
             after.append(write_back)
@@ -196,7 +195,7 @@ def _refuse_constant(tensor: Tensor, span: Span) -> None:
 
 
 def _refuse_copy(value: object, array: Any, path: Path, span: Span) -> None:
-    """Refuse to write what only a copy could be made of: the caller would see nothing of it."""
+    """Refuse to write a value that can only be copied: the caller would not see the result."""
     if isinstance(value, np.ndarray) or np.may_share_memory(array, as_array(value)):
         return
     kind = type(value).__name__
@@ -208,11 +207,11 @@ def _refuse_copy(value: object, array: Any, path: Path, span: Span) -> None:
     )  # fmt: skip
 
 
-def _separate(arrays: list[Any], given: Sequence[Any], known: Specialisation) -> None:
-    """Copy read arrays that overlap the one that is written, where that is what NumPy does.
+def _resolve_overlaps(arrays: list[Any], given: Sequence[Any], known: Specialisation) -> None:
+    """Copy read arrays that overlap the written one, where NumPy does the same.
 
-    What was given decides: packed copies of it share nothing any more. CdValueError CD0708 where
-    the result would depend on the order of element writes.
+    The original arguments are compared, since packed copies no longer overlap. Raises CdValueError
+    CD0708 where the result would depend on the order of element writes.
     """
     parameters = known.procedure.parameters
     if not any(parameter.written for parameter in parameters):
@@ -223,10 +222,10 @@ def _separate(arrays: list[Any], given: Sequence[Any], known: Specialisation) ->
         written = parameters[one].written, parameters[two].written
         if not any(written):
             continue
-        spare = two if written[0] else one
-        is_here = isinstance(arrays[spare], np.ndarray)
+        copied = two if written[0] else one
+        is_here = isinstance(arrays[copied], np.ndarray)
         if is_here and not all(written) and _is_one_assignment(known.procedure):
-            arrays[spare] = copy_with_strides(arrays[spare], parameters[spare].node.strides)
+            arrays[copied] = copy_with_strides(arrays[copied], parameters[copied].node.strides)
             continue
         names = [str(known.typed.passed[n]) for n in (one, two)]
         raise CdValueError(
@@ -240,7 +239,7 @@ def _separate(arrays: list[Any], given: Sequence[Any], known: Specialisation) ->
 
 
 def _is_one_assignment(procedure: Procedure) -> bool:
-    """Whether one statement writes, and nothing reads after it."""
+    """Whether the body is a single assignment, preceded only by scalars and checks."""
     *before, last = procedure.body
     return isinstance(last, Assign) and all(isinstance(one, Let | Check) for one in before)
 
@@ -251,58 +250,62 @@ def returned(
     arguments: Arguments,
     find: Callable[[Path], Getter],
 ) -> Any:
-    """Return what Python gets: the given object itself, a view, a new array, or several."""
+    """Return the Python result: an argument itself, a view, a new array, or several of them."""
     match returns:
         case Constant(value):
             return value
         case Argument(path, Sliced() as view):
             value = find(path)(arguments)
-            whole = (
+            base = (
                 passed.as_device_array(value)
                 if isinstance(value, PlacedArray)
                 else as_array(value, str(path))
             )
-            return sliced(whole, view, results)
+            return sliced(base, view, results)
         case Argument(path, (None | Strided()) as view):
             value = find(path)(arguments)
             if isinstance(value, PlacedArray):
-                return value.given if view is None else _seen(passed.as_device_array(value), view)
+                return (
+                    value.given
+                    if view is None
+                    else _device_view(passed.as_device_array(value), view)
+                )
             return value if view is None else _viewed(as_array(value, str(path)), view)
         case New(number, view, kind):
             array = results[number]
             if kind is not None:
                 return array.item() if kind.weak else array[()]
             if isinstance(array, DeviceArray) and view is not None:
-                return _seen(array, view)
+                return _device_view(array, view)
             return array if view is None else _viewed(array, view)
-        case Many(items, kind, made):
+        case Many(items, kind, tuple_type):
             parts = [returned(item, results, arguments, find) for item in items]
-            if made is not None:
-                return tuple.__new__(made, parts)
+            if tuple_type is not None:
+                return tuple.__new__(tuple_type, parts)
             return parts if kind == "list" else tuple(parts)
         case Updating(item, updates):
-            made = returned(item, results, arguments, find)
-            of = partial(returned, results=results, arguments=arguments, find=find)
-            new = [
-                (find(one.owner)(arguments), one.name, of(one.value))
+            result = returned(item, results, arguments, find)
+            evaluate = partial(returned, results=results, arguments=arguments, find=find)
+            updates_now = [
+                (find(one.owner)(arguments), one.name, evaluate(one.value))
                 for one in updates
-                if one.given is None or of(one.given)
+                if one.given is None or evaluate(one.given)
             ]
-            for owner, name, value in new:  # all of them were made before any is set
+            for owner, name, value in updates_now:  # all values are computed before any is set
                 setattr(owner, name, value)
-            return made
+            return result
         case Part(item, name):
-            whole = returned(item, results, arguments, find)
-            there = found(whole)
+            base = returned(item, results, arguments, find)
+            device_array = as_placed(base)
             return (
-                getattr(as_array(whole), name)
-                if there is None
-                else passed.as_device_array(there).part(name)
+                getattr(as_array(base), name)
+                if device_array is None
+                else passed.as_device_array(device_array).part(name)
             )
 
 
 def sliced(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, Any]) -> Any:
-    """Return a view of an array by slices whose ends the run has given."""
+    """Return a view of an array by slices whose bounds are results of the run."""
 
     def at(number: int | Result) -> int:
         return int(results[number.number]) if isinstance(number, Result) else number
@@ -311,88 +314,90 @@ def sliced(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, Any])
     if isinstance(array, DeviceArray):
         steps = array.strides or c_strides(array.shape)
         pairs = list(zip(parts, steps, strict=True))
-        kept = [(one[2], one[1] * by) for one, by in pairs if len(one) > 1]
-        shape, strides = zip(*(kept[n] for n in view.order), strict=True)
-        return array.make_view(sum(one[0] * by for one, by in pairs), shape, strides)
+        kept_axes = [(one[2], one[1] * stride) for one, stride in pairs if len(one) > 1]
+        shape, strides = zip(*(kept_axes[n] for n in view.order), strict=True)
+        return array.make_view(sum(one[0] * stride for one, stride in pairs), shape, strides)
     part = array[tuple(one[0] if len(one) == 1 else _slice(*one) for one in parts)]
     return part if not view.order else part.transpose(view.order)
 
 
 def _slice(start: int, step: int, count: int) -> slice:
-    """Return the slice of so many elements, which all lie in the array."""
+    """Return the slice of `count` elements, all of them in bounds."""
     stop = start + count * step
     return slice(start, None if stop < 0 else stop, step) if count else slice(0, 0)
 
 
-def _seen(array: DeviceArray, view: Strided) -> DeviceArray:
+def _device_view(array: DeviceArray, view: Strided) -> DeviceArray:
     return array.make_view(view.offset, view.shape, view.strides)
 
 
 def _viewed(array: Any, view: Strided) -> Any:
-    """Return a view of an array given by offset and strides in elements of its layout.
+    """Return a view of an array by offset and strides, in elements of its layout.
 
-    Where code was given a packed copy of an array that lies differently these are of the copy.
+    Where the code ran on a packed copy of the array, they refer to the copy.
     """
     if not array.size or 0 in view.shape:
         return array.reshape(-1)[:0].reshape(view.shape)
     size = array.itemsize
     strides = tuple(step * size for step in view.strides)
-    whole = all(step % size == 0 for step in array.strides)
+    is_whole_steps = all(step % size == 0 for step in array.strides)
     if not array.flags.c_contiguous and not (
-        whole and array.flags.aligned and array.dtype.isnative
+        is_whole_steps and array.flags.aligned and array.dtype.isnative
     ):
-        if (found := _of_packed(array, view)) is not None:
-            return found
+        if (view_array := _view_of_packed(array, view)) is not None:
+            return view_array
         array = np.ascontiguousarray(array)
-    start = _from_lowest(array)
-    low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, array.strides, strict=True))
-    first = view.offset - low // size
+    memory = _flat_memory(array)
+    lowest_offset = sum(
+        min(0, (n - 1) * step) for n, step in zip(array.shape, array.strides, strict=True)
+    )
+    first = view.offset - lowest_offset // size
     steps = [(n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)]
     lowest, highest = (first + sum(bound(0, n) for n in steps) for bound in (min, max))
-    if lowest < 0 or highest >= len(start):
+    if lowest < 0 or highest >= len(memory):
         raise exchanged("an array that is returned", "the function runs", ())
-    found = np.lib.stride_tricks.as_strided(start[first:], view.shape, strides)
+    view_array = np.lib.stride_tricks.as_strided(memory[first:], view.shape, strides)
     repeats = any(n > 1 and not step for n, step in zip(view.shape, strides, strict=True))
     if repeats or not array.flags.writeable:
-        found.flags.writeable = False
-    return found
+        view_array.flags.writeable = False
+    return view_array
 
 
-def _of_packed(array: Any, view: Strided) -> Any | None:
-    """Return the view of an array that is given in the layout of a packed copy of it.
+def _view_of_packed(array: Any, view: Strided) -> Any | None:
+    """Return the view of an array that is given by offset and strides in a packed copy of it.
 
-    Each step there is so many elements along each axis, as digits of a number whose bases are the
-    sizes. None where a step goes on from the end of an axis to the next row.
+    Each stride is decomposed into steps along the axes, as digits in the mixed radix of the sizes.
+    None where a step crosses the end of an axis.
     """
     first = _digits(view.offset, array.shape)
     steps = [_digits(step, array.shape) for step in view.strides]
     for axis, size in enumerate(array.shape):
-        moves = [(n - 1) * step[axis] for n, step in zip(view.shape, steps, strict=True)]
-        ends = (first[axis] + sum(bound(0, move) for move in moves) for bound in (min, max))
+        extents = [(n - 1) * step[axis] for n, step in zip(view.shape, steps, strict=True)]
+        ends = (first[axis] + sum(bound(0, move) for move in extents) for bound in (min, max))
         if not all(0 <= end < size for end in ends):
             return None
     start = array[tuple(slice(at, None) for at in first)]
     strides = [sum(n * by for n, by in zip(step, array.strides, strict=True)) for step in steps]
-    found = np.lib.stride_tricks.as_strided(start, view.shape, strides)
+    view_array = np.lib.stride_tricks.as_strided(start, view.shape, strides)
     repeats = any(n > 1 and not by for n, by in zip(view.shape, strides, strict=True))
     if repeats or not array.flags.writeable:
-        found.flags.writeable = False
-    return found
+        view_array.flags.writeable = False
+    return view_array
 
 
 def _digits(number: int, sizes: Sequence[int]) -> list[int]:
-    """Return how many elements along each axis so many elements of a packed array are."""
-    left, found = abs(number), []
+    """Return a number of elements of a packed array as steps along each axis (mixed radix)."""
+    remaining, digits = abs(number), []
     for size in reversed(sizes[1:]):
-        found.append(left % size if number >= 0 else -(left % size))
-        left //= size
-    found.append(left if number >= 0 else -left)
-    return found[::-1]
+        digits.append(remaining % size if number >= 0 else -(remaining % size))
+        remaining //= size
+    digits.append(remaining if number >= 0 else -remaining)
+    return digits[::-1]
 
 
-def _from_lowest(array: Any) -> Any:
-    """Return all memory between an array's lowest and highest element, as one axis."""
+def _flat_memory(array: Any) -> Any:
+    """Return the memory between an array's lowest and highest element as a 1-d array."""
     forward = array[tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)]
-    reach = sum((n - 1) * step for n, step in zip(forward.shape, forward.strides, strict=True))
-    extent = reach // array.itemsize + 1
+    span = sum((n - 1) * step for n, step in zip(forward.shape, forward.strides, strict=True))
+    extent = span // array.itemsize + 1
     return np.lib.stride_tricks.as_strided(forward, (extent,), (array.itemsize,))

@@ -1,7 +1,7 @@
-"""What is written to disk when a call was compiled, for processes to come; see `front`.
+"""Writer of the persistent cache: the entry of a call that was just compiled.
 
-Nothing is written of a call whose compilation asked for more than an entry can say: objects of
-the user's, tensors, whatever has no words that mean the same in another process.
+No entry is written for a call whose compilation depends on values without a description that is
+valid in other processes: objects of the user's, tensors. See `persistent_cache`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from ..specialize.variants import Match
 from ..values.values import OF_FUNCTIONS, UNDER, Path
 from . import persistent_cache, stored_errors
 
-_WAYS = 8
-"""How many ways an entry has, the latest first: for as many values of what is captured."""
-_BITS = 2048
-"""Longer whole numbers are not written: Python refuses to read them."""
-_EXACT = (
+_MAX_VARIANTS = 8
+"""The most variants in an entry, the latest first, for different captured values."""
+_MAX_INT_BITS = 2048
+"""Longer integers are not written: Python refuses to parse them."""
+_PORTABLE_CHECKS = (
     Guard.ANY, Guard.EQUAL, Guard.ARRAY, Guard.FLOAT, Guard.INTEGER, Guard.NUMBER, Guard.BITS,
     Guard.LISTED,
 )  # fmt: skip
-"""Checks that mean the same in every process; `SAME` is read back as "what it is now"."""
+"""Checks that are valid in every process; `SAME` is read back as the current object."""
 
 
 def remember(
@@ -48,67 +48,70 @@ def remember(
     definition: Definition,
     backend: str | None,
 ) -> None:
-    """Write what a call that was just compiled is to be found by, as far as that can be said."""
-    own, now = definition.fingerprint, settings.current()
-    if own is None or not persistent_cache.is_open(backend) or not cache.is_unchanged():
+    """Write the entry of a call that was just compiled, if it can be described."""
+    fingerprint, current = definition.fingerprint, settings.current()
+    if fingerprint is None or not persistent_cache.is_open(backend) or not cache.is_unchanged():
         return
     cc = persistent_cache.backend()
-    cc.cache.put(persistent_cache.seen_key(own), Entry({}, "", b""))
+    cc.cache.put(persistent_cache.seen_key(fingerprint), Entry({}, "", b""))
     try:
         data = None if recipe is None else data_of(match, recipe, definition)
-        places = (
-            persistent_cache.keys(own, cc, arguments) if _are_told(match, arguments, recipe) else ()
+        keys_of_call = (
+            persistent_cache.keys(fingerprint, cc, arguments)
+            if _are_told(match, arguments, recipe)
+            else ()
         )
     except (Unknown, CdError):
         return
-    same = match.known.situation.settings == now and settings.current() is now
-    if data is None or not places or not same:  # or another thread has changed them with `use`
+    same_settings = match.known.situation.settings == current and settings.current() is current
+    if data is None or not keys_of_call or not same_settings:  # `use` may have changed them
         return
-    place = places[-1 if match.known.typed.constant else 0]
-    known = cc.cache.get(place)
-    others = [] if known is None else known.metadata["ways"]
-    cc.cache.put(place, Entry({"ways": [data, *others[: _WAYS - 1]]}, "", b""))
+    key = keys_of_call[-1 if match.known.typed.constant else 0]
+    existing = cc.cache.get(key)
+    older = [] if existing is None else existing.metadata["ways"]
+    cc.cache.put(key, Entry({"ways": [data, *older[: _MAX_VARIANTS - 1]]}, "", b""))
 
 
 def _are_told(match: Match, arguments: Mapping[str, Any], recipe: Recipe | None) -> bool:
-    """Whether the key of an entry tells what the checks of arguments leave open, and these compare
-    the values that are constants of the code."""
+    """Whether the key of an entry covers all that the checks of arguments do not, and the checks
+    compare the arguments that are constants of the code."""
     constant = match.known.typed.constant
     steps = (
         [step for step in recipe.steps if step.source[0] == ValueSource.ARGUMENT] if recipe else []
     )
     return all(
-        step.check[0] in _EXACT
+        step.check[0] in _PORTABLE_CHECKS
         or persistent_cache.argument(arguments[step.source[1]], bool(constant))[0] != "any"
         for step in steps
-    ) and not any(step.source[1] in constant and _is_loose(step.check) for step in steps)
+    ) and not any(step.source[1] in constant and _is_type_only(step.check) for step in steps)
 
 
-def _is_loose(check: tuple[Any, ...]) -> bool:
+def _is_type_only(check: tuple[Any, ...]) -> bool:
     return check[0] in (Guard.ANY, Guard.FLOAT, Guard.INTEGER, Guard.NUMBER)
 
 
 def data_of(match: Match, recipe: Recipe, definition: Definition) -> persistent_cache.Data | None:
-    """Return what an entry holds; raises Unknown where there are no words for some of it."""
-    known = match.known
-    typed = known.typed
-    code = known.routine.code if known.routine is not None else None
+    """Return the data of an entry, None for unsupported code; raises Unknown where a value has no
+    description."""
+    specialization = match.known
+    typed = specialization.typed
+    code = specialization.routine.code if specialization.routine is not None else None
     short = code.short(match.arrays()) if isinstance(code, CompiledCode) else None
     if short is None or not typed.steady or not short.code.library.key or recipe.finish:
         return None
-    prefixes, owners = _owners(typed)
+    prefixes, owners = _function_paths(typed)
     scopes = _scopes(typed, prefixes, definition)
     inlined = [persistent_cache.inlined_function(typed.owners[prefix]) for prefix in prefixes[1:]]
-    read = list(_reads(typed, prefixes, scopes))
+    read = list(_captured_reads(typed, prefixes, scopes))
     reads, alike = [one for one, _ in read], persistent_cache.alike_of([value for _, value in read])
     attributes = list(_attributes(typed))
-    ways = zip(owners, prefixes[1:], strict=True)
-    steady = all(
-        persistent_cache.found(scopes, *way) is typed.owners[prefix] for way, prefix in ways
+    paths = zip(owners, prefixes[1:], strict=True)
+    is_unchanged = all(
+        persistent_cache.found(scopes, *way) is typed.owners[prefix] for way, prefix in paths
     )
-    if not steady or not persistent_cache.holds(reads, attributes, alike, scopes):
-        return None  # it changed while it was compiled
-    others: list[list[Any]] = []
+    if not is_unchanged or not persistent_cache.holds(reads, attributes, alike, scopes):
+        return None  # a captured value changed during the compilation
+    other_sources: list[list[Any]] = []
     sources = stored_errors.sources_of(definition, inlined)
     faults = [
         [
@@ -116,7 +119,7 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> persistent_
             one.kind,
             one.message,
             list(one.helps),
-            stored_errors.place_of(span, sources, others),
+            stored_errors.place_of(span, sources, other_sources),
         ]
         for one, span in short.code.source.faults
     ]
@@ -131,9 +134,9 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> persistent_
         "asked": attributes,
         "alike": alike,
         "faults": faults,
-        "general": known.may_broadcast,
-        "sources": others,
-        "steps": [_step(step, scopes) for step in recipe.steps],
+        "general": specialization.may_broadcast,
+        "sources": other_sources,
+        "steps": [_encode_step(step, scopes) for step in recipe.steps],
         "pairs": recipe.pairs,
         "equals": recipe.equals,
         "inputs": recipe.inputs,
@@ -146,57 +149,57 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> persistent_
     }
 
 
-def _owners(typed: Typed) -> tuple[list[str], list[list[Any]]]:
-    """Return the prefixes of the functions, its own first, and how each other one is reached."""
+def _function_paths(typed: Typed) -> tuple[list[str], list[list[Any]]]:
+    """Return the prefixes of the functions, its own first, and the path to each other one."""
     prefixes, owners = [""], []
     for prefix, owner in typed.owners.items():
         if isinstance(owner, str):
-            continue  # a text of the library
-        owners.append(_reached(typed, prefixes, owner))
+            continue  # a library function
+        owners.append(_path_to(typed, prefixes, owner))
         prefixes.append(prefix)
     return prefixes, owners
 
 
-def _reached(typed: Typed, prefixes: list[str], owner: object) -> list[Any]:
-    for (prefix, name), noted in typed.read.items():
-        if noted.value is owner and prefix in prefixes:
+def _path_to(typed: Typed, prefixes: list[str], owner: object) -> list[Any]:
+    for (prefix, name), captured in typed.read.items():
+        if captured.value is owner and prefix in prefixes:
             return [prefixes.index(prefix), name, []]
     for path, spec in typed.used.items():
-        prefix, name = _split(path.root)
+        prefix, name = _split_root(path.root)
         if isinstance(spec, ObjectSpec) and spec.value is owner and prefix in prefixes:
-            plain = path.captured and path.root not in typed.constants
-            if plain and all(isinstance(step, str) for step in path.steps):
+            is_plain = path.captured and path.root not in typed.constants
+            if is_plain and all(isinstance(step, str) for step in path.steps):
                 return [prefixes.index(prefix), name, list(path.steps)]
     raise Unknown
 
 
-def _reads(
+def _captured_reads(
     typed: Typed, prefixes: list[str], scopes: list[Scope]
 ) -> Iterator[tuple[list[Any], object]]:
-    """Yield all that was read: where it is found, what it was in words, and the object."""
-    for (prefix, name), noted in typed.read.items():
-        if noted.words is None or prefix not in prefixes:
+    """Yield each captured value: its path and description, and the object."""
+    for (prefix, name), captured in typed.read.items():
+        if captured.words is None or prefix not in prefixes:
             raise Unknown
-        if name not in scopes[prefixes.index(prefix)].letters:  # which the function's digest tells
-            yield [prefixes.index(prefix), name, [], noted.words], noted.value
+        if name not in scopes[prefixes.index(prefix)].letters:  # these are in the fingerprint
+            yield [prefixes.index(prefix), name, [], captured.words], captured.value
     for path, spec in typed.used.items():
-        prefix, name = _split(path.root)
+        prefix, name = _split_root(path.root)
         is_constant = path.root in typed.constants
         if is_constant and (path.steps or prefix not in prefixes):
-            raise Unknown  # an object that a callable brought along
-        if not path.steps or _is_in_words(path, typed):
+            raise Unknown  # an object that a callable refers to
+        if not path.steps or _is_in_description(path, typed):
             continue
         steps = [step for step in path.steps if isinstance(step, str)]
         if not path.captured or len(steps) < len(path.steps) or prefix not in prefixes:
             raise Unknown
         value = persistent_cache.found(scopes, prefixes.index(prefix), name, steps)
         if describe_input(value, True) != spec:
-            raise Unknown  # it changed while it was compiled
+            raise Unknown  # it changed during the compilation
         yield [prefixes.index(prefix), name, steps, described(value)], value
 
 
-def _is_in_words(path: Path, typed: Typed) -> bool:
-    """Whether it is told by the words for an inlined function: its code, its default values."""
+def _is_in_description(path: Path, typed: Typed) -> bool:
+    """Whether the description of an inlined function covers it: its code, its default values."""
     at = next((at for at, step in enumerate(path.steps) if step in OF_FUNCTIONS), None)
     while at and path.steps[at - 1] in UNDER:
         at -= 1
@@ -209,15 +212,15 @@ def _is_in_words(path: Path, typed: Typed) -> bool:
 
 
 def _attributes(typed: Typed) -> Iterator[list[Any]]:
-    """Yield the attributes that were taken for constant: of what, which, and what it is."""
+    """Yield the attributes that are constants of the code: owner, name, value as descriptions."""
     for owner, name, value in typed.asked:
         if owner.words is None or value.words is None:
             raise Unknown
         yield [owner.words, name, value.words]
 
 
-def _split(root: str) -> tuple[str, str]:
-    """Return the prefix of a root, which says whose name it is, and the name."""
+def _split_root(root: str) -> tuple[str, str]:
+    """Return the prefix of a root, which identifies the function, and the name."""
     prefix, colon, name = root.rpartition(":")
     return prefix + colon, name
 
@@ -232,12 +235,12 @@ def _scopes(typed: Typed, prefixes: list[str], definition: Definition) -> list[S
     return scopes
 
 
-def _step(step: Step, scopes: list[Scope]) -> list[list[Any]]:
-    """Return a step of a recipe, which `front.recipe_of` reads."""
-    return [_source(step.source, scopes), _check(step.check)]
+def _encode_step(step: Step, scopes: list[Scope]) -> list[list[Any]]:
+    """Return a step of a guard program as `persistent_cache` reads it."""
+    return [_encode_source(step.source, scopes), _check(step.check)]
 
 
-def _source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
+def _encode_source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
     match source:
         case (ValueSource.ARGUMENT, name):
             return [ValueSource.ARGUMENT, name]
@@ -248,7 +251,7 @@ def _source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
             return [ValueSource.NAME, at, name]
         case (ValueSource.ATTRIBUTE | ValueSource.ITEM as kind, base, str() | int() as key):
             return [kind, base, key]
-        case (ValueSource.CONSTANT, np.ndarray() as table):  # which nobody writes
+        case (ValueSource.CONSTANT, np.ndarray() as table):  # it is immutable
             return [
                 ValueSource.CONSTANT,
                 table.tobytes().hex(),
@@ -285,22 +288,22 @@ def _dtype(dtype: Any) -> str:
 
 
 def _literal(value: object) -> str:
-    """Return a constant as Python writes it, where reading that gives the same."""
+    """Return the literal of a constant that parses to the same value; raises Unknown."""
     match value:
         case None | bool() | int() | str() | float() if type(value).__module__ == "builtins":
-            if _is_read_back(value):
+            if _has_exact_literal(value):
                 return repr(value)
         case tuple() if type(value) is tuple:
             return f"({''.join(_literal(item) + ', ' for item in value)})"
     raise Unknown
 
 
-def _is_read_back(value: object) -> bool:
-    """Whether what Python writes of a number or text is read as the same; of any other, yes."""
+def _has_exact_literal(value: object) -> bool:
+    """Whether the literal of a number or text parses to the same value."""
     match value:
         case float():
             return math.isfinite(value)
         case int():
-            return value.bit_length() < _BITS
+            return value.bit_length() < _MAX_INT_BITS
         case _:
             return True

@@ -1,12 +1,12 @@
-"""What a function finds of itself on disk, so that its first call in a process compiles nothing.
+"""Persistent cache of specializations: a first call in a process runs code without compiling.
 
-An entry is a few ways to go, each the recipe of a plan and the key of compiled code. It is found
-by all that is known before anything is parsed: the function's text and code, how its arguments lie,
-the settings, the compiler, the processor, the versions of Python, of NumPy and of our own sources.
-A way holds only while the rest of what was read when it was made is as it was then: every name that
-was looked up around the function and around those it inlines, also those that were nothing, every
-attribute that was asked for, each as `identity` describes it, and which of these are one object.
-Where any of that differs, the function is compiled as if there were none. `remember` writes ways.
+An entry has a few variants, each a guard program and the key of compiled code. Its key has all that
+is available before parsing: the function's text and code, the layouts of its arguments, the
+settings, the compiler, the CPU, the versions of Python, NumPy and this package's sources. A variant
+is valid only while all values read at its compilation are unchanged: every captured name of the
+function and of those that it inlines, also unbound ones, and every attribute, each described as in
+`fingerprint`, and the identities among them. Otherwise the function is compiled. `persist` writes
+entries.
 """
 
 from __future__ import annotations
@@ -49,103 +49,109 @@ CLASSES: dict[str, type] = {"tuple": tuple, "list": list}
 
 
 def is_open(backend: str | None) -> bool:
-    """Whether entries are used now: for C, and where nothing is told of how it is compiled."""
-    now = settings.current()
-    told = now.debug or now.dump_dir or now.debug_log_from_routines
-    plain = now.cache and not told and not now.verify and not now.stop_after
-    return plain and (backend or now.backend) == "cc" and not RUNTIME.watching
+    """Whether the cache is used now: for C, unless debugging settings observe compilation."""
+    current = settings.current()
+    is_observed = current.debug or current.dump_dir or current.debug_log_from_routines
+    is_enabled = current.cache and not is_observed and not current.verify and not current.stop_after
+    return is_enabled and (backend or current.backend) == "cc" and not RUNTIME.watching
 
 
 def is_known(definition: Definition) -> bool:
-    """Whether the function was read by a process before, which found nothing to refuse."""
-    cache.package_stamp()  # while the sources are surely those that this process runs
+    """Whether an earlier process parsed the function without an error."""
+    cache.package_stamp()  # now, while the sources are those that this process runs
     try:
         if definition.fingerprint is None or not settings.current().cache:
             return False
         return RUNTIME.disk_cache.get(seen_key(definition.fingerprint)) is not None
     except CdError:
-        return False  # settings that are wrong are told of where they are used
+        return False  # wrong settings are reported where they are used
 
 
 class Front:
-    """The entries of one function. It looks once for each kind of call."""
+    """The persistent entries of one function; each key is looked up once."""
 
     def __init__(self, definition: Definition, backend: str | None) -> None:
         self._definition, self._backend = definition, backend
-        self._tried: set[str] = set()
+        self._tried_keys: set[str] = set()
 
     def find(self, arguments: Arguments, form: Form) -> CacheEntry | None:
-        """Return the plan of a call as an entry on disk has it, None where none holds."""
-        own = self._definition.fingerprint
+        """Return the fast-path entry of a call from disk, None where no variant is valid."""
+        fingerprint = self._definition.fingerprint
         try:
-            if own is None or not is_open(self._backend):
+            if fingerprint is None or not is_open(self._backend):
                 return None
-            if RUNTIME.disk_cache.get(seen_key(own)) is None:
+            if RUNTIME.disk_cache.get(seen_key(fingerprint)) is None:
                 RUNTIME.begin("cc")
                 return None
-            now, cc = settings.current(), backend()
-            for key in keys(own, cc, arguments):
-                entry = None if key in self._tried else cc.cache.get(key)
-                self._tried.add(key)
+            current, compiler_backend = settings.current(), backend()
+            for key in keys(fingerprint, compiler_backend, arguments):
+                entry = None if key in self._tried_keys else compiler_backend.cache.get(key)
+                self._tried_keys.add(key)
                 for data in () if entry is None else entry.metadata["ways"]:
-                    if (found := self._plan(data, arguments, form, now)) is not None:
-                        return found if settings.current() is now else None  # it was changed
+                    if (
+                        entry_program := self._load_variant(data, arguments, form, current)
+                    ) is not None:
+                        return (
+                            entry_program if settings.current() is current else None
+                        )  # it was changed
         except (LoadError, CdError):
             pass
         return None
 
-    def _plan(
-        self, data: Data, arguments: Arguments, form: Form, now: Settings
+    def _load_variant(
+        self, data: Data, arguments: Arguments, form: Form, current: Settings
     ) -> CacheEntry | None:
-        definition, cc = self._definition, backend()
+        definition, compiler_backend = self._definition, backend()
         try:
-            inlined, scopes = _around(data, definition.scope)
-            recipe = _recipe(data, scopes, arguments)  # first: it stands for what is looked at now
+            inlined, scopes = _inlined_scopes(data, definition.scope)
+            recipe = _decode_program(
+                data, scopes, arguments
+            )  # first: it captures the current objects
             if not holds(data["reads"], data["asked"], data["alike"], scopes):
                 return None
         except Unknown:
             return None
-        if cc.short_way.wanted(cc.toolchain, RUNTIME.watching) is None:
+        if compiler_backend.short_way.wanted(compiler_backend.toolchain, RUNTIME.watching) is None:
             return None
-        library = cc.kept(data["code"], data["entry"])
+        library = compiler_backend.kept(data["code"], data["entry"])
         if library is None:
             return None
 
-        shared = cc.threads(data["threads"]) if data["threads"] else None
-        table = None if shared is None else shared.table(*cc.shares())
+        pool = compiler_backend.threads(data["threads"]) if data["threads"] else None
+        table = None if pool is None else pool.table(*compiler_backend.shares())
 
         def fail(status: int, *fault: int) -> NoReturn:
-            if status == 3 and shared is not None:
-                raise shared.error()
+            if status == 3 and pool is not None:
+                raise pool.error()
             stored_errors.failed(data, definition, inlined, status, *fault)
 
         function, sizes = library.function(data["entry"]), int64_array(data["sizes"])
         code = address_of(function), address_of(sizes), 0 if table is None else address_of(table)
-        held = library, function, sizes, table
-        plan = packed(recipe, form, now, code, held, fail, data["general"])
+        keep_alive = library, function, sizes, table
+        program = packed(recipe, form, current, code, keep_alive, fail, data["general"])
         RUNTIME.count("disk")
-        return plan
+        return program
 
 
 def backend() -> CompiledC:
     """Return the backend for C. Raises CdBackendError where there is no compiler."""
-    found = RUNTIME.backend("cc")
-    assert isinstance(found, CompiledC), "it is ours"
-    return found
+    cc = RUNTIME.backend("cc")
+    assert isinstance(cc, CompiledC), "it is ours"
+    return cc
 
 
 # -- keys ---------------------------------------------------------------------------------------
 
 
 def seen_key(fingerprint: str) -> str:
-    """Return the key of the entry that says that a function was read before."""
+    """Return the key of the entry that marks a function as parsed before."""
     return _digest(["seen", fingerprint, *_versions()])
 
 
 def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]:
-    """Return the keys under which a call may be found: for any value of whole numbers, for these.
+    """Return the keys of a call: with integers of any value, then with their values.
 
-    None where entries say nothing of such arguments.
+    Empty where arguments cannot be described.
     """
     try:
         return list(_keys(fingerprint, cc, arguments))
@@ -155,22 +161,22 @@ def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]
 
 def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
     toolchain = cc.toolchain()
-    world = [
+    environment = [
         *_versions(), settings.deciding(), toolchain.written(), compile_flags(toolchain),
         target_inputs(),
     ]  # fmt: skip
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
-    alike = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]
+    identities = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]
     for static in (False, True):
-        given = [(name, argument(value, static)) for name, value in arguments.items()]
-        yield _digest(["call", fingerprint, given, alike, *world])
+        described_arguments = [(name, argument(value, static)) for name, value in arguments.items()]
+        yield _digest(["call", fingerprint, described_arguments, identities, *environment])
         if not any(isinstance(value, int | np.integer) for value in arguments.values()):
             return
 
 
 def _versions() -> list[str]:
-    others = [getattr(sys.modules.get(name), "__version__", "") for name in ("ml_dtypes",)]
-    return [sys.version, np.__version__, *others, cache.package_digest()]
+    optional = [getattr(sys.modules.get(name), "__version__", "") for name in ("ml_dtypes",)]
+    return [sys.version, np.__version__, *optional, cache.package_digest()]
 
 
 def _digest(parts: Sequence[Any]) -> str:
@@ -178,8 +184,8 @@ def _digest(parts: Sequence[Any]) -> str:
 
 
 def argument(value: Any, static: bool) -> list[Any]:
-    """Return what code may depend on of an argument: of an array its layout, of a number its type,
-    of a whole number that is `static` its value. Raises Unknown."""
+    """Return the description of an argument: of an array its layout, of a number its type, of a
+    `static` integer its value. Raises Unknown."""
     kind = type(value)
     if kind is int and not static and -(2**63) <= value < 2**63:
         return ["any", "int"]
@@ -192,13 +198,13 @@ def argument(value: Any, static: bool) -> list[Any]:
     raise Unknown
 
 
-# -- what an entry says -------------------------------------------------------------------------
+# -- contents of an entry -----------------------------------------------------------------------
 
 
-def _around(data: Data, own: Scope) -> tuple[list[Inlined], list[Scope]]:
-    """Return the functions that are inlined, and what is around each, first around the function.
+def _inlined_scopes(data: Data, own: Scope) -> tuple[list[Inlined], list[Scope]]:
+    """Return the inlined functions, and the enclosing scopes, that of the function first.
 
-    Raises Unknown where they are no functions any more.
+    Raises Unknown where the paths no longer lead to functions.
     """
     inlined, scopes = [], [own]
     for place in data["owners"]:
@@ -208,7 +214,7 @@ def _around(data: Data, own: Scope) -> tuple[list[Inlined], list[Scope]]:
 
 
 def inlined_function(value: Any) -> Inlined:
-    """Return what a captured function was defined by; raises Unknown."""
+    """Return the function or definition of a captured function; raises Unknown."""
     if type(value) is not FunctionType and hasattr(value, "__cd_function__"):
         value = getattr(value, "definition", None)
     if type(value) is not FunctionType and type(value) is not Definition:
@@ -217,16 +223,16 @@ def inlined_function(value: Any) -> Inlined:
 
 
 def scope_around(one: Inlined) -> Scope:
-    """Return the names around a function that is inlined."""
+    """Return the enclosing scope of an inlined function."""
     return one.scope if isinstance(one, Definition) else scope_of(one)
 
 
 def found(scopes: Sequence[Scope], scope: int, name: str, steps: Sequence[str]) -> Any:
-    """Return what a name, and attributes of what it is, lead to now; raises Unknown."""
-    found = scopes[scope].lookup(name)
+    """Return the current value of a name and a path of attributes; raises Unknown."""
+    value = scopes[scope].lookup(name)
     for step in steps:
-        found = asked(found, step)
-    return found
+        value = asked(value, step)
+    return value
 
 
 def holds(
@@ -235,7 +241,7 @@ def holds(
     alike: Sequence[int],
     scopes: Sequence[Scope],
 ) -> bool:
-    """Whether all that was read is what it was, and the same of it are one object."""
+    """Whether all values read at compilation have the same descriptions and identities now."""
     values = [found(scopes, *place) for *place, _ in reads]
     return (
         all(described(value) == was for value, (*_, was) in zip(values, reads, strict=True))
@@ -245,14 +251,14 @@ def holds(
 
 
 def alike_of(values: Sequence[object]) -> list[int]:
-    """Return for each value the place of the first that is the very same object; of numbers,
-    texts and types it is of no account, and -1."""
+    """Return for each value the position of the first identical object, -1 for immutable values,
+    whose identity is irrelevant."""
     ids = [id(value) for value in values]
     return [-1 if is_fixed(value) else ids.index(id(value)) for value in values]
 
 
-def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe:
-    """Return the recipe of an entry, with the objects that its steps lead to now."""
+def _decode_program(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe:
+    """Return the guard program of an entry, with the current objects of its steps."""
     steps: list[Step] = []
     objects: list[Any] = []
     for source, check in data["steps"]:
@@ -261,49 +267,49 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
                 steps.append(Step((ValueSource.ARGUMENT, source[1])))
                 objects.append(arguments[source[1]])
             case ValueSource.NAME:
-                steps.append(Step((ValueSource.NAME, _readable(scopes[source[1]]), source[2])))
+                steps.append(Step((ValueSource.NAME, _require_dicts(scopes[source[1]]), source[2])))
                 objects.append(scopes[source[1]].lookup(source[2]))
             case ValueSource.ATTRIBUTE:
                 steps.append(Step((ValueSource.ATTRIBUTE, *source[1:])))
                 objects.append(asked(objects[source[1]], source[2]))
             case ValueSource.ITEM:
                 steps.append(Step((ValueSource.ITEM, *source[1:])))
-                objects.append(_item(objects[source[1]], source[2]))
+                objects.append(_read_item(objects[source[1]], source[2]))
             case _:
-                objects.append(_constant(*source[1:]))
+                objects.append(_decode_constant(*source[1:]))
                 steps.append(Step((ValueSource.CONSTANT, objects[-1])))
         steps[-1].check = _check(check, objects[-1])
     return Recipe(
         steps, data["pairs"], data["equals"], data["inputs"],
         [(kind, np.dtype(name), tuple(shape)) for kind, name, shape in data["results"]],
-        data["whole"], [_part(*part) for part in data["parts"]],
+        data["whole"], [_decode_part(*part) for part in data["parts"]],
     )  # fmt: skip
 
 
-def _constant(text: str, dtype: str = "", shape: Sequence[int] = ()) -> Any:
-    """Return a constant of an entry: what a literal says, or a table of numbers."""
+def _decode_constant(text: str, dtype: str = "", shape: Sequence[int] = ()) -> Any:
+    """Return a constant of an entry: the value of a literal, or an array."""
     if not dtype:
         return ast.literal_eval(text)
     return np.frombuffer(bytes.fromhex(text), np.dtype(dtype)).reshape(shape)
 
 
-def _item(owner: Any, key: Any) -> Any:
-    """Return an item of what may have other ones by now; raises Unknown."""
+def _read_item(owner: Any, key: Any) -> Any:
+    """Return an item of a container; raises Unknown where there is none now."""
     try:
         return owner[key]
     except (LookupError, TypeError):
         raise Unknown from None
 
 
-def _readable(scope: Scope) -> Scope:
-    """Return the scope if compiled code can look names up there; raises Unknown."""
+def _require_dicts(scope: Scope) -> Scope:
+    """Return the scope if compiled code can look names up in it; raises Unknown."""
     if any(type(names) is not dict for names in (scope.globals, scope.builtins)):
         raise Unknown
     return scope
 
 
 def _check(check: Sequence[Any], value: Any) -> tuple[Any, ...]:
-    """Return a check; what has to be the same object is the one that is about to be described."""
+    """Return the check of an entry; `SAME` compares with the current object `value`."""
     kind, *rest = check
     match kind:
         case Guard.SAME:
@@ -321,5 +327,5 @@ def _check(check: Sequence[Any], value: Any) -> tuple[Any, ...]:
             return (kind, *rest)
 
 
-def _part(kind: int, what: Any) -> tuple[int, Any]:
+def _decode_part(kind: int, what: Any) -> tuple[int, Any]:
     return kind, ast.literal_eval(what) if kind == PartKind.OBJECT else what

@@ -1,4 +1,4 @@
-"""The error of a run whose code was found on disk: raised as compiled code of this process does."""
+"""Errors of code from the persistent cache, raised as those of code compiled in this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..source import function_source
 from ..source.definition import Definition, Inlined
 
 Place = list[Any]
-"""The number of a source, then a line, a column, and the end of both; lines from its first."""
+"""The number of a source, then line, column, end line and end column, relative to its start."""
 
 
 def failed(
@@ -22,7 +22,7 @@ def failed(
     status: int,
     *fault: int,
 ) -> NoReturn:
-    """Raise the error that a status means, with what the run wrote of it."""
+    """Raise the error of a status, with the details that the run wrote."""
     faults = [
         (Fault(code, kind, message, tuple(helps)), _span(place, data, definition, inlined))
         for code, kind, message, helps, place in (data["faults"] if status == 1 else ())
@@ -34,24 +34,24 @@ def failed(
 
 
 def place_of(span: Span, sources: Sequence[Source], others: list[list[Any]]) -> Place:
-    """Return a span as an entry has it; `others` are sources that are written out, and grow."""
+    """Return a span as stored in an entry; sources not in `sources` are appended to `others`."""
     at = next((n for n, one in enumerate(sources) if one == span.source), None)
     if at is None:
-        written = [span.source.name, span.source.first_line, span.source.text]
-        if written not in others:
-            others.append(written)
-        at = len(sources) + others.index(written)
+        record = [span.source.name, span.source.first_line, span.source.text]
+        if record not in others:
+            others.append(record)
+        at = len(sources) + others.index(record)
     first = span.source.first_line
     return [at, span.line - first, span.column, span.end_line - first, span.end_column]
 
 
 def sources_of(definition: Definition, inlined: Sequence[Inlined]) -> list[Source]:
-    """Return the texts of a function and of those it inlines."""
+    """Return the sources of a function and of those that it inlines."""
     return [definition.text.source, *map(_source_of, inlined)]
 
 
 def _source_of(one: Inlined) -> Source:
-    """Return the text of a function, that of nowhere where it was edited meanwhile."""
+    """Return the source of a function, that of NOWHERE where it was edited since."""
     try:
         return (
             one.text if isinstance(one, Definition) else function_source.read_source(one)
@@ -66,8 +66,8 @@ def _span(
     at, line, column, end, end_column = place
     texts = sources_of(definition, inlined)
     texts += [Source(name, first, text) for name, first, text in data["sources"]]
-    found = texts[at]
-    if found == NOWHERE.source:
+    source = texts[at]
+    if source == NOWHERE.source:
         return NOWHERE
-    first = found.first_line
-    return Span(found, first + line, column, first + end, end_column)
+    first = source.first_line
+    return Span(source, first + line, column, first + end, end_column)

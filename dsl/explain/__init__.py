@@ -1,1 +1,1 @@
-"""Every decision of the compiler, as text and as a page."""
+"""Explanations of compiler decisions, as text and as an HTML page."""

@@ -1,10 +1,10 @@
-"""What a function became for some arguments, and why: as text, as a page, and part by part.
+"""Explanations: the code of a function for given arguments, and each decision that led to it.
 
-    print(f.explain(x, y))                     all of it as text
-    f.explain(x, y).to_html("f.html")          all of it as one page, lines linked
+    print(f.explain(x, y))                     the whole text
+    f.explain(x, y).to_html("f.html")          one HTML page with linked lines
     print(f.explain(x, y).why)                 one part: see `Parts` for the others
 
-In a notebook, an explanation that is the last line of a cell shows as the page.
+In a notebook, an explanation that is the last line of a cell is displayed as the page.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ else:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Parts):
-    """Every decision about one form of a function. `str()` is the whole text."""
+    """Every decision about one specialization of a function. `str()` is the whole text."""
 
     def __str__(self) -> str:
         return text_of(self)
@@ -59,27 +59,27 @@ class Explanation(Parts):
     __repr__ = __str__
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return the page, which needs nothing but itself; written to the path, if one is given.
+        """Return a self-contained HTML page, and write it to the path, if one is given.
 
         Raises OSError where the file cannot be written.
         """
-        made = page_of(self)
+        html = page_of(self)
         if path is not None:
-            Path(path).write_text(made, encoding="utf-8")
-        return made
+            Path(path).write_text(html, encoding="utf-8")
+        return html
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own, for notebooks."""
+        """Return the page inside an iframe, for notebooks."""
         return page.framed(page_of(self))
 
     @property
     def places(self) -> str:
-        """Each array, its memory mode and why, as text."""
+        """Each array with its memory mode and the reason, as text."""
         return arrays_text(self)
 
     @property
     def choices(self) -> str:
-        """What was decided about loops and values, as text."""
+        """The decisions about loops and values, as text."""
         return decisions_text(self)
 
     @property
@@ -108,62 +108,63 @@ class Explanation(Parts):
         return text_of_lines(self.generated)
 
 
-def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Explanation:
-    """Return the explanation of a form; `is_kept` says that it was made by a call before."""
-    assert form.routine is not None, "only compiled forms are explained"
-    procedure, code, names = form.procedure, form.routine.code, Scope()
-    about: dict[str, Any] = {
+def explanation(specialization: Specialisation, is_kept: bool, arguments: Arguments) -> Explanation:
+    """Return the explanation of a specialization; `is_kept`: an earlier call compiled it."""
+    assert specialization.routine is not None, "only compiled forms are explained"
+    procedure, code, names = specialization.procedure, specialization.routine.code, Scope()
+    details: dict[str, Any] = {
         "arrays": (), "decisions": (), "counts": None, "lowered": (), "names": names.nodes,
     }  # fmt: skip
     if code.origin != "interpreted":
-        before = lower(procedure)
+        lowered = lower(procedure)
         stop = settings.current().stop_after
-        program, placement = optimize(
-            before, target_of(code, form.situation.backend), stop_after=stop
-        )
+        target = target_of(code, specialization.situation.backend)
+        program, placement = optimize(lowered, target, stop_after=stop)
         shown = code.program if isinstance(code, HasKernels) else program
-        about["lowered"] = tuple(program_lines(shown, names))
-        given = [get(arguments) for get in form.arrays]
-        known = call_values(procedure.parameters, given)
-        about["counts"] = count_operations(program, known, placement.memory)
+        details["lowered"] = tuple(program_lines(shown, names))
+        arrays = [get(arguments) for get in specialization.arrays]
+        facts = call_values(procedure.parameters, arrays)
+        details["counts"] = count_operations(program, facts, placement.memory)
         if isinstance(code, HasKernels) and code.computed:
-            about["counts"] = _without(code, about["counts"], known)
-            placement = _computed(placement, code)
-        about["arrays"] = tuple(_arrays(before, program, placement, names))
+            details["counts"] = _without_tiled(code, details["counts"], facts)
+            placement = _with_tiles(placement, code)
+        details["arrays"] = tuple(_arrays(lowered, program, placement, names))
         if isinstance(code, HasKernels):
-            found = (*placement.decisions, *code.decisions)
-            placement = replace(placement, decisions=found)
-        about["decisions"] = tuple(_decisions(placement, names, procedure.span))
+            decisions = (*placement.decisions, *code.decisions)
+            placement = replace(placement, decisions=decisions)
+        details["decisions"] = tuple(_decisions(placement, names, procedure.span))
     meaning = tuple(procedure_lines(procedure, names))
     return Explanation(
         name=procedure.name,
-        called=_called(form),
-        why=form.reason,
-        origin=_origin(code.origin, (form.seconds, form.routine.seconds), is_kept),
-        written=tuple(_written(procedure.span.source, meaning)),
+        called=_call_text(specialization),
+        why=specialization.reason,
+        origin=_origin_text(
+            code.origin, (specialization.seconds, specialization.routine.seconds), is_kept
+        ),
+        written=tuple(_source_lines(procedure.span.source, meaning)),
         meaning=meaning,
-        generated=tuple(_generated(code)),
+        generated=tuple(_code_lines(code)),
         kernels=tuple(code.kernels) if isinstance(code, HasKernels) else (),
-        **about,
+        **details,
     )
 
 
-def _computed(placement: Placement, code: HasKernels) -> Placement:
-    """Return where arrays are of which a device has some only in tiles, element by element."""
+def _with_tiles(placement: Placement, code: HasKernels) -> Placement:
+    """Return the placement in which arrays that a device computes only in tiles are virtual."""
     tiles = Place("virtual", "the product that reads it computes its elements where it fills tiles")
     return replace(placement, places={**placement.places, **dict.fromkeys(code.computed, tiles)})
 
 
-def _without(code: HasKernels, found: OperationCounts, known: CallValues) -> OperationCounts:
-    """Return the work of a call without the memory that these would take, and its traffic."""
+def _without_tiled(code: HasKernels, totals: OperationCounts, facts: CallValues) -> OperationCounts:
+    """Return the counts of a call without the memory and traffic of arrays computed in tiles."""
     memory = place(code.whole, stack_bytes=settings.current().stack_bytes).memory
-    kept = count_operations(code.whole, known, memory)
-    arrays = tuple(one for one in found.arrays if one.node.id not in code.computed)
-    return replace(found, arrays=arrays, allocated=kept.allocated, stack=kept.stack)
+    whole = count_operations(code.whole, facts, memory)
+    arrays = tuple(one for one in totals.arrays if one.node.id not in code.computed)
+    return replace(totals, arrays=arrays, allocated=whole.allocated, stack=whole.stack)
 
 
-def _written(home: Source, lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield the text of the function, then that of others that lines come from: inlined ones."""
+def _source_lines(home: Source, lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the text of the function, then that of inlined functions that lines come from."""
     others = {line.span.source: None for line in lines if line.span is not NOWHERE}
     for source in dict.fromkeys((home, *others)):
         if source != home:
@@ -172,8 +173,8 @@ def _written(home: Source, lines: Iterable[Line]) -> Iterator[Line]:
             yield Line(text, Span(source, number, 0, number, len(text)))
 
 
-def _generated(code: Code) -> Iterator[Line]:
-    """Yield the lines of the code; a comment has the place of the line that it heads."""
+def _code_lines(code: Code) -> Iterator[Line]:
+    """Yield the lines of the code; a comment has the span of the line below it."""
     texts = code.text.rstrip("\n").split("\n")
     places = code.line_map
     for number, text in enumerate(texts, 1):
@@ -184,49 +185,49 @@ def _generated(code: Code) -> Iterator[Line]:
 def _arrays(
     before: Program, program: Program, placement: Placement, names: Scope
 ) -> Iterator[ArrayRow]:
-    """Yield what the caller provides or gets, then the others in the order of the source."""
-    spans, now = (
+    """Yield the rows of parameters and results, then of other arrays in source order."""
+    spans, current = (
         first_writes(program) | first_writes(before),
         {node.id: node for node in program.locals},
     )
     written = {p.node.id: p.written for p in program.parameters}
-    outside = [*(p.node for p in before.parameters), *before.results]
-    inside = {node.id: node for node in (*program.locals, *before.locals)}
-    between = sorted(inside.values(), key=lambda node: _line(spans.get(node.id, NOWHERE)))
-    for node in (*outside, *between):
+    external = [*(p.node for p in before.parameters), *before.results]
+    local = {node.id: node for node in (*program.locals, *before.locals)}
+    ordered = sorted(local.values(), key=lambda node: _source_order(spans.get(node.id, NOWHERE)))
+    for node in (*external, *ordered):
         place = placement[node]
-        mode = _mode(place, now.get(node.id, node), written.get(node.id, False))
-        settled = placement.modes.get(node.id)
+        mode = _mode_text(place, current.get(node.id, node), written.get(node.id, False))
+        decision = placement.modes.get(node.id)
         why = str(place)
-        if settled is not None:
-            if place.where != "removed" and _says_more(node):
-                mode = ", ".join([str(settled.mode), *mode.split(", ")[1:]])
-            why = f"{_asked(settled)}; {why}"
+        if decision is not None:
+            if place.where != "removed" and _has_specific_request(node):
+                mode = ", ".join([str(decision.mode), *mode.split(", ")[1:]])
+            why = f"{_requests_text(decision)}; {why}"
         span = spans.get(node.id, NOWHERE)
         if not node.rank and span.source.name == LIBRARY:
-            continue  # numbers that functions of the library work with say nothing of this one
-        yield ArrayRow(names.node(node), _type(node), mode, why, span)
+            continue  # scalars inside library functions are irrelevant to this function
+        yield ArrayRow(names.node(node), _type_text(node), mode, why, span)
 
 
-def _says_more(node: Node) -> bool:
-    """Whether what was asked of a node leaves less open than that it has an array."""
+def _has_specific_request(node: Node) -> bool:
+    """Whether the memory request of a node is more specific than that it is stored."""
     return node.request is not None and node.request.mode not in (NEVER_VIRTUAL, MATERIALIZED)
 
 
-def _asked(settled: Decision) -> str:
-    """Return what was asked of the memory of a node, and on which lines."""
+def _requests_text(settled: Decision) -> str:
+    """Return the memory requests of a node with their lines."""
     return "; ".join(
         f"line {one.span.line} asks for {one.mode}"
         for one in settled.requests if one.span is not NOWHERE
     )  # fmt: skip
 
 
-def _line(span: Span) -> tuple[str, int, int]:
+def _source_order(span: Span) -> tuple[str, int, int]:
     return span.source.name, span.line, span.column
 
 
-def _mode(place: Place, now: Node, written: bool) -> str:
-    """Return the memory mode of a node in words, and what of it is in memory."""
+def _mode_text(place: Place, current: Node, written: bool) -> str:
+    """Return the memory mode of a node in words, and its type in memory."""
     match place.where:
         case "parameter":
             return "hosted, written" if written else "hosted, read"
@@ -241,59 +242,61 @@ def _mode(place: Place, now: Node, written: bool) -> str:
         case "reused":
             return "local, in the memory of another array"
         case "private":
-            return f"local, {_type(now)} of each thread"
+            return f"local, {_type_text(current)} of each thread"
         case "scratch" | "runtime":
-            return f"local, {_type(now)}"
+            return f"local, {_type_text(current)}"
 
 
-def _type(node: Node) -> str:
+def _type_text(node: Node) -> str:
     shape = ", ".join(map(str, node.shape))
     return f"{node.dtype.short}[{shape}]" if node.rank else node.dtype.short
 
 
 def _decisions(placement: Placement, names: Scope, home: Span) -> Sequence[Told]:
-    """Return what was decided about loops and values; what is about arrays has rows of its own."""
+    """Return the decisions about loops and values; those about arrays are in the array rows."""
     arrays = ("virtual", "stored", "shrunk", "whole", "removed", "reused")
-    told = (
-        Told(made.told(names.node), made.span)
-        for made in placement.decisions if made.outcome not in arrays
+    remarks = (
+        Told(decision.told(names.node), decision.span)
+        for decision in placement.decisions if decision.outcome not in arrays
     )  # fmt: skip
-    return in_order(told, home)
+    return in_order(remarks, home)
 
 
-def _called(form: Specialisation) -> str:
+def _call_text(specialization: Specialisation) -> str:
     """Return a line for each argument, captured value, and pair of names of one array."""
-    situation = form.situation
-    lines = [_argument(form, name, spec) for name, spec in situation.arguments.items()]
+    situation = specialization.situation
+    lines = [
+        _argument_text(specialization, name, spec) for name, spec in situation.arguments.items()
+    ]
     lines += [
         f"{path_text(path)}: {spec_text(spec)}"
         for path, spec in situation.captured.items()
-        if _is_news(spec) and path.steps[-1:] != ("__code__",)
+        if _is_shown(spec) and path.steps[-1:] != ("__code__",)
     ]
-    lines += [f"{two} is the array {one}" for two, one in situation.alias.items()]
+    lines += [f"{alias} is the array {original}" for alias, original in situation.alias.items()]
     return "\n".join([*lines, f"on the backend `{situation.backend}`"])
 
 
-def _argument(form: Specialisation, name: str, spec: Spec) -> str:
-    """Return the line of an argument: of an integer whether its value is compiled in, and why."""
-    told, now = f"{name}: {spec_text(spec)}", form.typed.used.get(Way(name))
-    place = form.typed.needed.get(name)
-    if name not in form.typed.statics or place is None:
-        return told
-    if isinstance(now, NumberSpec):
-        return f"{name}: {spec_text(now)} of any value"
-    text = place.text.split("\n")[0].strip()
-    return f"{told}, static: line {place.line} needs its value, `{text}`"
+def _argument_text(specialization: Specialisation, name: str, spec: Spec) -> str:
+    """Return the line of an argument; for an integer, whether it is static, and why."""
+    text, current = f"{name}: {spec_text(spec)}", specialization.typed.used.get(Way(name))
+    place = specialization.typed.needed.get(name)
+    if name not in specialization.typed.statics or place is None:
+        return text
+    if isinstance(current, NumberSpec):
+        return f"{name}: {spec_text(current)} of any value"
+    source_line = place.text.split("\n")[0].strip()
+    return f"{text}, static: line {place.line} needs its value, `{source_line}`"
 
 
-def _is_news(spec: Spec) -> bool:
-    """Whether a reader wants to see it: not what comes with Python, NumPy or the language."""
+def _is_shown(spec: Spec) -> bool:
+    """Whether a captured value is shown: not objects of Python, NumPy or the language."""
     return not isinstance(spec, ObjectSpec) or (
         spec.value is not MISSING and not is_library(spec.value)
     )
 
 
-def _origin(origin: Origin, seconds: tuple[float, float], is_kept: bool) -> str:
+def _origin_text(origin: Origin, seconds: tuple[float, float], is_kept: bool) -> str:
     before, after = (f"{1000 * part:.1f} ms" for part in seconds)
     texts = {
         "compiled": f"compiled in {after}",
@@ -301,5 +304,5 @@ def _origin(origin: Origin, seconds: tuple[float, float], is_kept: bool) -> str:
         "memory": f"equal code was loaded already, found in {after}",
         "interpreted": "not compiled: the backend runs the assignments as they stand",
     }
-    asked = "" if is_kept else "\nmade for this explanation only: no such call was made so far"
-    return f"{texts[origin]}, after {before} to read the function for these arguments{asked}"
+    note = "" if is_kept else "\nmade for this explanation only: no such call was made so far"
+    return f"{texts[origin]}, after {before} to read the function for these arguments{note}"

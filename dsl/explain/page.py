@@ -1,7 +1,7 @@
-"""An explanation as one HTML page that needs nothing but itself: no network, no other file.
+"""Self-contained HTML page of an explanation: it loads no network resources and no other files.
 
-The function, its loops and its C stand side by side. Pointing at a line marks what belongs to it
-in the other columns; a click, or Enter, keeps it marked and brings it into view there.
+The function, its loops and its C are in adjacent columns. Hovering over a line highlights the
+corresponding lines in the other columns; a click, or Enter, pins the highlight and scrolls there.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def page_of(parts: Parts) -> str:
 
 
 class _Page:
-    """The sections of one page; numbers its sources, so that lines can name them."""
+    """The sections of one page, and numbers of its sources, to which lines refer."""
 
     __slots__ = ("parts", "sources")
 
@@ -121,7 +121,7 @@ class _Page:
         self.sources: dict[Source, int] = {s: n for n, s in enumerate(dict.fromkeys(lines))}
 
     def sections(self) -> Sequence[str]:
-        """Return the sections in order; those without content are empty."""
+        """Return the sections in order, empty strings for those without content."""
         parts = self.parts
         called = "".join(f"<br><code>{escape(one)}</code>" for one in parts.called.split("\n"))
         origin = f"{parts.why}; {parts.origin}".replace("\n", "; ")
@@ -131,25 +131,25 @@ class _Page:
             f'<p class="soft">{escape(origin)}</p>',
             self.columns(),
             self.arrays(),
-            self.told("decisions", parts.decisions),
+            self.remarks("decisions", parts.decisions),
             self.work(),
             self.kernels(),
             self.meaning(),
         )
 
     def columns(self) -> str:
-        """Return the function, the loops and the code side by side."""
+        """Return the columns of the function, the loops and the code."""
         parts = self.parts
-        found = [("the function", parts.written, True), ("loops", parts.lowered, False),
+        columns = [("the function", parts.written, True), ("loops", parts.lowered, False),
                  ("code", parts.generated, False)]  # fmt: skip
         shown = "\n".join(
             f'<section class="column"><h3>{title}</h3>\n{self.lines(lines, numbered)}\n</section>'
-            for title, lines, numbered in found if lines
+            for title, lines, numbered in columns if lines
         )  # fmt: skip
         return f'<div class="columns">\n{shown}\n</div>'
 
     def lines(self, lines: Iterable[Line], is_source: bool) -> str:
-        """Return lines, each linked with the lines of the function that it comes from."""
+        """Return lines, each linked to the lines of the function that it comes from."""
         out = []
         for line in lines:
             number = place_text(line.span, self.parts.home)
@@ -162,7 +162,7 @@ class _Page:
         return "\n".join(out)
 
     def link(self, span: Span) -> str:
-        """Return the attribute that names the source lines of a span; empty where it has none."""
+        """Return the attribute with the source lines of a span, empty where it has none."""
         source = self.sources.get(span.source)
         if span is NOWHERE or source is None:
             return ""
@@ -170,7 +170,7 @@ class _Page:
         return f' data-at="{" ".join(f"{source}.{number}" for number in numbers)}"'
 
     def arrays(self) -> str:
-        """Return the table of arrays with their modes and why."""
+        """Return the table of arrays with their modes and the reasons."""
         if not self.parts.arrays:
             return ""
         rows = "\n".join(
@@ -183,13 +183,13 @@ class _Page:
         head = "<tr><th>array</th><th>type</th><th>mode</th><th>line</th><th>why</th></tr>"
         return f"<h2>arrays</h2>\n<table>\n{head}\n{rows}\n</table>"
 
-    def told(self, title: str, told: Iterable[Told]) -> str:
-        """Return sentences about lines as a table."""
+    def remarks(self, title: str, remarks: Iterable[Told]) -> str:
+        """Return remarks about lines as a table."""
         rows = "\n".join(
             f'<tr{self.link(one.span)}><td class="number keep">'
             f"{escape(place_text(one.span, self.parts.home))}</td>"
             f"<td>{_prose(one.sentence)}</td></tr>"
-            for one in told
+            for one in remarks
         )
         return f"<h2>{title}</h2>\n<table>\n{rows}\n</table>" if rows else ""
 
@@ -203,17 +203,19 @@ class _Page:
             _table(("operation", "times"), operation_rows(counts), 1, 1),
             _table(TRAFFIC_TITLES, traffic_rows(self.parts, counts), 1, 4),
         ]
-        shown = "\n".join(table for table in tables if table)
-        taken = self.told("taken for granted in counting", assumptions(counts, self.parts.home))
-        return f'<h2>work of one call</h2>\n<div class="tables">\n{shown}\n</div>\n{taken}'
+        body = "\n".join(table for table in tables if table)
+        assumed = self.remarks(
+            "taken for granted in counting", assumptions(counts, self.parts.home)
+        )
+        return f'<h2>work of one call</h2>\n<div class="tables">\n{body}\n</div>\n{assumed}'
 
     def kernels(self) -> str:
-        """Return the table of kernels and what they take."""
+        """Return the table of kernels and their resources."""
         table = _table(KERNEL_TITLES, kernel_rows(self.parts, place_text), 1, 6)
         return f"<h2>kernels</h2>\n{table}" if table else ""
 
     def meaning(self) -> str:
-        """Return the assignments, folded away."""
+        """Return the assignments in a collapsed section."""
         text = escape("\n".join(line.text for line in self.parts.meaning))
         return f"<details><summary>assignments</summary><pre>{text}</pre></details>"
 
@@ -233,7 +235,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], first: int, count
 
 
 def _prose(text: str) -> str:
-    """Return a sentence with what stands between backticks as code."""
+    """Return a sentence in which text between backticks is code."""
     pieces = escape(text).split("`")
     if len(pieces) % 2 == 0:
         return escape(text)

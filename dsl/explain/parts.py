@@ -1,4 +1,4 @@
-"""What an explanation is made of, before it becomes text or a page."""
+"""The parts of an explanation as data, and their table rows for the text and HTML renderers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...lowering.operation_counts import OperationCounts
 
 
 class ArrayRow(NamedTuple):
-    """One array of the function: what it was written as, its mode now, and why."""
+    """One array of the function: its name and type, its memory mode, and the reason."""
 
     name: str
     type: str
@@ -23,7 +23,7 @@ class ArrayRow(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A decision about a statement, as a sentence."""
+    """A remark on a statement: a decision or an assumption, as a sentence."""
 
     sentence: str
     span: Span
@@ -31,42 +31,42 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Every decision about one form of a function."""
+    """Every decision about one specialization of a function."""
 
     name: str
     called: str
-    """What it was called with: a line for each argument and each captured value."""
+    """A line for each argument and each captured value of the call."""
     why: str
-    """Why there was no code for such a call before."""
+    """The reason for the compilation: why no earlier code served such a call."""
     origin: str
-    """Where the code came from, and what that cost."""
+    """The origin of the code (compiled, disk or memory cache) and the time that it took."""
     arrays: tuple[ArrayRow, ...]
-    """Each array of the function, its memory mode and why; empty where nothing was lowered."""
+    """Each array of the function, its memory mode and the reason; empty if nothing was lowered."""
     decisions: tuple[Told, ...]
-    """What was decided about loops and values, in the order of the source."""
+    """The decisions about loops and values, in source order."""
     counts: OperationCounts | None
-    """What a call does and moves; None where nothing was lowered."""
+    """The operations and traffic of a call; None where nothing was lowered."""
     names: Mapping[int, str]
-    """What each node is called, in all of it, by node id."""
+    """The name of each node in all parts, by node id."""
     written: tuple[Line, ...]
-    """The function as the user wrote it, each line with its place."""
+    """The source lines of the function, with their spans."""
     meaning: tuple[Line, ...]
-    """What it means: accumulating assignments over index domains."""
+    """Its semantics: accumulating assignments over index domains."""
     lowered: tuple[Line, ...]
-    """What it became, after every pass; empty where the backend runs the assignments."""
+    """The loops after all passes; empty where the backend runs the assignments."""
     generated: tuple[Line, ...]
     """The generated code."""
     kernels: tuple[KernelRow, ...] = ()
-    """What each kernel takes of a device; empty where there are none."""
+    """The device resources of each kernel; empty where there are none."""
 
     @property
     def home(self) -> Span:
-        """The place of the function: lines of its source need no file name."""
+        """The span of the function: lines of its source are shown without a file name."""
         return self.written[0].span if self.written else NOWHERE
 
 
 def text_of_lines(lines: tuple[Line, ...]) -> str:
-    """Return lines as text, with a line end after the last; empty for no lines."""
+    """Return lines as text, each terminated by a newline."""
     return "".join(f"{line.text}\n" for line in lines)
 
 
@@ -74,20 +74,20 @@ ROUNDS = "with one round of each loop whose rounds only the run knows: it may be
 
 
 def count_rows(counts: OperationCounts) -> list[tuple[str, str, str]]:
-    """Return the totals as rows: what is counted, how much, and what that means."""
+    """Return the totals as rows: quantity, amount, and a note."""
     about = "about " if counts.is_sampled else ""
-    is_known = not any("one round is counted" in one.text for one in counts.assumed)
+    has_static_counts = not any("one round is counted" in one.text for one in counts.assumed)
 
     def intensity(number: int) -> str:
-        each = f"{counts.total / number:.3g} operations per byte" if number else ""
-        return f"arithmetic intensity {each}" if each else ""
+        text = f"{counts.total / number:.3g} operations per byte" if number else ""
+        return f"arithmetic intensity {text}" if text else ""
 
-    held = f"{counts.allocated:,} bytes allocated, {counts.stack:,} bytes on the stack"
+    note = f"{counts.allocated:,} bytes allocated, {counts.stack:,} bytes on the stack"
     return [
-        ("operations", f"{about}{counts.total:,}", "" if is_known else ROUNDS),
+        ("operations", f"{about}{counts.total:,}", "" if has_static_counts else ROUNDS),
         ("bytes moved, at least", f"{about}{counts.least:,}", intensity(counts.least)),
         ("bytes moved by the loops", f"{about}{counts.moved:,}", intensity(counts.moved)),
-        ("peak temporary memory", f"{counts.temporary:,}", held if counts.temporary else "bytes"),
+        ("peak temporary memory", f"{counts.temporary:,}", note if counts.temporary else "bytes"),
     ]
 
 
@@ -100,22 +100,22 @@ OPERATION_NAMES = {
     "lt": "comparison <", "le": "comparison <=", "gt": "comparison >", "ge": "comparison >=",
     "eq": "comparison ==", "ne": "comparison !=",
 }  # fmt: skip
-"""How operations of the table are called where their names are short forms."""
+"""Full names of operations whose names in the table are abbreviations."""
 
 
 def operation_rows(counts: OperationCounts) -> list[tuple[str, str]]:
-    """Return how often each operation is done, most frequent first."""
+    """Return the number of executions of each operation, most frequent first."""
     return [(OPERATION_NAMES.get(name, name), f"{n:,}") for name, n in counts.operations.items()]
 
 
 KERNEL_TITLES = (
     "kernel", "line", "threads", "registers", "spilled", "shared", "stack",
 )  # fmt: skip
-"""Registers are those of each thread; spilled, shared memory and stack are counted in bytes."""
+"""Registers per thread; spilled, shared memory and stack in bytes."""
 
 
 def kernel_rows(parts: Parts, place: Callable[[Span, Span], str]) -> list[tuple[str, ...]]:
-    """Return what each kernel takes; `place` writes the line of its first statement."""
+    """Return the resources of each kernel; `place` formats the line of its first statement."""
     return [
         (one.name, place(one.span, parts.home), *(f"{n:,}" for n in one[2:]))
         for one in parts.kernels
@@ -123,11 +123,11 @@ def kernel_rows(parts: Parts, place: Callable[[Span, Span], str]) -> list[tuple[
 
 
 TRAFFIC_TITLES = ("bytes of", "read once", "written once", "loaded", "stored")
-"""Once counts each element once, loaded and stored count as often as the loops do it."""
+"""`once` counts each element once; `loaded` and `stored` count each access of the loops."""
 
 
 def traffic_rows(parts: Parts, counts: OperationCounts) -> list[tuple[str, ...]]:
-    """Return the bytes of each array that move: each element once, and as the loops stand."""
+    """Return the traffic of each array in bytes: each element once, and each access."""
     return [
         (parts.names[one.node.id],)
         + tuple(f"{n:,}" for n in (one.reads, one.writes, one.loads, one.stores))
@@ -136,18 +136,18 @@ def traffic_rows(parts: Parts, counts: OperationCounts) -> list[tuple[str, ...]]
 
 
 def assumptions(counts: OperationCounts, home: Span) -> list[Told]:
-    """Return what was taken for granted in counting, in the order of the source."""
+    """Return the assumptions of the counts, in source order."""
     return in_order((Told(one.text, one.span) for one in counts.assumed), home)
 
 
-def in_order(told: Iterable[Told], home: Span) -> list[Told]:
-    """Return sentences in the order of the source, the home's first, each once for its line."""
+def in_order(remarks: Iterable[Told], home: Span) -> list[Told]:
+    """Return remarks in source order, those of the home source first, without duplicates."""
 
-    def place(one: Told) -> tuple[bool, str, int]:
+    def source_order(one: Told) -> tuple[bool, str, int]:
         source = one.span.source
         return source != home.source, source.name, one.span.line
 
-    once: dict[tuple[str, str, int], Told] = {}
-    for one in told:
-        once.setdefault((one.sentence, one.span.source.name, one.span.line), one)
-    return sorted(once.values(), key=place)
+    unique: dict[tuple[str, str, int], Told] = {}
+    for one in remarks:
+        unique.setdefault((one.sentence, one.span.source.name, one.span.line), one)
+    return sorted(unique.values(), key=source_order)

@@ -1,4 +1,4 @@
-"""An explanation as text: at most 100 columns, the line of the source beside everything."""
+"""Text rendering of an explanation: at most 100 columns, with source line numbers."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def text_of(parts: Parts) -> str:
         ("loops, beside them the line of the function", linked(parts.lowered, parts.home)),
         ("code, beside it the line of the function", linked(parts.generated, parts.home)),
     )
-    texts = [_titled(parts.name, "=", "")]
-    texts += [_titled(title, "-", text) for title, text in sections if text]
+    texts = [_with_title(parts.name, "=", "")]
+    texts += [_with_title(title, "-", text) for title, text in sections if text]
     return "\n\n".join(text.rstrip("\n") for text in texts) + "\n"
 
 
 def arrays_text(parts: Parts) -> str:
-    """Return a row for each array: its name, type and line, its memory mode, and why."""
+    """Return a row for each array: its name, type, line, memory mode, and the reason."""
     rows = [
         (row.name, row.type, place_text(row.span, parts.home), row.mode, row.why)
         for row in parts.arrays
@@ -54,8 +54,8 @@ def arrays_text(parts: Parts) -> str:
 
 
 def decisions_text(parts: Parts) -> str:
-    """Return a row for each decision about loops and values: the line it is about, a sentence."""
-    return "\n".join(_sentences(parts.decisions, parts.home))
+    """Return a row for each decision about loops and values: its line, and a sentence."""
+    return "\n".join(_remark_lines(parts.decisions, parts.home))
 
 
 def work_text(parts: Parts) -> str:
@@ -66,19 +66,19 @@ def work_text(parts: Parts) -> str:
         _table(count_rows(parts.counts), 1, 1),
         _table(operation_rows(parts.counts), 1, 1),
         _table([TRAFFIC_TITLES, *traffic_rows(parts, parts.counts)], 1, 4),
-        _assumed(parts.counts, parts.home),
+        _assumption_lines(parts.counts, parts.home),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def kernels_text(parts: Parts) -> str:
-    """Return a row for each kernel: what it takes, as the compiler says."""
+    """Return a row for each kernel: its resources, as the compiler reports them."""
     rows = kernel_rows(parts, place_text)
     return "\n".join(_table([KERNEL_TITLES, *rows], 1, 6)) if rows else ""
 
 
 def linked(lines: Sequence[Line], home: Span) -> str:
-    """Return lines with the number of the source line that each comes from, where there is one."""
+    """Return lines prefixed with the number of the source line that each comes from."""
     numbers = [place_text(line.span, home) for line in lines]
     width = max(map(len, numbers), default=0)
     return "\n".join(
@@ -88,7 +88,7 @@ def linked(lines: Sequence[Line], home: Span) -> str:
 
 
 def place_text(span: Span, home: Span) -> str:
-    """Return the number of a line, with the name of its file where that is another one's."""
+    """Return the number of a line, with its file name where that is not the home source."""
     if span is NOWHERE:
         return ""
     if span.source == home.source:
@@ -96,25 +96,26 @@ def place_text(span: Span, home: Span) -> str:
     return f"{span.source.short_name}:{span.line}"
 
 
-def _titled(title: str, mark: str, text: str) -> str:
+def _with_title(title: str, mark: str, text: str) -> str:
     return f"{title}\n{mark * len(title)}\n{text}"
 
 
-def _assumed(counts: OperationCounts, home: Span) -> list[str]:
-    return list(_sentences(assumptions(counts, home), home))
+def _assumption_lines(counts: OperationCounts, home: Span) -> list[str]:
+    return list(_remark_lines(assumptions(counts, home), home))
 
 
-def _sentences(told: Iterable[Told], home: Span) -> Iterator[str]:
-    rows = [(place_text(one.span, home), one.sentence) for one in told]
+def _remark_lines(remarks: Iterable[Told], home: Span) -> Iterator[str]:
+    rows = [(place_text(one.span, home), one.sentence) for one in remarks]
     width = max((len(place) for place, _ in rows), default=0)
-    side = "<" if any(":" in place for place, _ in rows) else ">"  # names begin alike
+    align = "<" if any(":" in place for place, _ in rows) else ">"  # left-align with file names
     for place, sentence in rows:
-        lead = f"line {place:{side}{width}}  " if place else " " * (width + 7)
-        yield from _wrapped(lead, sentence)
+        lead = f"line {place:{align}{width}}  " if place else " " * (width + 7)
+        yield from _wrap_lines(lead, sentence)
 
 
 def _table(rows: Sequence[tuple[str, ...]], first: int = 0, count: int = 0) -> list[str]:
-    """Return rows as columns, the last one wrapped; `count` of them, from `first`, are numbers."""
+    """Return rows as aligned columns, the last one wrapped; `count` columns from `first` are
+    right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     out: list[str] = []
     for row in rows:
@@ -122,14 +123,14 @@ def _table(rows: Sequence[tuple[str, ...]], first: int = 0, count: int = 0) -> l
             f"{cell:>{width}}" if first <= at < first + count else f"{cell:<{width}}"
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        out += _wrapped("  ".join(cells[:-1]) + "  ", cells[-1].rstrip())
+        out += _wrap_lines("  ".join(cells[:-1]) + "  ", cells[-1].rstrip())
     return out
 
 
-def _wrapped(lead: str, text: str) -> list[str]:
-    """Return text behind a lead, continued under itself."""
-    room = max(WIDTH - len(lead), 40)
-    if len(text) <= room:
+def _wrap_lines(lead: str, text: str) -> list[str]:
+    """Return text after a lead, its continuation lines indented by the lead's width."""
+    width = max(WIDTH - len(lead), 40)
+    if len(text) <= width:
         return [(lead + text).rstrip()]
-    first, *rest = wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    first, *rest = wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return [lead + first, *(" " * len(lead) + one for one in rest)]

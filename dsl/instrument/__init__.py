@@ -1,1 +1,1 @@
-"""Assignments that check or record others: checked mode, traces."""
+"""Instrumentation of assignments: checked mode, and the recording of traces."""

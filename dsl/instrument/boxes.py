@@ -1,4 +1,4 @@
-"""Ranges as boxes: as wide as each of them ever gets, whatever the others are."""
+"""Bounding boxes of iteration domains: the widest extent of each range."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .sites import Axis
 
 
 def axes_of(ranges: tuple[Range, ...]) -> Iterator[Axis]:
-    """Yield the ranges as wide as they get, each for itself."""
+    """Yield the axes of the bounding box: each range at its widest."""
     for at, r in enumerate(ranges):
         low = extreme(r.lo, ranges[:at], False)
         high = extreme(r.hi, ranges[:at], True)
@@ -18,6 +18,6 @@ def axes_of(ranges: tuple[Range, ...]) -> Iterator[Axis]:
 
 
 def is_uneven(ranges: tuple[Range, ...]) -> bool:
-    """Whether a range depends on another one, so that some points of the box are none of them."""
-    own = {r.symbol for r in ranges}
-    return any((r.lo.symbols() | r.hi.symbols()) & own for r in ranges)
+    """Whether a range depends on another one, so that the box has points outside the domain."""
+    symbols = {r.symbol for r in ranges}
+    return any((r.lo.symbols() | r.hi.symbols()) & symbols for r in ranges)

@@ -1,4 +1,4 @@
-"""The arrays that a procedure records into, and the tests and numbers that recording is made of."""
+"""Record buffers of an instrumented procedure, and helpers that build its tests and counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TABLE = (
 
 
 class Buffers:
-    """The arrays that a procedure records into, and new symbols for it."""
+    """The record buffers of a procedure, and a source of new symbols for it."""
 
     def __init__(self, serial: int, node: int) -> None:
         self.serial = serial
@@ -34,7 +34,7 @@ class Buffers:
 
     @property
     def parameters(self) -> Iterator[Parameter]:
-        """The arrays as what the caller of a procedure provides last."""
+        """The buffers as the last parameters of a procedure."""
         for node, place in zip(self.nodes, (s.ROWS, s.FLOATS, s.INTS, None), strict=True):
             yield Parameter(node, True, place)
 
@@ -44,33 +44,33 @@ class Buffers:
         return Symbol(name, self.serial)
 
     def place(self, number: int) -> Access:
-        """Return a counter, to be written."""
+        """Return the access that writes a counter."""
         return Access(self.used, (const(number),))
 
     def counter(self, number: int) -> Expr:
-        """Return a counter's value."""
+        """Return the value of a counter."""
         return Read(self.used, (const(number),))
 
     def count(self, number: int, by: Expr, op: str = "add") -> Assign:
-        """Return what adds to a counter, or takes from it."""
+        """Return the assignment that adds to a counter, or subtracts from it."""
         return Assign(self.place(number), OPS[op], False, by, Domain())
 
 
 def compare(op: str, left: Affine | Expr, right: Affine | Expr) -> Expr:
-    """Return the comparison of two values, or indices."""
+    """Return the comparison of two values or indices."""
     sides = tuple(Position(x) if isinstance(x, Affine) else x for x in (left, right))
     return Apply(OPS[op], sides, dtypes.bool_)
 
 
 def all_of(tests: Iterable[Expr]) -> Expr | None:
-    """Return the test that all hold, an earlier one before a later one; None for none."""
-    found: Expr | None = None
+    """Return the conjunction of tests, evaluated in order; None for none."""
+    result: Expr | None = None
     for test in tests:
-        found = test if found is None else Apply(OPS["and"], (found, test), dtypes.bool_)
-    return found
+        result = test if result is None else Apply(OPS["and"], (result, test), dtypes.bool_)
+    return result
 
 
 def number_of(test: Expr | None) -> Expr:
-    """Return 1 where a test holds, else 0."""
+    """Return 1 where a test holds, else 0, as an int64 expression."""
     assert test is not None
     return Select(test, Position(const(1)), Position(const(0)))

@@ -1,14 +1,14 @@
-"""Checked mode: what NumPy answers quietly becomes a check that raises, before the statement.
+"""Checked mode: sanitizer checks before statements, for faults that NumPy passes over silently.
 
     a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0
-    a value that is NaN                 CD0765 where nothing that it is made from is NaN
+    a value that is NaN                 CD0765 where none of its operands is NaN
     a + b, a - b, a * b, a ** b,        CD0766 where it does not fit its integer type, on request
-    a << b, a // b, -a, abs(a), a cast  also of a float, which becomes the nearest one, NaN 0;
+    a << b, a // b, -a, abs(a), a cast  also of a float, which saturates, NaN becomes 0;
                                         also of Python integers, which are index expressions
 
-Each says at which point of the statement, and with which values; tests and subscripts are looked
-at, too. Terms of a sum, and what several points add to one element, are checked one by one; what
-their sum becomes is not.
+Messages report the point of the statement and the operand values; tests and subscripts are checked
+too. Terms of a sum and contributions of several points to one element are checked one by one, the
+accumulated sum is not.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ from ..values.types import TRUE, cast, negate
 from .index_overflow import exact, known_in, named_in
 from .integer_overflow import FALSE, either, fitting, float_casts, guarded
 
-_SHOWN = 6
-"""How many values a message tells."""
-_MADE = {
+_MAX_VALUES = 6
+"""The largest number of values in a message."""
+_CREATED_NAMES = {
     "total": "a sum", "product": "a product", "largest": "a maximum", "smallest": "a minimum",
 }  # fmt: skip
-"""What messages call the arrays that `build` makes: their labels are no names of the user's."""
+"""Descriptions in messages of arrays that `build` creates, which have no names of the user's."""
 
 
 class _Rule(NamedTuple):
-    """What a broken rule raises."""
+    """A rule of checked mode, and the error that a violation raises."""
 
     code: str
     kind: str
@@ -93,7 +93,7 @@ _OVERFLOW = _Rule(
     "CD0766", "CdValueError", "a result does not fit its integer type in checked mode",
     "compute in a wider type: `x.astype(np.int64)`; without checked mode the result wraps around",
 )  # fmt: skip
-_WHOLE = _Rule(
+_INDEX_OVERFLOW = _Rule(
     "CD0766", "CdValueError", "a whole number does not fit int64 in checked mode",
     "compute with floats, `float(n) * n`, or with smaller numbers; without checked mode the result "
     "wraps around",
@@ -106,124 +106,137 @@ _CAST = _Rule(
 
 
 def checked(overflow: bool = False) -> AbstractContextManager[Settings]:
-    """Return a `with` in which calls raise where NumPy would go on in silence.
+    """Return a context manager in which calls raise on faults that NumPy passes over silently.
 
-    Division by zero, and values that become NaN where nothing that they are made from is; with
-    `overflow` integers that do not fit their type. Each error names the statement, the index and
-    the values. Subscripts are checked anyway. In this thread or task only. A routine is checked
-    if it was compiled (`f.compile`) inside of the `with`, wherever it is called.
+    Division by zero, and NaNs made of operands that are not NaN; with `overflow` also integers
+    that do not fit their type. Each error names the statement, the index and the values.
+    Subscripts are checked anyway. It applies to this thread or task only. A routine is checked if
+    it was compiled (`f.compile`) inside the `with`, wherever it is called.
     """
     return settings.override(checked=True, checked_overflow=overflow)
 
 
-class _Asked(NamedTuple):
-    """What is to be checked, and which arrays the user has no names for."""
+class _CheckContext(NamedTuple):
+    """The checks to add, and the facts about the procedure that they use."""
 
     overflow: bool
     made: frozenset[Node]
     known: Bounds
     named: frozenset[Symbol]
-    """Symbols that users know: parameters, and variables of loops."""
+    """Symbols that the user named: parameters and loop variables."""
 
 
 def add_checks(
     procedure: Procedure, overflow: bool = False, made: Iterable[Node] = ()
 ) -> Procedure:
-    """Return the procedure with checks before each assignment that could break a rule.
+    """Return the procedure with checks before each assignment that could violate a rule.
 
-    `made` are the arrays that `build` made: messages call them by what they hold.
+    `made` are the arrays that `build` created: messages describe them by their contents.
     """
-    known = known_in(procedure) if overflow else Bounds()
-    asked = _Asked(overflow, frozenset(made), known, named_in(procedure))
+    facts = known_in(procedure) if overflow else Bounds()
+    context = _CheckContext(overflow, frozenset(made), facts, named_in(procedure))
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
         match statement:
-            case Assign(span=span) if span is not NOWHERE:  # a record's have none
-                yield from _checks(statement, asked)
+            case Assign(span=span) if span is not NOWHERE:  # recording assignments have none
+                yield from _assignment_checks(statement, context)
             case Branch(test, span=span) | Let(_, test, span=span) if span is not NOWHERE:
-                yield from _alone(test, Domain(), span, asked)
+                yield from _operation_checks(test, Domain(), span, context)
             case For(_, lo, hi, span=span) if span is not NOWHERE:
-                yield from _whole((lo, hi), Domain(), span, asked)
+                yield from _index_checks((lo, hi), Domain(), span, context)
             case Alloc(node, span):
-                yield from _whole(node.shape, Domain(), span, asked)
+                yield from _index_checks(node.shape, Domain(), span, context)
             case Print(pieces, span=span) if span is not NOWHERE:
                 for piece in pieces:
                     if not isinstance(piece, str):
-                        yield from _alone(piece, Domain(), span, asked)
+                        yield from _operation_checks(piece, Domain(), span, context)
             case Check(test, Fault(code="CD0761"), over=over, span=span):
-                yield from _alone(test, over, span, asked)
+                yield from _operation_checks(test, over, span, context)
             case While(prelude, test, span=span):
-                found = _alone(test, Domain(), span, asked)
-                statement = replace(statement, prelude=(*prelude, *found))
+                checks = _operation_checks(test, Domain(), span, context)
+                statement = replace(statement, prelude=(*prelude, *checks))
         yield statement
 
     return replace(procedure, body=map_statements(procedure.body, with_checks))
 
 
-def _checks(statement: Assign, asked: _Asked) -> Iterator[Check]:
-    """Yield the checks of one statement, at every point that it has."""
+def _assignment_checks(statement: Assign, context: _CheckContext) -> Iterator[Check]:
+    """Yield the checks of one assignment, over its iteration domain."""
     value, ranges = statement.value, (*statement.free.ranges, *statement.reduced.ranges)
-    over = Domain(ranges, statement.free.where)
+    domain = Domain(ranges, statement.free.where)
     if statement.reduced.where is not None and statement.free.where is not None:
         both = (statement.free.where, statement.reduced.where)
-        over = replace(over, where=Apply(OPS["and"], both, dtypes.bool_))
+        domain = replace(domain, where=Apply(OPS["and"], both, dtypes.bool_))
     elif statement.reduced.where is not None:
-        over = replace(over, where=statement.reduced.where)
+        domain = replace(domain, where=statement.reduced.where)
     target, span = statement.target, statement.span
     for at, r in enumerate(ranges):
-        yield from _whole((r.lo, r.hi), Domain(ranges[:at]), span, asked)
+        yield from _index_checks((r.lo, r.hi), Domain(ranges[:at]), span, context)
     for where in (statement.free.where, statement.reduced.where):
         if where is not None:
-            yield from _alone(where, Domain(ranges), span, asked)
+            yield from _operation_checks(where, Domain(ranges), span, context)
     for index in target.index:
         value_of = index.value if isinstance(index, Dynamic) else Position(index)
-        yield from _alone(value_of, statement.free, span, asked)
-    old = Read(target.node, target.index)
-    plain = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
+        yield from _operation_checks(value_of, statement.free, span, context)
+    previous = Read(target.node, target.index)
+    overwrites = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
     dtype = value.dtype
-    if not plain and statement.op is not None and old.dtype is dtype is dtype.compute:
-        value = Apply(statement.op, (old, value), value.dtype)
-    yield from _alone(value, over, span, asked)
+    if not overwrites and statement.op is not None and previous.dtype is dtype is dtype.compute:
+        value = Apply(statement.op, (previous, value), value.dtype)
+    yield from _operation_checks(value, domain, span, context)
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
-        test = either(negate(is_nan(value)), _has_nan(value))
-        yield _check(_NAN, test, list(_always(value)), over, span, asked)
+        test = either(negate(is_nan(value)), _operand_is_nan(value))
+        yield _build_check(_NAN, test, list(_unconditional_reads(value)), domain, span, context)
 
 
-def _alone(value: Expr, over: Domain, span: Span, asked: _Asked) -> Iterator[Check]:
-    """Yield the checks of what is computed in an expression, wherever it stands."""
-    reads = list(dict.fromkeys(_always(value)))
-    for rule, test, divisor in _tests(value):
-        known = divisor in reads[:_SHOWN] or _is_number(divisor)
-        yield _check(rule, test, reads if known else [divisor, *reads], over, span, asked)
-    if asked.overflow:
+def _operation_checks(
+    value: Expr, domain: Domain, span: Span, context: _CheckContext
+) -> Iterator[Check]:
+    """Yield the checks of the operations in an expression."""
+    reads = list(dict.fromkeys(_unconditional_reads(value)))
+    for rule, test, divisor in _division_tests(value):
+        is_shown = divisor in reads[:_MAX_VALUES] or _is_number(divisor)
+        yield _build_check(
+            rule, test, reads if is_shown else [divisor, *reads], domain, span, context
+        )
+    if context.overflow:
         for test in fitting(value):
-            yield _check(_OVERFLOW, test, reads, over, span, asked)
+            yield _build_check(_OVERFLOW, test, reads, domain, span, context)
         for test in float_casts(value):
-            yield _check(_CAST, test, reads, over, span, asked)
-        named = sorted(symbols_of(value) & asked.named, key=lambda symbol: symbol.serial)
+            yield _build_check(_CAST, test, reads, domain, span, context)
+        named = sorted(symbols_of(value) & context.named, key=lambda symbol: symbol.serial)
         numbers = [Position(var(symbol)) for symbol in named]
-        for test in exact(value, asked.known):
-            yield _check(_WHOLE, test, [*numbers, *reads], over, span, asked)
+        for test in exact(value, context.known):
+            yield _build_check(_INDEX_OVERFLOW, test, [*numbers, *reads], domain, span, context)
 
 
-def _whole(ends: Iterable[Affine], over: Domain, span: Span, asked: _Asked) -> Iterator[Check]:
+def _index_checks(
+    ends: Iterable[Affine], domain: Domain, span: Span, context: _CheckContext
+) -> Iterator[Check]:
     """Yield the checks of index expressions."""
-    for end in ends if asked.overflow else ():
-        yield from _alone(Position(end), over, span, asked)
+    for end in ends if context.overflow else ():
+        yield from _operation_checks(Position(end), domain, span, context)
 
 
-def _check(
-    rule: _Rule, test: Expr, values: Iterable[Expr], over: Domain, span: Span, asked: _Asked
+def _build_check(
+    rule: _Rule,
+    test: Expr,
+    values: Iterable[Expr],
+    domain: Domain,
+    span: Span,
+    context: _CheckContext,
 ) -> Check:
-    """Return a check that tells the point, and the first of some values there.
+    """Return a check whose message reports the point, and the first values there.
 
-    Each value has to be one that is evaluated where the test fails.
+    Precondition: each value is evaluated where the test fails.
     """
-    scope, points = Scope(), tuple(Position(var(r.symbol)) for r in over.ranges)
-    names = [f"{scope.symbol(r.symbol)} = {{{n}}}" for n, r in enumerate(over.ranges)]
-    told = [(_name(value, scope, asked.made), value) for value in dict.fromkeys(values)]
-    named = [(name, value) for name, value in told if name][:_SHOWN]
-    shown = [value for _, value in named]
+    scope, points = Scope(), tuple(Position(var(r.symbol)) for r in domain.ranges)
+    names = [f"{scope.symbol(r.symbol)} = {{{n}}}" for n, r in enumerate(domain.ranges)]
+    described = [
+        (_value_name(value, scope, context.made), value) for value in dict.fromkeys(values)
+    ]
+    named = [(name, value) for name, value in described if name][:_MAX_VALUES]
+    operands = [value for _, value in named]
     texts = [
         f"{name.replace('{', '{{').replace('}', '}}')} = {{{n}}}"
         for n, (name, _) in enumerate(named, len(points))
@@ -231,37 +244,37 @@ def _check(
     where = f", at {', '.join(names)}" if names else ""
     values_text = f": {', '.join(texts)}" if texts else ""
     fault = Fault(rule.code, rule.kind, f"{rule.message}{where}{values_text}", (rule.help,))
-    return Check(test, fault, (*points, *shown), over, span)
+    return Check(test, fault, (*points, *operands), domain, span)
 
 
-def _name(value: Expr, scope: Scope, made: frozenset[Node]) -> str:
-    """Return what a message calls a value: empty where the user has no words for it."""
+def _value_name(value: Expr, scope: Scope, made: frozenset[Node]) -> str:
+    """Return the description of a value in a message, empty where there is none."""
     if isinstance(value, Read) and value.node in made:
-        return _MADE.get(value.node.label, "")
+        return _CREATED_NAMES.get(value.node.label, "")
     if any(isinstance(part, Read) and part.node in made for part in walk(value)):
         return "the divisor"
     return expr_text(value, scope)
 
 
-def _always(expr: Expr) -> Iterator[Read]:
-    """Yield the reads of an expression that no test stands before."""
+def _unconditional_reads(expr: Expr) -> Iterator[Read]:
+    """Yield the reads of an expression that are evaluated unconditionally."""
     match expr:
         case Select(test, _, _):
-            yield from _always(test)
+            yield from _unconditional_reads(test)
         case Apply(op, (left, _), _) if op.name in ("and", "or"):
-            yield from _always(left)
+            yield from _unconditional_reads(left)
         case Read():
             yield expr
         case _:
             for child in children(expr):
-                yield from _always(child)
+                yield from _unconditional_reads(child)
 
 
-def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
-    """Yield what has to hold for the divisions in an expression where they are evaluated, and the
-    divisor as the user wrote it: the operands' own before theirs, as Python evaluates them."""
+def _division_tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
+    """Yield the rule and test of each division in an expression, where it is evaluated, and the
+    divisor as the user wrote it; operands come first, in the order of evaluation."""
     for guard, child in guarded(expr):
-        for rule, test, divisor in _tests(child):
+        for rule, test, divisor in _division_tests(child):
             yield rule, test if guard is None else Select(guard, test, TRUE), divisor
     match expr:
         case Apply(op, (_, divisor), dtype) if op.name in ("floordiv", "mod", "div"):
@@ -280,7 +293,7 @@ def _without_casts(expr: Expr) -> Expr:
 
 
 def _is_number(expr: Expr) -> bool:
-    """Whether an expression is a plain number, which its text says already."""
+    """Whether an expression is a number, which its text shows already."""
     return not any(
         isinstance(part, Read) or isinstance(part, Position) and part.index.terms
         for part in walk(expr)
@@ -288,23 +301,23 @@ def _is_number(expr: Expr) -> bool:
 
 
 def is_nan(expr: Expr) -> Expr:
-    """Return whether a float or complex value is NaN."""
+    """Return the test whether a float or complex value is NaN."""
     return Apply(OPS["isnan"], (cast(expr, expr.dtype.compute),), dtypes.bool_)
 
 
-def _has_nan(expr: Expr) -> Expr:
-    """Return whether anything that an expression is made from is NaN, where it is evaluated."""
-    found: Expr = FALSE
+def _operand_is_nan(expr: Expr) -> Expr:
+    """Return the test whether an evaluated operand of an expression is NaN."""
+    result: Expr = FALSE
     if isinstance(expr, Read):
         return is_nan(expr) if expr.dtype.kind in "fc" else FALSE
     if isinstance(expr, Const):
         return Const(expr.value != expr.value, dtypes.bool_)
     for guard, child in guarded(expr):
-        inner = _has_nan(child)
+        inner = _operand_is_nan(child)
         if inner != FALSE:
             inner = inner if guard is None else Select(guard, inner, FALSE)
-            found = inner if found == FALSE else either(found, inner)
-    return found
+            result = inner if result == FALSE else either(result, inner)
+    return result
 
 
 def _is_nonzero(expr: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""What is worth recording of an assignment: its target before and after, and all that it reads."""
+"""Record columns of an assignment: its target before and after, and all values that it reads."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from ..values.types import negate
 from .sites import Column, What
 
 Cell = tuple[bool, int, Expr]
-"""One stored number: whether it is a float, its place, and what it is."""
+"""One stored number: whether it is a float, its position, and its expression."""
 
 
 @dataclass
 class Columns:
-    """The columns of one statement while they are found, and what each cell of them holds."""
+    """The columns of one statement while they are collected, and the cells of each."""
 
     found: list[Column] = field(default_factory=list)
     cells: list[tuple[Column, tuple[Cell, ...]]] = field(default_factory=list)
     floats: int = 0
     ints: int = 0
     guarded: list[tuple[Column, Expr | None]] = field(default_factory=list)
-    """The columns with the test under which each is evaluated."""
+    """The columns, each with the test under which it is evaluated (None: always)."""
     _guards: dict[Expr, int] = field(default_factory=dict)
 
     def of(self, statement: Assign, reduce: Reduce | None, masked: bool) -> None:
-        """Find the columns of a statement, or of a term of a reduction in it; the first int is kept
-        free for a mask."""
+        """Collect the columns of a statement, or of a term of a reduction in it; where `masked`,
+        the first int is reserved for the mask."""
         self.ints = int(masked)
         if reduce is not None:
             self.operands(reduce.value, None)
@@ -55,22 +55,24 @@ class Columns:
                 self.add("subscript", index.value)
         op, value = statement.op, statement.value
         if (added := reduced_by(statement)) is not None:
-            if not statement.initialize and _adds(added.op.name, value.dtype):
+            if not statement.initialize and _has_contribution(added.op.name, value.dtype):
                 self.add("contribution", added)
         elif op not in PAIR_OPS.values() and not isinstance(value, Reduce):
             self.operands(statement.value, None)
 
     def operands(self, expr: Expr, guard: Expr | None) -> None:
-        """Add what an expression reads, each thing once, and where it is not always evaluated."""
+        """Add the operands of an expression, each once, with the tests that guard them."""
         match expr:
             case Select(test, yes, no):
                 self.operands(test, guard)
-                self.operands(yes, _both(guard, test))
-                self.operands(no, _both(guard, negate(test)))
+                self.operands(yes, _conjunction(guard, test))
+                self.operands(no, _conjunction(guard, negate(test)))
                 return
             case Apply(op, (left, right), _) if op.name in ("and", "or"):
                 self.operands(left, guard)
-                self.operands(right, _both(guard, left if op.name == "and" else negate(left)))
+                self.operands(
+                    right, _conjunction(guard, left if op.name == "and" else negate(left))
+                )
                 return
             case Reduce():
                 self.add("operand", expr, guard)
@@ -86,27 +88,27 @@ class Columns:
             self.operands(child, guard)
 
     def add(self, what: What, expr: Expr, guard: Expr | None = None) -> None:
-        """Add a column for the value of an expression, unless there is one."""
+        """Add a column for the value of an expression unless it exists."""
         dtype = expr.dtype
         for known in self.found:
             if known.expr == expr and known.what in (what, "before") and known.guard is None:
                 return
-        said = None if guard is None else self._guard(guard)
+        guard_position = None if guard is None else self._guard(guard)
         is_float = dtype.kind in "fc"
         place = self.floats if is_float else self.ints
-        column = Column(what, expr, dtype, place, said)
+        column = Column(what, expr, dtype, place, guard_position)
         self.found.append(column)
         self.guarded.append((column, guard))
         self.cells.append((column, tuple(self._cells(column, expr, guard))))
 
     def places(self, target: Access) -> tuple[int | None, ...]:
-        """Return where each subscript of a target is kept, None for those that read no array."""
+        """Return the position of each recorded subscript of a target, None for affine ones."""
         values = [i.value if isinstance(i, Dynamic) else None for i in target.index]
         known = {c.expr: c.place for c in self.found if c.what == "subscript"}
         return tuple(None if value is None else known[value] for value in values)
 
     def after(self, expr: Expr) -> tuple[Column, tuple[Cell, ...]]:
-        """Return the column of what the target is afterwards, and its cells."""
+        """Return the column of the target after the statement, and its cells."""
         place = self.floats if expr.dtype.kind in "fc" else self.ints
         column = Column("after", expr, expr.dtype, place)
         return column, tuple(self._cells(column, expr, None))
@@ -122,52 +124,52 @@ class Columns:
     def _cells(self, column: Column, expr: Expr, guard: Expr | None) -> Iterator[Cell]:
         if expr.dtype.kind == "c":
             for part in ("real", "imag"):
-                one = Apply(OPS[part], (expr,), expr.dtype.real)
-                yield True, self.floats, _under(guard, _as(one, dtypes.float64))
+                component = Apply(OPS[part], (expr,), expr.dtype.real)
+                yield True, self.floats, _select(guard, _convert(component, dtypes.float64))
                 self.floats += 1
         elif column.is_float:
-            yield True, self.floats, _under(guard, _as(expr, dtypes.float64))
+            yield True, self.floats, _select(guard, _convert(expr, dtypes.float64))
             self.floats += 1
         else:
-            yield False, self.ints, _under(guard, _as(expr, dtypes.int64))
+            yield False, self.ints, _select(guard, _convert(expr, dtypes.int64))
             self.ints += 1
 
 
 def reduced_by(statement: Assign) -> Reduce | None:
-    """Return what a statement accumulates over letters of its right side, None where there are
-    none."""
+    """Return the reduction of a statement over index variables of its right-hand side, None if
+    there are none."""
     op, value = statement.op, statement.value
     if op is None or not statement.reduced.ranges:
         return None
-    made = OPS["add"] if op.name == "sub" else op
-    return Reduce(made, statement.reduced, value, value.dtype, span=statement.span)
+    op_of_sum = OPS["add"] if op.name == "sub" else op
+    return Reduce(op_of_sum, statement.reduced, value, value.dtype, span=statement.span)
 
 
 def reductions(statement: Assign) -> Iterator[tuple[Reduce, Expr | None]]:
-    """Yield the reductions of a statement, each once, with the test under which it is evaluated."""
-    whole, found = reduced_by(statement), Columns()
+    """Yield each reduction of a statement once, with the test under which it is evaluated."""
+    whole, columns = reduced_by(statement), Columns()
     if whole is not None:
         yield whole, None
         return
-    found.operands(statement.value, None)
-    for column, guard in found.guarded:
+    columns.operands(statement.value, None)
+    for column, guard in columns.guarded:
         if isinstance(column.expr, Reduce):
             yield column.expr, guard
 
 
-def _adds(name: str, dtype: DType) -> bool:
-    """Whether what an accumulation adds in all is a number of its own, also for no terms."""
+def _has_contribution(name: str, dtype: DType) -> bool:
+    """Whether the total contribution of an accumulation is a value, also for zero terms."""
     return name in ("add", "mul", "and", "or") or (name in ("max", "min") and dtype.kind == "f")
 
 
-def _both(guard: Expr | None, test: Expr) -> Expr:
-    """Return the test that both hold; the second is not evaluated where the first does not."""
+def _conjunction(guard: Expr | None, test: Expr) -> Expr:
+    """Return the short-circuit conjunction of a guard and a test."""
     return test if guard is None else Select(guard, test, Const(False, dtypes.bool_))
 
 
-def _under(guard: Expr | None, value: Expr) -> Expr:
+def _select(guard: Expr | None, value: Expr) -> Expr:
     return value if guard is None else Select(guard, value, Const(0, value.dtype))
 
 
-def _as(expr: Expr, dtype: DType) -> Expr:
+def _convert(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype is dtype else Cast(expr, dtype)

@@ -1,10 +1,10 @@
-"""What has to hold for index expressions to be the numbers that they say: 64 bits may not do.
+"""Overflow tests of index expressions, which are computed in int64.
 
     n*n, (a + b)//2, i + n     index expressions of Python integers; each sum and product in one
                                has to fit into int64, or it wraps around
 
-`size` in float64 tells: what wraps around is off by a multiple of 2**64, which no rounding hides.
-Where what is known of the symbols says that all fits there is nothing to test.
+The test compares with the value in float64: a wrapped result is off by a multiple of 2**64, which
+exceeds any rounding error. No test is needed where the intervals of the symbols exclude overflow.
 """
 
 from __future__ import annotations
@@ -24,63 +24,63 @@ from ..values.types import TRUE
 from .integer_overflow import guarded
 
 _LARGEST = 2**56
-"""No axis has more elements: memory has no room for them."""
+"""An upper bound of the extent of an axis: no address space holds more elements."""
 _LIMIT = 2**63
 
 
 def known_in(procedure: Procedure) -> Bounds:
-    """Return what is known of the symbols of a procedure, each wherever it is used."""
-    found: dict[Symbol, Interval] = {}
-    known = Bounds(found)
+    """Return bounds of the symbols of a procedure that hold at all of their uses."""
+    intervals: dict[Symbol, Interval] = {}
+    bounds = Bounds(intervals)
     nodes: Iterable[Node] = (parameter.node for parameter in procedure.parameters)
     for extent in (extent for node in nodes for extent in node.shape):
         if extent.symbol is not None:
-            found[extent.symbol] = 0, _LARGEST
+            intervals[extent.symbol] = 0, _LARGEST
     for statement in statements(procedure.body):
         match statement:
             case Let(symbol, value):
-                found[symbol] = known.value(value)
+                intervals[symbol] = bounds.value(value)
             case For(symbol, lo, hi, step):
                 first, last = (lo, hi - 1) if step > 0 else (hi + 1, lo)
-                found[symbol] = known.least(first), known.most(last)
+                intervals[symbol] = bounds.least(first), bounds.most(last)
             case Assign(free=free, reduced=reduced):
-                _note((*free.ranges, *reduced.ranges), known, found)
+                _add_bounds((*free.ranges, *reduced.ranges), bounds, intervals)
             case Check(over=over):
-                _note(over.ranges, known, found)
+                _add_bounds(over.ranges, bounds, intervals)
             case _:
                 pass
-    return known
+    return bounds
 
 
-def _note(ranges: Iterable[Range], known: Bounds, found: dict[Symbol, Interval]) -> None:
+def _add_bounds(ranges: Iterable[Range], bounds: Bounds, intervals: dict[Symbol, Interval]) -> None:
     for r in ranges:
-        found[r.symbol] = known.least(r.lo), known.most(r.hi - 1)
+        intervals[r.symbol] = bounds.least(r.lo), bounds.most(r.hi - 1)
 
 
 def named_in(procedure: Procedure) -> frozenset[Symbol]:
-    """Return the symbols that are a number given by the caller, or the variable of a loop."""
-    given = {parameter.node for parameter in procedure.parameters}
-    found = set()
+    """Return the symbols that are scalar parameters or loop variables."""
+    parameters = {parameter.node for parameter in procedure.parameters}
+    result = set()
     for statement in statements(procedure.body):
         match statement:
-            case Let(symbol, Read(node, ())) if node in given:
-                found.add(symbol)
+            case Let(symbol, Read(node, ())) if node in parameters:
+                result.add(symbol)
             case For(symbol):
-                found.add(symbol)
+                result.add(symbol)
             case _:
                 pass
-    return frozenset(found)
+    return frozenset(result)
 
 
 def exact(expr: Expr, known: Bounds) -> Iterator[Expr]:
-    """Yield what has to hold for the index expressions in an expression not to wrap around."""
+    """Yield the tests that no index expression in an expression overflows."""
     match expr:
         case Position(index):
-            yield from _exact(index, known)
+            yield from _index_tests(index, known)
         case Read(_, indices):
             for at in indices:
                 if isinstance(at, Affine):
-                    yield from _exact(at, known)
+                    yield from _index_tests(at, known)
         case _:
             pass
     for guard, child in guarded(expr):
@@ -88,41 +88,43 @@ def exact(expr: Expr, known: Bounds) -> Iterator[Expr]:
             yield test if guard is None else Select(guard, test, TRUE)
 
 
-def _exact(index: Affine, known: Bounds) -> Iterator[Expr]:
+def _index_tests(index: Affine, known: Bounds) -> Iterator[Expr]:
     for atom, _ in index.terms:
         if isinstance(atom, Quasi):
-            yield from _exact(atom.left, known)
-            yield from _exact(atom.right, known)
-            if atom.op == "mul" and not _fits(known.interval(_alone(atom))):
-                product = Apply(OPS["mul"], (_float(atom.left), _float(atom.right)), dtypes.float64)
-                yield _is_near(product, _alone(atom))
-    is_plain = not index.terms or index == _alone(index.terms[0][0])
+            yield from _index_tests(atom.left, known)
+            yield from _index_tests(atom.right, known)
+            if atom.op == "mul" and not _fits(known.interval(_atom_index(atom))):
+                product = Apply(
+                    OPS["mul"], (_to_float(atom.left), _to_float(atom.right)), dtypes.float64
+                )
+                yield _is_near(product, _atom_index(atom))
+    is_plain = not index.terms or index == _atom_index(index.terms[0][0])
     if not is_plain and not _fits(known.interval(index)):
-        yield _is_near(_size(index), index)
+        yield _is_near(_float_value(index), index)
 
 
-def _size(index: Affine) -> Expr:
-    """Return a sum in float64."""
+def _float_value(index: Affine) -> Expr:
+    """Return the value of an index expression in float64."""
     total: Expr = Const(float(index.offset), dtypes.float64)
     for atom, factor in index.terms:
         by = Const(float(factor), dtypes.float64)
-        term = Apply(OPS["mul"], (_float(_alone(atom)), by), dtypes.float64)
+        term = Apply(OPS["mul"], (_to_float(_atom_index(atom)), by), dtypes.float64)
         total = Apply(OPS["add"], (total, term), dtypes.float64)
     return total
 
 
-def _is_near(size: Expr, index: Affine) -> Expr:
-    """Return whether an index expression is what it is in float64, and not 2**64 or more away."""
-    gap = Apply(OPS["sub"], (size, _float(index)), dtypes.float64)
-    distance = Apply(OPS["abs"], (gap,), dtypes.float64)
+def _is_near(value: Expr, index: Affine) -> Expr:
+    """Return the test that an index expression is near its value in float64, not 2**64 away."""
+    difference = Apply(OPS["sub"], (value, _to_float(index)), dtypes.float64)
+    distance = Apply(OPS["abs"], (difference,), dtypes.float64)
     return Apply(OPS["lt"], (distance, Const(float(_LIMIT), dtypes.float64)), dtypes.bool_)
 
 
-def _float(index: Affine) -> Expr:
+def _to_float(index: Affine) -> Expr:
     return Cast(Position(index), dtypes.float64)
 
 
-def _alone(atom: Atom) -> Affine:
+def _atom_index(atom: Atom) -> Affine:
     return Affine(((atom, 1),), 0)
 
 

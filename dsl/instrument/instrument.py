@@ -1,4 +1,4 @@
-"""Recording as assignments: before and after each statement stand others that write its records.
+"""Instrumentation for traces: assignments around each statement that write its records.
 
     y[i] += x[i]    becomes    let row, floats, ints = what is used of the buffers
                                let go = 1 where all of it fits, else 0
@@ -6,8 +6,8 @@
                                y[i] += x[i]
                                if go: y after it, for i; then count what was used
 
-The statements themselves stay as they are, so that no computed bit changes, and what is added is
-ordinary assignments, so that every backend records without knowing of it.
+The statements themselves are unchanged, so that results are bit-identical; the added statements
+are ordinary assignments, so that every backend records without support for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .where import Fits, fitted, parsed
 
 @dataclass(frozen=True, slots=True)
 class Instrumented:
-    """A procedure that records, and what its records mean.
+    """An instrumented procedure, and the layout of its records.
 
     Its last four parameters are the table, the floats, the ints and the counters.
     """
@@ -62,34 +62,36 @@ def instrument(procedure: Procedure, wanted: Wanted) -> Instrumented:
         max((x.serial for x in (*sizes, *bound)), default=0),
         max((one.id for one in nodes), default=0),
     )
-    work = _Work(buffers, wanted, parsed(wanted.where) if wanted.where else (), procedure)
-    body = work.body(procedure.body, (), ())
-    made = replace(
+    instrumenter = _Instrumenter(
+        buffers, wanted, parsed(wanted.where) if wanted.where else (), procedure
+    )
+    body = instrumenter.instrument_block(procedure.body, (), ())
+    instrumented = replace(
         procedure,
         parameters=(
-            *(replace(p, node=_plain(p.node)) for p in procedure.parameters),
+            *(replace(p, node=_without_request(p.node)) for p in procedure.parameters),
             *buffers.parameters,
         ),
-        locals=tuple(map(_plain, procedure.locals)),
-        results=tuple(map(_plain, procedure.results)),
+        locals=tuple(map(_without_request, procedure.locals)),
+        results=tuple(map(_without_request, procedure.results)),
         body=body,
     )
-    return Instrumented(made, work.layout(procedure))
+    return Instrumented(instrumented, instrumenter.layout(procedure))
 
 
-def _plain(node: Node) -> Node:
-    """Return a node without what was asked of its memory: a record may need it anywhere."""
+def _without_request(node: Node) -> Node:
+    """Return a node without its memory request: records may need it stored."""
     return node if node.request is None else replace(node, request=None)
 
 
-class _Work:
-    """The sites found so far."""
+class _Instrumenter:
+    """The traversal that adds recording, and the sites so far."""
 
     def __init__(
         self, buffers: Buffers, wanted: Wanted, tests: tuple[ast.expr, ...], procedure: Procedure
     ) -> None:
         self.buffers, self.wanted, self.tests = buffers, wanted, tests
-        self.own, self.taken = procedure.own, procedure.taken
+        self.source_symbols, self.used_names = procedure.own, procedure.taken
         self.nodes = nodes_of(procedure)
         self.sites: list[Site] = []
         self.arrays: set[str] = set()
@@ -97,44 +99,44 @@ class _Work:
         self.statements: set[int | str] = set()
 
     def layout(self, procedure: Procedure) -> Layout:
-        """Return what was found."""
-        found = (frozenset(self.arrays), frozenset(self.indices), frozenset(self.statements))
-        return Layout(tuple(self.sites), procedure.names, *found)
+        """Return the layout of all sites."""
+        names = (frozenset(self.arrays), frozenset(self.indices), frozenset(self.statements))
+        return Layout(tuple(self.sites), procedure.names, *names)
 
-    def body(
+    def instrument_block(
         self, body: tuple[Statement, ...], path: tuple[Level, ...], symbols: tuple[Symbol, ...]
     ) -> tuple[Statement, ...]:
-        """Return a list of statements with recording added, given what stands around it."""
+        """Return a block with recording added, given the enclosing levels and symbols."""
         out: list[Statement] = []
-        for call, some in grouped(body):
+        for call, group in grouped(body):
             if call is not None:
-                out += self.called(call, some, path, symbols)
-                symbols = (*symbols, *(x.symbol for x in some if isinstance(x, Let)))
+                out += self.record_call(call, group, path, symbols)
+                symbols = (*symbols, *(x.symbol for x in group if isinstance(x, Let)))
                 continue
-            (one,) = some
+            (one,) = group
             match one:
                 case Assign() | Permute():
-                    out += self.recorded(one, path, symbols)
+                    out += self.record_statement(one, path, symbols)
                     continue
                 case For(symbol=symbol, body=inner):
-                    new = self.body(inner, (*path, one), (*symbols, symbol))
+                    new = self.instrument_block(inner, (*path, one), (*symbols, symbol))
                     one = replace(one, body=new)
                 case While(prelude, _, inner):
-                    inside = (*path, one)
+                    inner_path = (*path, one)
                     lets = tuple(x.symbol for x in prelude if isinstance(x, Let))
                     one = replace(
                         one,
-                        prelude=self.body(prelude, inside, symbols),
-                        body=self.body(inner, inside, (*symbols, *lets)),
+                        prelude=self.instrument_block(prelude, inner_path, symbols),
+                        body=self.instrument_block(inner, inner_path, (*symbols, *lets)),
                     )
                 case Branch(_, then, other):
                     one = replace(
                         one,
-                        then=self.body(then, (*path, s.Side(one, True)), symbols),
-                        other=self.body(other, (*path, s.Side(one, False)), symbols),
+                        then=self.instrument_block(then, (*path, s.Side(one, True)), symbols),
+                        other=self.instrument_block(other, (*path, s.Side(one, False)), symbols),
                     )
                 case Block(_, inner):
-                    one = replace(one, body=self.body(inner, (*path, one), symbols))
+                    one = replace(one, body=self.instrument_block(inner, (*path, one), symbols))
                 case Let(symbol=symbol):
                     symbols = (*symbols, symbol)
                 case _:
@@ -142,100 +144,102 @@ class _Work:
             out.append(one)
         return tuple(out)
 
-    def recorded(
+    def record_statement(
         self, one: Assign | Permute, path: tuple[Level, ...], symbols: tuple[Symbol, ...]
     ) -> Iterator[Statement]:
-        """Yield a statement with what records it around it, where it is wanted."""
+        """Yield a statement, with its recording around it where that is requested."""
         scratch = isinstance(one, Assign) and self.nodes.is_scratch(one.target.node)
-        fits = Fits(()) if isinstance(one, Permute) else self.fits(one, symbols)
+        fits = Fits(()) if isinstance(one, Permute) else self.requested_points(one, symbols)
         if fits is None or scratch:
             yield one
             return
         if self.wanted.terms and isinstance(one, Assign):
             for reduce, guard in reductions(one):
-                row = self.row(self.site(one, path, symbols, reduce), fits, guard)
-                yield from (*row.begin(), *row.end(), *self.printed(row))
-        row = self.row(self.site(one, path, symbols), fits, None)
+                row = self.add_row(self.next_site(one, path, symbols, reduce), fits, guard)
+                yield from (*row.begin(), *row.end(), *self.print_row(row))
+        row = self.add_row(self.next_site(one, path, symbols), fits, None)
         yield from row.begin()
         yield one
-        yield from (*row.end(), *self.printed(row))
+        yield from (*row.end(), *self.print_row(row))
 
-    def called(
+    def record_call(
         self,
         call: Span,
         body: tuple[Statement, ...],
         path: tuple[Level, ...],
         symbols: tuple[Symbol, ...],
     ) -> Iterator[Statement]:
-        """Yield the statements of a call of the library, what it comes to recorded around them."""
+        """Yield the statements of a library call, with the recording of its effect around them."""
         rows: list[Row] = []
         for one in written(call, body, self.nodes, self.buffers.symbol):
-            fits = self.fits(one.statement, symbols)
+            fits = self.requested_points(one.statement, symbols)
             if fits is not None:
-                site = self.site(one.statement, path, symbols)
+                site = self.next_site(one.statement, path, symbols)
                 site = replace(site, reads=one.reads, is_part=one.is_part)
-                rows.append(self.row(site, fits, None))
+                rows.append(self.add_row(site, fits, None))
         if self.wanted.printed:
-            del rows[1:]  # a printed row leaves its place to the next one
+            del rows[1:]  # a printed row is overwritten by the next one
         for row in rows:
             yield from (*row.begin(), *(row.reserved("add") if len(rows) > 1 else ()))
         for row in rows if len(rows) > 1 else ():
             yield from row.reserved("sub")
         yield from body
         for row in rows:
-            yield from (*row.end(), *self.printed(row))
+            yield from (*row.end(), *self.print_row(row))
 
-    def site(
+    def next_site(
         self,
         one: Assign | Permute,
         path: tuple[Level, ...],
         symbols: tuple[Symbol, ...],
         reduce: Reduce | None = None,
     ) -> Site:
-        """Return the site of a statement, which is the next one."""
+        """Return a new site, with the next number, for a statement."""
         indices = [*symbols]
         if isinstance(one, Assign):
             indices += (r.symbol for r in (*one.free.ranges, *one.reduced.ranges))
         if reduce is not None:
             indices += (r.symbol for r in reduce.domain.ranges)
-        own = frozenset(x for x in indices if x in self.own)
-        hidden = self.hidden(indices, symbols)
-        return Site(len(self.sites), one, path, symbols, reduce, own=own, hidden=hidden)
+        named = frozenset(x for x in indices if x in self.source_symbols)
+        unnamed = self.hidden_symbols(indices, symbols)
+        return Site(len(self.sites), one, path, symbols, reduce, own=named, hidden=unnamed)
 
-    def hidden(self, indices: Iterable[Symbol], around: Iterable[Symbol]) -> frozenset[Symbol]:
-        """Return the indices that have no name: numbers that no text names, and those of array
-        notation where their letter is something else in the text."""
-        made = [x for x in indices if x not in self.own]
-        return frozenset(x for x in made if x.name in self.taken or x in around)
+    def hidden_symbols(
+        self, indices: Iterable[Symbol], around: Iterable[Symbol]
+    ) -> frozenset[Symbol]:
+        """Return the indices without a name of their own: those of array notation whose name is
+        used for something else in the source."""
+        unnamed = [x for x in indices if x not in self.source_symbols]
+        return frozenset(x for x in unnamed if x.name in self.used_names or x in around)
 
-    def printed(self, row: Row) -> Iterator[Statement]:
-        """Yield what prints a row, where that is wanted."""
+    def print_row(self, row: Row) -> Iterator[Statement]:
+        """Yield the statements that print a row, where that is requested."""
         if self.wanted.printed:
             yield from row.printed()
 
-    def row(self, site: Site, fits: Fits, guard: Expr | None) -> Row:
-        """Return how a site is recorded, which joins the others."""
+    def add_row(self, site: Site, fits: Fits, guard: Expr | None) -> Row:
+        """Return the row of a site, which is added to the sites."""
         row = Row(self.buffers, self.wanted, site, fits, guard)
         self.sites.append(row.site)
         return row
 
-    def fits(self, one: Assign, symbols: tuple[Symbol, ...]) -> Fits | None:
-        """Return which points of an assignment are wanted, None where none is."""
+    def requested_points(self, one: Assign, symbols: tuple[Symbol, ...]) -> Fits | None:
+        """Return the requested points of an assignment, None where there are none."""
         wanted = self.wanted
         label = s.called(one.target.node, one.names)
-        named = [name for name in wanted.statements if _is_named(one, name)]
+        matched = [name for name in wanted.statements if _is_named(one, name)]
         self.arrays.add(label)
         indices = (*symbols, *(r.symbol for r in one.free.ranges))
-        hidden = self.hidden(indices, symbols)
-        self.indices.update(x.name for x in indices if x not in hidden)
-        self.statements.update(named)
+        unnamed = self.hidden_symbols(indices, symbols)
+        self.indices.update(x.name for x in indices if x not in unnamed)
+        self.statements.update(matched)
         if wanted.arrays and not any(s.means(name, label) for name in wanted.arrays):
             return None
-        if wanted.statements and not named:
+        if wanted.statements and not matched:
             return None
         if wanted.first_nan and one.target.node.dtype.kind not in "fc":
             return None
-        return fitted(self.tests, symbols, one.free.ranges, hidden)
+        return fitted(self.tests, symbols, one.free.ranges, unnamed)
 
 
 def _is_named(one: Assign, name: int | str) -> bool:

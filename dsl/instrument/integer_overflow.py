@@ -1,10 +1,10 @@
-"""What has to hold for the integers that an expression computes to fit their types.
+"""Overflow tests of integer arithmetic and of casts to integers.
 
-    fitting(expr)      of integers made of integers: sums, products, powers, shifts, casts
-    float_casts(expr)  of integers made of floats
-    guarded(expr)      the parts of an expression, each with the test under which it is evaluated
+    fitting(expr)      tests of integer operations: sums, products, powers, shifts, casts
+    float_casts(expr)  tests of casts from floats
+    guarded(expr)      the operands of an expression, each with the test under which it is evaluated
 
-Each test is an expression itself, that says nothing where its part is not evaluated.
+Each test is an expression itself, which is true where its part is not evaluated.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ FALSE = Const(False, dtypes.bool_)
 
 
 def fitting(expr: Expr) -> Iterator[Expr]:
-    """Yield what has to hold for the integers in an expression to fit their types."""
+    """Yield the tests that the integers computed in an expression fit their types."""
     match expr:
         case Apply(op, (left, right), dtype) if op.name in ("add", "sub", "mul"):
             if dtype.kind in "iu":
                 yield _fits(op.name, left, right, expr)
         case Apply(op, (left, right), dtype) if op.name == "shl":
-            inside = _and(
+            in_range = _conjunction(
                 _compare("ge", right, Const(0, right.dtype)),
                 _compare("lt", right, Const(dtype.bits, right.dtype)),
             )
-            kept_bits = _same(Apply(OPS["shr"], (expr, right), dtype), left)
-            yield either(_same(left, Const(0, left.dtype)), _and(inside, kept_bits))
+            is_reversible = _equal(Apply(OPS["shr"], (expr, right), dtype), left)
+            yield either(_equal(left, Const(0, left.dtype)), _conjunction(in_range, is_reversible))
         case Apply(op, (left, right), dtype) if op.name == "floordiv" and dtype.kind == "i":
             if not isinstance(right, Const) or right in (Const(-1, dtype), Position(const(-1))):
-                is_least = _same(left, Const(_least(dtype), dtype))
-                minus_one = _same(right, Const(-1, dtype))
-                yield negate(_and(is_least, minus_one))
+                is_least = _equal(left, Const(_min_value(dtype), dtype))
+                minus_one = _equal(right, Const(-1, dtype))
+                yield negate(_conjunction(is_least, minus_one))
         case Apply(op, (left, right), dtype) if op.name == "pow" and dtype.kind in "iu":
             yield _power_fits(left, right, dtype)
         case Apply(op, (value,), dtype) if op.name == "abs" and value.dtype.kind == "i":
-            yield _compare("ne", value, Const(_least(value.dtype), value.dtype))
+            yield _compare("ne", value, Const(_min_value(value.dtype), value.dtype))
         case Apply(op, (value,), dtype) if op.name == "neg" and dtype.kind in "iu":
-            kept = "ne" if dtype.kind == "i" else "eq"
-            yield _compare(kept, value, Const(_least(dtype), dtype))
+            op_name = "ne" if dtype.kind == "i" else "eq"
+            yield _compare(op_name, value, Const(_min_value(dtype), dtype))
         case Cast(value, dtype) if dtype.kind in "iu" and value.dtype.kind in "iu":
-            wide = (value.dtype.kind, value.dtype.bits)
-            if wide > (dtype.kind, dtype.bits) or value.dtype.kind != dtype.kind:
+            source_kind = (value.dtype.kind, value.dtype.bits)
+            if source_kind > (dtype.kind, dtype.bits) or value.dtype.kind != dtype.kind:
                 back = Cast(expr, value.dtype)
-                yield _and(_same(back, value), _same(_negative(expr), _negative(value)))
+                yield _conjunction(_equal(back, value), _equal(_negative(expr), _negative(value)))
         case _:
             pass
     for guard, child in guarded(expr):
@@ -59,30 +59,30 @@ def fitting(expr: Expr) -> Iterator[Expr]:
 
 
 def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
-    """Return whether a sum, difference or product is the exact one."""
+    """Return the test that a sum, difference or product did not wrap around."""
     dtype = whole.dtype
     if dtype.bits < 64:
         wide = (Cast(left, dtypes.int64), Cast(right, dtypes.int64))
         exact = Apply(OPS[name], wide, dtypes.int64)
-        return _same(Cast(whole, dtypes.int64), exact)
+        return _equal(Cast(whole, dtypes.int64), exact)
     zero = Const(0, dtype)
     if name == "mul":
         back = Apply(OPS["floordiv"], (whole, left), dtype)
-        nothing = _same(left, zero)
-        is_least = _and(_same(left, Const(-1, dtype)), _same(whole, right))
-        fine = _same(back, right)
+        is_zero = _equal(left, zero)
+        wraps_least = _conjunction(_equal(left, Const(-1, dtype)), _equal(whole, right))
+        divides = _equal(back, right)
         if dtype.kind == "i":
-            fine = _and(fine, either(negate(is_least), _same(right, zero)))
-        return either(nothing, fine)
+            divides = _conjunction(divides, either(negate(wraps_least), _equal(right, zero)))
+        return either(is_zero, divides)
     if dtype.kind == "u":
         return _compare("ge", left, right) if name == "sub" else _compare("ge", whole, left)
     other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
-    turned = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
-    return _compare("ge", Apply(OPS["bitand"], (turned[0], turned[1]), dtype), zero)
+    sign_changes = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
+    return _compare("ge", Apply(OPS["bitand"], (sign_changes[0], sign_changes[1]), dtype), zero)
 
 
 def float_casts(expr: Expr) -> Iterator[Expr]:
-    """Yield what has to hold for floats that become integers to fit their types."""
+    """Yield the tests that floats cast to integers fit the integer types."""
     if isinstance(expr, Cast) and expr.dtype.kind in "iu" and expr.value.dtype.kind in "fc":
         yield _float_fits(expr.value, expr.dtype)
     for guard, child in guarded(expr):
@@ -91,26 +91,26 @@ def float_casts(expr: Expr) -> Iterator[Expr]:
 
 
 def _float_fits(value: Expr, dtype: DType) -> Expr:
-    """Return whether a float, rounded towards zero, is an integer of a type; NaN is none.
+    """Return the test that a float, truncated, fits an integer type; NaN does not.
 
-    Powers of two are exact in float64; less by one they are so up to 2**53. Below -2**63 the next
-    number is further away than 1. Of a complex number the real part is what is cast.
+    Powers of two are exact in float64; minus one they are exact up to 2**53. Below -2**63 the next
+    float64 is further away than 1. Of a complex number the real part is cast.
     """
     if value.dtype.kind == "c":
         value = Apply(OPS["real"], (value,), value.dtype.real)
-    wide, least = Cast(value, dtypes.float64), float(_least(dtype))
+    wide, least = Cast(value, dtypes.float64), float(_min_value(dtype))
     low = ("ge", least) if dtype is dtypes.int64 else ("gt", least - 1)
     above = _compare(low[0], wide, Const(low[1], dtypes.float64))
     limit = float(2 ** (dtype.bits - (dtype.kind == "i")))
-    return _and(above, _compare("lt", wide, Const(limit, dtypes.float64)))
+    return _conjunction(above, _compare("lt", wide, Const(limit, dtypes.float64)))
 
 
 def _power_fits(left: Expr, right: Expr, dtype: DType) -> Expr:
-    """Return whether an integer power is the exact one, as its size in float64 tells.
+    """Return the test that an integer power did not wrap around, by its magnitude in float64.
 
-    The limits are powers of two, of which float64 knows every one. No other power of integers lies
-    within a trillionth of 2**63 or 2**64: next to them are 3037000499**2 and 4294967295**2. Powers
-    that make the least number of a type have odd exponents.
+    The limits are powers of two, which are exact in float64. No other power of integers is within
+    a relative distance of 1e-12 of 2**63 or 2**64: the nearest are 3037000499**2 and
+    4294967295**2. Powers equal to the least number of a type have odd exponents.
     """
     limit = float(2 ** (dtype.bits - (dtype.kind == "i")))
     sides = (Cast(left, dtypes.float64), Cast(right, dtypes.float64))
@@ -119,11 +119,11 @@ def _power_fits(left: Expr, right: Expr, dtype: DType) -> Expr:
     if dtype.kind == "u":
         return fits
     is_least = _compare("lt", size, Const(limit * (1 + 1e-12), dtypes.float64))
-    return either(fits, _and(_negative(left), is_least))
+    return either(fits, _conjunction(_negative(left), is_least))
 
 
 def guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
-    """Yield the children of an expression, each with the test under which it is evaluated."""
+    """Yield the operands of an expression, each with the test under which it is evaluated."""
     match expr:
         case Select(test, yes, no):
             yield from ((None, test), (test, yes), (negate(test), no))
@@ -133,13 +133,13 @@ def guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
             yield from ((None, child) for child in children(expr))
 
 
-def _least(dtype: DType) -> int:
+def _min_value(dtype: DType) -> int:
     """Return the least number of an integer type."""
     return -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
 
 
 def _negative(expr: Expr) -> Expr:
-    """Return whether a number is below zero."""
+    """Return the test whether a number is negative."""
     zero = Const(0, expr.dtype)
     return _compare("lt", expr, zero) if expr.dtype.kind == "i" else FALSE
 
@@ -148,14 +148,14 @@ def _compare(op: str, left: Expr, right: Expr) -> Expr:
     return Apply(OPS[op], (left, right), dtypes.bool_)
 
 
-def _same(left: Expr, right: Expr) -> Expr:
+def _equal(left: Expr, right: Expr) -> Expr:
     return _compare("eq", left, right)
 
 
-def _and(one: Expr, other: Expr) -> Expr:
+def _conjunction(one: Expr, other: Expr) -> Expr:
     return Apply(OPS["and"], (one, other), dtypes.bool_)
 
 
 def either(one: Expr, other: Expr) -> Expr:
-    """Return whether one of two tests holds."""
+    """Return the disjunction of two tests."""
     return Apply(OPS["or"], (one, other), dtypes.bool_)

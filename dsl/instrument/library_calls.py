@@ -1,9 +1,9 @@
-"""What functions of the library do inside: one assignment of the user's line for all of it.
+"""Library calls in traces: all statements inlined from one are recorded as one assignment.
 
     s = np.sort(x)    is    s = x, then a function that sorts `s`    and is recorded as
     s[0] = np.sort(x)    3.0 -> 1.0    for each element, before the function and after it
 
-The variables of such a function, and arrays that only it looks at, are nobody's: they are not
+Local variables of such a function, and arrays that only it accesses, are scratch: they are not
 recorded.
 """
 
@@ -33,35 +33,35 @@ from ...lowering.ir.walk import binds, own_effects, statements
 from ..elaborate.scope import LIBRARY
 
 Numbers = Callable[[str], Symbol]
-"""Makes a new symbol."""
+"""A function that returns a new symbol with a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The arrays of a procedure: those that the user sees, those that functions of the library
-    look at, and the calls that made some of them."""
+    """The arrays of a procedure: those visible to the user, those that library functions access,
+    and the operands from which some were created."""
 
     seen: frozenset[int]
     inner: frozenset[int]
     made: Mapping[tuple[int, Span], tuple[Node, ...]]
-    """Arrays that are assigned where a function is called, with what is read there: what the
-    function writes of them, it writes whole."""
+    """Arrays that are assigned at a call, with the arrays read there: a library function that
+    writes them writes all of their elements."""
     taken: frozenset[str]
 
     def is_scratch(self, node: Node) -> bool:
-        """Whether only functions of the library look at an array, or nobody, and no text has it."""
+        """Whether an array is accessed by library functions at most, and unnamed in the source."""
         return node.id not in self.seen and (node.id in self.inner or node.label not in self.taken)
 
     def given(self, node: Node, call: Span) -> tuple[Node, ...]:
-        """Return the array, or those from which it was made for a call where only that has it."""
+        """Return the array, or those from which a scratch array was created for a call."""
         return self.made.get((node.id, call), ()) if self.is_scratch(node) else (node,)
 
 
 def nodes_of(procedure: Procedure) -> Nodes:
-    """Return which arrays of a procedure are the user's."""
+    """Classify the arrays of a procedure as visible or scratch."""
     nodes = (*(p.node for p in procedure.parameters), *procedure.results)
     seen = {node.id for node in (*nodes, *(node for node, _ in procedure.names))}
-    inner, made = set[int](), dict[tuple[int, Span], tuple[Node, ...]]()
+    inner, created = set[int](), dict[tuple[int, Span], tuple[Node, ...]]()
     for one in statements(procedure.body):
         if isinstance(one, Assign) and one.call is not None:
             inner.update(node.id for node in (*own_effects(one).reads, *own_effects(one).writes))
@@ -69,18 +69,18 @@ def nodes_of(procedure: Procedure) -> Nodes:
             seen.update(node.id for node in own_effects(one).reads)
         if isinstance(one, Assign) and one.call is None:
             seen.update(node.id for node, _ in one.names)
-            made[one.target.node.id, one.span] = own_effects(one).reads
-    return Nodes(frozenset(seen), frozenset(inner), made, procedure.taken)
+            created[one.target.node.id, one.span] = own_effects(one).reads
+    return Nodes(frozenset(seen), frozenset(inner), created, procedure.taken)
 
 
 def _is_inner(one: Statement) -> bool:
-    """Whether the text of a statement is of the library."""
+    """Whether a statement comes from library text."""
     span: Span | None = getattr(one, "span", None)
     return span is not None and span.source.name == LIBRARY
 
 
 def grouped(body: tuple[Statement, ...]) -> Iterator[tuple[Span | None, tuple[Statement, ...]]]:
-    """Yield the statements of a list in order: those of one call together, each other one alone."""
+    """Yield the statements of a block in order: those of one call as a group, others one by one."""
     at = 0
     while at < len(body):
         call, end = _call_of(body[at]), at + 1
@@ -95,74 +95,75 @@ def grouped(body: tuple[Statement, ...]) -> Iterator[tuple[Span | None, tuple[St
 
 
 def _call_of(one: Statement) -> Span | None:
-    """Return the call that a statement is a part of, None where it is of the user's text."""
+    """Return the library call that a statement is part of, None for the user's statements."""
     leaves = [x for x in statements((one,)) if isinstance(x, Assign | Permute)]
     calls = {x.call if isinstance(x, Assign) else None for x in leaves}
     if len(calls) != 1 or (call := calls.pop()) is None:
         return None
     if isinstance(one, For | While | Branch | Block) and one.span != call and not _is_inner(one):
-        return None  # a loop around the call, a branch, a comment
+        return None  # a loop, branch or comment that encloses the call
     return call
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An array that a call writes, as one assignment, and all that it reads."""
+    """An array that a call writes, as one assignment, and all reads of the call."""
 
     statement: Assign
     reads: tuple[tuple[Domain, Read], ...]
     is_part: bool
-    """Whether it may leave elements of the range as they are."""
+    """Whether the call may leave elements of the range unchanged."""
 
 
 def written(
     call: Span, body: tuple[Statement, ...], nodes: Nodes, symbol: Numbers
 ) -> Iterator[Written]:
-    """Yield what the statements of one call write of the user's arrays."""
-    inside = statements(body)
-    parts = [one for one in inside if isinstance(one, Assign)]
-    bound = {x for one in inside for x in binds(one)}
-    bound |= {r.symbol for one in parts for r in (*one.free.ranges, *one.reduced.ranges)}
-    within = {one.node for one in inside if isinstance(one, Alloc)}
+    """Yield the writes of one call to visible arrays."""
+    inlined = statements(body)
+    assignments = [one for one in inlined if isinstance(one, Assign)]
+    bound = {x for one in inlined for x in binds(one)}
+    bound |= {r.symbol for one in assignments for r in (*one.free.ranges, *one.reduced.ranges)}
+    local_nodes = {one.node for one in inlined if isinstance(one, Alloc)}
     reads: dict[Node, list[tuple[Index, ...]]] = {}
     writes: dict[Node, list[tuple[Index, ...]]] = {}
-    for one in parts:
+    for one in assignments:
         writes.setdefault(one.target.node, []).append(one.target.index)
         for read in own_effects(one).found:
             for node in nodes.given(read.node, call):
-                places = reads.setdefault(node, [])
-                places += [read.index] if node == read.node else []
+                indices = reads.setdefault(node, [])
+                indices += [read.index] if node == read.node else []
 
-    def is_ours(node: Node) -> bool:
-        known = not bound & {x for extent in node.shape for x in extent.symbols()}
-        return node.id in nodes.seen and node not in within and known
+    def is_visible(node: Node) -> bool:
+        is_invariant = not bound & {x for extent in node.shape for x in extent.symbols()}
+        return node.id in nodes.seen and node not in local_nodes and is_invariant
 
-    given = tuple(
+    operands = tuple(
         (domain, Read(node, index, call))
-        for node in filter(is_ours, reads)
+        for node in filter(is_visible, reads)
         for domain, index in (_footprint(node, reads[node], bound, symbol),)
     )
-    for node in filter(is_ours, writes):
+    for node in filter(is_visible, writes):
         domain, index = _footprint(node, writes[node], bound, symbol)
-        names = next(one.names for one in parts if one.target.node == node)
+        names = next(one.names for one in assignments if one.target.node == node)
         zero = Const(0, dtypes.int64)
-        all_of_it = Assign(
+        whole_assignment = Assign(
             Access(node, index), None, False, zero, domain, span=call, names=names, call=call
         )
-        yield Written(all_of_it, given, (node.id, call) not in nodes.made)
+        yield Written(whole_assignment, operands, (node.id, call) not in nodes.made)
 
 
 def _footprint(
     node: Node, places: list[tuple[Index, ...]], bound: Iterable[Symbol], symbol: Numbers
 ) -> tuple[Domain, tuple[Affine, ...]]:
-    """Return all of an array, but one position of an axis where that is the only one used."""
+    """Return the domain and index of all elements of an array; an axis where a single
+    loop-invariant position is accessed contributes only that."""
     ranges: list[Range] = []
     index: list[Affine] = []
     for axis, extent in enumerate(node.shape):
-        used = {place[axis] for place in places}
-        one = used.pop() if len(used) == 1 else None
-        if isinstance(one, Affine) and one.symbols().isdisjoint(bound):
-            index.append(one)
+        positions = {place[axis] for place in places}
+        position = positions.pop() if len(positions) == 1 else None
+        if isinstance(position, Affine) and position.symbols().isdisjoint(bound):
+            index.append(position)
             continue
         ranges.append(Range(symbol("ijklmn"[axis % 6]), const(0), extent))
         index.append(var(ranges[-1].symbol))

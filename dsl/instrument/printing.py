@@ -1,10 +1,10 @@
-"""What a device printed instead of keeping it: the lines of a run as the buffers of its records.
+"""Record buffers of a run that printed its records instead of storing them.
 
     0 5 ROW 5 site 5 t 0        a row of the table: its site, then the values of its symbols
     0 5 REST 5 k 0              more of them, where there are many
     0 5 POINT 13 bits 5 3 0     its points, one after another: their floats, then their ints
 
-A line is the record of a print as `record` reads it, filled up with zeros.
+A line is a print record as `record` parses it, padded with zeros.
 
 >>> found = buffers_of(["0 5 0 5 2 5 7 0"], 4, np.zeros(8, np.int64))
 >>> found[0].tolist(), found[3][s.ROWS].item()
@@ -24,9 +24,9 @@ from .rows import REST, ROW
 
 
 def buffers_of(lines: Iterable[str], width: int, used: Array) -> tuple[Array, ...]:
-    """Return the table, floats, ints and counters that printed lines stand for.
+    """Return the table, floats, ints and counters that printed lines represent.
 
-    `used` are the counters of the run, of which those of points go on to hold.
+    `used` are the counters of the run; the counters of points are taken from them.
     """
     rows: list[list[int]] = []
     floats: list[float] = []
@@ -41,8 +41,8 @@ def buffers_of(lines: Iterable[str], width: int, used: Array) -> tuple[Array, ..
             floats += (x.item() for x in values if isinstance(x, np.float64))
             ints += (x.item() for x in values if isinstance(x, np.int64))
     table = np.zeros((len(rows), width), np.int64)
-    for row, found in zip(table, rows, strict=True):
-        row[: len(found)] = found
+    for row, values_of_row in zip(table, rows, strict=True):
+        row[: len(values_of_row)] = values_of_row
     counters = used.copy()
     counters[[s.ROWS, s.FLOATS, s.INTS]] = len(rows), len(floats), len(ints)
     return table, np.array(floats, np.float64), np.array(ints, np.int64), counters

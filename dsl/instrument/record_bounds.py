@@ -1,7 +1,7 @@
-"""How much a run records at most: what its buffers have to hold, from loops and sizes alone.
+"""Upper bounds on the size of the record buffers of a run, from loop bounds and sizes.
 
-Each site takes a row for each round of the loops around it, and of each point in the ranges of a
-row its floats and ints. A loop that the data decides leaves it open.
+Each site takes a row for each iteration of its enclosing loops, and its floats and ints for each
+point of a row. A loop with data-dependent bounds makes the size unbounded.
 
 >>> from plusequals.dsl.instrument.instrument import instrument
 >>> from plusequals.dsl.instrument.sites import Wanted
@@ -28,27 +28,27 @@ from ...lowering.ir.indexing import Range, Symbol
 from .sites import Layout, Site
 
 _UNKNOWN = 1 << 32
-"""Bytes of memory that a system is taken to have that does not say it."""
+"""The assumed memory in bytes of a system that does not report it."""
 
 
 class Room(NamedTuple):
-    """Rows of the table, floats and ints."""
+    """A buffer size: rows of the table, floats and ints."""
 
     rows: int
     floats: int
     ints: int
 
     def bytes(self, width: int) -> int:
-        """Return how much memory that is, of a table that is so wide."""
+        """Return the size in bytes for a table of that width."""
         return 8 * (self.rows * width + self.floats + self.ints)
 
     def within(self, most: Room) -> Room:
-        """Return no more than some other room of anything, and something of everything."""
+        """Return the size clamped to between 1 and `most` in each part."""
         return Room(*(max(1, min(one, other)) for one, other in zip(self, most, strict=True)))
 
     def shrunk(self, most: int, width: int) -> Room:
-        """Return what of it fits into so many bytes: rows of a table that is so wide first, up to a
-        quarter, and as much of the others as each asks for.
+        """Return the size reduced to `most` bytes: rows of a table of that width get up to a
+        quarter, the others the rest in proportion to their size.
 
         >>> Room(2, 90, 10).shrunk(8 * (8 + 50), 4)
         Room(rows=2, floats=45, ints=5)
@@ -69,70 +69,73 @@ def room_of(
     one_by_one: bool = False,
     first_nan: bool = False,
 ) -> Room | None:
-    """Return what a run with arguments of such sizes records at most, None where data decides.
+    """Return the most that a run with arguments of these sizes records, None if data-dependent.
 
-    With `one_by_one` each row takes the place of the one before it; with `first_nan`, too, its
-    numbers, but those of a call of the library are there together.
+    With `one_by_one` each row overwrites the one before it; with `first_nan` so do its numbers,
+    except that those of one library call are there together.
     """
-    known = Bounds({symbol: (size, size) for symbol, size in sizes.items()})
-    found = [_of_site(site, known) for site in layout.sites]
+    bounds = Bounds({symbol: (size, size) for symbol, size in sizes.items()})
+    by_site = [_site_room(site, bounds) for site in layout.sites]
     if one_by_one:
-        found = [one and Room(1, *(n // max(1, one.rows) for n in one[1:])) for one in found]
-    rooms = [one for one in found if one is not None]
-    if len(rooms) < len(found):
+        by_site = [one and Room(1, *(n // max(1, one.rows) for n in one[1:])) for one in by_site]
+    rooms = [one for one in by_site if one is not None]
+    if len(rooms) < len(by_site):
         return None
     if first_nan and not one_by_one:
         rows = sum(one.rows for one in rooms)
-        each = [Room(1, *(n // max(1, one.rows) for n in one[1:])) for one in rooms]
+        per_row = [Room(1, *(n // max(1, one.rows) for n in one[1:])) for one in rooms]
         calls = [site.reads is not None for site in layout.sites]
-        return Room(rows, *(_of_one([one[at] for one in each], calls) for at in (1, 2)))
-    return Room(*(_in_all((one[at] for one in rooms), one_by_one) for at in range(3)))
+        return Room(rows, *(_largest_row([one[at] for one in per_row], calls) for at in (1, 2)))
+    return Room(*(_combine_rows((one[at] for one in rooms), one_by_one) for at in range(3)))
 
 
-def _in_all(counts: Iterable[int], one_by_one: bool) -> int:
+def _combine_rows(counts: Iterable[int], one_by_one: bool) -> int:
     return max(counts, default=0) if one_by_one else sum(counts)
 
 
-def _of_one(counts: Sequence[int], calls: Sequence[bool]) -> int:
-    """Return the most of one row, or of all those of calls of the library."""
+def _largest_row(counts: Sequence[int], calls: Sequence[bool]) -> int:
+    """Return the maximum of one row, and of all rows of library calls together."""
     together = sum(n for n, call in zip(counts, calls, strict=True) if call)
     return max([together, *counts])
 
 
-def _of_site(site: Site, known: Bounds) -> Room | None:
-    """Return what a site takes, None where data decides how often it is reached."""
-    rounds = 1
+def _site_room(site: Site, bounds: Bounds) -> Room | None:
+    """Return the size for a site, None where its iteration count is data-dependent."""
+    iterations = 1
     for level in site.path:
         if isinstance(level, While):
             return None
         if isinstance(level, For):
-            gap = level.hi - level.lo if level.step > 0 else level.lo - level.hi
-            most = known.most(gap)
-            if most is None:
+            distance = level.hi - level.lo if level.step > 0 else level.lo - level.hi
+            largest = bounds.most(distance)
+            if largest is None:
                 return None
-            rounds *= max(0, -(-most // abs(level.step)))
-            up = level.step > 0
-            lo, hi = (level.lo, level.hi) if up else (level.hi + 1, level.lo + 1)
-            known = known.inside(Range(level.symbol, lo, hi))
-    points = rounds
+            iterations *= max(0, -(-largest // abs(level.step)))
+            is_ascending = level.step > 0
+            lo, hi = (level.lo, level.hi) if is_ascending else (level.hi + 1, level.lo + 1)
+            bounds = bounds.inside(Range(level.symbol, lo, hi))
+    points = iterations
     for axis in site.axes:
-        most = known.most(axis.extent)
-        if most is None:
+        largest = bounds.most(axis.extent)
+        if largest is None:
             return None
-        points *= max(0, most)
+        points *= max(0, largest)
     floats, ints = site.spare
-    return Room(rounds, points * (site.floats + floats), points * (site.ints + ints))
+    return Room(iterations, points * (site.floats + floats), points * (site.ints + ints))
 
 
 def memory_left(root: str = "/") -> int:
-    """Return how many bytes of memory this process may still take, of the host, of its control
-    groups and under its own limits; a system that does not tell is asked what it has in all."""
+    """Return how many bytes of memory this process may still allocate, given the host, its control
+    groups and its resource limits; without such data the total memory of the system."""
     base = Path(root)
-    return max(0, min([*_of_host(base), *_of_groups(base), *_of_limits(base)], default=_UNKNOWN))
+    return max(
+        0,
+        min([*_host_memory(base), *_cgroup_memory(base), *_rlimit_memory(base)], default=_UNKNOWN),
+    )
 
 
-def _of_host(root: Path) -> Iterator[int]:
-    """Yield what the host has left."""
+def _host_memory(root: Path) -> Iterator[int]:
+    """Yield the available memory of the host in bytes."""
     free = _number(root / "proc/meminfo", "MemAvailable")
     if free is not None:
         yield free << 10
@@ -141,40 +144,41 @@ def _of_host(root: Path) -> Iterator[int]:
             yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _of_groups(root: Path) -> Iterator[int]:
-    """Yield what the control groups of the process have left, pages of files apart."""
+def _cgroup_memory(root: Path) -> Iterator[int]:
+    """Yield the available bytes of the control groups of the process; cached files count as
+    available."""
     names = {"", *(line.split(":", 2)[-1].strip("/") for line in _lines(root / "proc/self/cgroup"))}
-    both = ("", "memory.max", "memory.current"), (
+    versions = ("", "memory.max", "memory.current"), (
         "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
     )  # fmt: skip
-    for folder, most, used in both:
+    for folder, most, used in versions:
         for name in names:
-            at = root / "sys/fs/cgroup" / folder / name
-            limits = [int(line) for line in _lines(at / most) if line.strip().isdigit()]
-            for line in _lines(at / used) if limits else ():
-                files = _number(at / "memory.stat", "inactive_file") or 0
+            path = root / "sys/fs/cgroup" / folder / name
+            limits = [int(line) for line in _lines(path / most) if line.strip().isdigit()]
+            for line in _lines(path / used) if limits else ():
+                files = _number(path / "memory.stat", "inactive_file") or 0
                 yield min(limits) - int(line) + files
 
 
-def _of_limits(root: Path) -> Iterator[int]:
-    """Yield what the limits of the process leave of its address space and data."""
-    told = _lines(root / "proc/self/limits")
-    for name, of in (("Max address space", "VmSize"), ("Max data size", "VmData")):
-        for line in told:
+def _rlimit_memory(root: Path) -> Iterator[int]:
+    """Yield the available bytes of address space and data under the resource limits."""
+    limits = _lines(root / "proc/self/limits")
+    for name, status_field in (("Max address space", "VmSize"), ("Max data size", "VmData")):
+        for line in limits:
             soft = line.removeprefix(name).split()[0] if line.startswith(name) else ""
-            used = _number(root / "proc/self/status", of) if soft.isdigit() else None
+            used = _number(root / "proc/self/status", status_field) if soft.isdigit() else None
             if used is not None:
                 yield int(soft) - (used << 10)
 
 
 def _number(path: Path, name: str) -> int | None:
-    """Return the number behind a name in a file, a line each; None where there is none."""
-    found = re.search(rf"^{name}:?\s+(\d+)", "\n".join(_lines(path)), re.MULTILINE)
-    return int(found[1]) if found else None
+    """Return the number after a name at the start of a line of a file; None for none."""
+    match = re.search(rf"^{name}:?\s+(\d+)", "\n".join(_lines(path)), re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a file, none where it cannot be read."""
+    """Return the lines of a file, an empty list where it cannot be read."""
     with suppress(OSError):
         return path.read_text("utf-8", "replace").splitlines()
     return []

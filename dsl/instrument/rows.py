@@ -1,4 +1,4 @@
-"""How one statement is recorded: where its numbers go, and the assignments that put them there.
+"""Recording of one statement: the layout of its row, and the assignments that write it.
 
 Buffers := table, floats, ints, counters                shared by all rows of a procedure
 Row     := [site, first float, first int, symbols...]   of the table, see `sites`
@@ -54,13 +54,13 @@ from .sites import Site, Wanted
 from .where import Fits
 
 ROW, REST, POINT = range(3)
-"""What the values of a printed line are: a row of the table, what did not fit, or of a point."""
+"""The kinds of printed lines: a row of the table, its continuation, a point."""
 VALUES = 6
-"""At most so many are in one line: what a device prints at once is limited."""
+"""The most values in one line: devices limit what is printed at once."""
 
 
 class Row:
-    """How one statement is recorded, or the terms of a reduction in it."""
+    """The recording of one statement, or of the terms of a reduction in it."""
 
     def __init__(
         self,
@@ -71,75 +71,81 @@ class Row:
         guard: Expr | None = None,
     ) -> None:
         self.buffers, self.outer = buffers, fits.outer
-        self.row, self.first_float, self.first_int, self.want, self.go, self.fit = map(
-            buffers.symbol, ("row", "first_float", "first_int", "want", "go", "fit")
-        )
+        (
+            self.row,
+            self.first_float,
+            self.first_int,
+            self.is_requested,
+            self.is_recording,
+            self.fit_count,
+        ) = map(buffers.symbol, ("row", "first_float", "first_int", "want", "go", "fit"))
         one, reduce = site.statement, site.reduce
         self.ranges: tuple[Range, ...] = fits.ranges
         self.axes = tuple(axes_of(fits.ranges))
         self.is_assignment = site.is_assignment
         self.first_nan = wanted.first_nan and isinstance(one, Assign)
-        self.asked: Expr | None = None
-        """What has to hold at a point for it to be wanted."""
-        self.left: Expr | None = None
-        """Whether a point is within the limit, where its number tells that."""
-        self.inside: Expr | None = None
-        """Whether there is room for a point, where there may be none."""
+        self.condition: Expr | None = None
+        """The test that a point is requested, None where all are."""
+        self.within_limit: Expr | None = None
+        """The test that a point is within the limit, where its number decides that."""
+        self.has_room: Expr | None = None
+        """The test that the buffers have room for a point, where they may not."""
         self.is_ranked = False
-        """Whether points are counted one by one to tell which are within the limit."""
+        """Whether points are counted one by one to apply the limit."""
         self.is_scarce = wanted.scarce
-        self.spare = {True: 0, False: 0}
-        """How many floats and ints of a point have a second place, see `plane`."""
+        self.backup_counts = {True: 0, False: 0}
+        """The number of floats and ints of a point with a backup position after the row."""
         self.is_late = False
-        """Whether only what the statement changes is recorded before it, see `found_late`."""
+        """Whether only values that the statement changes are saved before it, for a row that is
+        written after it."""
         self.columns = Columns()
         self.after: tuple[Cell, ...] = ()
         self.site = site
         if isinstance(one, Permute):
             return
-        self.ask(one, wanted, fits, guard)
+        self.set_condition(one, wanted, fits, guard)
         if reduce is not None:
             self.ranges = (*fits.ranges, *reduce.domain.ranges)
             self.axes = tuple(axes_of(self.ranges))
-        self.limit(wanted)
+        self.set_limit(wanted)
         if wanted.scarce:
-            self.inside = compare("lt", self.flat, var(self.fit))
-        masked = self.asked is not None or self.left is not None or self.is_ranked
+            self.has_room = compare("lt", self.flat, var(self.fit_count))
+        masked = self.condition is not None or self.within_limit is not None or self.is_ranked
         masked = masked or self.first_nan or is_uneven(self.ranges)
         self.columns.of(one, reduce, masked)
-        after, self.after = self.columns.after(self.becomes(one, reduce))
-        self.is_late = self.first_nan and not wanted.printed and self.may_be_late(one)
-        kept = [cell[0] for cell in self.cells(True)] if self.is_late else []
-        self.spare = {True: kept.count(True), False: kept.count(False)}
+        after, self.after = self.columns.after(self.result_value(one, reduce))
+        self.is_late = self.first_nan and not wanted.printed and self.can_record_late(one)
+        kinds = [cell[0] for cell in self.cells(True)] if self.is_late else []
+        self.backup_counts = {True: kinds.count(True), False: kinds.count(False)}
         self.site = replace(
             site, axes=self.axes, columns=(*self.columns.found, after),
             floats=self.columns.floats, ints=self.columns.ints, masked=masked,
-            spare=(self.spare[True], self.spare[False]),
+            spare=(self.backup_counts[True], self.backup_counts[False]),
         )  # fmt: skip
 
-    def ask(self, one: Assign, wanted: Wanted, fits: Fits, guard: Expr | None) -> None:
-        """Find what has to hold at a point; the axes are those of the assignment."""
+    def set_condition(self, one: Assign, wanted: Wanted, fits: Fits, guard: Expr | None) -> None:
+        """Set the test of requested points; the axes are those of the assignment."""
         step = wanted.sample
         sampled = () if step == 1 else (compare("eq", mod(self.flat, const(step)), const(0)),)
         reduce = self.site.reduce
         tests = [one.free.where, *fits.inner, *sampled, guard]
         tests.append(None if reduce is None else reduce.domain.where)
-        self.asked = all_of(test for test in tests if test is not None)
+        self.condition = all_of(test for test in tests if test is not None)
 
-    def limit(self, wanted: Wanted) -> None:
-        """Find how a limit is kept: by the number of a point where all are wanted, else one by
-        one."""
+    def set_limit(self, wanted: Wanted) -> None:
+        """Set how the limit is applied: by the number of a point where all are requested, else by
+        counting."""
         if not wanted.limited or self.first_nan or not self.is_assignment:
             return
-        self.is_ranked = self.asked is not None or is_uneven(self.ranges)
+        self.is_ranked = self.condition is not None or is_uneven(self.ranges)
         if not self.is_ranked:
             counters = (self.buffers.counter(s.LIMIT), self.buffers.counter(s.POINTS))
-            self.left = compare("lt", self.flat, Apply(OPS["sub"], counters, dtypes.int64))
+            self.within_limit = compare("lt", self.flat, Apply(OPS["sub"], counters, dtypes.int64))
 
-    def may_be_late(self, one: Assign) -> bool:
-        """Whether which points are wanted, and where they are, can be told after a statement as
-        well as before it; not of calls of the library, which change more than their target."""
-        tests = [self.asked, *(x.value for x in one.target.index if isinstance(x, Dynamic))]
+    def can_record_late(self, one: Assign) -> bool:
+        """Whether the requested points and their indices are the same after a statement as before
+        it; not for library calls, which change more than their target."""
+        tests = [self.condition, *(x.value for x in one.target.index if isinstance(x, Dynamic))]
         if self.site.reads is not None or self.site.reduce is not None or one.pair is not None:
             return False
         return not any(self.is_changed(test) for test in tests if test is not None)
@@ -150,14 +156,14 @@ class Row:
         assert isinstance(one, Assign)
         return any(isinstance(part, Read) and part.node == one.target.node for part in walk(value))
 
-    def becomes(self, one: Assign, reduce: Reduce | None) -> Expr:
-        """Return what a point comes to: the element that is written, or a term."""
+    def result_value(self, one: Assign, reduce: Reduce | None) -> Expr:
+        """Return the result at a point: the written element, or a term."""
         if reduce is not None:
             return reduce.value
         node, places = one.target.node, self.columns.places(one.target)
         ints = self.columns.ints + (node.dtype.kind not in "fc")
         index = tuple(
-            x if at is None else Dynamic(self.kept_int(ints, at))
+            x if at is None else Dynamic(self.recorded_int(ints, at))
             for x, at in zip(one.target.index, places, strict=True)
         )
         return Read(node, index, one.span)
@@ -172,34 +178,34 @@ class Row:
 
     @property
     def size(self) -> Affine:
-        """How many points a row has room for."""
+        """The number of points in the box of a row."""
         size = const(1)
         for axis in self.axes:
             size = multiply(size, axis.extent)
         return size
 
-    def kept_int(self, ints: int, place: int) -> Expr:
-        """Return an int of a point as it was recorded."""
+    def recorded_int(self, ints: int, place: int) -> Expr:
+        """Return a recorded int of a point."""
         return Read(self.buffers.ints, (var(self.first_int) + self.flat * ints + place,))
 
     @property
     def room(self) -> Affine:
-        """How many points of a row there is room for: the first ones."""
-        return var(self.fit) if self.is_scarce else self.size
+        """The number of points of a row, the first ones, that the buffers have room for."""
+        return var(self.fit_count) if self.is_scarce else self.size
 
     @property
     def points(self) -> Domain:
-        """The points that are recorded, once it is known which."""
+        """The recorded points, once the mask is set."""
         if not self.site.masked:
-            return Domain(self.ranges, self.inside)
-        mask = self.kept_int(self.site.ints, 0)
+            return Domain(self.ranges, self.has_room)
+        mask = self.recorded_int(self.site.ints, 0)
         kept: Expr = Apply(OPS["eq"], (mask, Position(const(1))), dtypes.bool_)
-        if self.inside is not None:  # what has no room has no mask
-            kept = Select(self.inside, kept, Const(False, dtypes.bool_))
+        if self.has_room is not None:  # points without room have no mask
+            kept = Select(self.has_room, kept, Const(False, dtypes.bool_))
         return Domain(self.ranges, kept)
 
     def begin(self) -> Iterator[Statement]:
-        """Yield what records the state before the statement."""
+        """Yield the statements that record the state before the statement."""
         buffers = self.buffers
         for symbol, place in (
             (self.row, s.ROWS), (self.first_float, s.FLOATS), (self.first_int, s.INTS),
@@ -207,134 +213,138 @@ class Row:
             yield Let(symbol, buffers.counter(place))
         site = self.site
         wanted = (*self.outer, compare("eq", buffers.counter(s.STOPPED), const(0)))
-        yield Let(self.want, number_of(all_of(wanted)))
+        yield Let(self.is_requested, number_of(all_of(wanted)))
         tests = [
-            compare("eq", var(self.want), const(1)),
+            compare("eq", var(self.is_requested), const(1)),
             compare("lt", var(self.row), buffers.room[s.ROWS]),
             compare("lt", buffers.counter(s.POINTS), buffers.counter(s.LIMIT)),
         ]
         needs = [
             (var(first), per_point, buffers.room[place])
             for first, per_point, place in (
-                (self.first_float, site.floats + self.spare[True], s.FLOATS),
-                (self.first_int, site.ints + self.spare[False], s.INTS),
+                (self.first_float, site.floats + self.backup_counts[True], s.FLOATS),
+                (self.first_int, site.ints + self.backup_counts[False], s.INTS),
             ) if per_point
         ]  # fmt: skip
         if self.is_scarce:
-            yield Let(self.fit, Position(self.fitting(needs)))
-            tests.append(compare("ge", var(self.fit), minimum(self.size, const(1))))
+            yield Let(self.fit_count, Position(self.fitting_points(needs)))
+            tests.append(compare("ge", var(self.fit_count), minimum(self.size, const(1))))
         else:
             tests += [compare("le", first + self.size * n, room) for first, n, room in needs]
-        yield Let(self.go, number_of(all_of(tests)))
-        missed = buffers.count(s.DROPPED, self.counted(Domain(self.ranges, self.asked)))
-        other = Branch(compare("eq", var(self.want), const(1)), (missed, *self.full()), ())
-        yield Branch(compare("eq", var(self.go), const(1)), tuple(self.before()), (other,))
+        yield Let(self.is_recording, number_of(all_of(tests)))
+        missed = buffers.count(s.DROPPED, self.count_points(Domain(self.ranges, self.condition)))
+        other = Branch(
+            compare("eq", var(self.is_requested), const(1)), (missed, *self.stop_recording()), ()
+        )
+        yield Branch(
+            compare("eq", var(self.is_recording), const(1)), tuple(self.record_before()), (other,)
+        )
 
-    def fitting(self, needs: Sequence[tuple[Affine, int, Affine]]) -> Affine:
-        """Return how many points there is room for, given what is used of each buffer, how much of
-        it a point takes, and how large it is."""
+    def fitting_points(self, needs: Sequence[tuple[Affine, int, Affine]]) -> Affine:
+        """Return the number of points that fit, given for each buffer its used part, the size of a
+        point, and its capacity."""
         fit = self.size
         for first, per_point, room in needs:
             fit = minimum(fit, floordiv(room - first, const(per_point)))
         return fit
 
-    def full(self) -> Iterator[Statement]:
-        """Yield, where room may lack, what lets nothing more be recorded: the first records are
-        there."""
+    def stop_recording(self) -> Iterator[Statement]:
+        """Yield, where room may be short, the statement that stops the recording."""
         if self.is_scarce:
             none = Position(const(0))
             yield Assign(self.buffers.place(s.LIMIT), None, False, none, Domain())
 
-    def before(self) -> Iterator[Statement]:
-        """Yield the row of the table, and all columns but the last; of a row that is looked at
-        after the statement only those that this changes."""
+    def record_before(self) -> Iterator[Statement]:
+        """Yield the stores of the row of the table and all columns but the last; for a row that is
+        written after the statement, the backups of changed values."""
         if self.is_late:
-            yield from self.missed()
-            for place, (is_float, _, value) in self.planes():
+            yield from self.count_dropped()
+            for place, (is_float, _, value) in self.backups():
                 node = self.buffers.floats if is_float else self.buffers.ints
-                yield Assign(Access(node, (place,)), None, False, value, self.wanted)
+                yield Assign(Access(node, (place,)), None, False, value, self.requested_points)
             return
-        yield from self.listed()
-        yield from self.missed()
+        yield from self.store_row()
+        yield from self.count_dropped()
         if self.site.masked:
-            yield from self.mask(self.wanted)
-        points = self.points if self.is_ranked else self.wanted
+            yield from self.store_mask(self.requested_points)
+        points = self.points if self.is_ranked else self.requested_points
         yield from (self.store(x, points) for _, cells in self.columns.cells for x in cells)
 
     @property
-    def wanted(self) -> Domain:
-        """The points that are asked for and that there is room for."""
-        tests = [test for test in (self.asked, self.left, self.inside) if test is not None]
+    def requested_points(self) -> Domain:
+        """The requested points that are within the limit and the room."""
+        tests = [
+            test for test in (self.condition, self.within_limit, self.has_room) if test is not None
+        ]
         return Domain(self.ranges, all_of(tests))
 
     def cells(self, changed: bool) -> Iterator[Cell]:
-        """Yield the cells whose values the statement changes, or the others."""
+        """Yield the cells whose values the statement changes, or does not."""
         for _, cells in self.columns.cells:
             yield from (cell for cell in cells if self.is_changed(cell[2]) == changed)
 
-    def planes(self) -> Iterator[tuple[Affine, Cell]]:
-        """Yield where the numbers are kept, one after another behind the row, that are seldom
-        looked at again, and their cells."""
+    def backups(self) -> Iterator[tuple[Affine, Cell]]:
+        """Yield the backup positions, after the row, of changed values, and their cells."""
         used = {True: self.site.floats, False: self.site.ints}
         for cell in self.cells(True):
             first = self.first_float if cell[0] else self.first_int
             yield var(first) + multiply(self.room, const(used[cell[0]])) + self.flat, cell
             used[cell[0]] += 1
 
-    def found_late(self) -> Iterator[Statement]:
-        """Yield what looks for a NaN in what the statement wrote, and records the row if there is
-        one: all but a pass over the elements is left out where there is none."""
+    def record_late(self) -> Iterator[Statement]:
+        """Yield the search for a NaN in the written elements, and the recording of the row if
+        there is one: without a NaN it costs only one pass over the elements."""
         one = self.site.statement
         assert isinstance(one, Assign)
         after = Read(one.target.node, one.target.index, one.span)
-        tests = [*(x for x in (self.wanted.where,) if x is not None), is_nan(after)]
+        tests = [*(x for x in (self.requested_points.where,) if x is not None), is_nan(after)]
         nans, found = Domain(self.ranges, all_of(tests)), self.buffers.symbol("found")
-        yield Let(found, self.counted(nans))
-        kept = (
+        yield Let(found, self.count_points(nans))
+        saved = (
             (cell[0], cell[1], Read(self.buffers.floats if cell[0] else self.buffers.ints, (at,)))
-            for at, cell in self.planes()
+            for at, cell in self.backups()
         )
-        cells = (*kept, *self.cells(False), *self.after)
+        cells = (*saved, *self.cells(False), *self.after)
         stores = [self.store(x, self.points) for x in cells]
         stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
         record = (
-            *self.listed(), self.unmasked(), self.store((False, 0, Position(const(1))), nans),
-            *stores, *self.used(Position(var(found))), stop,
+            *self.store_row(), self.clear_mask(), self.store((False, 0, Position(const(1))), nans),
+            *stores, *self.count_used(Position(var(found))), stop,
         )  # fmt: skip
         yield Branch(compare("gt", var(found), const(0)), record, ())
 
-    def listed(self) -> Iterator[Statement]:
-        """Yield the row of the table."""
+    def store_row(self) -> Iterator[Statement]:
+        """Yield the stores of the row of the table."""
         first = (const(self.site.number), var(self.first_float), var(self.first_int))
         for column, value in enumerate((*first, *map(var, self.site.symbols))):
             place = Access(self.buffers.table, (var(self.row), const(column)))
             yield Assign(place, None, False, Position(value), Domain())
 
-    def missed(self) -> Iterator[Statement]:
-        """Yield what counts the points that a limit by numbers, and the room, leave out."""
-        within = all_of(test for test in (self.left, self.inside) if test is not None)
+    def count_dropped(self) -> Iterator[Statement]:
+        """Yield the counting of points that the limit or the room excludes."""
+        within = all_of(test for test in (self.within_limit, self.has_room) if test is not None)
         if within is not None:
             beyond = Apply(OPS["logical_not"], (within,), dtypes.bool_)
-            asked = all_of(test for test in (self.asked, beyond) if test is not None)
-            yield self.buffers.count(s.DROPPED, self.counted(Domain(self.ranges, asked)))
+            asked = all_of(test for test in (self.condition, beyond) if test is not None)
+            yield self.buffers.count(s.DROPPED, self.count_points(Domain(self.ranges, asked)))
 
-    def mask(self, points: Domain) -> Iterator[Statement]:
-        """Yield what says which points are recorded, and counts those beyond a limit by ranks."""
-        if self.first_nan:  # a row that made none left its numbers here
-            yield self.unmasked()
+    def store_mask(self, points: Domain) -> Iterator[Statement]:
+        """Yield the stores of the mask of recorded points; a limit by ranks is applied to it."""
+        if self.first_nan:  # an earlier row without a NaN left its numbers here
+            yield self.clear_mask()
         yield self.store((False, 0, Position(const(1))), points)
         if self.is_ranked:
-            yield from self.ranked()
+            yield from self.apply_ranks()
 
-    def unmasked(self) -> Assign:
-        """Return what says that no point is recorded."""
+    def clear_mask(self) -> Assign:
+        """Return the assignment that clears the mask."""
         number = self.buffers.symbol("number")
         at = var(self.first_int) + var(number) * self.site.ints
         box = Domain((Range(number, const(0), self.room),))
         return Assign(Access(self.buffers.ints, (at,)), None, False, Position(const(0)), box)
 
-    def ranked(self) -> Iterator[Statement]:
-        """Yield what leaves the first of the wanted points, as many as the limit admits."""
+    def apply_ranks(self) -> Iterator[Statement]:
+        """Yield the loop that clears the mask of points beyond the limit."""
         buffers, number = self.buffers, self.buffers.symbol("number")
         at = (var(self.first_int) + var(number) * self.site.ints,)
         counters = (buffers.counter(s.POINTS), buffers.counter(s.RANK))
@@ -343,43 +353,45 @@ class Row:
             Assign(Access(buffers.ints, at), None, False, Position(const(0)), Domain()),
             buffers.count(s.DROPPED, Position(const(1))),
         )
-        kept = Branch(
+        count_or_drop = Branch(
             compare("lt", rank, buffers.counter(s.LIMIT)),
             (buffers.count(s.RANK, Position(const(1))),),
             dropped,
         )
-        asked = Branch(compare("eq", Read(buffers.ints, at), const(1)), (kept,), ())
+        limit_point = Branch(compare("eq", Read(buffers.ints, at), const(1)), (count_or_drop,), ())
         yield Assign(buffers.place(s.RANK), None, False, Position(const(0)), Domain())
-        yield For(number, const(0), self.room, 1, (asked,))
+        yield For(number, const(0), self.room, 1, (limit_point,))
 
     def end(self) -> Iterator[Statement]:
-        """Yield what records the state after the statement, and counts what was used."""
-        yield Branch(compare("eq", var(self.go), const(1)), tuple(self.behind()), ())
+        """Yield the statements that record the state after the statement, and the counters."""
+        yield Branch(
+            compare("eq", var(self.is_recording), const(1)), tuple(self.record_after()), ()
+        )
 
-    def behind(self) -> Iterator[Statement]:
-        """Yield the last column and the counts."""
+    def record_after(self) -> Iterator[Statement]:
+        """Yield the stores of the last column, and the counters."""
         if self.is_late:
-            yield from self.found_late()
-            yield from self.ended()
+            yield from self.record_late()
+            yield from self.stop_if_full()
             return
         points = self.points
         yield from (self.store(cell, points) for cell in self.after)
         if not self.first_nan:
-            yield from self.used(self.counted(points))
-            yield from self.ended()
+            yield from self.count_used(self.count_points(points))
+            yield from self.stop_if_full()
             return
-        yield self.made_nan()
+        yield self.mask_new_nans()
         found = self.buffers.symbol("found")
-        yield Let(found, self.counted(points))
+        yield Let(found, self.count_points(points))
         stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
-        some = compare("gt", var(found), const(0))
-        yield Branch(some, (*self.used(Position(var(found))), stop), ())
-        yield from self.ended()
+        has_nan = compare("gt", var(found), const(0))
+        yield Branch(has_nan, (*self.count_used(Position(var(found))), stop), ())
+        yield from self.stop_if_full()
 
-    def made_nan(self) -> Assign:
-        """Return what leaves those of the recorded points that became NaN.
+    def mask_new_nans(self) -> Assign:
+        """Return the assignment that masks all points but those that became NaN.
 
-        By their numbers, of what was recorded: each reads only what it writes, whatever the axes.
+        It loops over point numbers: each iteration reads only the mask that it writes, and records.
         """
         number = self.buffers.symbol("number")
         parts = (
@@ -389,50 +401,54 @@ class Row:
         )
         at = var(self.first_int) + var(number) * self.site.ints
         mask = Read(self.buffers.ints, (at,))
-        some = functools.reduce(
+        is_new_nan = functools.reduce(
             lambda one, other: Apply(OPS["or"], (one, other), dtypes.bool_), parts
         )
-        kept = Select(compare("eq", mask, const(1)), number_of(some), Position(const(0)))
+        mask_value = Select(
+            compare("eq", mask, const(1)), number_of(is_new_nan), Position(const(0))
+        )
         box = Domain((Range(number, const(0), self.room),))
-        return Assign(Access(self.buffers.ints, (at,)), None, False, kept, box)
+        return Assign(Access(self.buffers.ints, (at,)), None, False, mask_value, box)
 
-    def ended(self) -> Iterator[Statement]:
-        """Yield what lets nothing more be recorded where not all of the row had room."""
+    def stop_if_full(self) -> Iterator[Statement]:
+        """Yield the statement that stops the recording where the row did not fit completely."""
         if self.is_scarce:
-            yield Branch(compare("lt", var(self.fit), self.size), tuple(self.full()), ())
+            yield Branch(
+                compare("lt", var(self.fit_count), self.size), tuple(self.stop_recording()), ()
+            )
 
     def printed(self) -> Iterator[Statement]:
-        """Yield what prints the row, see `printing`, and leaves its place to the next one."""
-        yield Branch(compare("eq", var(self.go), const(1)), tuple(self.lines()), ())
+        """Yield the prints of the row, see `printing`; the next row overwrites it."""
+        yield Branch(compare("eq", var(self.is_recording), const(1)), tuple(self.print_lines()), ())
 
-    def lines(self) -> Iterator[Statement]:
-        """Yield the prints of the row, then of each of its points, and what empties the buffers."""
+    def print_lines(self) -> Iterator[Statement]:
+        """Yield the prints of the row and of each of its points, and the reset of the buffers."""
         site, number = self.site, self.buffers.symbol("number")
         symbols = [Position(var(symbol)) for symbol in site.symbols]
         yield from _lines(ROW, [Position(const(site.number)), *symbols])
         point = [
-            *(self.number(False, number, place) for place in range(site.floats)),
-            *(self.number(True, number, place) for place in range(site.ints)),
+            *(self.recorded_number(False, number, place) for place in range(site.floats)),
+            *(self.recorded_number(True, number, place) for place in range(site.ints)),
         ]
         if point:
             yield For(number, const(0), self.room, 1, tuple(_lines(POINT, point)))
         for counter in (s.ROWS, s.FLOATS, s.INTS):
             yield Assign(self.buffers.place(counter), None, False, Position(const(0)), Domain())
 
-    def number(self, is_int: bool, point: Symbol, place: int) -> Expr:
-        """Return a number of a point as it was recorded."""
+    def recorded_number(self, is_int: bool, point: Symbol, place: int) -> Expr:
+        """Return a recorded number of a point."""
         if is_int:
             return Read(self.buffers.ints, (var(point) * self.site.ints + place,))
         return Read(self.buffers.floats, (var(point) * self.site.floats + place,))
 
     def reserved(self, op: str) -> Iterator[Statement]:
-        """Yield what keeps the place of a row from others that begin before it ends (`add`), and
-        what gives it back (`sub`)."""
-        used = tuple(self.used(self.counted(self.points), op))
-        yield Branch(compare("eq", var(self.go), const(1)), used, ())
+        """Yield the reservation of a row's buffer space before other rows begin (`add`), and its
+        release (`sub`)."""
+        used = tuple(self.count_used(self.count_points(self.points), op))
+        yield Branch(compare("eq", var(self.is_recording), const(1)), used, ())
 
-    def used(self, points: Expr, op: str = "add") -> Iterator[Statement]:
-        """Yield the counting of what a row used."""
+    def count_used(self, points: Expr, op: str = "add") -> Iterator[Statement]:
+        """Yield the updates of the counters by the size of a row."""
         size, site, count = self.room, self.site, self.buffers.count
         yield count(s.ROWS, Position(const(1)), op)
         if site.floats:
@@ -442,8 +458,8 @@ class Row:
         if self.is_assignment:
             yield count(s.POINTS, points, op)
 
-    def counted(self, points: Domain) -> Expr:
-        """Return how many points there are."""
+    def count_points(self, points: Domain) -> Expr:
+        """Return the number of points in a domain."""
         if not isinstance(self.site.statement, Assign):
             return Position(const(0))
         if points.where is None and not is_uneven(self.ranges):
@@ -462,7 +478,7 @@ class Row:
 
 
 def _lines(kind: int, values: Sequence[Expr]) -> Iterator[Print]:
-    """Yield prints of a few values each, behind what they are."""
+    """Yield prints of a few values each, prefixed with the kind of line."""
     for at in range(0, len(values), VALUES):
         what = REST if at and kind == ROW else kind
         yield Print((Position(const(what)), *values[at : at + VALUES]), logs=True)

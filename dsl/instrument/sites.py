@@ -1,13 +1,13 @@
-"""What is recorded of a function: sites, and how the numbers of a record lie in memory.
+"""Record layout of a function: its sites, and the positions of their numbers in the buffers.
 
     Layout := sites, names, width, ...     width: numbers in a row of the table
     Site   := number, statement, path, symbols, reduction, ranges, columns
-    Row    := [site, first float, first int, symbols...]      one for each time a site is reached
+    Row    := [site, first float, first int, symbols...]      one for each execution of a site
     Column := kind, expr, dtype, place, guard                  one number of each point of a row
 
-The points of a row lie one after another in the order of its ranges, each with `floats` numbers in
-one buffer and `ints` in another: floats are kept as float64, everything else as int64, which loses
-nothing. Where not all points of the ranges are recorded, an int says which are.
+The points of a row are contiguous in the order of its ranges, each with `floats` numbers in one
+buffer and `ints` in another: floats are stored as float64, all other values as int64, both without
+loss. Where not all points of the ranges are recorded, an int of each is the mask.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ...lowering.ir.node import Node
 What = Literal["before", "after", "operand", "contribution", "subscript"]
 
 HEADS = "for ", "while ", "if "
-"""How the texts of loops and branches begin."""
+"""Prefixes of the texts of loops and branches."""
 FIRST = 3
-"""Where the values of symbols begin in a row: after the site and the two places."""
+"""The first column of symbol values in a row: after the site and the two offsets."""
 ROWS, FLOATS, INTS, POINTS, DROPPED, LIMIT, STOPPED, RANK = range(8)
-"""Places in the counters: what is used of each buffer, points recorded and left out; the host says
-how many points may be recorded. `STOPPED` is not zero when the first NaN was found; `RANK` counts
-within one row."""
+"""Positions in the counters: the used size of each buffer, recorded and dropped points, the limit
+of points, which the host sets. `STOPPED` is nonzero after the first NaN; `RANK` counts within one
+row."""
 COUNTERS = 8
 
 
@@ -41,34 +41,34 @@ class Column:
 
     what: What
     expr: Expr | None
-    """What it is the value of; None for what a reduction adds to the target."""
+    """The recorded expression; None for a guard."""
     dtype: DType
     place: int
-    """Its place among the floats or the ints of a point; a complex number takes two."""
+    """Its position among the floats or the ints of a point; a complex number takes two."""
     guard: int | None = None
-    """The place of the int that says whether it was evaluated, None where it always is."""
+    """The position of the int that says whether it was evaluated, None where it always is."""
 
     @property
     def is_float(self) -> bool:
-        """Whether it is kept among the floats."""
+        """Whether it is stored among the floats."""
         return self.dtype.kind in "fc"
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a branch, as a level of the tree."""
+    """One side of a branch, as an enclosing level."""
 
     branch: Branch
     holds: bool
 
 
 Level = Block | For | While | Side
-"""What a statement stands in, as a level of the tree."""
+"""A construct that encloses a statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A range of points of a row, as wide as it ever gets: symbol, first value, number."""
+    """An axis of the box of a row's points: symbol, first value, extent."""
 
     symbol: Symbol
     first: Affine
@@ -82,9 +82,9 @@ class Site:
     number: int
     statement: Assign | Permute
     path: tuple[Level, ...]
-    """What it stands in, outermost first."""
+    """The enclosing levels, outermost first."""
     symbols: tuple[Symbol, ...]
-    """The loop variables and numbers of a row, in order."""
+    """The loop variables and other scalars stored in a row, in order."""
     reduce: Reduce | None = None
     """The reduction in the statement whose terms are recorded, None for the assignment itself."""
     axes: tuple[Axis, ...] = ()
@@ -92,29 +92,29 @@ class Site:
     floats: int = 0
     ints: int = 0
     masked: bool = False
-    """Whether the first int says which points are recorded."""
+    """Whether the first int is the mask of recorded points."""
     own: frozenset[Symbol] = frozenset()
-    """The indices and loop variables that the source names."""
+    """The index and loop variables that the source names."""
     hidden: frozenset[Symbol] = frozenset()
-    """Those that no name stands for: it would be that of something else in the source."""
+    """Index variables shown without a name, since the source uses it for something else."""
     reads: tuple[tuple[Domain, Read], ...] | None = None
-    """All that a function of the library reads, where it is a call of one that is recorded."""
+    """The reads of a recorded library call, None for other statements."""
     is_part: bool = False
-    """Whether such a call may leave elements as they are: these are no records."""
+    """Whether such a call may leave elements unchanged: these are no records."""
     spare: tuple[int, int] = (0, 0)
-    """How many floats and ints of a point have a second place behind the row while it runs."""
+    """The number of floats and ints of a point with a backup position after the row."""
 
     @property
     def is_assignment(self) -> bool:
-        """Whether its points are records: assignments to elements."""
+        """Whether its points are records, that is assignments to elements."""
         return isinstance(self.statement, Assign) and self.reduce is None
 
     @property
     def is_handed_on(self) -> bool:
-        """Whether it only gives a name that a loop changes, or a branch sets, its value there."""
+        """Whether it is only a phi copy: of a loop-carried name, or of one that a branch sets."""
         match self.statement:
             case Assign(Access(node), None, _, Read(other), span=span) if self.reduce is None:
-                is_inner = span.text.startswith(HEADS) or not node.rank  # `r = r` is nobody's
+                is_inner = span.text.startswith(HEADS) or not node.rank  # `r = r` is generated
                 return node.label == other.label and is_inner
             case _:
                 return False
@@ -126,59 +126,61 @@ class Layout:
 
     sites: tuple[Site, ...]
     names: Names = ()
-    """What arrays are called at the end of the function."""
+    """The names of arrays at the end of the function."""
     arrays: frozenset[str] = frozenset()
-    """What the arrays are called that statements assign, also those that are not recorded."""
+    """The names of all assigned arrays, also of those that are not recorded."""
     indices: frozenset[str] = frozenset()
-    """The names of their indices and of loop variables."""
+    """The names of their index variables and of loop variables."""
     statements: frozenset[int | str] = frozenset()
-    """Which of the statements that were asked for there are."""
+    """The requested statements that exist."""
 
     @property
     def width(self) -> int:
-        """Numbers in a row of the table."""
+        """The number of columns of the table."""
         return FIRST + max((len(site.symbols) for site in self.sites), default=0)
 
 
 Counting = Literal["no", "much", "often"]
-"""When a run counts NaNs in place of recording what makes the first."""
+"""When a run counts NaNs before it records the statement that creates the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a trace asks for: everything unless something is named."""
+    """The filters of a trace: everything is recorded unless something is named."""
 
     arrays: frozenset[str] = frozenset()
-    """Names of arrays that are written."""
+    """Names of written arrays."""
     statements: tuple[int | str, ...] = ()
     """Line numbers, or parts of the text of statements."""
     where: str = ""
-    """A test of loop variables and indices by name."""
+    """A test of loop and index variables by name."""
     first_nan: bool = False
-    """Only what first makes a NaN."""
+    """Whether only the statement that first creates a NaN is recorded."""
     sample: int = 1
     """Every n-th point of each statement."""
     limited: bool = False
-    """Whether there is a limit that a single statement may pass."""
+    """Whether a single statement may exceed the limit of points."""
     terms: bool = False
     """Whether each term of a reduction is recorded."""
     printed: bool = False
-    """Whether each row is printed when it is complete; then the next one takes its place."""
+    """Whether each row is printed when it is complete; the next one overwrites it."""
     scarce: bool = False
-    """Whether there may be too little room, so that a row ends where the room does."""
+    """Whether the buffers may be too small, so that a row may be truncated."""
     counts: Counting = "no"
-    """Whether NaNs are only counted, see `nans`: where a call computes much, or often."""
+    """Whether NaNs are only counted, see `nan_counts`: where a call is expensive, or frequent."""
 
 
 def called(node: Node, names: Names) -> str:
-    """Return the name of an array among those of a place, its label where it is not one of them."""
+    """Return the name of an array at a statement, its label where it has none there."""
     return next((name for one, name in names if one.id == node.id), node.label)
 
 
 def means(name: str, label: str) -> bool:
-    """Whether a label stands for a name as people write it: `p_grad` for `p.grad`, `model.p.grad`.
+    """Whether a label matches a name as users write it: `p_grad` for `p.grad`, `model.p.grad`.
 
-    Of a path the last parts may be enough, and a tensor's own `value` is not in its label.
+    The last parts of a path suffice, and a tensor's `value` is not part of its label.
     """
-    parts = [part for part in re.split(r"\W+", name.removesuffix(".value")) if part]
-    return any("_".join(parts[at:]) == label for at in range(len(parts)))
+    components = [
+        component for component in re.split(r"\W+", name.removesuffix(".value")) if component
+    ]
+    return any("_".join(components[at:]) == label for at in range(len(components)))

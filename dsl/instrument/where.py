@@ -1,4 +1,4 @@
-"""The tests of `where=`: plain Python comparisons of loop variables and indices, by name."""
+"""The `where=` filters of traces: Python comparisons of loop and index variables, by name."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from ...lowering.ir.ops import OPS
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
-_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+_SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """What a test leaves of a statement: its ranges, narrower, and what to test beside them."""
+    """A filter applied to a statement: its narrowed ranges, and the remaining tests."""
 
     ranges: tuple[Range, ...]
     outer: tuple[Expr, ...] = ()
-    """Tests of what stands around the statement."""
+    """Tests of enclosing loop variables only."""
     inner: tuple[Expr, ...] = ()
-    """Tests of its own points."""
+    """Tests of the statement's points."""
 
 
 def parsed(text: str) -> tuple[ast.expr, ...]:
-    """Return the parts of a test that must all hold; CdValueError CD0871 where it is none."""
+    """Return the conjuncts of a test; raises CdValueError CD0871 where the text is none."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        parts = tuple(_parts(tree))
-        for part in parts:
-            _test(part, dict.fromkeys(names(part), Symbol("any", 0)))
+        conjuncts = tuple(_conjuncts(tree))
+        for conjunct in conjuncts:
+            _test(conjunct, dict.fromkeys(names(conjunct), Symbol("any", 0)))
     except (SyntaxError, ValueError) as problem:
         raise CdValueError(
             Diagnostic(
@@ -55,11 +55,11 @@ def parsed(text: str) -> tuple[ast.expr, ...]:
                 helps=("compare names of indices and loops with numbers: `\"i == 3 and t < 2\"`",),
             )
         ) from None  # fmt: skip
-    return parts
+    return conjuncts
 
 
 def names(test: ast.expr) -> set[str]:
-    """Return the names in a test."""
+    """Return the names that occur in a test."""
     return {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
 
 
@@ -69,32 +69,32 @@ def fitted(
     ranges: tuple[Range, ...],
     hidden: frozenset[Symbol] = frozenset(),
 ) -> Fits | None:
-    """Return what the tests leave of a statement; None where it lacks a name that they have.
+    """Return the tests applied to a statement; None where it lacks a name that they use.
 
-    Those that are hidden have no name.
+    Hidden symbols have no name.
     """
-    around = {symbol.name: symbol for symbol in outer if symbol not in hidden}
+    outer_symbols = {symbol.name: symbol for symbol in outer if symbol not in hidden}
     inner = (r.symbol for r in ranges if r.symbol not in hidden)
-    own = {symbol.name: symbol for symbol in inner if symbol.name not in around}
-    known = own | around
-    found = Fits(ranges)
+    inner_symbols = {symbol.name: symbol for symbol in inner if symbol.name not in outer_symbols}
+    symbols = inner_symbols | outer_symbols
+    fits = Fits(ranges)
     for test in tests:
         used = names(test)
-        if not used <= known.keys():
+        if not used <= symbols.keys():
             return None
-        expr = _test(test, known)
-        if not used & own.keys():
-            found = replace(found, outer=(*found.outer, expr))
-        elif (narrow := _narrowed(expr, found.ranges)) is not None:
-            found = replace(found, ranges=narrow)
+        expr = _test(test, symbols)
+        if not used & inner_symbols.keys():
+            fits = replace(fits, outer=(*fits.outer, expr))
+        elif (narrow := _narrow_ranges(expr, fits.ranges)) is not None:
+            fits = replace(fits, ranges=narrow)
         else:
-            found = replace(found, inner=(*found.inner, expr))
-    return found
+            fits = replace(fits, inner=(*fits.inner, expr))
+    return fits
 
 
-def _parts(tree: ast.expr) -> list[ast.expr]:
+def _conjuncts(tree: ast.expr) -> list[ast.expr]:
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
-        return [part for value in tree.values for part in _parts(value)]
+        return [part for value in tree.values for part in _conjuncts(value)]
     if isinstance(tree, ast.Compare) and len(tree.ops) > 1:
         sides = [tree.left, *tree.comparators]
         return [
@@ -104,35 +104,38 @@ def _parts(tree: ast.expr) -> list[ast.expr]:
     return [tree]
 
 
-def _test(tree: ast.expr, known: Mapping[str, Symbol]) -> Expr:
+def _test(tree: ast.expr, symbols: Mapping[str, Symbol]) -> Expr:
     match tree:
         case ast.BoolOp(op, values):
             name = "and" if isinstance(op, ast.And) else "or"
-            first, *rest = (_test(value, known) for value in values)
+            first, *rest = (_test(value, symbols) for value in values)
             for other in rest:
                 first = Apply(OPS[name], (first, other), dtypes.bool_)
             return first
         case ast.UnaryOp(ast.Not(), value):
-            return Apply(OPS["logical_not"], (_test(value, known),), dtypes.bool_)
+            return Apply(OPS["logical_not"], (_test(value, symbols),), dtypes.bool_)
         case ast.Compare(_, [_, _, *_], _):
-            return _test(ast.BoolOp(ast.And(), _parts(tree)), known)
+            return _test(ast.BoolOp(ast.And(), _conjuncts(tree)), symbols)
         case ast.Compare(left, [op], [right]) if type(op) in _COMPARE:
-            sides = (Position(_number(left, known)), Position(_number(right, known)))
+            sides = (
+                Position(_affine_value(left, symbols)),
+                Position(_affine_value(right, symbols)),
+            )
             return Apply(OPS[_COMPARE[type(op)]], sides, dtypes.bool_)
         case _:
             raise ValueError(f"`{ast.unparse(tree)}` is no comparison")
 
 
-def _number(tree: ast.expr, known: Mapping[str, Symbol]) -> Affine:
+def _affine_value(tree: ast.expr, symbols: Mapping[str, Symbol]) -> Affine:
     match tree:
         case ast.Name(name):
-            return var(known[name])
+            return var(symbols[name])
         case ast.Constant(int() as value):
             return const(int(value))
         case ast.UnaryOp(ast.USub(), value):
-            return -_number(value, known)
+            return -_affine_value(value, symbols)
         case ast.BinOp(left, op, right):
-            one, two = _number(left, known), _number(right, known)
+            one, two = _affine_value(left, symbols), _affine_value(right, symbols)
             match op:
                 case ast.Add():
                     return one + two
@@ -147,12 +150,13 @@ def _number(tree: ast.expr, known: Mapping[str, Symbol]) -> Affine:
     raise ValueError(f"`{ast.unparse(tree)}` is no number of names and whole numbers")
 
 
-def _narrowed(test: Expr, ranges: tuple[Range, ...]) -> tuple[Range, ...] | None:
-    """Return the ranges under a comparison of one of their symbols with a number, else None."""
+def _narrow_ranges(test: Expr, ranges: tuple[Range, ...]) -> tuple[Range, ...] | None:
+    """Return the ranges narrowed by a comparison of one of their symbols with a number, None for
+    other tests."""
     match test:
         case Apply(op, (Position(left), Position(right))):
             if right.constant is None:
-                left, right, name = right, left, _TURNED[op.name]
+                left, right, name = right, left, _SWAPPED[op.name]
             else:
                 name = op.name
             value = right.constant

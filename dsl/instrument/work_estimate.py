@@ -1,4 +1,4 @@
-"""How much a call computes: whether compiling its code soon saves more than running it fast.
+"""Work estimate of a call: whether fast compilation saves more time than fast code.
 
 >>> import numpy as np
 >>> import plusequals as pe
@@ -23,41 +23,41 @@ from ...lowering.ir.loops import AnyStatement
 from ...lowering.ir.walk import bodies
 
 FEW = 1 << 17
-"""So many elements and terms take less time than a compiler that tries to make them take less."""
+"""Up to so many elements and terms, optimizing takes longer than it saves."""
 
 
 def is_quick(procedure: Procedure) -> bool:
-    """Whether a call computes few elements and terms; not where only the run knows how many."""
+    """Whether a call computes few elements and terms; not where their number is dynamic."""
     return points(procedure.body) <= FEW
 
 
 def points(body: Iterable[AnyStatement]) -> float:
-    """Return how many elements and terms statements compute, infinity where that is not known."""
-    return sum(map(_points, body))
+    """Return the number of elements and terms that statements compute, infinity if unknown."""
+    return sum(map(_statement_points, body))
 
 
-def _points(stmt: AnyStatement) -> float:
+def _statement_points(stmt: AnyStatement) -> float:
     match stmt:
         case Assign(value=value, free=free, reduced=reduced):
-            return _size(free) * _size(reduced) * (1 + _terms(value))
+            return _size(free) * _size(reduced) * (1 + _term_count(value))
         case For(lo=lo, hi=hi, step=step, body=body):
-            return _rounds(lo, hi) / abs(step) * points(body)
+            return _iterations(lo, hi) / abs(step) * points(body)
         case While():
             return inf
         case _:
             return sum(map(points, bodies(stmt)))
 
 
-def _terms(expr: Expr) -> float:
-    """Return how many terms the reductions in an expression have."""
-    inner = sum(map(_terms, children(expr)))
+def _term_count(expr: Expr) -> float:
+    """Return the number of terms of the reductions in an expression."""
+    inner = sum(map(_term_count, children(expr)))
     return _size(expr.domain) * (1 + inner) if isinstance(expr, Reduce) else inner
 
 
 def _size(domain: Domain) -> float:
-    return prod(_rounds(one.lo, one.hi) for one in domain.ranges)
+    return prod(_iterations(one.lo, one.hi) for one in domain.ranges)
 
 
-def _rounds(lo: Affine, hi: Affine) -> float:
-    rounds = (hi - lo).constant
-    return inf if rounds is None else abs(rounds)
+def _iterations(lo: Affine, hi: Affine) -> float:
+    distance = (hi - lo).constant
+    return inf if distance is None else abs(distance)

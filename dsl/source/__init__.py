@@ -1,1 +1,1 @@
-"""The text of a function, whether it is current, and its syntax as data."""
+"""Source: the text of a function, checks for stale source, parsing into the surface syntax."""

@@ -1,7 +1,7 @@
-"""Where a function under `@cd` was defined: its text, read when it is asked for, and its names.
+"""The definition of a function under `@cd`: its source, parsed lazily, and its scope.
 
-The lines of its file are kept from the moment of its definition, so that a file that is edited
-later does not change what the function is.
+The lines of its file are read when it is defined, so that later edits of the file do not change
+the function.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Inlined: TypeAlias = "FunctionType | Definition"
 
 
 class Definition:
-    """What one function is: of a Python function, or of a text that was read already."""
+    """One function: a Python function, or a text that was parsed already."""
 
     def __init__(self, scope: Scope, function: Callable[..., object] | None = None) -> None:
-        """Keep what is around the function; of a Python function its lines, too."""
+        """Store the enclosing scope; of a Python function also the lines of its file."""
         self.scope = scope
         self.function = function
         self._lines: list[str] = []
         self._fixed: Mapping[str, object] = {}
         self.parts: function_source.Parts | None = None
-        """What Python runs of it; None for a text."""
+        """Its code and defaults when it was defined; None for a text."""
         if function is not None:
             plain = function_source.plain_function(function)
             self.parts = function_source.Parts.of(plain)
@@ -46,20 +46,20 @@ class Definition:
 
     @cached_property
     def text(self) -> FunctionSource:
-        """The function as it was written. Raises CdSyntaxError where that cannot be read."""
+        """The source of the function. Raises CdSyntaxError where it cannot be read."""
         assert self.function is not None, "a text is given where there is no function"
         return function_source.read_source(self.function, self._lines)
 
     @cached_property
     def surface(self) -> s.Function:
-        """The function as the language has it. Raises CdSyntaxError, as `text` and `parse` do."""
+        """The surface syntax of the function. Raises CdSyntaxError as `text` and `parse` do."""
         return parse.parse(self.text)
 
     @cached_property
     def letters(self) -> Mapping[str, object]:
-        """What may stand for an index letter, whatever is bound to its name after the decoration.
+        """The names fixed as index variables, whatever is bound to them after the decoration.
 
-        Those that the module's own text assigns, other than in a loop, are none of them.
+        Names that the text of the module assigns, other than in a loop, are excluded.
         """
         if not self._fixed or self.function is None:
             return {}
@@ -67,26 +67,26 @@ class Definition:
         texts = index_letters.texts_around(plain, self._lines)
         if texts is None:
             return {}
-        apart = index_letters.assigned(self._fixed, texts, plain.__code__.co_firstlineno)
-        return {name: role for name, role in self._fixed.items() if name not in apart}
+        assigned_names = index_letters.assigned(self._fixed, texts, plain.__code__.co_firstlineno)
+        return {name: role for name, role in self._fixed.items() if name not in assigned_names}
 
     @cached_property
     def around(self) -> Scope:
-        """The names around the function, with the roles that some have for good."""
+        """The enclosing scope, with the names in subscripts that are fixed as index variables."""
         letters = self.letters
         if letters:
-            alone = index_letters.subscripts(self.surface)
-            letters = {name: role for name, role in letters.items() if name in alone}
+            subscripts = index_letters.subscripts(self.surface)
+            letters = {name: role for name, role in letters.items() if name in subscripts}
         return self.scope._replace(letters=letters)
 
     @cached_property
     def fingerprint(self) -> str | None:
-        """A digest of its text and code; None where another process could not make the same."""
+        """A digest of its text and code; None where it is not reproducible in another process."""
         if self.function is None:
             return None
         try:
             plain = function_source.plain_function(self.function)
-            known = identity.fingerprint(plain, self._lines)
-            return known if not self.letters else f"{known} {' '.join(self.letters)}"
+            digest = identity.fingerprint(plain, self._lines)
+            return digest if not self.letters else f"{digest} {' '.join(self.letters)}"
         except identity.Unknown:
             return None

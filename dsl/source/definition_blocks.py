@@ -1,4 +1,4 @@
-"""Lines of a file that are one definition, read without the rest of the file."""
+"""Parsing of a single definition without the rest of its file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 
 def found(lines: list[str], first: int) -> Iterator[list[ast.stmt]]:
-    """Yield what Python reads of the lines that may be the definition from line `first` on.
+    """Yield the parsed candidates for the definition that begins at line `first` (1-based).
 
-    Where indentation seems to end it is tried first: if that is inside of a text or of brackets,
-    what is before it is no Python. To read the tokens takes much of a short compilation.
+    The block by indentation is tried first: where it ends inside a string or brackets it does not
+    parse. The fallback tokenizes, which takes much of a short compilation.
     """
     for block in (indented, inspect.getblock):
         try:
@@ -23,7 +23,7 @@ def found(lines: list[str], first: int) -> Iterator[list[ast.stmt]]:
 
 
 def indented(lines: list[str]) -> list[str]:
-    """Return the lines up to the first one behind `def` that begins no further right.
+    """Return the lines up to the first one after `def` that is indented no further.
 
     >>> indented(["@cd", "def f(x):", "    return x", "# a comment", "", "y = 1"])
     ['@cd', 'def f(x):', '    return x', '# a comment', '']
@@ -39,7 +39,7 @@ def indented(lines: list[str]) -> list[str]:
 
 
 def parse_file(lines: list[str]) -> ast.Module:
-    """Return what Python reads of a whole file, nothing where it cannot."""
+    """Return the module of a whole file, an empty one where the file does not parse."""
     try:
         return ast.parse("".join(lines))
     except SyntaxError:
@@ -47,7 +47,7 @@ def parse_file(lines: list[str]) -> ast.Module:
 
 
 def parse_block(text: str, first_line: int) -> list[ast.stmt]:
-    """Parse lines that may be indented; columns stay those of the file, lines become absolute."""
+    """Parse lines that may be indented; columns and line numbers are those of the file."""
     if text[:1] in (" ", "\t"):
         module = ast.parse("if 1:\n" + text)
         block = module.body[0]

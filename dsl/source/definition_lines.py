@@ -1,8 +1,8 @@
-"""The lines that a function was defined in.
+"""Source lines of the file, cell, prompt entry or command that defined a function.
 
-`lines_of` asks `linecache`, as tracebacks do: it has files, cells of notebooks, doctests, and what
-the prompt of Python 3.13 was given. Of `python -c "..."` the process keeps the text among its own
-arguments. What came from standard input is read once, by Python, and gone.
+`lines_of` asks `linecache`, as tracebacks do: it has files, notebook cells, doctests, and entries
+of the prompt of Python 3.13. The text of `python -c "..."` is among the arguments of the process.
+Standard input is read once, by Python, and not available afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...backends.cache.folders import descriptor_shortage
 from ...base.diagnostic import CdSyntaxError, Diagnostic
 
 COMMAND = "<string>"
-"""The name that Python gives to the text of `python -c`, and to what `exec` runs."""
+"""The file name that Python gives to the text of `python -c`, and of `exec`."""
 
 
 def lines_of(function: FunctionType) -> list[str]:
@@ -28,7 +28,7 @@ def lines_of(function: FunctionType) -> list[str]:
     Raises CdBackendError CD0814 where the process can open no more files.
     """
     code = function.__code__
-    linecache.checkcache(code.co_filename)  # drop what changed on disk since it was cached
+    linecache.checkcache(code.co_filename)  # drop the cached lines if the file has changed
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines and not code.co_filename.startswith("<"):
         _require_files(code.co_filename)
@@ -39,14 +39,14 @@ def lines_of(function: FunctionType) -> list[str]:
             pass
     if not lines and code.co_filename == COMMAND and function.__module__ == "__main__":
         lines = command(sys.orig_argv).splitlines(keepends=True)
-        if sys.version_info >= (3, 14):  # which takes away what all lines are indented by
+        if sys.version_info >= (3, 14):  # which removes the common indentation
             lines = textwrap.dedent("".join(lines)).splitlines(keepends=True)
     return lines
 
 
 def _require_files(path: str) -> None:
-    """Raise CdBackendError CD0814 where the process can open no more files: it is no matter of this
-    one, which `linecache` takes for empty then."""
+    """Raise CdBackendError CD0814 where the process can open no more files; `linecache` would
+    report the file as empty."""
     try:
         os.close(os.open(path, os.O_RDONLY))
     except OSError as why:
@@ -61,8 +61,10 @@ def command(arguments: Sequence[str]) -> str:
     'x = 1\ny = 2'
     >>> command(["python", "-X", "dev", "-W", "error", "-cprint()"])
     'print()'
-    >>> command(["python", "file.py", "-c", "x = 1"]), command(["python", "-m", "it", "-c", "x"])
-    ('', '')
+    >>> command(["python", "file.py", "-c", "x = 1"])
+    ''
+    >>> command(["python", "-m", "it", "-c", "x"])
+    ''
     """
     at = 1
     while at < len(arguments) and len(arguments[at]) > 1 and arguments[at][0] == "-":
@@ -84,21 +86,21 @@ def command(arguments: Sequence[str]) -> str:
 
 
 def no_lines(code: CodeType) -> CdSyntaxError:
-    """Return the error of a function whose lines are nowhere."""
+    """Return the error (CD0101) for a function without source lines."""
     name, where = code.co_name, code.co_filename
-    gone = f"it was defined in `{where}`, which keeps none"
+    reason = f"it was defined in `{where}`, which keeps none"
     helps: tuple[str, ...] = (f"put `{name}` in a file and import it",)
     if where.startswith("<stdin>"):
         if hasattr(sys, "ps1"):
-            gone = "this prompt keeps no text of what was typed"
+            reason = "this prompt keeps no text of what was typed"
             helps += ("or type it where it is kept: IPython, Jupyter, the prompt of Python 3.13",)
         else:
-            gone = "it came from standard input, which is read only once"
+            reason = "it came from standard input, which is read only once"
             helps = ("save the program as a file, and run that: `python program.py`",)
     return CdSyntaxError(
         Diagnostic(
             "CD0101",
-            f"the text of `{name}` cannot be read: {gone}",
+            f"the text of `{name}` cannot be read: {reason}",
             helps=(*helps, "or give the text itself: `pe.cd_from_source(text)`"),
         )
     )

@@ -1,4 +1,4 @@
-"""What Python's loops have beyond the ones of `Surface`: an `else`, said by a flag."""
+"""Desugaring of `for ... else` and `while ... else`: a flag records whether a `break` ran."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Body = tuple[s.Statement, ...]
 
 
 def breaks(body: Body) -> bool:
-    """Whether statements may `break` out of the loop that they are the body of."""
+    """Whether a loop's body has a `break` of that loop."""
     return any(isinstance(one, s.Break) or any(map(breaks, blocks(one))) for one in body)
 
 
 def blocks(statement: s.Statement) -> tuple[Body, ...]:
-    """Return the blocks of a statement that a jump in them leaves too: those that are no loops."""
+    """Return the nested blocks of a statement that is no loop: a `break` there leaves it too."""
     match statement:
         case s.If(_, then, other):
             return then, other
@@ -26,70 +26,70 @@ def blocks(statement: s.Statement) -> tuple[Body, ...]:
 
 
 def with_else(loop: s.For | s.While, other: Body) -> list[s.Statement]:
-    """Return a loop and its `else`, which runs where no `break` has left the loop."""
+    """Return a loop and its `else` block, which runs where no `break` left the loop."""
     if not other or not breaks(loop.body):
         return [loop, *other]
     span = loop.span
     flag = s.Name(f"broken-{span.line}", span)
-    whole = replace(loop, body=_flagged(loop.body, flag))
+    flagged = replace(loop, body=_set_flag(loop.body, flag))
     test = s.Unary("not", flag, span)
-    first = s.Assign((flag,), s.Literal(False, span), span)
-    either = tuple(s.Reserve(name, span) for name in sorted(_set_either_way(loop.body, other)))
-    return [first, *either, whole, s.If(test, other, (), span)]
+    clear_flag = s.Assign((flag,), s.Literal(False, span), span)
+    reserved = tuple(s.Reserve(name, span) for name in sorted(_assigned_at_exits(loop.body, other)))
+    return [clear_flag, *reserved, flagged, s.If(test, other, (), span)]
 
 
-def _set_either_way(body: Body, other: Body) -> frozenset[str]:
-    """Return the names that every `break` of a loop's body and its `else` have surely set."""
-    leaving: list[frozenset[str]] = []
-    _surely_set(body, frozenset(), leaving)
-    ended = _surely_set(other, frozenset(), [])
-    return frozenset.intersection(*leaving, *(() if ended is None else (ended,)))
+def _assigned_at_exits(body: Body, other: Body) -> frozenset[str]:
+    """Return the names definitely assigned at every `break` of a loop and at the end of `else`."""
+    at_breaks: list[frozenset[str]] = []
+    _definitely_assigned(body, frozenset(), at_breaks)
+    at_end = _definitely_assigned(other, frozenset(), [])
+    return frozenset.intersection(*at_breaks, *(() if at_end is None else (at_end,)))
 
 
-def _surely_set(
-    body: Body, names: frozenset[str], leaving: list[frozenset[str]]
+def _definitely_assigned(
+    body: Body, names: frozenset[str], at_breaks: list[frozenset[str]]
 ) -> frozenset[str] | None:
-    """Return the names that are set behind statements, None where nothing gets there; add those at
-    each `break` to `leaving`."""
+    """Return the names definitely assigned after statements, None where the end is unreachable;
+    append those at each `break` to `at_breaks`."""
     for statement in body:
         match statement:
             case s.Break():
-                leaving.append(names)
+                at_breaks.append(names)
                 return None
             case s.Continue() | s.Return() | s.Raise():
                 return None
             case s.If(_, then, other):
-                ends = [_surely_set(side, names, leaving) for side in (then, other)]
-                some = [end for end in ends if end is not None]
-                if not some:
+                ends = [_definitely_assigned(side, names, at_breaks) for side in (then, other)]
+                reachable = [end for end in ends if end is not None]
+                if not reachable:
                     return None
-                names = frozenset.intersection(*some)
+                names = frozenset.intersection(*reachable)
             case s.Comment(_, inner):
-                end = _surely_set(inner, names, leaving)
+                end = _definitely_assigned(inner, names, at_breaks)
                 if end is None:
                     return None
                 names = end
             case s.Assign(targets, _):
-                names = names.union(*map(_plain_names, targets))
+                names = names.union(*map(_target_names, targets))
             case s.Declare(target, _, _):
-                names = names.union(_plain_names(target))
+                names = names.union(_target_names(target))
             case _:
                 pass
     return names
 
 
-def _plain_names(target: s.Expr) -> frozenset[str]:
+def _target_names(target: s.Expr) -> frozenset[str]:
     match target:
         case s.Name(name):
             return frozenset({name})
         case s.Sequence(items, _):
-            return frozenset().union(*map(_plain_names, items))
+            return frozenset().union(*map(_target_names, items))
         case _:
             return frozenset()
 
 
-def _flagged(body: Body, flag: s.Name) -> Body:
-    """Return a loop's body whose breaks set the flag."""
+def _set_flag(body: Body, flag: s.Name) -> Body:
+    """Return a loop's body in which each `break` sets the flag first."""
     out: list[s.Statement] = []
     for statement in body:
         match statement:
@@ -97,10 +97,10 @@ def _flagged(body: Body, flag: s.Name) -> Body:
                 out += [s.Assign((flag,), s.Literal(True, span), span), statement]
             case s.If(_, then, other):
                 out.append(
-                    replace(statement, then=_flagged(then, flag), other=_flagged(other, flag))
+                    replace(statement, then=_set_flag(then, flag), other=_set_flag(other, flag))
                 )
             case s.Comment(_, inner):
-                out.append(replace(statement, body=_flagged(inner, flag)))
+                out.append(replace(statement, body=_set_flag(inner, flag)))
             case _:
                 out.append(statement)
     return tuple(out)

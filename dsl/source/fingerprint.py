@@ -1,11 +1,12 @@
-"""What a captured value is, in words that mean the same in another process.
+"""Fingerprints of captured values: descriptions that are valid across processes.
 
-    described(value)       lists and texts, equal where compiled code may depend on it alike
-    fingerprint(function)  a digest of a function's text, of its code and of its default values
-    resolved(words)        the module, or the object of a library, that words stand for
+    described(value)       nested lists of strings and numbers; equal where compiled code may not
+                           depend on a difference
+    fingerprint(function)  a digest of a function's text, code and default values
+    resolved(description)  the module or library object that a description refers to
 
-A function's own text does not say what the names in it are: those are described one by one. What
-has no such words, above all objects of the user's, raises `Unknown`.
+The text of a function does not say what its names are bound to: captured values are described one
+by one. Values without such a description, above all objects of the user's, raise `Unknown`.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from ...backends.cc.fast_call import FLAGS
 from .definition_lines import lines_of
 from .function_source import MISSING
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
-_OURS = ("Letter", "Word", "ArrayType")
-"""Classes of words of the language, which are known by how they are written."""
+_SCALAR_TYPES = (bool, int, float, complex, str, bytes, type(None), type(...))
+_LANGUAGE_TYPES = ("Letter", "Word", "ArrayType")
+"""Classes of words of the language, which `repr` identifies."""
 _PACKAGES = ("numpy", "ml_dtypes", "plusequals")
 _PYTHON = os.path.dirname(os.__file__) + os.sep
 
@@ -35,15 +36,15 @@ Described = list[Any]
 
 
 class Unknown(Exception):
-    """There are no words for a value that mean the same in another process."""
+    """A value has no description that is valid in another process."""
 
 
 def described(value: Any) -> Described:
-    """Return what code may depend on of a captured value; raises Unknown."""
+    """Return a description of what code may depend on of a captured value; raises Unknown."""
     kind = type(value)
     if value is MISSING:
         return ["missing"]
-    if kind in _PLAIN:
+    if kind in _SCALAR_TYPES:
         return ["constant", kind.__name__, constant(value)]
     if isinstance(value, np.ndarray | np.generic | np.dtype):
         return _numeric(value)
@@ -53,22 +54,24 @@ def described(value: Any) -> Described:
         if sys.modules.get(value.__name__) is not value:
             raise Unknown
         return ["module", value.__name__, is_library(value.__name__)]
-    if kind.__module__.startswith("plusequals.") and kind.__name__ in _OURS:
+    if kind.__module__.startswith("plusequals.") and kind.__name__ in _LANGUAGE_TYPES:
         return ["word", kind.__name__, repr(value)]
     if kind is FunctionType and not is_library(str(getattr(value, "__module__", ""))):
         return ["function", fingerprint(value)]
     if (kind.__module__, kind.__name__) == ("plusequals.dsl.api.cd", "CdFunction"):
-        return ["cd", value.definition.fingerprint or _none()]
+        return ["cd", value.definition.fingerprint or _not_portable()]
     if kind is BuiltinMethodType and type(value.__self__) is np.ufunc:
-        return ["method", *_place(value.__self__), value.__name__]
-    return ["library", *_place(value)]
+        return ["method", *_qualified_name(value.__self__), value.__name__]
+    return ["library", *_qualified_name(value)]
 
 
 def constant(value: Any) -> str:
-    """Return a constant of Python's as text, equal for the same type and bits only.
+    """Return a Python constant as text: equal texts only for the same type and bits.
 
-    >>> constant(-0.0) == constant(0.0), constant(float("nan")) == constant(float("-nan"))
-    (False, False)
+    >>> constant(-0.0) == constant(0.0)
+    False
+    >>> constant(float("nan")) == constant(float("-nan"))
+    False
     """
     match value:
         case float():
@@ -86,25 +89,25 @@ def constant(value: Any) -> str:
 
 
 def words(value: object) -> Described | None:
-    """Return what `described` does, None where it raises."""
+    """Return the description of a value, None where it has none."""
     try:
         return described(value)
     except Unknown:
         return None
 
 
-def resolved(words: Described) -> object:
-    """Return the module, or the object of a library, that was described so; raises Unknown."""
-    match words:
+def resolved(description: Described) -> object:
+    """Return the module or library object with this description; raises Unknown."""
+    match description:
         case ["module", str() as name, _] if name in sys.modules:
             return sys.modules[name]
         case ["library", str() as home, str() as name]:
-            return _found(home, name)
+            return _import_path(home, name)
     raise Unknown
 
 
 def asked(owner: object, name: str) -> object:
-    """Return an attribute of what the user may have put there; raises Unknown for none."""
+    """Return an attribute of an arbitrary object; raises Unknown where it cannot be read."""
     try:
         return getattr(owner, name)
     except Exception:  # whatever a module or an object of the user's does
@@ -112,49 +115,49 @@ def asked(owner: object, name: str) -> object:
 
 
 def is_fixed(value: object) -> bool:
-    """Whether attributes of a value are a matter of what it is, which nobody can change."""
-    return isinstance(value, (*_PLAIN, np.dtype, np.generic, np.finfo, np.iinfo))
+    """Whether a value is immutable, so that its attributes are determined by the value."""
+    return isinstance(value, (*_SCALAR_TYPES, np.dtype, np.generic, np.finfo, np.iinfo))
 
 
 def fingerprint(function: object, lines: Sequence[str] | None = None) -> str:
     """Return a digest of a Python function: its text, its code, its defaults. Raises Unknown.
 
-    `lines` are those of its file, read now where they are not given.
+    `lines` are those of its file; they are read now where they are not given.
     """
     if type(function) is not FunctionType:
         raise Unknown
     defaults = function.__defaults__ or (), tuple(sorted((function.__kwdefaults__ or {}).items()))
     text = text_around(function.__code__, lines_of(function) if lines is None else lines)
     try:
-        parts = (text, *_code(function.__code__), *map(described, defaults))
+        parts = (text, *_code_contents(function.__code__), *map(described, defaults))
     except RecursionError:  # a function among its own default values
         raise Unknown from None
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def text_around(code: CodeType, lines: Sequence[str]) -> str:
-    """Return the lines that hold the text of a function: all of it, maybe more; raises Unknown.
+    """Return the lines that contain the text of a function, maybe more; raises Unknown.
 
-    They go from its first line (that of a decorator) to the last with code, and on while lines
-    are indented further than the first, empty, or comments. What makes no code, such as a type
-    at the end, may go on further to the left: then the lines make no whole definition.
+    They range from its first line (a decorator's) to the last with code, extended by lines that
+    are indented further than the first, empty, or comments. Text without code, such as a type at
+    the end, may continue further to the left: then the lines are no complete definition.
     """
     first = code.co_firstlineno
-    ends = {end for inner in _codes(code) for end in _last_lines(inner)}
+    ends = {end for inner in _nested_code(code) for end in _last_lines(inner)}
     last = max((end for end in ends if end is not None), default=first)
     if not lines or last > len(lines):
         raise Unknown
-    margin = _margin(lines[first - 1])
-    while last < len(lines) and (_is_blank(lines[last]) or _margin(lines[last]) > margin):
+    indent = _indentation(lines[first - 1])
+    while last < len(lines) and (_is_blank(lines[last]) or _indentation(lines[last]) > indent):
         last += 1
     text = "".join(lines[first - 1 : last]).rstrip()
-    if None in ends if code.co_name == "<lambda>" else not _is_definition(text, margin > 0):
+    if None in ends if code.co_name == "<lambda>" else not _is_definition(text, indent > 0):
         raise Unknown
     return text
 
 
 def _is_definition(text: str, indented: bool) -> bool:
-    """Whether a text is one whole definition of a function."""
+    """Whether a text is exactly one definition of a function."""
     try:
         body = ast.parse(f"if 1:\n{text}\n" if indented else text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -164,7 +167,7 @@ def _is_definition(text: str, indented: bool) -> bool:
     return len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef)
 
 
-def _none() -> str:
+def _not_portable() -> str:
     raise Unknown
 
 
@@ -196,32 +199,36 @@ def is_library(name: str) -> bool:
     return file is None or (file.startswith(_PYTHON) and "-packages" not in file)
 
 
-def _place(value: object) -> Iterator[str]:
-    """Yield where a function or class of Python's or NumPy's is found: a module, then a name."""
+def _qualified_name(value: object) -> Iterator[str]:
+    """Yield the module and the qualified name of a function or class of Python or NumPy."""
     home = "numpy" if type(value) is np.ufunc else asked(value, "__module__")
     name = asked(value, "__name__" if type(value) is np.ufunc else "__qualname__")
-    if not isinstance(home, str) or not isinstance(name, str) or _found(home, name) is not value:
+    if (
+        not isinstance(home, str)
+        or not isinstance(name, str)
+        or _import_path(home, name) is not value
+    ):
         raise Unknown
     yield from (home, name)
 
 
-def _found(home: str, name: str) -> object:
-    """Return what is found in a library's module; raises Unknown."""
-    found: object = sys.modules.get(home) if is_library(home) else None
+def _import_path(home: str, name: str) -> object:
+    """Return the object of a qualified name in a library module; raises Unknown."""
+    value: object = sys.modules.get(home) if is_library(home) else None
     for step in name.split("."):
-        found = asked(found, step)
-    return found
+        value = asked(value, step)
+    return value
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _nested_code(code: CodeType) -> Iterator[CodeType]:
     yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _nested_code(inner)
 
 
 def _last_lines(code: CodeType) -> Iterator[int | None]:
-    """Yield where instructions end, None where of one only the first line is known."""
+    """Yield the end lines of instructions, None where only the first line of one is known."""
     for line, end in {(line, end) for line, end, _, _ in code.co_positions()}:
         if line is not None:
             yield end if end is not None else line
@@ -229,10 +236,10 @@ def _last_lines(code: CodeType) -> Iterator[int | None]:
                 yield None
 
 
-def _code(code: CodeType) -> tuple[object, ...]:
-    """Return all of a code object but where its file is, and where it stands there."""
+def _code_contents(code: CodeType) -> tuple[object, ...]:
+    """Return the contents of a code object without its file name and first line."""
     constants = tuple(
-        _code(one) if isinstance(one, CodeType)
+        _code_contents(one) if isinstance(one, CodeType)
         else (type(one).__name__, constant(one))
         for one in code.co_consts
     )  # fmt: skip
@@ -241,7 +248,7 @@ def _code(code: CodeType) -> tuple[object, ...]:
     return code.co_code, constants, counts, names, code.co_linetable, code.co_name
 
 
-def _margin(line: str) -> int:
+def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 

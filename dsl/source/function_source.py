@@ -1,9 +1,9 @@
-"""Where a function's text is, and what the names in it are bound to.
+"""Source text of a function, and the scope in which its captured names are resolved.
 
-`read_source` finds the text as the user wrote it, in the lines that `lines` has. Byte code is never
-read for meaning (import hooks rewrite it), only to find a lambda on its line and to notice a file
-that was edited after it was imported. The text is kept: `linecache` may forget it. `Scope` looks
-captured names up at every call, so that nothing is frozen.
+`read_source` locates the text as the user wrote it in the lines of its file. Byte code is never
+interpreted (import hooks rewrite it): it only identifies a lambda on its line and reveals a file
+that was edited after its import. The text is stored, since `linecache` may drop it. `Scope` looks
+captured names up at every call: no binding is frozen.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ else:
     )
 
 T = TypeVar("T")
-_TREE = 400
-"""Bytes that Python takes for the tree of a character of text, at least."""
+_BYTES_PER_CHAR = 400
+"""The least number of bytes that Python allocates for the tree of a character of text."""
 Tree = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """A function as it was written. Line numbers of `tree` are those of `source.name`."""
+    """The source of a function. Line numbers of `tree` are those of `source.name`."""
 
     name: str
     tree: Tree = field(repr=False, compare=False)
@@ -62,7 +62,7 @@ class FunctionSource:
     lines: tuple[str, ...] = field(repr=False, compare=False)
 
     def span(self, node: ast.AST) -> Span:
-        """Return where `node` is written, columns in characters."""
+        """Return the span of `node`, columns in characters."""
         return _span(node, self.source, self.line)
 
     def line(self, number: int) -> str:
@@ -72,34 +72,36 @@ class FunctionSource:
 
 
 def span_of(node: ast.AST, source: Source) -> Span:
-    """Return where `node` of `source` is written, columns in characters."""
+    """Return the span of `node` in `source`, columns in characters."""
     return _span(node, source, source.line)
 
 
 def _span(node: ast.AST, source: Source, line_of: Callable[[int], str]) -> Span:
-    place: ast.expr = node  # type: ignore[assignment]  # whatever has a place, has it alike
-    line, end = place.lineno, place.end_lineno or place.lineno
-    first = _characters(line_of(line), place.col_offset)
-    return Span(source, line, first, end, _characters(line_of(end), place.end_col_offset or 0))
+    positioned: ast.expr = node  # type: ignore[assignment]  # all nodes with a position have these
+    line, end = positioned.lineno, positioned.end_lineno or positioned.lineno
+    first = _char_column(line_of(line), positioned.col_offset)
+    return Span(
+        source, line, first, end, _char_column(line_of(end), positioned.end_col_offset or 0)
+    )
 
 
-def _characters(line: str, offset: int) -> int:
+def _char_column(line: str, offset: int) -> int:
     """Return the character column of a UTF-8 byte offset, which is what `ast` gives."""
     return offset if line.isascii() else len(line.encode()[:offset].decode(errors="replace"))
 
 
-# -- finding the text ---------------------------------------------------------------------------
+# -- locating the text --------------------------------------------------------------------------
 
 
 def plain_function(function: object) -> FunctionType:
-    """Return the Python function under methods, class methods, caches and `@cd`.
+    """Return the Python function underlying a method, class method, cache or `@cd` function.
 
-    What a decorator made of one is a function of its own, which calls the other. Raises
-    `CdTypeError` (CD0105) for anything that was not written with `def` or `lambda`.
+    The wrapper that another decorator returns is a function itself. Raises `CdTypeError` (CD0105)
+    for anything that was not written with `def` or `lambda`.
     """
     current = function
     while not isinstance(current, FunctionType):
-        # a cache, or what `@cd` made, which has a `surface`
+        # a cache, or a `@cd` function, which has a `surface`
         is_same = type(current) is type(functools.cache(len)) or hasattr(current, "surface")
         current = getattr(current, "__wrapped__" if is_same else "__func__", None)
         if current is None:
@@ -108,17 +110,17 @@ def plain_function(function: object) -> FunctionType:
 
 
 class Parts(NamedTuple):
-    """What Python runs of a function, which may be replaced: its code and its default values."""
+    """A snapshot of the replaceable parts of a Python function: its code and default values."""
 
     function: Any
     code: CodeType
     defaults: tuple[object, ...] | None
     named: Mapping[str, object]
-    """The default values of parameters that are given by name only."""
+    """The default values of keyword-only parameters."""
 
     @classmethod
     def of(cls, function: FunctionType) -> Parts:
-        """Return what a function is now."""
+        """Return the snapshot of a function now."""
         named = dict(function.__kwdefaults__ or {})
         return cls(function, function.__code__, function.__defaults__, named)
 
@@ -134,35 +136,34 @@ class Parts(NamedTuple):
 
 
 def read_source(function: Callable[..., object], lines: list[str] | None = None) -> FunctionSource:
-    """Return the text and tree of `function`, as the user wrote it; `lines` are those of its file.
+    """Return the source text and tree of `function`; `lines` are those of its file.
 
-    Raises `CdSyntaxError` where there is no text (CD0101), where the text is not what was run
-    (CD0102) or where it is nested too deeply to be read (CD0103); `CdTypeError` (CD0105) where
-    `function` is no Python function.
+    Raises `CdSyntaxError` where there is no text (CD0101), where the text is stale (CD0102) or
+    nested too deeply (CD0103); `CdTypeError` (CD0105) where `function` is no Python function.
     """
     plain = plain_function(function)
     code, lines = plain.__code__, lines or lines_of(plain)
     if not lines:
         raise no_lines(code)
-    found = _read(lambda: _current(plain, lines), code.co_name, lines)
-    if found is None:
+    source = _parse_safely(lambda: _locate_current(plain, lines), code.co_name, lines)
+    if source is None:
         raise no_lines(code) if code.co_filename == COMMAND else _stale(code)
     if class_around(plain.__qualname__):
-        found = replace(found, tree=name_mangling.mangled(found.tree, plain.__qualname__))
-    return found
+        source = replace(source, tree=name_mangling.mangled(source.tree, plain.__qualname__))
+    return source
 
 
-def _current(plain: FunctionType, lines: list[str]) -> FunctionSource | None:
-    """Return the definition of a function; None if it is no longer there, or is another one."""
-    found = _locate(plain.__code__, lines)
-    return None if found is None or is_edited(plain, found.tree) else found
+def _locate_current(plain: FunctionType, lines: list[str]) -> FunctionSource | None:
+    """Return the definition of a function; None if it is gone from the lines or was edited."""
+    source = _locate(plain.__code__, lines)
+    return None if source is None or is_edited(plain, source.tree) else source
 
 
-def _read(read: Callable[[], T], name: str, lines: Sequence[str]) -> T:
-    """Return what is read of a text. Raises CdSyntaxError CD0103, CdMemoryError CD0705.
+def _parse_safely(read: Callable[[], T], name: str, lines: Sequence[str]) -> T:
+    """Return the result of `read`. Raises CdSyntaxError CD0103, CdMemoryError CD0705.
 
-    Python's parser raises MemoryError, too, where a text nests deeper than it goes: each time, and
-    then there is memory for a tree.
+    Python's parser raises MemoryError also where a text exceeds its nesting limit: repeatedly, and
+    while there is memory for a tree.
     """
     try:
         with contextlib.suppress(MemoryError):
@@ -173,21 +174,21 @@ def _read(read: Callable[[], T], name: str, lines: Sequence[str]) -> T:
     except MemoryError:
         pass
     try:
-        bytearray(_TREE * sum(map(len, lines)))
+        bytearray(_BYTES_PER_CHAR * sum(map(len, lines)))
     except MemoryError:
         raise no_memory(name) from None
     raise _too_deep(name)
 
 
 def _locate(code: CodeType, lines: list[str]) -> FunctionSource | None:
-    """Return the definition that `code` was compiled from; None if it is no longer there."""
+    """Return the definition that `code` was compiled from; None if it is gone from the lines."""
     if code.co_name == "<lambda>":
         return _locate_lambda(code, lines)
     return _locate_block(code, lines) or _locate_def(code, lines)
 
 
 def _locate_block(code: CodeType, lines: list[str]) -> FunctionSource | None:
-    """Read only the lines of the definition: cheap, and right for nearly everything."""
+    """Parse only the lines of the definition: cheap, and sufficient for nearly all functions."""
     for tree in definition_blocks.found(lines, code.co_firstlineno):
         if len(tree) == 1 and _is_definition(tree[0], code):
             return _function_source(code, tree[0], lines)
@@ -195,7 +196,7 @@ def _locate_block(code: CodeType, lines: list[str]) -> FunctionSource | None:
 
 
 def _locate_def(code: CodeType, lines: list[str]) -> FunctionSource | None:
-    """Read the whole file: for decorators that only a parser can get past."""
+    """Parse the whole file: for decorators whose extent only the parser determines."""
     for node in ast.walk(definition_blocks.parse_file(lines)):
         if _is_definition(node, code):
             return _function_source(code, node, lines)
@@ -216,22 +217,26 @@ def _first_line(node: Tree) -> int:
 
 
 def _locate_lambda(code: CodeType, lines: list[str]) -> FunctionSource | None:
-    """Of all lambdas on the line, return the innermost one whose body holds the code's positions.
+    """Return the innermost lambda on the line whose body contains all positions of the code.
 
     Without column positions (`-X no_debug_ranges`) parameter names alone decide, then the order.
     """
-    named = [
+    candidates = [
         node
         for node in ast.walk(definition_blocks.parse_file(lines))
         if isinstance(node, ast.Lambda)
         and node.lineno == code.co_firstlineno
         and _parameter_names(node.args) == _argument_names(code)
     ]
-    places = _code_positions(code)
-    holding = [node for node in named if all(_holds(node.body, place) for place in places)]
-    if not holding:
+    positions = _code_positions(code)
+    containing = [
+        node for node in candidates if all(_contains(node.body, place) for place in positions)
+    ]
+    if not containing:
         return None
-    innermost = min(holding, key=lambda node: len(ast.unparse(node))) if places else holding[0]
+    innermost = (
+        min(containing, key=lambda node: len(ast.unparse(node))) if positions else containing[0]
+    )
     return _function_source(code, innermost, lines)
 
 
@@ -239,30 +244,30 @@ def _function_source(code: CodeType, node: ast.AST, lines: list[str]) -> Functio
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     first, last = _first_line(node), node.end_lineno or node.lineno
     text = "".join(lines[first - 1 : last]).rstrip("\n")
-    return _wrap(node, Source(_shown(code.co_filename), first, text))
+    return _as_source(node, Source(_label(code.co_filename), first, text))
 
 
-def _wrap(node: Tree, source: Source) -> FunctionSource:
+def _as_source(node: Tree, source: Source) -> FunctionSource:
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     return FunctionSource(name, node, source, tuple(source.text.split("\n")))
 
 
-def _shown(filename: str) -> str:
-    """Return the name to print: `<cell 3>` for a notebook's, otherwise the file as it is."""
+def _label(filename: str) -> str:
+    """Return the displayed file name: `<cell 3>` for a notebook cell, otherwise unchanged."""
     cell = re.fullmatch(r"<ipython-input-(\d+)-\w+>", filename)
-    number = cell[1] if cell else _cell(filename)
+    number = cell[1] if cell else _cell_number(filename)
     return f"<cell {number}>" if number else filename
 
 
-def _cell(filename: str) -> str:
-    """Return the number of the cell that a notebook keeps in a temporary file, or ""."""
+def _cell_number(filename: str) -> str:
+    """Return the number of the notebook cell that a temporary file name stands for, or ""."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    known = getattr(getattr(shell, "compile", None), "format_code_name", None)
-    if known is None:
+    code_name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    if code_name is None:
         return ""
-    kind, name = known(filename) or ("", "")  # `Cell`, `In[3]`
-    found = re.fullmatch(r"In\s*\[(\d+)\]", name)
-    return found[1] if kind == "Cell" and found else ""
+    kind, name = code_name(filename) or ("", "")  # `Cell`, `In[3]`
+    prompt = re.fullmatch(r"In\s*\[(\d+)\]", name)
+    return prompt[1] if kind == "Cell" and prompt else ""
 
 
 def _parameter_names(args: ast.arguments) -> tuple[str, ...]:
@@ -277,34 +282,34 @@ def _argument_names(code: CodeType) -> tuple[str, ...]:
 
 def _code_positions(code: CodeType) -> list[tuple[int, int, int, int]]:
     """Return line, end line, column, end column of each instruction that has them."""
-    known = []
+    positions = []
     for line, end_line, column, end_column in code.co_positions():
         if line is None or end_line is None or column is None or end_column is None:
             continue
-        if (column, end_column) != (0, 0):  # the entry of the function has no place of its own
-            known.append((line, end_line, column, end_column))
-    return known
+        if (column, end_column) != (0, 0):  # the function's entry has no position
+            positions.append((line, end_line, column, end_column))
+    return positions
 
 
-def _holds(node: ast.expr, place: tuple[int, int, int, int]) -> bool:
+def _contains(node: ast.expr, place: tuple[int, int, int, int]) -> bool:
     line, end_line, column, end_column = place
     starts = (node.lineno, node.col_offset) <= (line, column)
     return starts and (end_line, end_column) <= (node.end_lineno or 0, node.end_col_offset or 0)
 
 
-# -- text given by the user ---------------------------------------------------------------------
+# -- functions from text ------------------------------------------------------------------------
 
 
 def source_from_text(text: str, name: str = "<text>") -> FunctionSource:
-    """Return the one function that `text` defines, or the one lambda that it is.
+    """Return the one function that `text` defines, or the lambda that it consists of.
 
-    Raises `CdSyntaxError`: CD0100 if it is not Python, CD0106 if it is anything else.
+    Raises `CdSyntaxError`: CD0100 if it is not Python, CD0106 for anything else.
     """
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     source = Source(name, 1, text)
     skipped = len(text) - len(text.lstrip("\n"))
     try:
-        body = _read(
+        body = _parse_safely(
             lambda: definition_blocks.parse_block(text[skipped:], 1 + skipped), name, [text]
         )
     except SyntaxError as error:
@@ -315,9 +320,9 @@ def source_from_text(text: str, name: str = "<text>") -> FunctionSource:
         raise _too_deep(name) from None
     node = body[0] if len(body) == 1 else None
     if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Lambda):
-        return _wrap(node.value, source)
+        return _as_source(node.value, source)
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return _wrap(node, source)
+        return _as_source(node, source)
     labels = tuple(Label(span_of(extra, source)) for extra in body[1:2] or body[:1])
     raise CdSyntaxError(
         Diagnostic(
@@ -342,24 +347,24 @@ class _Missing:
 
 
 MISSING = _Missing()
-"""What `Scope.lookup` returns for a name that is bound nowhere."""
+"""The result of `Scope.lookup` for an unbound name."""
 
 
 class Scope(NamedTuple):
-    """The names around a function. Looked up anew each time: nothing captured is frozen."""
+    """The enclosing scopes of a function. Each lookup is dynamic: no binding is frozen."""
 
     cells: Mapping[str, CellType]
     globals: Mapping[str, object]
     builtins: Mapping[str, object]
     letters: Mapping[str, object] = MappingProxyType({})
-    """What names are that are index letters for good, whatever number they are bound to now."""
+    """The values of names fixed as index variables, whatever number they are bound to now."""
 
     def lookup(self, name: str) -> object:
         """Return the object that `name` is bound to now, or `MISSING`."""
-        found = self._bound(name)
-        if self.letters and is_number(found):
-            return self.letters.get(name, found)
-        return found
+        value = self._bound(name)
+        if self.letters and is_number(value):
+            return self.letters.get(name, value)
+        return value
 
     def _bound(self, name: str) -> object:
         if name in self.cells:
@@ -372,17 +377,17 @@ class Scope(NamedTuple):
         return self.builtins.get(name, MISSING)
 
     def names(self) -> frozenset[str]:
-        """Return every name bound somewhere, to propose the nearest one in an error."""
+        """Return all bound names, from which errors suggest the nearest one."""
         return frozenset({*self.cells, *self.globals, *self.builtins})
 
 
 def is_number(value: object) -> bool:
-    """Whether a captured value is a number, which an index letter cannot be."""
+    """Whether a captured value is a number, hence no index variable."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def scope_of(function: Callable[..., object]) -> Scope:
-    """Return the scope that captured names of `function` are resolved in."""
+    """Return the scope in which captured names of `function` are resolved."""
     plain = plain_function(function)
     cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
     return Scope(cells, plain.__globals__, vars(builtins))
@@ -393,14 +398,14 @@ def scope_of_namespace(namespace: Mapping[str, object]) -> Scope:
     return Scope({}, namespace, vars(builtins))
 
 
-# -- what is said -------------------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------------------------
 
 
 def _stale(code: CodeType) -> CdSyntaxError:
     return CdSyntaxError(
         Diagnostic(
             "CD0102",
-            f"the text of `{code.co_name}` at {_shown(code.co_filename)}:{code.co_firstlineno} is "
+            f"the text of `{code.co_name}` at {_label(code.co_filename)}:{code.co_firstlineno} is "
             "not the one that was run: the file has been edited since it was imported",
             helps=("restart Python, or reload the module: `importlib.reload(module)`",),
         )
@@ -418,7 +423,7 @@ def _too_deep(name: str) -> CdSyntaxError:
 
 
 def no_memory(name: str) -> CdMemoryError:
-    """Return the error of a function for which there is too little memory to read or compile it."""
+    """Return the error (CD0705) where reading or compiling a function runs out of memory."""
     message = f"there is not enough memory to read or compile `{name}`"
     helps = ("let go of arrays that are not needed, or raise the limit (`ulimit -v`)",)
     return CdMemoryError(Diagnostic("CD0705", message, helps=helps))

@@ -1,8 +1,8 @@
-"""Index letters as importable names, so that linters and type checkers know them.
+"""Index letters as importable names, for linters and type checkers.
 
     from plusequals.idx import i, j, k
 
-Importing changes nothing: a letter that is bound nowhere is an index letter anyway. The names are
+The import has no effect on programs: an unbound letter is an index letter anyway. The names are
 typed as `Any`, since inside `@cd` they take part in any arithmetic.
 """
 

@@ -1,11 +1,11 @@
-"""Names that are index letters for good, whatever a loop around the function binds later.
+"""Names fixed as index variables at decoration, whatever enclosing code binds to them later.
 
-    fixed(function, scope)        names that are no numbers when the function is decorated
-    assigned(names, texts, line)  those that the module's own text assigns, and not only in a loop
-    subscripts(surface)           names that stand alone in a subscript
+    fixed(function, scope)        names bound to no number when the function is decorated
+    assigned(names, texts, line)  names that the text of the module assigns, other than in loops
+    subscripts(surface)           names that are whole subscripts
 
-A name of the first and the third kind, and not of the second, is an index letter. One that the
-text assigns plainly is looked up at each call: a constant is never taken for a letter in silence.
+A name of the first and third kind, but not of the second, is an index variable. A name that the
+text assigns is looked up at each call: a constant is never silently taken for an index variable.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from .idx import Letter, is_letter_name
 if TYPE_CHECKING:
     from . import definition_blocks
     from . import surface as s
-else:  # what decorating a function does not need
+else:  # not needed to decorate a function
     definition_blocks, s = lazy_modules(__package__, ".definition_blocks", ".surface")
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
-_ASSIGNED = (
+_ASSIGNMENT = (
     r"(?<![\w.]){0}\s*(?:[-+*/%@&|^:]|//|\*\*|<<|>>)?=(?!=)"  # `i = 3`, `(i := 3)`, `i += 1`
     r"|(?<![\w.]){0}\s*[,):][^\n=\]]*=(?!=)"  # `i, j = 2, 3`, `i: int = 3`
     r"|\b(?:def|class|as)\s+{0}\b|\b(?:import|global|nonlocal|case)\b[^\n]*\b{0}\b"
 )
-"""What a text has wherever it assigns a name, and sometimes where it does not."""
+"""A necessary, not sufficient, condition for a text to assign a name."""
 
 
 def fixed(function: FunctionType, scope: Scope) -> dict[str, object]:
-    """Return the names in a function that are index letters, or nothing, around it now."""
+    """Return the names in a function that are bound to index letters or unbound now."""
     names = {
         name
-        for code in _codes(function.__code__)
+        for code in _nested_code(function.__code__)
         for name in (*code.co_names, *code.co_freevars)
     }  # fmt: skip
-    found = ((name, scope.lookup(name)) for name in sorted(names))
+    bindings = ((name, scope.lookup(name)) for name in sorted(names))
     return {
         name: value
-        for name, value in found
+        for name, value in bindings
         if isinstance(value, Letter) or (value is MISSING and is_letter_name(name))
     }
 
 
 def texts_around(function: FunctionType, lines: Sequence[str]) -> list[list[str]] | None:
-    """Return the lines of all that a module runs, as far as it was run; None where they are gone.
+    """Return the lines of each text that a module has run; None where they are not available.
 
-    Those of the function are given: of a notebook there are others beside them.
+    `lines` are those of the function's text; a notebook has other cells.
     """
     cells = function.__globals__.get("In")
     if isinstance(cells, list) and "__file__" not in function.__globals__:
@@ -67,69 +67,72 @@ def texts_around(function: FunctionType, lines: Sequence[str]) -> list[list[str]
 
 
 def assigned(roles: Mapping[str, object], texts: Sequence[list[str]], line: int) -> frozenset[str]:
-    """Return the names that the texts of a module assign, by more than loops and `with`.
+    """Return the names that the texts of a module assign, other than by loops and `with`.
 
-    The texts count at their top and, the first, in functions around the definition at a line.
+    Only the top level of a text counts; in the first one also functions that enclose `line`.
     """
-    found = set[str]()
+    result = set[str]()
     for at, lines in enumerate(texts):
         text = "".join(lines)
-        maybe = {name for name in roles if re.search(_ASSIGNED.format(re.escape(name)), text)}
-        if maybe - found:
-            found |= maybe & _bound(_tree(text), line if at == 0 else 0, roles)
-    return frozenset(found)
+        candidates = {
+            name for name in roles if re.search(_ASSIGNMENT.format(re.escape(name)), text)
+        }
+        if candidates - result:
+            result |= candidates & _bound_names(_parse_text(text), line if at == 0 else 0, roles)
+    return frozenset(result)
 
 
 def subscripts(node: object) -> frozenset[str]:
-    """Return the names that stand alone in a subscript somewhere in a function."""
-    return frozenset(_subscripts(node))
+    """Return the names that are a whole subscript somewhere in a function."""
+    return frozenset(_subscript_names(node))
 
 
-def _subscripts(node: object) -> Iterator[str]:
+def _subscript_names(node: object) -> Iterator[str]:
     if isinstance(node, s.Subscript):
         yield from (item.id for item in node.items if isinstance(item, s.Name))
     if isinstance(node, tuple):
         for part in node:
-            yield from _subscripts(part)
+            yield from _subscript_names(part)
     else:
         for name in getattr(node, "__dataclass_fields__", ()):
             if name != "span":
-                yield from _subscripts(getattr(node, name))
+                yield from _subscript_names(getattr(node, name))
 
 
 @functools.lru_cache(maxsize=1)
-def _tree(text: str) -> ast.Module:
-    """Return what Python reads of a text: the last one's, since a module has many functions."""
+def _parse_text(text: str) -> ast.Module:
+    """Parse a text; the last one is cached, since a module has many functions."""
     return definition_blocks.parse_file([text])
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _nested_code(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from _nested_code(constant)
 
 
-def _bound(tree: ast.Module, line: int, roles: Mapping[str, object]) -> set[str]:
-    """Return the names that a module binds, and functions around a line, but for loops and `with`.
+def _bound_names(tree: ast.Module, line: int, roles: Mapping[str, object]) -> set[str]:
+    """Return the names that a module and functions enclosing a line bind, except by loops and
+    `with`.
 
-    A name that is declared `global` somewhere is taken for one that is assigned there.
+    A name that is declared `global` or `nonlocal` somewhere counts as assigned.
     """
-    around: list[ast.AST] = [tree]
-    found = set[str]()
+    scopes: list[ast.AST] = [tree]
+    result = set[str]()
     for node in ast.walk(tree):
         if isinstance(node, _SCOPES[:2]) and node.lineno < line <= (node.end_lineno or 0):
-            around.append(node)
+            scopes.append(node)
         if isinstance(node, ast.Global | ast.Nonlocal):
-            found.update(node.names)
-    for scope in around:
+            result.update(node.names)
+    for scope in scopes:
         for part in ast.iter_child_nodes(scope):
-            found.update(_bindings(part, roles))
-    return found
+            result.update(_binding_names(part, roles))
+    return result
 
 
-def _bindings(node: ast.AST, roles: Mapping[str, object]) -> Iterator[str]:
-    """Yield the names that a statement binds plainly in its own scope."""
+def _binding_names(node: ast.AST, roles: Mapping[str, object]) -> Iterator[str]:
+    """Yield the names that a statement binds in its scope, except by loops and `with`."""
     skipped: list[ast.AST] = []
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -151,4 +154,4 @@ def _bindings(node: ast.AST, roles: Mapping[str, object]) -> Iterator[str]:
         return
     for part in ast.iter_child_nodes(node):
         if part not in skipped:
-            yield from _bindings(part, roles)
+            yield from _binding_names(part, roles)

@@ -1,7 +1,7 @@
-"""Python code as people read it: long lines wrapped where that does not change what is said.
+"""Pretty-printing of Python code, with long lines wrapped where the meaning stays the same.
 
-`astor` wraps long lines but does not know every construct; `ast.unparse` knows all and never
-wraps. Nothing depends on which of them wrote a listing.
+`astor` wraps long lines but does not support every construct; `ast.unparse` supports all and never
+wraps. Nothing depends on which of them printed the text.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import warnings
 
 
 def listing(code: ast.AST | str, indent: str = "    ") -> str:
-    """Return `code` as Python text that parses to the same tree, wrapped where `astor` can."""
+    """Return `code` as text that parses to the same tree, wrapped where `astor` can do that."""
     tree = ast.parse(code) if isinstance(code, str) else code
     plain = ast.unparse(tree)
-    wrapped = _wrapped(tree, indent)
-    if wrapped is None or _dump(wrapped) != _dump(plain):
+    wrapped = _print_wrapped(tree, indent)
+    if wrapped is None or _dump_tree(wrapped) != _dump_tree(plain):
         return plain + "\n"
     return wrapped
 
 
-def _wrapped(tree: ast.AST, indent: str) -> str | None:
-    """Return what `astor` writes, or None where it is missing or fails."""
+def _print_wrapped(tree: ast.AST, indent: str) -> str | None:
+    """Return the text from `astor`, or None where it is missing or fails."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # astor uses names that newer Pythons deprecate
@@ -33,7 +33,7 @@ def _wrapped(tree: ast.AST, indent: str) -> str | None:
     return text
 
 
-def _dump(text: str) -> str | None:
+def _dump_tree(text: str) -> str | None:
     try:
         return ast.dump(ast.parse(text))
     except SyntaxError:

@@ -1,7 +1,7 @@
-"""Python's `ast` to `Surface`: every kind of node is either taken over as it is or refused.
+"""Parser from Python's `ast` to the surface syntax: each kind of node is translated or refused.
 
-One small function per kind, no meaning: names, shapes and types come later. What is refused is
-collected, so that one run reports all independent problems. Nothing after this sees `ast`.
+Purely syntactic, one small function per kind: names, shapes and types are resolved later. Errors
+are collected, so that one run reports all independent problems. No later stage sees `ast`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .function_source import FunctionSource, Tree
 
 MAX_PROBLEMS = 20
 MAX_DEPTH = 200
-"""Nesting of expressions and statements that later passes can walk within Python's own limit."""
+"""The nesting of expressions and statements that later passes walk within Python's stack limit."""
 
 _BINARY: Mapping[type[ast.operator], str] = MappingProxyType(
     {
@@ -39,20 +39,20 @@ _COMPARE: Mapping[type[ast.cmpop], str] = MappingProxyType(
         ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
     }
 )  # fmt: skip
-_QUIET = ("ignore", "warn")
-"""What `np.errstate` may ask for: compiled code never warns."""
+_ERRSTATE_MODES = ("ignore", "warn")
+"""Supported arguments of `np.errstate`: compiled code never warns."""
 _BODIES = ("body", "orelse", "handlers", "finalbody", "cases", "decorator_list")
 
 
 def parse(source: FunctionSource) -> s.Function:
-    """Return the function as `Surface`, its docstring apart.
+    """Return the surface syntax of a function, with its docstring in `doc`.
 
     Raises one `CdSyntaxError` with up to 20 problems: each construct that the language does not
     admit, `=+` and `=-` (CD0104), and nesting beyond `MAX_DEPTH` (CD0103).
     """
     parser = _Parser(source)
     try:
-        function = _whole(parser, source.tree)
+        function = _root(parser, source.tree)
     except RecursionError:  # the caller's own stack was deep already
         parser.nested_too_deeply(parser.span(source.tree))
     if parser.problems:
@@ -61,7 +61,7 @@ def parse(source: FunctionSource) -> s.Function:
     return function
 
 
-def _whole(p: _Parser, tree: Tree) -> s.Function:
+def _root(p: _Parser, tree: Tree) -> s.Function:
     if isinstance(tree, ast.Lambda):
         params, value = _params(p, tree.args), _expression(p, tree.body)
         return s.Function(p.source.name, params, (s.Return(value, value.span),), None, p.span(tree))
@@ -77,13 +77,13 @@ def _position(problem: Diagnostic) -> tuple[int, int, str]:
 
 @dataclass(slots=True)
 class _Parser:
-    """The text being read, and what was refused so far."""
+    """The parser's state: the source, and the errors so far."""
 
     source: FunctionSource
     problems: list[Diagnostic] = field(default_factory=list)
     depth: int = 0
     pinned: Span | None = None
-    """Inside an f-string whose inner positions Python reports wrongly: the whole f-string."""
+    """The span of the enclosing f-string where Python misreports positions inside it."""
 
     def span(self, node: ast.AST) -> Span:
         return self.pinned or self.source.span(node)
@@ -109,7 +109,7 @@ class _Parser:
         self.problems.append(Diagnostic(why.code, why.message, (Label(at),), helps=(why.help,)))
 
     def refuse_node(self, node: ast.AST) -> None:
-        """Refuse a kind of node; a compound statement is marked up to its colon."""
+        """Refuse a kind of node; of a compound statement the header is labelled."""
         kind = type(node).__name__
         why = unsupported.REFUSED.get(kind) or unsupported.Refusal(
             "CD0109", f"Python's `{kind}` is not part of the language", "leave it out"
@@ -129,7 +129,7 @@ class _Parser:
 
 
 def _header_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is written between the keyword and the colon of a compound statement."""
+    """Yield the nodes between the keyword and the colon of a compound statement."""
     for name, value in ast.iter_fields(node):
         if name in _BODIES:
             continue
@@ -167,7 +167,7 @@ def _params(p: _Parser, args: ast.arguments) -> tuple[s.Param, ...]:
 
 
 def _param(p: _Parser, arg: ast.arg, kind: str, default: ast.expr | None) -> s.Param:
-    value, annotation = _optional(p, default), _optional(p, arg.annotation)
+    value, annotation = _optional_expression(p, default), _optional_expression(p, arg.annotation)
     return s.Param(arg.arg, kind, value, annotation, p.span(arg))
 
 
@@ -187,7 +187,7 @@ def _block(p: _Parser, body: Sequence[ast.stmt]) -> tuple[s.Statement, ...]:
 
 
 def _statement(p: _Parser, node: ast.stmt) -> list[s.Statement]:
-    """Return the statement, or nothing where it was refused."""
+    """Return the statement, an empty list where it was refused."""
     match node:
         case ast.Assign():
             return [_assign(p, node)]
@@ -199,9 +199,9 @@ def _statement(p: _Parser, node: ast.stmt) -> list[s.Statement]:
         case ast.Expr(value):
             return [s.Evaluate(_expression(p, value), p.span(node))]
         case ast.Return(value):
-            return [s.Return(_optional(p, value), p.span(node))]
+            return [s.Return(_optional_expression(p, value), p.span(node))]
         case ast.Assert(test, message):
-            return [s.Assert(_expression(p, test), _optional(p, message), p.span(node))]
+            return [s.Assert(_expression(p, test), _optional_expression(p, message), p.span(node))]
         case ast.Raise():
             return [_raise(p, node)]
         case ast.Break():
@@ -215,7 +215,7 @@ def _statement(p: _Parser, node: ast.stmt) -> list[s.Statement]:
 
 
 def _compound(p: _Parser, node: ast.stmt) -> list[s.Statement]:
-    """Return a statement with a body, or nothing where it was refused."""
+    """Return a statement with a body, an empty list where it was refused."""
     match node:
         case ast.For(target, iterable, body, other):
             over = _expression(p, iterable)
@@ -235,12 +235,12 @@ def _compound(p: _Parser, node: ast.stmt) -> list[s.Statement]:
             return [s.Define(_function(p, node), p.header(node))]
         case _:
             p.refuse_node(node)
-            _look_inside(p, node)
+            _parse_body(p, node)
             return []
 
 
-def _look_inside(p: _Parser, node: ast.stmt) -> None:
-    """Collect what else is wrong in the body of a refused block, which may well stay."""
+def _parse_body(p: _Parser, node: ast.stmt) -> None:
+    """Collect further errors in the body of a refused block, which the user may keep."""
     if isinstance(node, ast.Try | ast.AsyncFor | ast.AsyncWith | ast.With):
         _block(p, node.body)
 
@@ -256,7 +256,7 @@ def _declare(p: _Parser, node: ast.AnnAssign) -> s.Statement:
     if node.value is not None:
         _refuse_sign(p, node.value, target)
     annotation = _expression(p, node.annotation)
-    return s.Declare(target, annotation, _optional(p, node.value), p.span(node))
+    return s.Declare(target, annotation, _optional_expression(p, node.value), p.span(node))
 
 
 def _refuse_sign(p: _Parser, value: ast.expr, target: s.Expr) -> None:
@@ -295,21 +295,21 @@ def _refuse_sign(p: _Parser, value: ast.expr, target: s.Expr) -> None:
 def _raise(p: _Parser, node: ast.Raise) -> s.Statement:
     if node.cause is not None:
         p.refuse(unsupported.RAISE_FROM, p.span(node.cause))
-    return s.Raise(_optional(p, node.exc), p.span(node))
+    return s.Raise(_optional_expression(p, node.exc), p.span(node))
 
 
 def _comment(p: _Parser, node: ast.With) -> list[s.Statement]:
-    """Return `with comment("text"):`, of `np.errstate` what is inside; others are refused."""
+    """Return `with comment("text"):`, or the body of a `with np.errstate`; others are refused."""
     match node.items:
         case [ast.withitem(ast.Call(ast.Attribute(_, "errstate"), [], choices), None)] if all(
-            isinstance(c.value, ast.Constant) and c.value.value in _QUIET for c in choices
+            isinstance(c.value, ast.Constant) and c.value.value in _ERRSTATE_MODES for c in choices
         ):
             return list(_block(p, node.body))
         case [ast.withitem(ast.Call(function, [text], []), None)] if _is_comment(function):
             return [s.Comment(_expression(p, text), _block(p, node.body), p.header(node))]
         case _:
             p.refuse(unsupported.WITH, p.header(node))
-            _look_inside(p, node)
+            _parse_body(p, node)
             return []
 
 
@@ -322,7 +322,7 @@ def _is_comment(function: ast.expr) -> bool:
 
 
 def _target(p: _Parser, node: ast.expr) -> s.Expr:
-    """Return what is assigned to; a starred part is refused."""
+    """Return the target of an assignment; starred elements are refused."""
     for inner in ast.walk(node) if isinstance(node, ast.Tuple | ast.List) else ():
         if isinstance(inner, ast.Starred) and isinstance(inner.ctx, ast.Store):
             p.refuse(unsupported.STARRED_TARGET, p.span(inner))
@@ -332,16 +332,16 @@ def _target(p: _Parser, node: ast.expr) -> s.Expr:
 # -- expressions --------------------------------------------------------------------------------
 
 
-def _optional(p: _Parser, node: ast.expr | None) -> s.Expr | None:
+def _optional_expression(p: _Parser, node: ast.expr | None) -> s.Expr | None:
     return None if node is None else _expression(p, node)
 
 
-def _many(p: _Parser, nodes: Sequence[ast.expr]) -> tuple[s.Expr, ...]:
+def _expressions(p: _Parser, nodes: Sequence[ast.expr]) -> tuple[s.Expr, ...]:
     return tuple(_expression(p, node) for node in nodes)
 
 
 def _expression(p: _Parser, node: ast.expr) -> s.Expr:
-    """Return the expression; where it was refused, a `None` in its place."""
+    """Return the expression, a literal `None` where it was refused."""
     p.depth += 1
     try:
         if p.depth > MAX_DEPTH:
@@ -383,12 +383,12 @@ def _operation(p: _Parser, node: ast.expr) -> s.Expr | None:
             return s.Binary(_BINARY[type(op)], left_, right_, p.span(node))
         case ast.Compare(left, ops, right):
             spelled = tuple(_COMPARE[type(op)] for op in ops)
-            return s.Compare(_many(p, [left, *right]), spelled, p.span(node))
+            return s.Compare(_expressions(p, [left, *right]), spelled, p.span(node))
         case ast.BoolOp(op, values):
             word = "and" if isinstance(op, ast.And) else "or"
-            return s.Logical(word, _many(p, values), p.span(node))
+            return s.Logical(word, _expressions(p, values), p.span(node))
         case ast.IfExp(test, yes, no):
-            parts = _many(p, [test, yes, no])
+            parts = _expressions(p, [test, yes, no])
             return s.Conditional(parts[0], parts[1], parts[2], p.span(node))
         case _:
             return None
@@ -399,15 +399,15 @@ def _structure(p: _Parser, node: ast.expr) -> s.Expr | None:
         case ast.Subscript(value, index):
             items = index.elts if isinstance(index, ast.Tuple) else [index]
             comma = isinstance(index, ast.Tuple) and len(items) == 1
-            return s.Subscript(_expression(p, value), _many(p, items), p.span(node), comma)
+            return s.Subscript(_expression(p, value), _expressions(p, items), p.span(node), comma)
         case ast.Slice(lower, upper, step):
-            parts = [_optional(p, part) for part in (lower, upper, step)]
+            parts = [_optional_expression(p, part) for part in (lower, upper, step)]
             return s.Slice(parts[0], parts[1], parts[2], p.span(node))
         case ast.Call():
             return _call(p, node)
         case ast.Tuple(items) | ast.List(items):
             kind = "tuple" if isinstance(node, ast.Tuple) else "list"
-            return s.Sequence(_many(p, items), kind, p.span(node))
+            return s.Sequence(_expressions(p, items), kind, p.span(node))
         case ast.ListComp(element, loops):
             return _comprehension(p, node, element, loops)
         case ast.Lambda(args, body):
@@ -426,7 +426,7 @@ def _call(p: _Parser, node: ast.Call) -> s.Expr:
         case [ast.GeneratorExp(element, loops) as only] if not keywords:
             args: tuple[s.Expr, ...] = (_comprehension(p, only, element, loops),)
         case _:
-            args = _many(p, node.args)
+            args = _expressions(p, node.args)
     return s.Call(function, args, keywords, p.span(node))
 
 
@@ -439,12 +439,12 @@ def _keyword(p: _Parser, node: ast.keyword) -> s.Keyword:
 def _comprehension(
     p: _Parser, node: ast.expr, element: ast.expr, loops: list[ast.comprehension]
 ) -> s.Expr:
-    """Return a comprehension; of several loops, one that joins the lists of the inner one."""
+    """Return a comprehension; several loops become nested ones with starred elements."""
     loop, span = loops[0], p.span(node)
     if loop.is_async:
         p.refuse(unsupported.REFUSED["AsyncFor"], span)
     target, iterable = _target(p, loop.target), _expression(p, loop.iter)
-    tests = _many(p, loop.ifs)
+    tests = _expressions(p, loop.ifs)
     if len(loops) > 1:
         item: s.Expr = s.Starred(_comprehension(p, node, element, loops[1:]), span)
     else:
@@ -463,7 +463,7 @@ def _format(p: _Parser, node: ast.JoinedStr) -> s.Expr:
     for piece in node.values:
         match piece:
             case ast.FormattedValue(value, conversion, spec):
-                if not _is_placed(p, value):
+                if not _has_position(p, value):
                     p.pinned = whole
                 read = _expression(p, value)
                 if conversion != -1:
@@ -478,8 +478,8 @@ def _format(p: _Parser, node: ast.JoinedStr) -> s.Expr:
     return s.Format(tuple(pieces), whole)
 
 
-def _is_placed(p: _Parser, node: ast.expr) -> bool:
-    """Return whether the position of an f-string's value is right (before 3.12 it may not be)."""
+def _has_position(p: _Parser, node: ast.expr) -> bool:
+    """Return whether the position of an f-string's value is correct (not always before 3.12)."""
     try:
         read = ast.parse(p.source.span(node).text, mode="eval").body
     except (SyntaxError, ValueError):

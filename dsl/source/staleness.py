@@ -1,7 +1,7 @@
-"""Whether the text found for a function is the text that was run.
+"""Detection of stale source: whether the text of a function is the text that was compiled.
 
-The text is compiled again, alone, and the byte code compared. Import hooks that add checks
-(assertions of a test runner, type checkers) rewrite byte code, so where their marks are seen only
+The definition is recompiled by itself and the byte code compared. Import hooks that add checks
+(assertions of a test runner, type checkers) rewrite byte code, so where their names occur only
 names are compared. In doubt the answer is "not edited": a wrong refusal is worse than a missed
 edit.
 """
@@ -21,35 +21,35 @@ _REWRITERS = ("@py", "typeguard", "TypeCheckMemo", "check_argument_types", "bear
 
 
 def is_edited(function: FunctionType, tree: ast.AST) -> bool:
-    """Return whether `tree`, found as the text of `function`, compiles to something else."""
+    """Return whether `tree`, the current text of `function`, compiles to different code."""
     code = function.__code__
-    near: list[CodeType] = []
+    recompiled: list[CodeType] = []
     for optimize in (-1, 0, 1, 2):
-        fresh = _compile_alone(function, tree, optimize)
-        if fresh is None or _alike(code, fresh):
+        new = _recompile(function, tree, optimize)
+        if new is None or _is_equivalent(code, new):
             return False
-        near.append(fresh)
+        recompiled.append(new)
     if _is_rewritten(code):
-        return not _names(near[0]) <= _names(code)
+        return not _all_names(recompiled[0]) <= _all_names(code)
     return True
 
 
 def class_around(qualname: str) -> str:
-    """Return the name of the innermost class around a function of that qualified name, or ""."""
-    around = qualname.split(".")[:-1]
-    while around and around[-1] == "<locals>":
-        del around[-2:]
-    return around[-1] if around else ""
+    """Return the name of the innermost class in a function's qualified name, or ""."""
+    parts = qualname.split(".")[:-1]
+    while parts and parts[-1] == "<locals>":
+        del parts[-2:]
+    return parts[-1] if parts else ""
 
 
-def _compile_alone(function: FunctionType, tree: ast.AST, optimize: int) -> CodeType | None:
+def _recompile(function: FunctionType, tree: ast.AST, optimize: int) -> CodeType | None:
     """Return the code of the definition without its decorators and defaults, or None.
 
-    Names of enclosing functions and the class are stood in for, since they decide which
-    instructions read a captured name and how `self.__name` is spelled.
+    Placeholders bind captured names and the class, since these decide which instructions read a
+    captured name and how `self.__name` is mangled.
     """
     code = function.__code__
-    statement = _bare(tree)
+    statement = _strip_decorators(tree)
     owner = class_around(function.__qualname__)
     if owner.isidentifier():
         skeleton = ast.parse(f"class {owner}:\n pass").body[0]
@@ -66,11 +66,11 @@ def _compile_alone(function: FunctionType, tree: ast.AST, optimize: int) -> Code
         whole = compile(module, code.co_filename, "exec", flags, True, optimize)
     except (SyntaxError, ValueError):
         return None
-    return next((inner for inner in _codes(whole) if inner.co_name == code.co_name), None)
+    return next((inner for inner in _nested_code(whole) if inner.co_name == code.co_name), None)
 
 
-def _bare(tree: ast.AST) -> ast.stmt:
-    """Return the definition as a statement without what is evaluated outside it."""
+def _strip_decorators(tree: ast.AST) -> ast.stmt:
+    """Return the definition without its decorators and default values."""
     node = copy.copy(tree)
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     node.args = copy.copy(node.args)
@@ -82,7 +82,7 @@ def _bare(tree: ast.AST) -> ast.stmt:
     return node
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _nested_code(code: CodeType) -> Iterator[CodeType]:
     """Yield the code objects inside `code`, outer ones first."""
     level = [const for const in code.co_consts if isinstance(const, CodeType)]
     while level:
@@ -90,19 +90,19 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         level = [c for inner in level for c in inner.co_consts if isinstance(c, CodeType)]
 
 
-def _alike(one: CodeType, two: CodeType) -> bool:
+def _is_equivalent(one: CodeType, two: CodeType) -> bool:
     return (
-        (one.co_code == two.co_code or _steps(one) == _steps(two))
+        (one.co_code == two.co_code or _instructions(one) == _instructions(two))
         and one.co_names == two.co_names
         and one.co_varnames == two.co_varnames
         and one.co_freevars == two.co_freevars
         and len(one.co_consts) == len(two.co_consts)
-        and all(map(_alike_constants, one.co_consts, two.co_consts))
+        and all(map(_are_equivalent, one.co_consts, two.co_consts))
     )
 
 
-def _steps(code: CodeType) -> list[tuple[str, object]]:
-    """Return the instructions, without what depends on the rest of the module.
+def _instructions(code: CodeType) -> list[tuple[str, object]]:
+    """Return the instructions, without differences that depend on the rest of the module.
 
     `os.stat()` is compiled as an attribute and a call where the module imports `os`, as a method
     call where it does not; the lengths of jumps follow.
@@ -117,15 +117,15 @@ def _steps(code: CodeType) -> list[tuple[str, object]]:
     ]
 
 
-def _alike_constants(one: object, two: object) -> bool:
+def _are_equivalent(one: object, two: object) -> bool:
     if isinstance(one, CodeType) and isinstance(two, CodeType):
-        return _alike(one, two)
+        return _is_equivalent(one, two)
     return type(one) is type(two) and (one == two or repr(one) == repr(two))
 
 
 def _is_rewritten(code: CodeType) -> bool:
-    return any(name.startswith(_REWRITERS) for name in _names(code))
+    return any(name.startswith(_REWRITERS) for name in _all_names(code))
 
 
-def _names(code: CodeType) -> set[str]:
+def _all_names(code: CodeType) -> set[str]:
     return {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}

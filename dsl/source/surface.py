@@ -1,4 +1,4 @@
-"""What `@cd` admits, as data: the function as it was written, before any name has a meaning.
+"""Surface syntax tree of `@cd` functions, before names are resolved.
 
     Function  := name, params, body
     Statement := Assign(targets, value) | Augment(target, op, value) | Reserve(name)
@@ -9,8 +9,8 @@
     Expr      := Name | Literal | Attribute | Subscript | Slice | Call | Starred | Unary | Binary
                | Compare | Logical | Conditional | Sequence | Comprehension | Lambda | Format
 
-Operators are spelled as in Python (`+`, `//`, `not in`). Everything carries its span, which is not
-part of equality. Nothing after `parse` sees Python's own `ast`.
+Operators are spelled as in Python (`+`, `//`, `not in`). Each node has a span, which equality
+ignores. No stage after `parse` sees Python's `ast`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Subscript:
     items: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
     comma: bool = field(default=False, compare=False, repr=False)
-    """Whether one item has a comma behind it: `x[p,]` is not `x[p]` where `p` is a tuple."""
+    """Whether a single item is followed by a comma: `x[p,]` differs from `x[p]` for a tuple `p`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A tuple or a list, as written (`kind` is `tuple` or `list`)."""
+    """A tuple or list display (`kind` is `tuple` or `list`)."""
 
     items: tuple[Expr, ...]
     kind: str
@@ -153,8 +153,8 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Comprehension:
-    """`[element for target in iterable if test ...]`, over static things only. A starred element
-    is a list that is joined to the others: the loops inside."""
+    """`[element for target in iterable if test ...]` over static iterables only. A starred element
+    is a list that is spliced in: of an inner loop."""
 
     element: Expr
     target: Expr
@@ -198,22 +198,22 @@ class Param:
 
 
 class Whole:
-    """A statement or a function. It never changes: what is found out about it is kept with it."""
+    """A statement or a function. It is immutable: the slots memoize the results of analyses."""
 
     __slots__ = ("defined", "first", "loads", "mentioned", "paths", "uses")
 
     defined: frozenset[str]
-    """The names inside the functions and lambdas that are defined in it."""
+    """The names inside functions and lambdas nested in it."""
     first: dict[str, str]
-    """How names are used first when it runs, of those that were asked for."""
+    """The first use of a name when it runs, of the names queried so far."""
     loads: tuple[Name, ...]
-    """The names that are read in it."""
+    """The names read in it."""
     mentioned: frozenset[str]
-    """All names in it, however they are used."""
+    """All names that occur in it."""
     paths: abc.Mapping[tuple[int, int], tuple[tuple[tuple[Statement, ...], int], ...]]
-    """Of a function, the blocks around each loop, by the loop's position."""
+    """Of a function: the blocks that enclose each loop, by the loop's position."""
     uses: dict[int, abc.Mapping[str, tuple[list[int], list[str]]]]
-    """Of a function, which statements of a block mention a name, and its first use from each on."""
+    """Of a function: the statements of a block that mention a name, and the first use from each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class Assign(Whole):
 
 @dataclass(frozen=True, slots=True)
 class Reserve(Whole):
-    """Before a loop with an `else`: a name that is set whichever way the loop is left."""
+    """Before a loop with an `else`: a name that is assigned on every exit of the loop."""
 
     name: str
     span: Span = field(compare=False, repr=False)
@@ -284,7 +284,7 @@ class If(Whole):
 
 @dataclass(frozen=True, slots=True)
 class Comment(Whole):
-    """`with comment("text"):` (parse has checked that there is one item without `as`)."""
+    """`with comment("text"):` (the parser checked that there is one item without `as`)."""
 
     text: Expr
     body: tuple[Statement, ...]
@@ -318,7 +318,7 @@ class Raise(Whole):
 
 @dataclass(frozen=True, slots=True)
 class Evaluate(Whole):
-    """An expression as a statement: a call, a print, or nothing useful."""
+    """An expression statement: a call, a print, or one without effect."""
 
     value: Expr
     span: Span = field(compare=False, repr=False)
@@ -326,7 +326,7 @@ class Evaluate(Whole):
 
 @dataclass(frozen=True, slots=True)
 class Define(Whole):
-    """A function defined inside: a name for a body to be inlined."""
+    """A nested function definition: its body is inlined at calls."""
 
     function: Function
     span: Span = field(compare=False, repr=False)
@@ -361,7 +361,7 @@ Statement = (
 
 @dataclass(frozen=True, slots=True)
 class Function(Whole):
-    """A whole function. `doc` is its docstring; `body` is without it."""
+    """A function. `doc` is its docstring, which `body` omits."""
 
     name: str
     params: tuple[Param, ...]

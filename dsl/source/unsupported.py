@@ -1,7 +1,7 @@
-"""What Python has and `@cd` has not: one entry per construct, with the sentence and the way out.
+"""Unsupported Python constructs: one entry per construct, with the message and the fix.
 
-Keys are names of `ast` classes, so that constructs of newer Pythons can be listed. A code stands
-for a family: what is said about `yield` is said about `yield from`.
+Keys are names of `ast` classes, so that constructs of newer Pythons can be listed. A code covers a
+family: `yield` and `yield from` share one.
 """
 
 from __future__ import annotations

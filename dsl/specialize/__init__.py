@@ -1,1 +1,1 @@
-"""Specializations of a function: signatures, guards, dynamic sizes, layouts."""
+"""Specialization cache of a function: signatures, guards, dynamic sizes, layouts."""

@@ -1,16 +1,16 @@
-"""A plan before it has addresses: what it compares, where each value is found, what it returns.
+"""Guard programs of calls in symbolic form: guarded values, inputs of the code, and results.
 
-    Step   := source, check      something that is looked at in every call
+    Step   := source, check      a value that is checked in every call
     source := (ARGUMENT, name) | (NAME, scope, name) | (CONSTANT, object)
             | (ATTRIBUTE, step, name) | (ITEM, step, key)
-            | (MADE, step, function): what the function makes of a value, such as the array of a
+            | (MADE, step, function): the function's result for a value, such as the array of a
               list, of another package's array, of a tensor's field
     check  := (ANY,) | (SAME, object) | (TYPE, class) | (SIZED, class, length) | (EQUAL, int)
             | (ARRAY, dtype, shape, strides, flags[, class]) | (SHARED, step): an array of the
               same memory | (FLOAT,) | (INTEGER,) | (NUMBER, class) | (BITS, float) | (LISTED,)
 
-`plan` makes one of compiled code, `front` one of an entry on disk; here they become what the
-compiled function reads.
+`fast_path` builds one for compiled code, `persistent_cache` one from an entry on disk.
+`packed` translates them to the words that the compiled fast path interprets.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ...base.diagnostic import CdError
 from ..source.function_source import MISSING, Parts, Scope
 
 Fail = Callable[..., NoReturn]
-"""Raises the error that a status of compiled code means, with what the run wrote of it."""
+"""Raises the error for a status of compiled code, with the details that the run wrote."""
 
 
 class Step:
-    """A value that is looked at: where it is found, and what it has to be."""
+    """A guarded value: its source, and the check that it has to pass."""
 
     __slots__ = ("check", "source")
 
@@ -41,56 +41,57 @@ class Step:
 
 
 class Recipe(NamedTuple):
-    """What a call is compared with and what it returns. Steps are named by their numbers."""
+    """The guards of a call and its results. Steps are referenced by their numbers."""
 
     steps: Sequence[Step]
     pairs: Sequence[tuple[int, int]]
-    """Arrays that may not overlap."""
+    """Pairs of arrays that may not overlap."""
     equals: Sequence[tuple[int, int]]
-    """Values that have to be one and the same object."""
+    """Pairs of values that have to be identical objects."""
     inputs: Sequence[tuple[int, bool]]
-    """What the code gets, in order, and whether that is an array."""
+    """The arguments of the code in order (step, whether it is an array)."""
     results: Sequence[tuple[int, Any, tuple[int, ...]]]
-    """How each result is made (a `New`), its NumPy type and its shape."""
+    """How each result is allocated (a `New`), its NumPy type and its shape."""
     whole: int
-    """How the parts are returned, a `Whole`."""
+    """The kind of container that is returned, a `Whole`."""
     parts: Sequence[tuple[int, Any]]
-    """What is returned, each with a `PartKind`: an object, the number of a step or a result, or the
-    words of a view: a result's number, or -1 minus a step's, bytes to its first element, flags,
-    rank, shape, strides."""
+    """The returned parts, each with a `PartKind`: an object, the number of a step or a result, or the
+    words of a view: a result's number, or -1 minus a step's, the offset of its first element in
+    bytes, flags, rank, shape, strides."""
     finish: Callable[..., object] | None = None
-    """What makes of the parts what is returned, where it is nested, or of a class of its own."""
+    """Builds the returned value from the parts, where it is nested or of a special class."""
     settle: Callable[..., None] | None = None
-    """What is called with the values of all steps once the code has run, however that ended."""
+    """Called with the values of all steps after the run, also where it failed."""
 
 
 class Form(NamedTuple):
-    """How the parameters of a function were given: by place, by name, or by their defaults."""
+    """The shape of a call: which arguments are positional, named, or defaults."""
 
     positional: int
     named: tuple[str, ...]
     defaults: Mapping[str, object]
-    """Of all parameters, in their order."""
+    """The default values of all parameters, in their order."""
     parts: Parts | None = None
-    """What Python runs of the function, None for a text."""
+    """The function's code and defaults when it was defined, None for a text."""
 
     def current(self, at: int) -> list[Step]:
-        """Return steps, the first with this number, that hold while the function's code and the
-        default values that such calls take are the same."""
+        """Return the guards, numbered from `at`, that the function's code and the default values
+        used by such calls are unchanged."""
         if self.parts is None:
             return []
         function, code, defaults, by_name = self.parts
         steps = [Step((ValueSource.CONSTANT, function))]
         steps += [Step((ValueSource.ATTRIBUTE, at, "__code__"), (Guard.SAME, code))]
-        missing = [name for name in [*self.defaults][self.positional :] if name not in self.named]
-        own = [name for name in missing if name in by_name]
-        if len(missing) > len(own):
+        defaulted = [name for name in [*self.defaults][self.positional :] if name not in self.named]
+        keyword_only = [name for name in defaulted if name in by_name]
+        if len(defaulted) > len(keyword_only):
             steps += [Step((ValueSource.ATTRIBUTE, at, "__defaults__"), (Guard.SAME, defaults))]
-        if own:
+        if keyword_only:
             steps += [Step((ValueSource.ATTRIBUTE, at, "__kwdefaults__"))]
-            place = at + len(steps) - 1
+            kwdefaults = at + len(steps) - 1
             steps += [
-                Step((ValueSource.ITEM, place, name), (Guard.SAME, by_name[name])) for name in own
+                Step((ValueSource.ITEM, kwdefaults, name), (Guard.SAME, by_name[name]))
+                for name in keyword_only
             ]
         return steps
 
@@ -104,27 +105,28 @@ def packed(
     fail: Fail,
     general: bool = False,
 ) -> CacheEntry | None:
-    """Return the plan of a recipe for calls of one form under the settings; None if it is long.
+    """Return the packed guard program for calls of one shape under the settings; None if it is too
+    long.
 
-    `code` are the addresses that `warm.pack` takes, `held` keeps them good, and `fail` raises the
-    error of a run, which is to be raised without the way here. With `general` the long way looks
-    whether sizes that differ broadcast in code for the call alone.
+    `code` are the addresses that `fast_call.pack` takes, `held` keeps them alive, and `fail` raises
+    the error of a run, without this module in its traceback. With `general` a size mismatch
+    (CD0301) falls back to the slow path, which tries whether sizes broadcast.
     """
-    words = _Words(form)
+    encoder = _Encoder(form)
     steps = (*recipe.steps, *form.current(len(recipe.steps)))
     values = [
-        fast_call.pack_value(words.source(one.source), words.check(one.check)) for one in steps
+        fast_call.pack_value(encoder.source(one.source), encoder.check(one.check)) for one in steps
     ]
     results = [
-        (made, words.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
-        for made, dtype, shape in recipe.results
+        (program, encoder.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
+        for program, dtype, shape in recipe.results
     ]
     parts, views = list[int](), list[int]()
-    for kind, what in recipe.parts:
+    for kind, value in recipe.parts:
         at = 2 + 2 * len(recipe.parts) + len(views)
-        parts += (kind, at) if kind == PartKind.VIEW else words.part(kind, what)
-        views += what if kind == PartKind.VIEW else ()
-    made = fast_call.pack_entry(
+        parts += (kind, at) if kind == PartKind.VIEW else encoder.part(kind, value)
+        views += value if kind == PartKind.VIEW else ()
+    program = fast_call.pack_entry(
         settings, (form.positional, len(form.named)), values, recipe.pairs, recipe.equals,
         recipe.inputs, results, (recipe.whole, len(recipe.parts), *parts, *views),
         code,
@@ -138,12 +140,12 @@ def packed(
                 return None
             return problem.with_traceback(None)
 
-    kept = settings, held, *words.kept
-    return None if made is None else (made, kept, error, recipe.finish, recipe.settle)
+    keep_alive = settings, held, *encoder.kept
+    return None if program is None else (program, keep_alive, error, recipe.finish, recipe.settle)
 
 
-class _Words:
-    """Turns what names objects into words; keeps the objects whose addresses are among them."""
+class _Encoder:
+    """The encoder of sources and checks as words; it keeps the referenced objects alive."""
 
     __slots__ = ("form", "kept")
 
@@ -162,8 +164,8 @@ class _Words:
             case (ValueSource.NAME, Scope() as scope, str() as name) if name in scope.cells:
                 return ValueSource.CELL, self.address(scope.cells[name]), 0, 0
             case (ValueSource.NAME, Scope() as scope, str() as name):
-                around = map(self.address, (scope.globals, scope.builtins))
-                return (ValueSource.NAME, *around, self.address(name))
+                namespaces = map(self.address, (scope.globals, scope.builtins))
+                return (ValueSource.NAME, *namespaces, self.address(name))
             case (ValueSource.ATTRIBUTE | ValueSource.ITEM as kind, int() as base, key):
                 return kind, base, 0, self.address(key)
             case (ValueSource.MADE, int() as base, function):
@@ -173,7 +175,7 @@ class _Words:
         raise AssertionError(f"no source: {source}")
 
     def argument(self, name: str) -> EntryWords:
-        """Return where an argument is, which may be a default."""
+        """Return the source of an argument, which may be a default."""
         if name in self.form.named:
             return ValueSource.KEYWORD, 0, 0, self.address(name)
         at = list(self.form.defaults).index(name)
@@ -200,12 +202,12 @@ class _Words:
     def array(
         self, dtype: Any, shape: Sequence[int], strides: Sequence[int], flags: int
     ) -> EntryWords:
-        """Return the words of a layout; its memory goes from `low` to `high` around its data."""
-        reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
-        low, high = sum(min(0, r) for r in reach), sum(max(0, r) for r in reach)
-        head = self.address(dtype), len(shape), FLAGS, flags, low, high + dtype.itemsize
-        return (*head, *shape, *strides)
+        """Return the words of a layout; its memory extends from `low` to `high` around its data."""
+        extents = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+        low, high = sum(min(0, r) for r in extents), sum(max(0, r) for r in extents)
+        header = self.address(dtype), len(shape), FLAGS, flags, low, high + dtype.itemsize
+        return (*header, *shape, *strides)
 
     def part(self, kind: int, what: Any) -> EntryWords:
-        """Return one thing of what comes back."""
+        """Return the words of one returned part."""
         return kind, self.address(what) if kind == PartKind.OBJECT else what

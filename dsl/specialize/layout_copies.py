@@ -1,9 +1,8 @@
-"""Whether code for arrays in C order may be given copies of arrays that lie otherwise.
+"""Copies to C order of arguments with other layouts, and the conditions for them.
 
-It may not where the caller would see the copy: where the array is written, is one array with
-another one that is, is returned in part, or where it matters how it lies. Sums are added up in the
-order of the array that was given: the specification of a copy says along which axis its neighbours
-lie (`ArraySpec.nearest`).
+A copy must not be observable: the array may not be written, alias a written one, be returned in
+part, and its layout may not be queried. Sums are evaluated in the order of the original array: the
+specification of a copy has the axis with the smallest stride (`ArraySpec.nearest`).
 """
 
 from __future__ import annotations
@@ -14,25 +13,26 @@ from .variants import Specialisation
 
 
 def takes_copies(known: Specialisation, specs: Specs, wanted: Specs) -> bool:
-    """Whether a form does for a call, of which it takes copies where `wanted` is in C order."""
+    """Whether a specialization serves a call with copies of arguments where `wanted` is in C
+    order; True where no copies are needed."""
     names = copied(specs, wanted)
     if not names:
         return True
     pairs = zip(known.typed.passed, known.procedure.parameters, strict=True)
     written = {path.root for path, one in pairs if one.written and not path.captured}
-    seen = known.merged or known.typed.asks_layout or _shows(known.typed.returns)
-    return not (seen or names & written)
+    is_observable = known.merged or known.typed.asks_layout or _returns_views(known.typed.returns)
+    return not (is_observable or names & written)
 
 
-def _shows(returns: Return) -> bool:
-    """Whether views of arguments are returned, or parts of them."""
+def _returns_views(returns: Return) -> bool:
+    """Whether views or parts of arguments are returned."""
     match returns:
         case Argument(_, view):
             return view is not None
         case Many(items):
-            return any(map(_shows, items))
+            return any(map(_returns_views, items))
         case Updating(item, updates):
-            return _shows(item) or any(_shows(one.value) for one in updates)
+            return _returns_views(item) or any(_returns_views(one.value) for one in updates)
         case Part():
             return True
         case _:

@@ -1,4 +1,4 @@
-"""Why a call compiled: what differs between its situation and the nearest one that has code."""
+"""Recompile reasons: the differences between a call and the nearest existing specialization."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ from ..values.values import Path
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All that a compiled form depends on beside the text of its function."""
+    """All that a specialization depends on besides the text of its function."""
 
     settings: Settings
     backend: str
     arguments: Mapping[str, Spec]
     captured: Mapping[Path, Spec]
-    """By path: captured values, and attributes of what was given."""
+    """Captured values and attributes of arguments, by path."""
     alias: Mapping[Path, Path]
-    """Inputs that are the same array as an earlier one, where one of them is written."""
+    """Inputs that are identical to an earlier array, where one of them is written."""
 
 
 Known = tuple[Situation, Mapping[Path, Spec]]
-"""What a form was made for, and what its captured paths lead to now."""
+"""The situation of a specialization, and the current values of its captured paths."""
 
 
 def why(now: Situation, known: Iterable[Known]) -> str:
-    """Return the sentence that says why the forms that are known, oldest first, do not fit."""
-    found = [list(differences(now, *one)) for one in known]
-    if not found:
+    """Return the sentence why none of the existing specializations, oldest first, matches."""
+    candidates = [list(differences(now, *one)) for one in known]
+    if not candidates:
         return "this is the first call of the function"
-    nearest = min(reversed(found), key=len)
-    if not nearest:  # a form for this call is being made by hand, or was made a moment ago
+    nearest = min(reversed(candidates), key=len)
+    if not nearest:  # compiled explicitly, or by another thread a moment ago
         return "no code was kept for such a call"
     return "; ".join(nearest)
 
 
 def differences(now: Situation, before: Situation, captured: Mapping[Path, Spec]) -> Iterator[str]:
-    """Yield each difference to a form as a sentence, the present value first."""
+    """Yield each difference to a specialization as a sentence, the current value first."""
     if now.backend != before.backend:
         yield f"the backend is `{now.backend}`, and was `{before.backend}`"
     for setting in fields(Settings):
@@ -69,11 +69,11 @@ def differences(now: Situation, before: Situation, captured: Mapping[Path, Spec]
             yield f"{label} is gone"
         else:
             yield from changes(label, captured[path], old_spec)
-    yield from _sharing(now.alias, before.alias)
+    yield from _alias_changes(now.alias, before.alias)
 
 
 def changes(name: str, now: Spec, before: Spec) -> Iterator[str]:
-    """Yield what changed about one input.
+    """Yield the changes of one input as sentences.
 
     >>> list(changes("`n`", ConstantSpec(int, "5", 5), ConstantSpec(int, "4", 4)))
     ['`n` is 5, and was 4']
@@ -134,7 +134,7 @@ def _object_text(value: object) -> str:
 
 
 def path_text(path: Path) -> str:
-    """Return a path as it was written, without what tells inlined functions apart.
+    """Return a path as in the source, without the prefix that identifies inlined functions.
 
     >>> path_text(Path("scale:1:alpha", ("x", 0), True))
     'alpha.x[0]'
@@ -168,8 +168,8 @@ def _is_number(spec: ConstantSpec) -> bool:
     return kind_of_number(spec.value) is not None
 
 
-def _sharing(now: Mapping[Path, Path], before: Mapping[Path, Path]) -> Iterator[str]:
-    for second in [path for path in now if now[path] != before.get(path)]:
-        yield f"`{now[second]}` and `{second}` are the same array"
-    for second in [path for path in before if path not in now]:
-        yield f"`{before[second]}` and `{second}` are no longer the same array"
+def _alias_changes(current: Mapping[Path, Path], previous: Mapping[Path, Path]) -> Iterator[str]:
+    for second in [path for path in current if current[path] != previous.get(path)]:
+        yield f"`{current[second]}` and `{second}` are the same array"
+    for second in [path for path in previous if path not in current]:
+        yield f"`{previous[second]}` and `{second}` are no longer the same array"

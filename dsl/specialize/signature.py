@@ -1,4 +1,4 @@
-"""What is compared on every call: inputs as specifications, and as keys that are cheap to make."""
+"""Signatures of calls: specifications of inputs, and cheap keys that imply equal specifications."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ else:  # what few programs need
     fields = LazyModule("...backends.runtime.field", __package__)
     tensors = LazyModule("...backends.runtime.tensor", __package__)
 
-_NUMBERS = frozenset(
+_NUMBER_TYPES = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
 ) - {np.bool_}  # fmt: skip
-_LISTED = frozenset([float, int])
+_LIST_ELEMENT_TYPES = frozenset([float, int])
 _ITEMS = ("__getitem__", "__iter__", "__len__")
-"""How a tuple gives its items."""
-_NAMED = (
+"""The methods by which a tuple yields its items."""
+_KEYED_BY_IDENTITY = (
     types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.ModuleType, type, np.ufunc,
     ArrayType, type(MISSING),
 )  # fmt: skip
 
 
 def describe_input(value: object, static: bool, name: str = "the argument") -> Spec:
-    """Return what code depends on of a value; `static` numbers are constants.
+    """Return the specification of a value, on which code depends; `static` numbers are constants.
 
-    Raises CdTypeError CD0701 or CD0702 for what makes no array that the language has.
+    Raises CdTypeError CD0701 or CD0702 for values that are no array of the language.
     """
     return spec_of(value, partial(_array_spec, name=name), static, _is_tensor)
 
 
 def is_like_tuple(kind: type) -> bool:
-    """Whether a class is one of tuples, named ones too, that have their items as tuples do.
+    """Whether a class is a tuple type, also a named one, that does not override item access.
 
     >>> is_like_tuple(tuple), is_like_tuple(list), is_like_tuple(type(np.linalg.slogdet([[1.0]])))
     (True, False, True)
@@ -58,7 +58,7 @@ def is_like_tuple(kind: type) -> bool:
 
 
 def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
-    """Return a key such that values with equal keys have equal specifications, made fast.
+    """Return a cheap key such that values with equal keys have equal specifications.
 
     >>> quick_key(2.5, False) == quick_key(3.5, False), quick_key(2, True) == quick_key(3, True)
     (True, False)
@@ -68,16 +68,16 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
         return value.dtype, value.shape, value.strides, value.flags.num & FLAGS
     if kind is int:
         return (int, value) if static or not -(2**63) <= value < 2**63 else (int,)
-    if kind in _NUMBERS and not static:
+    if kind in _NUMBER_TYPES and not static:
         return (kind,)
     if kind is bool or kind is str:
         return kind, value
-    if kind in _NAMED:
+    if kind in _KEYED_BY_IDENTITY:
         return value
     if kind is PlacedArray:
         aligned = value.address % value.dtype.alignment == 0
-        lies = value.ordinal, value.strides, value.writable, value.whole and aligned
-        return PlacedArray, value.dtype, value.shape, lies
+        device_layout = value.ordinal, value.strides, value.writable, value.whole and aligned
+        return PlacedArray, value.dtype, value.shape, device_layout
     if issubclass(kind, NoInPlaceOperators) and kind is tensors.Tensor:
         return tensors.Tensor, value.layout, value.constant, value.memory
     if is_field(value):
@@ -86,7 +86,7 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
     if kind is tuple or is_like_tuple(kind):
         return (kind, *[quick_key(item, True, depth - 1) for item in value])
     if kind is list:
-        if not static and (layout := _layout_of(value)) is not None:
+        if not static and (layout := _list_layout(value)) is not None:
             return ("list", *layout)
         if has_arrays(value) and depth > 0:
             return (list, *[quick_key(item, True, depth - 1) for item in value])
@@ -98,10 +98,12 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
 
 
 def is_foreign(value: object) -> bool:
-    """Whether an array is of another class than NumPy's own, and memory of the host's."""
-    ours = list, NoInPlaceOperators, np.generic, DeviceArray, PlacedArray
+    """Whether an array is in host memory and not of class `np.ndarray`."""
+    own_types = list, NoInPlaceOperators, np.generic, DeviceArray, PlacedArray
     return (
-        type(value) is not np.ndarray and not isinstance(value, ours) and as_placed(value) is None
+        type(value) is not np.ndarray
+        and not isinstance(value, own_types)
+        and as_placed(value) is None
     )
 
 
@@ -110,26 +112,26 @@ def is_field(value: object) -> TypeGuard[fields.Field]:
     return isinstance(value, NoInPlaceOperators) and isinstance(value, fields.Field)
 
 
-def _layout_of(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | None:
-    """Return the element type and shape of what NumPy makes of lists of Python's numbers.
+def _list_layout(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | None:
+    """Return the element type and shape of the array of nested lists of Python numbers.
 
-    None where it is something else, or not told without making it, or nests too deep.
+    None for other contents, where only the conversion decides, or for too deep nesting.
     """
     kinds = set(map(type, value))
-    if kinds and kinds <= _LISTED:
-        whole = value if kinds == {int} else [one for one in value if type(one) is int]
-        if whole and not (min(whole) >= -(2**63) and max(whole) < 2**63):
+    if kinds and kinds <= _LIST_ELEMENT_TYPES:
+        integers = value if kinds == {int} else [one for one in value if type(one) is int]
+        if integers and not (min(integers) >= -(2**63) and max(integers) < 2**63):
             return None
         return float if float in kinds else int, len(value)
     if kinds != {list} or depth <= 1:
         return None
-    rows = {_layout_of(row, depth - 1) for row in value}
+    rows = {_list_layout(row, depth - 1) for row in value}
     row = rows.pop()
     return None if rows or row is None else (*row, len(value))
 
 
 def has_arrays(value: object) -> TypeGuard[list[Any]]:
-    """Whether a value is a list with arrays in it, which stays one of several."""
+    """Whether a value is a list that contains arrays, which is no array itself."""
     return type(value) is list and any(isinstance(item, np.ndarray) for item in value)
 
 
@@ -138,22 +140,25 @@ def _is_tensor(value: object) -> TypeGuard[tensors.Tensor]:
 
 
 def _array_spec(value: object, name: str) -> ArraySpec | None:
-    """Return the layout that code is compiled for, None for what is no array."""
-    there = as_placed(value, name)
-    if there is not None:
-        dtype, strides = dtypes.from_numpy(there.dtype) or dtypes.float64, there.strides
-        return ArraySpec(dtype, there.shape, strides, placed=strides is not None)
+    """Return the array specification that code is compiled for, None for other values."""
+    device_array = as_placed(value, name)
+    if device_array is not None:
+        dtype, strides = (
+            dtypes.from_numpy(device_array.dtype) or dtypes.float64,
+            device_array.strides,
+        )
+        return ArraySpec(dtype, device_array.shape, strides, placed=strides is not None)
     if not looks_like_array(value):
         return None
     layout = describe(value, name)
-    packed = not (layout.aligned and layout.native)
-    return ArraySpec(layout.dtype, layout.shape, None if packed else layout.strides)
+    is_copied = not (layout.aligned and layout.native)
+    return ArraySpec(layout.dtype, layout.shape, None if is_copied else layout.strides)
 
 
 def looks_like_array(value: object) -> bool:
-    """Whether a value is an array for a function, or makes one: a list, what NumPy can convert.
+    """Whether a value is an array or is converted to one: a list, or what NumPy converts.
 
-    Buffers are arrays, too, `array.array` for example; `bytes` are constants.
+    Buffers are arrays too, such as `array.array`; `bytes` are constants.
     """
     if isinstance(value, np.ndarray | list):
         return True
@@ -164,7 +169,7 @@ def looks_like_array(value: object) -> bool:
 
 
 def _is_buffer(value: Any) -> bool:
-    """Whether a value shares its memory by the buffer protocol of Python."""
+    """Whether a value supports the buffer protocol."""
     try:
         memoryview(value).release()
     except (TypeError, BufferError):

@@ -1,9 +1,9 @@
-"""What a compiled form depends on, and where a function keeps those it has.
+"""The specialization cache of a function: lookup and compilation of specializations.
 
-A specialisation fits a call when the specifications of its arguments, what is found along the
-watched paths (captured names, attributes), the settings, and which of its arrays are one and the
-same all agree. Cheap keys are compared first; full specifications are made only where a key is
-new. Nothing here runs a function.
+A specialization matches a call when the specifications of its arguments, the values along the
+watched paths (captured names, attributes), the settings, and the identities among its arrays all
+agree. Cheap keys are compared first; full specifications are computed only for new keys. Nothing
+here runs a function.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ else:  # what few programs need
     recording = LazyModule("..instrument.recording", __package__)
 
 
-_TRIES = 3
-"""So often a form is made for a call whose arrays are exchanged meanwhile by another thread."""
+_MAX_ATTEMPTS = 3
+"""The number of compilations for a call whose arrays another thread replaces meanwhile."""
 
 
 class Specialisations(ReentrantLock):
-    """The compiled forms of one function. Any number of threads may ask for one."""
+    """The specializations of one function; thread-safe."""
 
     def __init__(
         self,
@@ -81,151 +81,153 @@ class Specialisations(ReentrantLock):
         self.backend = backend
         self._statics: frozenset[str] = frozenset()
         self._needed: dict[str, Span] = {}
-        """The statement for which each of them is static."""
-        self._alone: frozenset[str] = frozenset()
+        """The statement that requires each static parameter to be static."""
+        self._local_only: frozenset[str] = frozenset()
         self._tables: dict[Settings, Table] = {}
         self._latest: tuple[Settings | None, Table] = (None, Table())
         self.plans = [] if plans is None else plans
-        """The short ways of calls that were made, the latest first; see `plan`."""
+        """The fast-path entries of earlier calls, the latest first; see `fast_path`."""
 
     def find(self, arguments: Arguments) -> Match:
-        """Return a form that fits, made now where there is none, with what it is called with."""
-        return self.known(arguments) or self._found_or_made(self._table(), arguments)
+        """Return a matching specialization, compiled now if there is none, with its inputs."""
+        return self.known(arguments) or self._find_or_compile(self._table(), arguments)
 
     def known(self, arguments: Arguments) -> Match | None:
-        """Return a form that was found for such a call before, if it still fits."""
+        """Return the cached specialization of the call's cheap key, None if none matches."""
         key = self._key(arguments)
-        for known in self._table().quick.get(key, ()):
-            found = known.match(arguments, key)
-            if found is not None:
-                return found
+        for candidate in self._table().quick.get(key, ()):
+            match = candidate.match(arguments, key)
+            if match is not None:
+                return match
         return None
 
     def peek(self, arguments: Arguments, compiled: bool = True) -> tuple[Specialisation, bool]:
-        """Return the form that a call would use, and whether it is one that is kept already.
+        """Return the specialization that a call would use, and whether it is cached.
 
-        Nothing is kept: a later call decides as if nobody had asked. Without `compiled` a new
-        form has no routine.
+        The cache is unchanged: later calls are not affected. Without `compiled` a new
+        specialization has no routine.
         """
         key, specs, table = self._key(arguments), self._specs(arguments), self._table()
         exact = table.full.get(tuple(specs.values()), ())
-        for known in (*exact, *table.of_many(specs)):
-            if known.match(arguments, key) is not None:
-                return known, True
+        for candidate in (*exact, *table.of_many(specs)):
+            if candidate.match(arguments, key) is not None:
+                return candidate, True
         for wanted, _ in table.sizes.wanted(specs):
             with contextlib.suppress(CdError):
-                made = self._opened(table, arguments, compiled, wanted)
-                if self._serves(made, specs, wanted):
-                    return made, False
-        return self._opened(table, arguments, compiled), False
+                new = self._specialize(table, arguments, compiled, wanted)
+                if self._is_usable(new, specs, wanted):
+                    return new, False
+        return self._specialize(table, arguments, compiled), False
 
     def apart(self, arguments: Arguments) -> Specialisation:
-        """Return a form to be linked, which no call uses and which has no routine."""
-        self._key(arguments)  # raises for what is no argument
+        """Return a specialization for linking, which calls do not use and which has no routine."""
+        self._key(arguments)  # raises for invalid arguments
         with self.turn():
             table, specs = self._table(), tuple(self._specs(arguments).values())
-            for known in table.apart.get(specs, ()):
-                if known.holds(arguments):
-                    return known
-            made = self._make(arguments, False)
-            if not made.typed.statics <= self._statics:
-                self._add_statics(made)
+            for candidate in table.apart.get(specs, ()):
+                if candidate.holds(arguments):
+                    return candidate
+            new = self._compile(arguments, False)
+            if not new.typed.statics <= self._statics:
+                self._add_statics(new)
                 specs = tuple(self._specs(arguments).values())
-            if made.holds(arguments):  # or it would never be found again
-                keep(table.apart, specs, made)
-            return made
+            if new.holds(arguments):  # else it would never match again
+                keep(table.apart, specs, new)
+            return new
 
     def alone(self, match: Match, arguments: Arguments) -> Match | None:
-        """Return a form for a call alone in the place of one for many, which found that sizes
-        differ; None where that cannot be, or would find the same."""
+        """Return a specialization for the static sizes of a call, in place of a general one that
+        found mismatched sizes; None where it is not possible, or of no use."""
         if not match.known.may_broadcast:
             return None
         with self.turn(), contextlib.suppress(CdError):
             table, key = self._table(), self._key(arguments, self._statics)
-            for known in table.alone.get(key, ()):
-                if (found := known.match(arguments, key)) is not None:
-                    return found
-            made = self._make(arguments, True)
-            if not made.typed.statics <= self._statics:
-                self._add_statics(made)
+            for candidate in table.alone.get(key, ()):
+                if (known_match := candidate.match(arguments, key)) is not None:
+                    return known_match
+            new = self._compile(arguments, True)
+            if not new.typed.statics <= self._statics:
+                self._add_statics(new)
                 key = self._key(arguments, self._statics)
-            keep(table.alone, key, made)
-            if len(table.alone) > MOST:  # of calls that are in vain, too
+            keep(table.alone, key, new)
+            if len(table.alone) > MOST:  # failed calls count too
                 del table.alone[next(iter(table.alone))]
-            return made.match(arguments, key)
+            return new.match(arguments, key)
         return None
 
-    def _found_or_made(self, table: Table, arguments: Arguments) -> Match:
+    def _find_or_compile(self, table: Table, arguments: Arguments) -> Match:
         with self.turn():
             key, specs = self._key(arguments), tuple(self._specs(arguments).values())
-            for known in table.full.get(specs, ()):
-                found = known.match(arguments, key)
-                if found is not None:
-                    keep(table.quick, key, found.known)
-                    return found
-            found = self._of_any_size(table, arguments, key)
-            if found is not None:
-                return found
-            for _ in range(_TRIES):
-                made = self._opened(table, arguments, True)
+            for candidate in table.full.get(specs, ()):
+                known_match = candidate.match(arguments, key)
+                if known_match is not None:
+                    keep(table.quick, key, known_match.known)
+                    return known_match
+            known_match = self._find_general(table, arguments, key)
+            if known_match is not None:
+                return known_match
+            for _ in range(_MAX_ATTEMPTS):
+                new = self._specialize(table, arguments, True)
                 table.sizes.note(self._specs(arguments))
-                table.note(made)
-                if not made.typed.statics <= self._statics:
-                    self._add_statics(made)
-                # what comes with a call may have changed meanwhile; its constants are compared
-                key = self._key(arguments, made.typed.constant)
-                specs = tuple(self._specs(arguments, made.typed.constant).values())
-                keep(table.full, specs, made)
-                keep(table.quick, key, made)
-                match = made.match(arguments, key)
-                changed = None if match is not None else made.exchanged(arguments)
+                table.note(new)
+                if not new.typed.statics <= self._statics:
+                    self._add_statics(new)
+                # arguments may have changed meanwhile: the constants of the code are compared
+                key = self._key(arguments, new.typed.constant)
+                specs = tuple(self._specs(arguments, new.typed.constant).values())
+                keep(table.full, specs, new)
+                keep(table.quick, key, new)
+                match = new.match(arguments, key)
+                changed = None if match is not None else new.exchanged(arguments)
                 if changed is None:
-                    held = [get(arguments) for get in made.arrays]
-                    return replace(match or Match(made, held, key, False), fresh=True)
+                    inputs = [get(arguments) for get in new.arrays]
+                    return replace(match or Match(new, inputs, key, False), fresh=True)
             assert changed is not None, "or a form was found"
             what, when = f"`{path_text(changed)}`", f"`{self.function.name}` is compiled for it"
             raise exchanged(what, when, (Label(self.function.span),))
 
-    def _of_any_size(self, table: Table, arguments: Arguments, key: object) -> Match | None:
-        """Return a form with run-time sizes that fits, made now where it is time for one."""
+    def _find_general(self, table: Table, arguments: Arguments, key: object) -> Match | None:
+        """Return a matching general specialization, compiled now if one is due, else None."""
         specs = self._specs(arguments)
-        for known in table.of_many(specs):
-            found = known.match(arguments, key)
-            if found is not None:
-                keep(table.quick, key, found.known)
-                return found
+        for candidate in table.of_many(specs):
+            match = candidate.match(arguments, key)
+            if match is not None:
+                keep(table.quick, key, match.known)
+                return match
         for wanted, profile in table.sizes.wanted(specs):
-            made = None
-            with contextlib.suppress(CdError):  # what is wrong otherwise shows without
-                made = self._opened(table, arguments, True, wanted)
-            if made is None or not self._serves(made, specs, wanted):
+            new = None
+            with contextlib.suppress(CdError):  # static compilation reports the errors
+                new = self._specialize(table, arguments, True, wanted)
+            if new is None or not self._is_usable(new, specs, wanted):
                 table.sizes.close(profile)
                 continue
-            table.note(made)
-            key = self._key(arguments, made.typed.constant)
-            keep_open(table.any_size, wanted, made)
+            table.note(new)
+            key = self._key(arguments, new.typed.constant)
+            keep_open(table.any_size, wanted, new)
             table.sizes.note(specs)
-            keep(table.quick, key, made)
-            return Match(made, [get(arguments) for get in made.arrays], key, False)
+            keep(table.quick, key, new)
+            return Match(new, [get(arguments) for get in new.arrays], key, False)
         return None
 
-    def _serves(self, made: Specialisation, specs: Specs, wanted: Specs) -> bool:
-        """Whether a form for more than one call knows no more than it was made for."""
+    def _is_usable(self, specialization: Specialisation, specs: Specs, wanted: Specs) -> bool:
+        """Whether a general specialization has no more static parameters than are compared."""
         statics = self._compared(self._table())
-        return made.typed.statics <= statics and takes_copies(made, specs, wanted)
+        return specialization.typed.statics <= statics and takes_copies(
+            specialization, specs, wanted
+        )
 
-    def _opened(
+    def _specialize(
         self, table: Table, arguments: Arguments, compiled: bool, opened: Specs | None = None
     ) -> Specialisation:
-        """Return a form for any sizes of arrays of objects that came in many, and that is given
-        their numbers that did, or one that knows them where that has to be."""
+        """Return a specialization with dynamic sizes of captured arrays and dynamic numbers where
+        these are due, static ones where that is necessary."""
         if shapes := table.shapes.opened(arguments):
             with contextlib.suppress(CdError):
-                return self._numbered(table, arguments, compiled, opened, shapes)
+                return self._specialize_numbers(table, arguments, compiled, opened, shapes)
             table.shapes.close(shapes)
-        return self._numbered(table, arguments, compiled, opened, {})
+        return self._specialize_numbers(table, arguments, compiled, opened, {})
 
-    def _numbered(
+    def _specialize_numbers(
         self,
         table: Table,
         arguments: Arguments,
@@ -235,21 +237,21 @@ class Specialisations(ReentrantLock):
     ) -> Specialisation:
         while numbers := table.numbers.opened():
             try:
-                made = self._make(arguments, compiled, opened, numbers, shapes)
+                specialization = self._compile(arguments, compiled, opened, numbers, shapes)
             except CdError:
                 break
-            table.numbers.close(known_after_all(made, numbers))
-            if not (asked := to_be_known(made, numbers)):
-                return made
-            table.numbers.close(asked)
-        made = self._make(arguments, compiled, opened, frozenset(), shapes)
+            table.numbers.close(known_after_all(specialization, numbers))
+            if not (required := to_be_known(specialization, numbers)):
+                return specialization
+            table.numbers.close(required)
+        specialization = self._compile(arguments, compiled, opened, frozenset(), shapes)
         table.numbers.close(numbers)
-        return made
+        return specialization
 
     def keep(self, plan: CacheEntry | None, match: Match, arguments: Arguments, most: int) -> None:
-        """Keep the plan of a call as the first to be tried, and of all only so many.
+        """Insert a fast-path entry as the first to be tried, and keep at most `most` of them.
 
-        Not where the call would have another key by now: where a number became a constant.
+        It is dropped where the call's key has changed: where a number became static.
         """
         with self.turn():
             if plan is not None and self._key(arguments) == match.key:
@@ -257,24 +259,24 @@ class Specialisations(ReentrantLock):
                 del self.plans[most:]
 
     def _compared(self, table: Table) -> frozenset[str]:
-        """Return the parameters whose values are part of what a call is like."""
+        """Return the parameters whose values are part of the key."""
         return self._statics - table.numbers.free if table.numbers.free else self._statics
 
     def _add_statics(self, made: Specialisation) -> None:
-        """Have the numbers compared that a form has as constants, also by those that know none."""
+        """Add the static parameters of a specialization to the compared ones, and drop entries."""
         self._statics |= made.typed.statics
         self.plans.clear()
 
     def _table(self) -> Table:
-        """Return the table for the settings that hold now; usually those of the call before."""
-        now, (before, table) = settings.current(), self._latest
-        if now is not before:
-            table = self._tables.setdefault(now, table if before is None else Table())
-            self._latest = now, table
+        """Return the table of the current settings; usually they are those of the last call."""
+        current, (previous, table) = settings.current(), self._latest
+        if current is not previous:
+            table = self._tables.setdefault(current, table if previous is None else Table())
+            self._latest = current, table
         return table
 
     def _key(self, arguments: Arguments, constant: frozenset[str] = frozenset()) -> object:
-        """Return what calls that look alike share; the values of `constant` ones are in it, too."""
+        """Return the cheap key of a call, with the values of static and `constant` parameters."""
         statics = self._compared(self._table()) | constant
         try:
             if not statics:
@@ -282,22 +284,22 @@ class Specialisations(ReentrantLock):
             pairs = arguments.items()
             return tuple([quick_key(one, is_static(name, one, statics)) for name, one in pairs])
         except CdTypeError:
-            self._specs(arguments)  # raises it again, with the parameter's name and place
+            self._specs(arguments)  # raises it with the parameter's name and span
             raise
 
     def _specs(
         self, arguments: Arguments, constant: frozenset[str] = frozenset()
     ) -> dict[str, Spec]:
-        """Return the specification of every argument; raises CdTypeError, naming the parameter."""
-        found, statics = {}, self._compared(self._table()) | constant
+        """Return the specification of each argument; raises CdTypeError for the parameter."""
+        specs, statics = {}, self._compared(self._table()) | constant
         for name, value in arguments.items():
             try:
-                found[name] = describe_input(value, is_static(name, value, statics), name)
+                specs[name] = describe_input(value, is_static(name, value, statics), name)
             except CdTypeError as problem:
                 raise placed(problem, self.function, name) from None
-        return found
+        return specs
 
-    def _make(
+    def _compile(
         self,
         arguments: Arguments,
         compiled: bool,
@@ -306,20 +308,22 @@ class Specialisations(ReentrantLock):
         shapes: Opened | None = None,
     ) -> Specialisation:
         started = time.perf_counter()
-        recorded = RUNTIME.recording(settings.current().debug_log_from_routines) is not None
-        typed, alias = self._elaborated(arguments, opened or {}, numbers, shapes or {})
-        if compiled and not recorded:
+        is_recorded = RUNTIME.recording(settings.current().debug_log_from_routines) is not None
+        typed, alias = self._elaborate(arguments, opened or {}, numbers, shapes or {})
+        if compiled and not is_recorded:
             link.prepare(self.backend)
-        procedure = _built(typed.procedure)
+        procedure = _normalized(typed.procedure)
         seconds = time.perf_counter() - started
-        later = recorded and not _asks(procedure)  # what records is code of its own
-        routine = link.link(procedure, self.backend, later=later) if compiled else None
-        find = partial(getter, typed, self.lookup)
-        watched = tuple(watches(typed, find, arguments))
-        fleeting = tuple(map(find, (*typed.nowhere, *typed.compared)))
+        is_deferred = is_recorded and not _has_memory_requests(
+            procedure
+        )  # recording uses separate code
+        routine = link.link(procedure, self.backend, later=is_deferred) if compiled else None
+        find_value = partial(getter, typed, self.lookup)
+        watched = tuple(watches(typed, find_value, arguments))
+        fleeting = tuple(map(find_value, (*typed.nowhere, *typed.compared)))
         situation, specs = self._situation(typed, watched, alias, arguments), self._specs(arguments)
-        others = {path_text(watch.path): watch.spec for watch in watched}
-        wanted = {**others, **(opened or specs)}
+        captured = {path_text(watch.path): watch.spec for watch in watched}
+        wanted = {**captured, **(opened or specs)}
         return Specialisation(
             situation=situation,
             reason=why_wanted(specs, wanted, sorted(map(str, numbers & typed.used.keys())))
@@ -331,17 +335,18 @@ class Specialisations(ReentrantLock):
                 procedure, partial(_recording, select_cpu_branches(typed.procedure))
             ),
             inputs=tuple(
-                find(path, use="write" if parameter.written else "read")
+                find_value(path, use="write" if parameter.written else "read")
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
             ),
             watched=watched,
             seconds=seconds,
             pairs=pairs_with([parameter.written for parameter in procedure.parameters]),
             merged=tuple(
-                (find(one, use="identity"), find(two, use="identity")) for one, two in alias.items()
+                (find_value(one, use="identity"), find_value(two, use="identity"))
+                for one, two in alias.items()
             ),
-            find=find,
-            arrays=tuple(find(path, use="identity") for path in typed.passed),
+            find=find_value,
+            arrays=tuple(find_value(path, use="identity") for path in typed.passed),
             has_fields=any(path.owner is not None for path in typed.passed),
             general=bool(opened or shapes or numbers & typed.used.keys()),
             fleeting=fleeting,
@@ -351,7 +356,7 @@ class Specialisations(ReentrantLock):
                 for parameter in procedure.parameters
             ),
             writes_fields=tuple(
-                (find(owner), str(path.steps[-1])[1:])
+                (find_value(owner), str(path.steps[-1])[1:])
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
                 if parameter.written and (owner := path.owner) is not None
             ),
@@ -369,62 +374,72 @@ class Specialisations(ReentrantLock):
             for name, value in arguments.items()
         }
         captured = {watch.path: watch.spec for watch in watched}
-        now = settings.current()
-        return Situation(now, self.backend or now.backend, specs, captured, alias)
+        current = settings.current()
+        return Situation(current, self.backend or current.backend, specs, captured, alias)
 
     @gc_paused()
-    def _elaborated(
+    def _elaborate(
         self, arguments: Arguments, opened: Specs, numbers: frozenset[Path], shapes: Opened
     ) -> tuple[Typed, dict[Path, Path]]:
-        """Return the typed function, and which inputs are one array because one is written.
+        """Return the typed function, and the inputs that alias a written array.
 
-        `opened` are specifications with run-time sizes, which stand for those of the arguments,
-        `shapes` for those of other arrays, `numbers` the ways to attributes that each call gives.
+        `opened` are specifications with dynamic sizes, which replace those of arguments, `shapes`
+        those of other arrays; `numbers` are the paths of dynamic numbers.
         """
-        instead = {id(arguments[name]): spec for name, spec in opened.items()}
-        owned = {id(value): spec for value, spec in shapes.values()}
+        replaced = {id(arguments[name]): spec for name, spec in opened.items()}
+        captured_specs = {id(value): spec for value, spec in shapes.values()}
 
-        def described(value: object, static: bool) -> Spec:
-            if id(value) in owned:
-                return owned[id(value)]
-            found = None if static else instead.get(id(value))
-            return found if isinstance(found, ArraySpec) else describe_input(value, static)
+        def describe(value: object, static: bool) -> Spec:
+            if id(value) in captured_specs:
+                return captured_specs[id(value)]
+            replacement = None if static else replaced.get(id(value))
+            return (
+                replacement if isinstance(replacement, ArraySpec) else describe_input(value, static)
+            )
 
         alias: dict[Path, Path] = {}
         while True:
             typed = elaborate(
-                self.function, arguments, described, self._around, alias, self._statics, numbers
+                self.function,
+                arguments,
+                describe,
+                self._captured_value,
+                alias,
+                self._statics,
+                numbers,
             )
-            self._alone |= typed.alone
+            self._local_only |= typed.alone
             self._needed = {**typed.needed, **self._needed}
             typed = replace(typed, needed=self._needed)
-            more = same_arrays(typed, self.lookup, arguments)
-            if not more:
+            aliases = same_arrays(typed, self.lookup, arguments)
+            if not aliases:
                 return typed, alias
-            alias |= more
+            alias |= aliases
 
-    def _around(self, name: str) -> object:
-        """Return what a name is around the function: nothing, if it once was a local's alone."""
-        return MISSING if name in self._alone else self.lookup(name)
+    def _captured_value(self, name: str) -> object:
+        """Return the captured value of a name, MISSING for a name that is only a local's."""
+        return MISSING if name in self._local_only else self.lookup(name)
 
     def _situations(self, arguments: Arguments) -> Iterator[tuple[Situation, Mapping[Path, Spec]]]:
-        """Yield what each form was made for, and what its watched paths lead to now."""
+        """Yield the situation of each specialization, and the current values of its paths."""
         for table in list(self._tables.values()):
-            for forms in list(table.full.values()):
-                for known in reversed(forms):
-                    now = ((watch.path, spec_now(watch, arguments)) for watch in known.watched)
-                    found = {path: spec for path, spec in now if spec is not None}
-                    yield known.situation, found
+            for variants in list(table.full.values()):
+                for variant in reversed(variants):
+                    current = (
+                        (watch.path, spec_now(watch, arguments)) for watch in variant.watched
+                    )
+                    captured = {path: spec for path, spec in current if spec is not None}
+                    yield variant.situation, captured
 
 
-def _asks(procedure: Procedure) -> bool:
-    """Whether it is asked where arrays live, which compiling may refuse."""
-    outside = (*(one.node for one in procedure.parameters), *procedure.results)
-    return any(node.request is not None for node in (*procedure.locals, *outside))
+def _has_memory_requests(procedure: Procedure) -> bool:
+    """Whether arrays have memory requests, which compilation may refuse."""
+    external = (*(one.node for one in procedure.parameters), *procedure.results)
+    return any(node.request is not None for node in (*procedure.locals, *external))
 
 
 def placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError:
-    """Return the error about an argument with the place of its parameter."""
+    """Return the error about an argument with the span of its parameter."""
     spans = [param.span for param in function.params if param.name == name]
     label = Label(spans[0] if spans else function.span)
     return CdTypeError(
@@ -435,15 +450,15 @@ def placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError
     )
 
 
-def _built(procedure: Procedure) -> Procedure:
-    """Return a typed function as it is compiled under the settings that hold now."""
-    chosen = settings.current()
-    built = build(procedure, chosen.checked)
-    if not chosen.checked:
+def _normalized(procedure: Procedure) -> Procedure:
+    """Return a typed function normalized for compilation under the current settings."""
+    options = settings.current()
+    built = build(procedure, options.checked)
+    if not options.checked:
         return built
-    made = built.locals[len(procedure.locals) :]
-    return checked.add_checks(built, chosen.checked_overflow, made)
+    created = built.locals[len(procedure.locals) :]
+    return checked.add_checks(built, options.checked_overflow, created)
 
 
 def _recording(procedure: Procedure, wanted: Any, backend: str) -> Any:
-    return recording.recording_of(procedure, _built, wanted, backend)
+    return recording.recording_of(procedure, _normalized, wanted, backend)

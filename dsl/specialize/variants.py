@@ -1,4 +1,4 @@
-"""A compiled form of a function: what it is for, what it became, and whether it fits a call."""
+"""One specialization of a function: its guards, its code, and matching against a call."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...backends.gpu.foreign_arrays import as_placed as found
-from ...backends.gpu.foreign_arrays import overlap_proxy_of
+from ...backends.gpu.foreign_arrays import as_placed, overlap_proxy_of
 from ...backends.runtime import link
 from ...backends.runtime.arrays import as_array, overlaps
 from ...backends.runtime.code_variants import CodeVariants
@@ -30,12 +29,12 @@ Lookup = Callable[[str], object]
 Getter = Callable[[Arguments], Any]
 Use = Literal["read", "write", "identity"]
 _NEVER = object()
-"""The key of what was exchanged while a form was made for it: no value has it."""
+"""The key of a value that was replaced during compilation: it matches nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A captured value, or an attribute of something given: what it has to be for code to fit."""
+    """The guard of a captured value or of an attribute of an argument."""
 
     path: Path
     get: Getter
@@ -44,62 +43,62 @@ class Watch:
 
     @property
     def static(self) -> bool:
-        """Whether it matters which number it is."""
+        """Whether the value of a number is static."""
         return not isinstance(self.spec, NumberSpec)
 
 
 @dataclass(frozen=True, slots=True)
 class Specialisation:
-    """One compiled form of a function: for what, why it was made, and what it became."""
+    """One specialization of a function: its situation, the reason for it, and its code."""
 
     situation: Situation
     reason: str
     typed: Typed
     procedure: Procedure
     routine: link.Callee | None
-    """None where only the assignments were asked for."""
+    """None where only the assignments were requested."""
     inputs: tuple[Getter, ...]
-    """How to get what the routine is called with, in order. An array of a tensor is brought up to
-    date: only what is about to run gets it."""
+    """The getters of the routine's arguments, in order. They update arrays of tensors: they are
+    only called right before a run."""
     watched: tuple[Watch, ...]
     seconds: float
-    """What it took until there were assignments."""
+    """The time of elaboration."""
     pairs: tuple[tuple[int, int], ...]
-    """Inputs, by position, of which one is written: they may not share memory unseen."""
+    """Pairs of inputs, by position, of which one is written: they are checked for overlap."""
     merged: tuple[tuple[Getter, Getter], ...]
-    """Inputs that are taken to be one array."""
+    """Pairs of inputs that are assumed to be identical arrays."""
     find: Callable[[Path], Getter]
-    """How what a path leads to is got; see `getter`."""
+    """Returns the getter of a path; see `getter`."""
     scalars: tuple[Any, ...]
-    """The NumPy type of each input that may come as a number, None for arrays."""
+    """The NumPy type of each scalar input, None for arrays."""
     arrays: tuple[Getter, ...] = ()
-    """How the inputs are got by which they are known, arrays of tensors whatever they hold."""
+    """The getters of inputs by identity, which do not update arrays of tensors."""
     has_fields: bool = False
-    """Whether there are such among them."""
+    """Whether arrays of tensors are among the inputs."""
     fleeting: tuple[Getter, ...] = ()
-    """How the tensors are got that have no array of their own, and objects that are compared."""
+    """The getters of tensors without an array, and of objects compared by identity."""
     same: tuple[int, ...] = ()
-    """Which of these were one: for each the place of the first that is the same."""
+    """The identities among these: for each the position of the first identical one."""
     writes_fields: tuple[tuple[Getter, str], ...] = ()
-    """How the tensors are got of which fields are written, and the names of the fields."""
+    """The getters of tensors with written fields, and the names of the fields."""
     codes: CodeVariants = field(kw_only=True)
-    """What the procedure becomes where it is linked."""
+    """The code variants of the procedure for linking."""
     direct: set[object] = field(default_factory=set)
-    """Keys of calls whose arrays the code can be given as they are."""
+    """Keys of calls whose arrays are passed to the code without conversion."""
     general: bool = False
-    """Whether sizes or numbers come at run time which are constants of other forms."""
+    """Whether it has dynamic sizes or numbers that are static by default."""
 
     @property
     def may_broadcast(self) -> bool:
-        """Whether sizes that a run found to differ may broadcast in code for the call alone, where
-        a size of 1 is known. Nothing was written or printed before that was found."""
+        """Whether a size mismatch of a run may be a broadcast in a static specialization, where a
+        size of 1 is known. The check precedes all writes and prints."""
         written = {one.node for one in self.procedure.parameters if one.written}
         return self.general and _is_checked_first(self.procedure.body, written)
 
     def holds(self, arguments: Arguments) -> bool:
-        """Whether what it was made for beside the arguments is as it was.
+        """Whether all guards but those of the arguments hold.
 
-        Arrays that share memory, and tensors given twice, are left to forms of their own.
+        Arrays that share memory, and tensors passed twice, need separate specializations.
         """
         for watch in self.watched:
             try:
@@ -110,13 +109,13 @@ class Specialisation:
                 return False
         if self.merged or same_objects(self.fleeting, arguments) != self.same:
             return False
-        given = [overlap_proxy_of(get(arguments)) for get in self.arrays]
-        return not overlaps([value for value in given if isinstance(value, np.ndarray)])
+        arrays = [overlap_proxy_of(get(arguments)) for get in self.arrays]
+        return not overlaps([value for value in arrays if isinstance(value, np.ndarray)])
 
     def match(self, arguments: Arguments, key: object) -> Match | None:
-        """Return how the arguments fit this form, None where they do not."""
-        clear, moved = True, {}
-        seen: dict[Path, Any] = {}  # another thread may exchange what an attribute is at any moment
+        """Return the match with arguments, None where a guard fails."""
+        is_clear, new_keys = True, {}
+        seen: dict[Path, Any] = {}  # another thread may replace an attribute at any time
         for watch in self.watched:
             try:
                 value = watch.get(arguments)
@@ -129,91 +128,93 @@ class Specialisation:
                 if not fits(spec, watch.spec):
                     return None
                 if spec != watch.spec:
-                    moved[watch.path] = key_now
+                    new_keys[watch.path] = key_now
                 else:
-                    clear = False
-        held = [
+                    is_clear = False
+        inputs = [
             seen[path] if path.owner is None and path in seen else get(arguments)
             for path, get in zip(self.typed.passed, self.arrays, strict=True)
         ]
         for one, two in self.pairs:
-            first, second = _memory(held[one]), _memory(held[two])
+            first, second = _shared_memory(inputs[one]), _shared_memory(inputs[two])
             if first is None or second is None or not np.may_share_memory(first, second):
                 continue
-            if _is_same(held[one], held[two]):
+            if _is_identical(inputs[one], inputs[two]):
                 return None
-            clear = False
-        if not all(_is_same(one(arguments), two(arguments)) for one, two in self.merged):
+            is_clear = False
+        if not all(_is_identical(one(arguments), two(arguments)) for one, two in self.merged):
             return None
         if self.fleeting and same_objects(self.fleeting, arguments) != self.same:
             return None
-        return Match(self._moved(moved) if moved else self, held, key, clear)
+        return Match(self._with_keys(new_keys) if new_keys else self, inputs, key, is_clear)
 
     def exchanged(self, arguments: Arguments) -> Path | None:
-        """Return what leads now to something that this form was not made for; None for nothing."""
+        """Return the path of the first watched value that no longer matches, None for none."""
         for watch in self.watched:
             spec = spec_now(watch, arguments)
             if spec is None or not fits(spec, watch.spec):
                 return watch.path
         return None
 
-    def _moved(self, keys: Mapping[Path, object]) -> Specialisation:
-        """Return this form as it is for calls with arrays of other sizes, by the ways to them."""
+    def _with_keys(self, keys: Mapping[Path, object]) -> Specialisation:
+        """Return the specialization with the keys of watched arrays of other sizes."""
         watched = (replace(one, key=keys.get(one.path, one.key)) for one in self.watched)
         return replace(self, watched=tuple(watched), direct=set())
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A form, its inputs, the key of the call; `clear` where nothing needs a look."""
+    """A specialization matched to a call; `clear` where no input needs a further check."""
 
     known: Specialisation
     held: list[Any]
-    """The inputs, of which arrays of tensors may hold older versions."""
+    """The inputs; arrays of tensors may be stale versions."""
     key: object
     clear: bool
     fresh: bool = False
-    """Whether the form was made for this very call."""
+    """Whether the specialization was compiled for this call."""
 
     def given(self, arguments: Arguments) -> list[Any]:
-        """Return what the code is called with, which is about to run: the newest versions."""
-        known = self.known
-        if not known.has_fields:
+        """Return the arguments of the code, which is about to run, in their newest versions."""
+        specialization = self.known
+        if not specialization.has_fields:
             return self.held
         return [
             held if path.owner is None else get(arguments)
-            for path, held, get in zip(known.typed.passed, self.held, known.inputs, strict=True)
+            for path, held, get in zip(
+                specialization.typed.passed, self.held, specialization.inputs, strict=True
+            )
         ]
 
     def arrays(self) -> list[Any]:
-        """Return the inputs, as arrays where they are lists or arrays of another class."""
+        """Return the inputs, with lists and foreign arrays converted."""
         return [as_array(one) if looks_like_array(one) else one for one in self.held]
 
     @property
     def is_direct(self) -> bool:
-        """Whether the code can be given the arrays as they are, and nothing needs a look."""
+        """Whether the arrays can be passed to the code without conversion or checks."""
         return self.clear and self.key in self.known.direct
 
 
 def _is_checked_first(body: Sequence[Statement], written: Set[Node]) -> bool:
-    """Whether sizes are compared nowhere after something was printed, or written of these nodes."""
-    touched = False
+    """Whether all size checks precede prints and writes to these nodes."""
+    has_effects = False
     for one in body:
         parts = one.body if isinstance(one, Block) else (one,)
         for part in parts:
-            touched |= not written.isdisjoint(writes([part]))
-            touched |= any(isinstance(inner, Print) for inner in statements([part]))
+            has_effects |= not written.isdisjoint(writes([part]))
+            has_effects |= any(isinstance(inner, Print) for inner in statements([part]))
             for inner in statements([part]):
-                if touched and isinstance(inner, Check) and inner.fault.code == "CD0301":
+                if has_effects and isinstance(inner, Check) and inner.fault.code == "CD0301":
                     return False
     return True
 
 
 def getter(typed: Typed, lookup: Lookup, path: Path, use: Use = "read") -> Getter:
-    """Return the function that finds what a path leads to, given the arguments of a call.
+    """Return the function that evaluates a path, given the arguments of a call.
 
-    `use` says what an array of a tensor is wanted for; the one for `identity` is always the same,
-    whatever it holds. It raises AttributeError or LookupError where it leads nowhere.
+    `use` is the intended use of an array of a tensor; for `identity` it is always the same object,
+    possibly stale. The function raises AttributeError or LookupError for a path without a value.
     """
     root, steps = path.root, path.steps
     if not path.captured:
@@ -223,22 +224,24 @@ def getter(typed: Typed, lookup: Lookup, path: Path, use: Use = "read") -> Gette
         start = lambda _: constant  # noqa: E731
     else:
         prefix, _, name = root.rpartition(":")
-        found = typed.roots[prefix + ":"] if prefix else lookup
-        start = lambda _: found(name)  # noqa: E731
+        find_root = typed.roots[prefix + ":"] if prefix else lookup
+        start = lambda _: find_root(name)  # noqa: E731
     if not steps:
-        return start if not path.captured else lambda arguments: _there(start(arguments))
-    return lambda arguments: _there(_walk(start(arguments), steps, use))
+        return (
+            start if not path.captured else lambda arguments: _unwrap_device_array(start(arguments))
+        )
+    return lambda arguments: _unwrap_device_array(_follow_path(start(arguments), steps, use))
 
 
-def _there(value: Any) -> Any:
-    """Return a value; the array of another package on a device as such."""
+def _unwrap_device_array(value: Any) -> Any:
+    """Return a value; of another package's device array the wrapped array."""
     if type(value) is np.ndarray:
         return value
-    array = found(value)
+    array = as_placed(value)
     return value if array is None else array
 
 
-def _walk(value: Any, steps: Sequence[object], use: Use) -> Any:
+def _follow_path(value: Any, steps: Sequence[object], use: Use) -> Any:
     for step in steps:
         match step:
             case int():
@@ -255,32 +258,32 @@ def _walk(value: Any, steps: Sequence[object], use: Use) -> Any:
 
 
 def watches(typed: Typed, find: Callable[[Path], Getter], arguments: Arguments) -> Iterator[Watch]:
-    """Yield what has to stay as it is beside the arguments themselves."""
+    """Yield the guards of captured values and attributes."""
     for path, spec in typed.used.items():
         if path.captured or path.steps:
             get, is_static = find(path), not isinstance(spec, NumberSpec)
             value = get(arguments)
-            now = _described(value, is_static)
-            is_same = now is not None and fits(now, spec)  # or it was exchanged meanwhile
+            current = _describe(value, is_static)
+            is_same = current is not None and fits(current, spec)  # else it was replaced meanwhile
             yield Watch(path, get, spec, quick_key(value, is_static) if is_same else _NEVER)
 
 
 def same_objects(getters: Sequence[Getter], arguments: Arguments) -> tuple[int, ...]:
-    """Return for each of what is got the place of the first that is the very same."""
+    """Return for each value the position of the first identical one."""
     ids = [id(get(arguments)) for get in getters]
     return tuple(map(ids.index, ids))
 
 
 def spec_now(watch: Watch, arguments: Arguments) -> Spec | None:
-    """Return what a watched path leads to now, None where it leads nowhere."""
+    """Return the current specification of a watched path, None where it has no value."""
     try:
-        return _described(watch.get(arguments), watch.static)
+        return _describe(watch.get(arguments), watch.static)
     except (AttributeError, LookupError, TypeError):
         return None
 
 
-def _described(value: Any, is_static: bool) -> Spec | None:
-    """Return what a form knows of a value, None of one that is no input."""
+def _describe(value: Any, is_static: bool) -> Spec | None:
+    """Return the specification of a value, None for one that is no valid input."""
     try:
         return describe_input(value, is_static)
     except TypeError:
@@ -288,11 +291,11 @@ def _described(value: Any, is_static: bool) -> Spec | None:
 
 
 def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path]:
-    """Return inputs that are the very array of an earlier input, where one of them is written."""
+    """Return inputs that are identical to an earlier input, where one of them is written."""
     parameters = typed.procedure.parameters
     if not any(parameter.written for parameter in parameters):
         return {}
-    found = [
+    inputs = [
         (path, parameter.written, value)
         for path, parameter in zip(typed.passed, parameters, strict=True)
         if isinstance(
@@ -300,18 +303,20 @@ def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path
             np.ndarray,
         )
     ]
-    first = [*range(len(found))]
-    for pair in overlaps([value for _, _, value in found]):
+    first = [*range(len(inputs))]
+    for pair in overlaps([value for _, _, value in inputs]):
         if pair.identical:
             first[pair.second] = min(first[pair.second], first[pair.first])
-    changed = {first[at] for at, (_, written, _) in enumerate(found) if written}
+    written_groups = {first[at] for at, (_, written, _) in enumerate(inputs) if written}
     return {
-        found[at][0]: found[one][0] for at, one in enumerate(first) if at != one and one in changed
+        inputs[at][0]: inputs[one][0]
+        for at, one in enumerate(first)
+        if at != one and one in written_groups
     }
 
 
 def exchanged(what: str, when: str, labels: tuple[Label, ...]) -> CdError:
-    """Return the error of a call during which other code puts another array where one was."""
+    """Return the error (CD0830) of a call during which other code replaces an array."""
     return CdValueError(
         Diagnostic(
             "CD0830", f"{what} is exchanged by other code while {when}", labels,
@@ -321,7 +326,7 @@ def exchanged(what: str, when: str, labels: tuple[Label, ...]) -> CdError:
 
 
 def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of positions of which one at least is written."""
+    """Return the pairs of positions of which at least one is written."""
     return tuple(
         (one, two)
         for two in range(len(written))
@@ -330,16 +335,16 @@ def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _memory(value: Any) -> Any:
-    """Return the array whose memory a value is, None for what has none, or has its own."""
+def _shared_memory(value: Any) -> Any:
+    """Return the array whose memory a value uses, None where it has no shared memory."""
     array = overlap_proxy_of(value)
     if isinstance(array, np.ndarray):
         return array
     return as_array(value) if looks_like_array(value) and is_foreign(value) else None
 
 
-def _is_same(one: Any, two: Any) -> bool:
-    """Whether two inputs are one array; what is made an array for each call is none."""
+def _is_identical(one: Any, two: Any) -> bool:
+    """Whether two inputs are identical arrays; values converted at each call are not."""
     arrays = [
         value
         for value in (overlap_proxy_of(one), overlap_proxy_of(two))

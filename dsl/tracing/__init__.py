@@ -1,1 +1,1 @@
-"""The trace: every assignment recorded by the compiled code itself, read back, and asked."""
+"""Traces: queries and renderings of the assignments that instrumented code recorded."""

@@ -1,4 +1,4 @@
-"""Which stage of compiling a function first changed a result."""
+"""Compiler bisection: the first pass or backend stage that changed a result."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ Given = Sequence[Array | PlacedArray]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Bisection:
-    """The first stage after which a result is another one, and what it is."""
+    """The first stage after which a result differs, and the difference."""
 
     stage: str
-    """`lower`, the name of a pass, or `compile` for what a backend makes of the last loops."""
+    """`lower`, the name of a pass, or `compile` for the backend."""
     what: str
-    """The element that differs, and both values."""
+    """The first element that differs, and both values."""
     before: str
-    """What the stage was given, as text."""
+    """The input of the stage, as text."""
     after: str
-    """What it made of that."""
+    """The output of the stage, as text."""
 
     def __str__(self) -> str:
         return f"`{self.stage}` changed {self.what}"
@@ -56,18 +56,21 @@ def bisected(
 ) -> Bisection | None:
     """Return the first stage that changed a result of a call, None where none did.
 
-    The arguments stay as they are. Loops are run by the interpreter after each pass.
+    The arguments are not modified. The interpreter runs the loops after each pass.
     """
-    known = match.known
-    given, _ = prepared(known, match.given(arguments), arguments)
-    procedure = known.procedure
-    expected = _outcome(lambda arrays: run_procedure(procedure, arrays, _quiet), procedure, given)
+    specialization = match.known
+    given, _ = prepared(specialization, match.given(arguments), arguments)
+    procedure = specialization.procedure
+    expected = _run_on_copies(
+        lambda arrays: run_procedure(procedure, arrays, _discard), procedure, given
+    )
     stages: list[tuple[str, Program]] = []
-    code = RUNTIME.compile(procedure, known.situation.backend)
-    target, is_device = target_of(code, known.situation.backend), isinstance(code, HasKernels)
+    code = RUNTIME.compile(procedure, specialization.situation.backend)
+    target = target_of(code, specialization.situation.backend)
+    is_device = isinstance(code, HasKernels)
 
-    def observe(name: str, now: Program) -> None:
-        stages.append((name, now))
+    def observe(name: str, program: Program) -> None:
+        stages.append((name, program))
 
     loops, _ = optimize(
         lower(select_gpu_branches(procedure) if is_device else procedure), target, observe
@@ -75,45 +78,45 @@ def bisected(
     if is_device:
         map_to_device(loops, target, observe)
     before: Program | None = None
-    for name, now in stages:
-        if now == before:
+    for name, current in stages:
+        if current == before:
             continue
-        found = _outcome(_run(now), procedure, given)
-        if why := _unlike(procedure, expected, found, rtol, atol):
-            told = "" if before is None else print_program(before)
-            return Bisection(name, why, told, print_program(now))
-        before = now
-    found = _outcome(code.run, procedure, given, _there)
-    if why := _unlike(procedure, expected, found, rtol, atol):
-        told = "" if before is None else print_program(before)
-        return Bisection("compile", why, told, code.text)
+        outcome = _run_on_copies(_interpret(current), procedure, given)
+        if difference := _first_difference(procedure, expected, outcome, rtol, atol):
+            text = "" if before is None else print_program(before)
+            return Bisection(name, difference, text, print_program(current))
+        before = current
+    outcome = _run_on_copies(code.run, procedure, given, _copy_on_device)
+    if difference := _first_difference(procedure, expected, outcome, rtol, atol):
+        text = "" if before is None else print_program(before)
+        return Bisection("compile", difference, text, code.text)
     return None
 
 
 def target_of(code: Code, backend: str) -> Target:
-    """Return what the loops of code were made for by a backend of that name."""
+    """Return the target that loops were optimized for by a backend of that name."""
     if isinstance(code, HasKernels):
         return Target("cuda", stack_bytes=settings.current().stack_bytes)
     return cpu_info.target() if backend == "cc" else HOST
 
 
-def _run(program: Program) -> Made:
-    return lambda arrays: run_program(program, arrays, _quiet)
+def _interpret(program: Program) -> Made:
+    return lambda arrays: run_program(program, arrays, _discard)
 
 
-def _quiet(text: str) -> None:
-    """Show nothing: a function that prints is run many times."""
+def _discard(text: str) -> None:
+    """Discard output: the function is run many times."""
 
 
-def _there(array: Array | PlacedArray) -> Any:
-    """Return a copy where an array is, which lies as it does."""
+def _copy_on_device(array: Array | PlacedArray) -> Any:
+    """Return a copy on the same device and with the same layout."""
     return as_device_array(array).copy() if isinstance(array, PlacedArray) else copy_to_host(array)
 
 
-def _outcome(
+def _run_on_copies(
     run: Made, procedure: Procedure, given: Given, copy: Callable[[Any], Any] = copy_to_host
 ) -> tuple[tuple[str, Array], ...] | str:
-    """Return what a run leaves in written arrays and results, by name; the text of an error."""
+    """Return written arrays and results of a run, by name; the text of an error where it fails."""
     arrays = [copy(array) for array in given]
     try:
         results = run((*arrays, *(None for _ in procedure.results)))
@@ -128,7 +131,7 @@ def _outcome(
     return (*written, *named)
 
 
-def _unlike(
+def _first_difference(
     procedure: Procedure,
     one: tuple[tuple[str, Array], ...] | str,
     other: tuple[tuple[str, Array], ...] | str,
@@ -139,13 +142,13 @@ def _unlike(
     if isinstance(one, str) or isinstance(other, str):
         if isinstance(one, str) and isinstance(other, str):
             return ""
-        told = one if isinstance(one, str) else other
-        return f"whether the call of `{procedure.name}` raises: {str(told).splitlines()[0]}"
-    for (label, own), (_, theirs) in zip(one, other, strict=True):
-        if own.shape != theirs.shape:
-            return f"the shape of `{label}`: {own.shape} became {theirs.shape}"
-        wrong = np.argwhere(~alike(own, theirs, rtol, atol))
+        message = one if isinstance(one, str) else other
+        return f"whether the call of `{procedure.name}` raises: {str(message).splitlines()[0]}"
+    for (label, old), (_, new) in zip(one, other, strict=True):
+        if old.shape != new.shape:
+            return f"the shape of `{label}`: {old.shape} became {new.shape}"
+        wrong = np.argwhere(~alike(old, new, rtol, atol))
         if len(wrong):
             at = tuple(map(int, wrong[0]))
-            return f"{element(label, at)}: {shown(own[at])} became {shown(theirs[at])}"
+            return f"{element(label, at)}: {shown(old[at])} became {shown(new[at])}"
     return ""

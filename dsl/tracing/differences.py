@@ -1,4 +1,4 @@
-"""Two traces of one function held against each other: the first assignment that differs."""
+"""Comparison of two traces of one function: the first assignment that differs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .recorded import Recorded
 from .records import Record, record_at, shown
 from .why import Why, chain
 
-_DEPTH, _TERMS = 4, 4
+_MAX_DEPTH, _MAX_TERMS = 4, 4
 _NEVER = 1 << 62, 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference:
-    """Where two traces part: a record of each, and what made them.
+    """The first difference of two traces: a record of each, with its provenance.
 
-    A record is None where only the other trace has one there: the runs took different ways.
+    A record is None where only the other trace has one there: control flow diverged.
     """
 
     first: Why | None
@@ -42,21 +42,21 @@ class Difference:
         one, other = self.records
         places = [(x.site.number, x.index) if x else None for x in self.records]
         if one is None or other is None or places[0] != places[1]:
-            ways = (
+            divergences = (
                 f"{title} " + (f"assigns {x.element} (line {x.line})" if x else "ends")
                 for title, x in zip(self.titles, self.records, strict=True)
             )
-            head = f"the runs take different ways: {', '.join(ways)}"
+            head = f"the runs take different ways: {', '.join(divergences)}"
         else:
             head = (
                 f"{one.element} differs: {shown(one.after)} ({self.titles[0]}) against "
                 f"{shown(other.after)} ({self.titles[1]}), line {one.line}"
             )
-        told = (
-            f"{title}:\n{made}" for title, made in zip(self.titles, (self.first, self.second))
-            if made is not None
+        sections = (
+            f"{title}:\n{why}" for title, why in zip(self.titles, (self.first, self.second))
+            if why is not None
         )  # fmt: skip
-        return "\n\n".join((head, *told))
+        return "\n\n".join((head, *sections))
 
     __repr__ = __str__
 
@@ -70,24 +70,24 @@ def difference(
 ) -> Difference | None:
     """Return the first assignment after which an element differs, None where none does.
 
-    Without tolerances every bit counts, but not which NaN it is; `by_table` admits what elementary
-    functions may differ by, see `Drift`. Runs are compared in order, each
-    up to where records of either were dropped.
-    Raises CdValueError CD0874 for traces of different functions, or of different things.
+    Without tolerances values must be bit-identical, except that all NaNs are equal; `by_table`
+    admits the differences of elementary functions, see `Drift`. Runs are compared in order, up
+    to the first dropped record of either.
+    Raises CdValueError CD0874 for traces of different functions, or with different filters.
     """
     drift = Drift() if by_table else None
-    for number, (run, theirs) in enumerate(zip(one.runs, other.runs, strict=False)):
+    for number, (run, other_run) in enumerate(zip(one.runs, other.runs, strict=False)):
         if [x.statement.span.text for x in run.layout.sites] != [
-            x.statement.span.text for x in theirs.layout.sites
+            x.statement.span.text for x in other_run.layout.sites
         ]:
-            raise _other_functions(number, run, theirs)
-        found = _first(run, theirs, rtol, atol, drift)
-        if found is not None:
-            made = [
-                _told(trace, number, row, place)
-                for trace, row, place in zip((one, other), *found, strict=True)
+            raise _other_functions(number, run, other_run)
+        mismatch = _first_mismatch(run, other_run, rtol, atol, drift)
+        if mismatch is not None:
+            whys = [
+                _why_at(trace, number, row, place)
+                for trace, row, place in zip((one, other), *mismatch, strict=True)
             ]
-            return Difference(made[0], made[1], _titles(run, theirs))
+            return Difference(whys[0], whys[1], _run_titles(run, other_run))
     if len(one.runs) != len(other.runs):
         return Difference(None, None, ("the first trace", "the second trace"))
     return None
@@ -100,7 +100,7 @@ def _other_functions(number: int, run: Run, other: Run) -> CdValueError:
     return CdValueError(Diagnostic("CD0874", message, helps=helps))
 
 
-def _titles(run: Run, other: Run) -> tuple[str, str]:
+def _run_titles(run: Run, other: Run) -> tuple[str, str]:
     if run.backend != other.backend:
         return run.backend, other.backend
     return "first", "second"
@@ -111,23 +111,23 @@ Found = tuple[tuple[int, int], tuple[int | None, int | None]]
 
 @dataclass
 class Drift:
-    """How far two backends may drift apart by elementary functions, over the runs of a trace.
+    """Error bound for the rounding differences of elementary functions between two backends.
 
-    Their ulps add up over the rows so far, and from the first such row on each row adds one for its
-    own arithmetic. A point may differ by these ulps of the largest number that it has to do with;
-    where its statement has an elementary function, times its operands, as `exp` makes what is off
-    by a part of x off by x times that part; where it has a reduction, of the largest number of all
-    so far, as its terms may cancel. First order: a chaotic program drifts further.
+    The ulps accumulate over the rows so far; after the first such row each row adds one for its
+    arithmetic. A point may differ by these ulps of its largest operand or result; multiplied by its
+    operands where its statement has an elementary function, as `exp` amplifies a relative error of
+    x by x; relative to the largest number so far where it has a reduction, as terms may cancel.
+    This is first order: chaotic programs diverge further.
     """
 
     ulps: float = 0.0
     largest: float = 0.0
 
     def of(self, run: Run) -> npt.NDArray[np.float64]:
-        """Return the ulps for each row of a run; later runs begin with those of its end."""
+        """Return the accumulated ulps for each row of a run; later runs continue from its end."""
         each = np.array([_site_ulps(site) for site in run.layout.sites] or [0.0])
-        own = each[run.table[:, 0]]
-        total = self.ulps + np.cumsum(own)
+        row_ulps = each[run.table[:, 0]]
+        total = self.ulps + np.cumsum(row_ulps)
         total += np.cumsum(total > 0)
         self.ulps = float(total[-1]) if len(total) else self.ulps
         for site in run.layout.sites:
@@ -137,18 +137,18 @@ class Drift:
         return total
 
     def allowed(self, points: Points, ulps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return how far each point may be off."""
-        site, most = points.site, _largest(points)
+        """Return the admitted absolute difference of each point."""
+        site, magnitude = points.site, _largest(points)
         assert isinstance(site.statement, Assign)
         dtype = points.column("after").dtype
         if dtype.kind not in "fc" or not ulps.any():
             return np.zeros(len(points))
         if any(isinstance(part, Reduce) for part in walk(site.statement.value)):
-            most = np.full(len(points), self.largest)
+            magnitude = np.full(len(points), self.largest)
         if _site_ulps(site):
-            most = most * np.maximum(1.0, _largest(points, False))
+            magnitude = magnitude * np.maximum(1.0, _largest(points, False))
         eps = float(np.finfo(np.dtype(site.statement.target.node.dtype.numpy).name).eps)
-        return np.asarray(ulps[points.row] * eps * most)
+        return np.asarray(ulps[points.row] * eps * magnitude)
 
 
 def _site_ulps(site: Site) -> float:
@@ -156,148 +156,152 @@ def _site_ulps(site: Site) -> float:
 
 
 def _largest(points: Points, with_result: bool = True) -> npt.NDArray[np.float64]:
-    """Return the largest absolute value that each point has to do with, of those that are
-    finite."""
-    most = np.zeros(len(points))
+    """Return the largest finite absolute value among the operands and the result of each point."""
+    largest = np.zeros(len(points))
     for column, values in zip(points.site.columns, points.values, strict=True):
         if values.dtype.kind in "fciu" and (with_result or column.what != "after"):
-            size = np.abs(values.astype(np.complex128))
-            most = np.maximum(most, np.where(np.isfinite(size), size, 0.0))
-    return most
+            magnitude = np.abs(values.astype(np.complex128))
+            largest = np.maximum(largest, np.where(np.isfinite(magnitude), magnitude, 0.0))
+    return largest
 
 
-def _first(
+def _first_mismatch(
     run: Run, other: Run, rtol: float, atol: float, drift: Drift | None = None
 ) -> Found | None:
-    """Return the rows that differ, and the places among the points of their sites.
+    """Return the rows that differ, and the positions among the points of their sites.
 
-    Rows are held against each other by their statements: what a loop variable or a number is that
-    only the run knows matters where another element is written, or another value.
+    Rows are matched by statement only: different values of loop variables or other scalars matter
+    only where they lead to another written element or value.
     """
-    known = min(_known(run), _known(other))
+    limit = min(_first_dropped(run), _first_dropped(other))
     common = min(len(run.table), len(other.table))
-    apart = np.flatnonzero(run.table[:common, 0] != other.table[:common, 0])
-    end = int(apart[0]) if len(apart) else common
+    differing = np.flatnonzero(run.table[:common, 0] != other.table[:common, 0])
+    end = int(differing[0]) if len(differing) else common
     ulps_of = None if drift is None else drift.of(run)
     best: tuple[tuple[int, int], tuple[int | None, int | None]] | None = None
     for site in run.layout.sites:
         if not site.is_assignment:
             continue
-        ours, theirs = points_of(run, site), points_of(other, other.layout.sites[site.number])
-        ours, theirs = _within(ours, known), _within(theirs, known)
-        within: float | npt.NDArray[np.float64] = atol
+        points, other_points = (
+            points_of(run, site),
+            points_of(other, other.layout.sites[site.number]),
+        )
+        points, other_points = _points_before(points, limit), _points_before(other_points, limit)
+        tolerance: float | npt.NDArray[np.float64] = atol
         if drift is not None and ulps_of is not None:
-            within = drift.allowed(ours, ulps_of)
-        found = _mismatch(ours, theirs, end, rtol, within)
-        if found is not None and (best is None or found[0] < best[0]):
-            best = found
+            tolerance = drift.allowed(points, ulps_of)
+        mismatch = _site_mismatch(points, other_points, end, rtol, tolerance)
+        if mismatch is not None and (best is None or mismatch[0] < best[0]):
+            best = mismatch
     if best is not None:
         return (best[0][0], best[0][0]), best[1]
-    if end < max(len(run.table), len(other.table)) and (end < common or (end, 0) < known):
-        (one, first), (two, second) = _start(run, end), _start(other, end)
+    if end < max(len(run.table), len(other.table)) and (end < common or (end, 0) < limit):
+        (one, first), (two, second) = _first_assignment(run, end), _first_assignment(other, end)
         return (one, two), (first, second)
     return None
 
 
-def _known(run: Run) -> tuple[int, int]:
-    """Return the first place, by row and number of a point, from which on a run has no records
-    because they were dropped; one behind all places where none was."""
+def _first_dropped(run: Run) -> tuple[int, int]:
+    """Return the position (row, point number) of the first dropped record of a run, one after all
+    positions where none was dropped."""
     if not run.dropped:
         return _NEVER
-    ends = [
+    positions = [
         (int(points.row[-1]), int(points.number[-1]) + 1)
         for site in run.layout.sites
         if site.is_assignment and len(points := points_of(run, site))
     ]
-    return max(ends, default=(0, 0))
+    return max(positions, default=(0, 0))
 
 
-def _within(points: Points, known: tuple[int, int]) -> Points:
-    """Return the points in front of a place."""
-    row, number = known
-    kept = (points.row < row) | ((points.row == row) & (points.number < number))
-    return points if kept.all() else points.where(kept)
+def _points_before(points: Points, limit: tuple[int, int]) -> Points:
+    """Return the points before a position."""
+    row, number = limit
+    is_before = (points.row < row) | ((points.row == row) & (points.number < number))
+    return points if is_before.all() else points.where(is_before)
 
 
-def _start(run: Run, row: int) -> tuple[int, int | None]:
-    """Return the first row from one on that holds no terms, and its first point."""
+def _first_assignment(run: Run, row: int) -> tuple[int, int | None]:
+    """Return the first row at or after `row` that contains no terms, and its first point."""
     while row < len(run.table):
         site = run.layout.sites[int(run.table[row, 0])]
         if site.is_assignment:
-            found = np.flatnonzero(points_of(run, site).row == row)
-            return row, int(found[0]) if len(found) else None
+            positions = np.flatnonzero(points_of(run, site).row == row)
+            return row, int(positions[0]) if len(positions) else None
         if site.reduce is None:
             break
         row += 1
     return row, None
 
 
-def _mismatch(
+def _site_mismatch(
     one: Points, other: Points, end: int, rtol: float, atol: float | npt.NDArray[np.float64]
 ) -> tuple[tuple[int, int], tuple[int | None, int | None]] | None:
-    """Return the row and number of the first point that differs, and its places.
+    """Return row and number of the first point that differs, and its positions in both.
 
-    A place is None where only the other run has the point.
+    A position is None where only the other run has the point.
     """
-    ours, theirs = (_keys(points, end) for points in (one, other))
-    count = min(len(ours), len(theirs))
-    apart = np.delete(ours[:count] != theirs[:count], 1, axis=1).any(axis=1)
+    one_keys, other_keys = (_point_keys(points, end) for points in (one, other))
+    count = min(len(one_keys), len(other_keys))
+    differs = np.delete(one_keys[:count] != other_keys[:count], 1, axis=1).any(axis=1)
     one_after, other_after = (points.column("after")[:count] for points in (one, other))
-    within = atol[:count] if isinstance(atol, np.ndarray) else atol
-    wrong = np.flatnonzero(apart | ~alike(one_after, other_after, rtol, within))
-    if not len(wrong) and len(ours) == len(theirs):
+    tolerance = atol[:count] if isinstance(atol, np.ndarray) else atol
+    mismatches = np.flatnonzero(differs | ~alike(one_after, other_after, rtol, tolerance))
+    if not len(mismatches) and len(one_keys) == len(other_keys):
         return None
-    at = int(wrong[0]) if len(wrong) else count
-    orders = [_order(keys[at]) if at < len(keys) else None for keys in (ours, theirs)]
+    at = int(mismatches[0]) if len(mismatches) else count
+    orders = [
+        _key_position(keys[at]) if at < len(keys) else None for keys in (one_keys, other_keys)
+    ]
     first = min(order for order in orders if order is not None)
-    if len(wrong) and not apart[at]:
+    if len(mismatches) and not differs[at]:
         return first, (at, at)
     places = [at if order == first else None for order in orders]
-    if None not in places:  # the same place among the points, and another element
+    if None not in places:  # the same position among the points, another element
         return first, (at, at)
     return first, (places[0], places[1])
 
 
-def _keys(points: Points, end: int) -> npt.NDArray[np.int64]:
+def _point_keys(points: Points, end: int) -> npt.NDArray[np.int64]:
     """Return row, number and index of every point before a row.
 
-    The number is that in a box, which is of another width where a size is another one.
+    The number is relative to the row's box, whose extents depend on the sizes of the run.
     """
     statement = points.site.statement
     assert isinstance(statement, Assign)
-    kept = points.row < end
+    selected = points.row < end
     columns = (points.row, points.number, *points.index(statement.target.index))
-    return np.stack([column[kept] for column in columns], axis=1)
+    return np.stack([column[selected] for column in columns], axis=1)
 
 
-def _order(key: npt.NDArray[np.int64]) -> tuple[int, int]:
+def _key_position(key: npt.NDArray[np.int64]) -> tuple[int, int]:
     return int(key[0]), int(key[1])
 
 
 def alike(
     one: Values, other: Values, rtol: float, atol: float | npt.NDArray[np.float64]
 ) -> npt.NDArray[np.bool_]:
-    """Return where values are the same: bit by bit, or within tolerances; any NaN is a NaN."""
+    """Return where values are equal: bitwise, or within tolerances; all NaNs are equal."""
     if one.dtype.kind not in "fcV":
         return np.asarray(one == other)
     with np.errstate(all="ignore"):
         a, b = one.astype(np.complex128), other.astype(np.complex128)
-        same = np.asarray((a == b) & _signs(a, b))
+        is_equal = np.asarray((a == b) & _have_equal_signs(a, b))
         if rtol or np.any(atol):
-            same |= np.abs(a - b) <= atol + rtol * np.abs(b)
-        return np.asarray(same | (np.isnan(a) & np.isnan(b)))
+            is_equal |= np.abs(a - b) <= atol + rtol * np.abs(b)
+        return np.asarray(is_equal | (np.isnan(a) & np.isnan(b)))
 
 
-def _signs(a: Values, b: Values) -> npt.NDArray[np.bool_]:
+def _have_equal_signs(a: Values, b: Values) -> npt.NDArray[np.bool_]:
     return np.asarray(
         (np.signbit(a.real) == np.signbit(b.real)) & (np.signbit(a.imag) == np.signbit(b.imag))
     )
 
 
-def _told(trace: Recorded, run: int, row: int, place: int | None) -> Why | None:
+def _why_at(trace: Recorded, run: int, row: int, place: int | None) -> Why | None:
     if place is None:
         return None
-    of = trace.runs[run]
-    number = int(of.table[row, 0])
-    record = record_at(run, points_of(of, of.layout.sites[number]), place)
-    return chain(trace, record, _DEPTH, _TERMS)
+    recorded_run = trace.runs[run]
+    number = int(recorded_run.table[row, 0])
+    record = record_at(run, points_of(recorded_run, recorded_run.layout.sites[number]), place)
+    return chain(trace, record, _MAX_DEPTH, _MAX_TERMS)

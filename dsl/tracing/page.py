@@ -1,4 +1,4 @@
-"""A trace as one HTML page that needs nothing but itself, and as JSON."""
+"""Self-contained HTML page of a trace, and its JSON export."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .terms import Term
 from .text import Branch, tree
 
 MOST = 20_000
-"""Most lines of a page, unless all is asked for."""
+"""The largest number of lines of a page, unless all are requested."""
 _NOT_FINITE = re.compile(r"-> .*\b(nan|inf)|= ?\S*\b(nan|inf)j?[)}]*$")
-"""Tells a record or a term whose value is no finite number."""
+"""Matches a record or a term whose value is not finite."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d232b; --soft: #66707d; --paper: #ffffff;
@@ -97,26 +97,26 @@ find.oninput = () => {
 """
 
 
-def framed(page: str) -> str:
-    """Return a page in a frame of its own, as notebooks show it."""
+def framed(html_text: str) -> str:
+    """Return a page in an iframe, for notebooks."""
     style = "width: 100%; height: 48em; border: 0"
-    return f'<iframe srcdoc="{escape(page)}" style="{style}"></iframe>'
+    return f'<iframe srcdoc="{escape(html_text)}" style="{style}"></iframe>'
 
 
 def page(trace: Recorded, head: int, tail: int) -> str:
-    """Return the page: the source on the left, the tree on the right, which fold and search.
+    """Return the page: the source on the left, the foldable, searchable tree on the right.
 
-    Where so much of it would be too long, of rounds and elements fewer are shown; what is still
-    too long ends. A `head` of 0 shows all.
+    Where the page would be too long, fewer iterations and elements are shown; a page that is still
+    too long is truncated. A `head` of 0 shows all.
     """
     sources = dict.fromkeys(
         site.statement.span.source for run in trace.runs for site in run.layout.sites
     )
     numbers = {source: number for number, source in enumerate(sources)}
-    listing = "".join(_listing(number, source) for source, number in numbers.items())
+    listing = "".join(_source_html(number, source) for source, number in numbers.items())
     names = ", ".join(dict.fromkeys(run.name for run in trace.runs)) or "nothing"
     dropped = f"; {trace.dropped:,} more were dropped" if trace.dropped else ""
-    body = _body(trace, head, tail, numbers)
+    body = _tree_body(trace, head, tail, numbers)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>trace of {escape(names)}</title><style>{_STYLE}</style></head><body>"
@@ -132,47 +132,47 @@ def page(trace: Recorded, head: int, tail: int) -> str:
     )
 
 
-def _body(trace: Recorded, head: int, tail: int, sources: Mapping[Source, int]) -> str:
+def _tree_body(trace: Recorded, head: int, tail: int, sources: Mapping[Source, int]) -> str:
     """Return the tree of a trace as HTML."""
     while True:
-        left = _Left(MOST if head else sys.maxsize)
-        pieces = list(_html(tree(trace, head, tail), sources, True, left))
-        if left.lines > 0 or head <= 1:
+        budget = _LineBudget(MOST if head else sys.maxsize)
+        pieces = list(_tree_html(tree(trace, head, tail), sources, True, budget))
+        if budget.lines > 0 or head <= 1:
             return "".join(pieces)
         head, tail = head // 2, min(tail, head // 2)
 
 
 @dataclass
-class _Left:
-    """How many lines a page has room for."""
+class _LineBudget:
+    """The remaining number of lines of a page."""
 
     lines: int
 
 
-def _listing(place: int, source: Source) -> str:
-    """Return the lines of a source, each called by its place among all sources and its number."""
+def _source_html(source_number: int, source: Source) -> str:
+    """Return the lines of a source, identified by the number of the source and of the line."""
     rows = source.text.rstrip("\n").split("\n")
     return "".join(
-        f'<span data-line="{place}:{number}">{number:>4}  {escape(row)}</span>'
+        f'<span data-line="{source_number}:{number}">{number:>4}  {escape(row)}</span>'
         for number, row in enumerate(rows, source.first_line)
     )
 
 
-def _html(
-    branches: Iterable[Branch], sources: Mapping[Source, int], is_open: bool, left: _Left
+def _tree_html(
+    branches: Iterable[Branch], sources: Mapping[Source, int], is_open: bool, budget: _LineBudget
 ) -> Iterator[str]:
     for one in branches:
-        if left.lines <= 0:
+        if budget.lines <= 0:
             yield '<div class="folded">... more is left out, for the page would be too long</div>'
             return
-        left.lines -= 1
+        budget.lines -= 1
         line = f"{sources[one.span.source]}:{one.line}" if one.span.source in sources else ""
         at = f'<span class="at" data-line="{line}">{one.line}</span>' if line and one.line else ""
         text = escape(one.text)
         kind = one.kind
         if kind in ("record", "term"):
             kind += " bad" if _NOT_FINITE.search(one.text) else ""
-        inner = list(_html(one.children(), sources, one.kind in ("call", "comment"), left))
+        inner = list(_tree_html(one.children(), sources, one.kind in ("call", "comment"), budget))
         if not inner:
             yield f'<div class="{kind}">{at}{text}</div>'
             continue
@@ -189,28 +189,28 @@ def as_json(trace: Recorded) -> str:
          "dropped": run.dropped, "error": run.error}
         for run in trace.runs
     ]  # fmt: skip
-    records = [_record(one, trace.terms(one)) for one in trace]
+    records = [_record_json(one, trace.terms(one)) for one in trace]
     return json.dumps({"runs": runs, "records": records}, indent=1)
 
 
-def _record(record: Record, terms: Sequence[Term]) -> dict[str, Any]:
+def _record_json(record: Record, terms: Sequence[Term]) -> dict[str, Any]:
     statement = record.site.statement
     assert isinstance(statement, Assign)
     return {
         "run": record.run, "row": record.row, "line": record.line,
         "statement": statement.span.text, "array": record.array, "index": list(record.index),
-        "at": dict(record.at), "before": _number(record.before), "after": _number(record.after),
-        "operands": [{"text": x.text, "value": _number(x.value)} for x in record.operands],
-        **({} if record.contribution is None else {"contribution": _number(record.contribution)}),
-        **({"terms": [_term(x) for x in terms]} if terms else {}),
+        "at": dict(record.at), "before": _encode(record.before), "after": _encode(record.after),
+        "operands": [{"text": x.text, "value": _encode(x.value)} for x in record.operands],
+        **({} if record.contribution is None else {"contribution": _encode(record.contribution)}),
+        **({"terms": [_term_json(x) for x in terms]} if terms else {}),
     }  # fmt: skip
 
 
-def _term(term: Term) -> dict[str, Any]:
-    return {"at": term.at, "text": term.text, "value": _number(term.value)}
+def _term_json(term: Term) -> dict[str, Any]:
+    return {"at": term.at, "text": term.text, "value": _encode(term.value)}
 
 
-def _number(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     if np.iscomplexobj(value) or not np.isfinite(value):
         return str(value)
     return value.item() if hasattr(value, "item") else value

@@ -1,4 +1,4 @@
-"""The records of one site of a run as arrays: one entry for each point, in program order."""
+"""Columnar view of the records of one site of a run: arrays over points, in program order."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from ..instrument.recording import Ints, Run
 from ..instrument.sites import Column, Site
 
 Values = npt.NDArray[Any]
-_NOTHING = CallValues()
-"""All that is known are the symbols."""
+_NO_FACTS = CallValues()
+"""No facts other than the values of symbols."""
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """All points of a site: the row and the number in it, what symbols stand for, and values."""
+    """All points of a site: row, number in the row, values of symbols and of columns."""
 
     site: Site
     row: Ints
     number: Ints
-    """Which point of the row it is."""
+    """The number of the point within its row."""
     symbols: Mapping[Symbol, Ints]
     values: tuple[Values, ...]
-    """For each column of the site."""
+    """The values of each column of the site."""
     known: tuple[Values | None, ...]
-    """For each column where it was evaluated, None for everywhere."""
+    """For each column, where it was evaluated; None for everywhere."""
     repeats: Ints | None = None
-    """How many points of its row accumulate into the same element, None for one everywhere."""
+    """The number of points of the row that accumulate into the same element; None: always 1."""
 
     def __len__(self) -> int:
         return len(self.row)
 
     def where(self, kept: npt.NDArray[np.bool_]) -> Points:
-        """Return some of the points."""
+        """Return the points selected by a mask."""
         return replace(
             self,
             row=self.row[kept],
@@ -55,14 +55,14 @@ class Points:
         )
 
     def column(self, what: s.What) -> Values:
-        """Return the values of the one column of a kind."""
+        """Return the values of the only column of a kind."""
         return next(
             values for column, values in zip(self.site.columns, self.values, strict=True)
             if column.what == what
         )  # fmt: skip
 
     def index(self, index: tuple[Index, ...]) -> tuple[Ints, ...]:
-        """Return subscripts at every point; those that read arrays as they were recorded."""
+        """Return the subscripts at every point; those that read arrays from their records."""
         return tuple(self._subscript(one) for one in index)
 
     def _subscript(self, index: Index) -> Ints:
@@ -72,18 +72,18 @@ class Points:
         return self.value_of(index.value)
 
     def value_of(self, expr: Expr) -> Ints:
-        """Return the recorded value of an expression, from wherever it was evaluated."""
+        """Return the recorded value of an expression, 0 where it was not evaluated."""
         if isinstance(expr, Position):
             return np.broadcast_to(evaluated(expr.index, self.symbols), self.row.shape)
-        found = np.zeros(self.row.shape, np.int64)
-        for values, known in self._recorded(expr):
-            if known is None:
+        result = np.zeros(self.row.shape, np.int64)
+        for values, evaluated_mask in self._expression_columns(expr):
+            if evaluated_mask is None:
                 return values
-            found = np.where(known, values, found)
-        return found
+            result = np.where(evaluated_mask, values, result)
+        return result
 
     def index_at(self, index: tuple[Index, ...], at: int) -> tuple[int, ...]:
-        """Return subscripts at one point."""
+        """Return the subscripts at one point."""
         symbols = {symbol: values[at] for symbol, values in self.symbols.items()}
         return tuple(
             int(evaluated(one, symbols))
@@ -93,13 +93,13 @@ class Points:
         )
 
     def _value_at(self, expr: Expr, at: int) -> int:
-        for values, known in self._recorded(expr):
-            if known is None or known[at]:
+        for values, evaluated_mask in self._expression_columns(expr):
+            if evaluated_mask is None or evaluated_mask[at]:
                 return int(values[at])
         return 0
 
-    def _recorded(self, expr: Expr) -> list[tuple[Values, Values | None]]:
-        """Return the columns of an expression, with where each was evaluated."""
+    def _expression_columns(self, expr: Expr) -> list[tuple[Values, Values | None]]:
+        """Return the columns of an expression, and where each was evaluated."""
         columns = zip(self.site.columns, self.values, self.known, strict=True)
         return [
             (values, known)
@@ -109,19 +109,19 @@ class Points:
 
 
 def evaluated(index: Affine, symbols: Mapping[Symbol, Any]) -> Any:
-    """Return the numbers that an index expression has, for arrays of values of its symbols."""
-    found = evaluate_index(index, symbols, _NOTHING)
-    assert found is not None, f"{index} has a symbol that no row knows"
-    return found
+    """Return the values of an index expression, given arrays of values of its symbols."""
+    value = evaluate_index(index, symbols, _NO_FACTS)
+    assert value is not None, f"{index} has a symbol that no row knows"
+    return value
 
 
 def truth(test: Expr, symbols: Mapping[Symbol, Any]) -> Any:
-    """Return where a test holds, for arrays of values of its symbols; None where it needs data."""
-    return evaluate_at(test, symbols, _NOTHING)
+    """Return where a test holds, given arrays of values of its symbols; None if it reads data."""
+    return evaluate_at(test, symbols, _NO_FACTS)
 
 
 def points_of(run: Run, site: Site) -> Points:
-    """Return the recorded points of a site, those of one row after those of the row before."""
+    """Return the recorded points of a site, ordered by row."""
     rows = np.flatnonzero(run.table[:, 0] == site.number)
     table = run.table[rows]
     outer = {symbol: table[:, s.FIRST + n] for n, symbol in enumerate(site.symbols)}
@@ -130,61 +130,61 @@ def points_of(run: Run, site: Site) -> Points:
     sizes = np.ones(len(rows), np.int64)
     for extent in extents:
         sizes = sizes * extent
-    for column, per_point, kept in ((1, site.floats, run.floats), (2, site.ints, run.ints)):
-        if per_point:  # the last row ends where the room does
-            sizes = np.minimum(sizes, (len(kept) - table[:, column]) // per_point)
+    for column, per_point, mask in ((1, site.floats, run.floats), (2, site.ints, run.ints)):
+        if per_point:  # the last row may be truncated
+            sizes = np.minimum(sizes, (len(mask) - table[:, column]) // per_point)
     at = np.repeat(np.arange(len(rows)), sizes)
     number = np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     floats = table[at, 1] + number * site.floats
     ints = table[at, 2] + number * site.ints
     if site.masked:
-        kept = run.ints[ints] == 1
-        at, number, floats, ints = at[kept], number[kept], floats[kept], ints[kept]
-    own, rest = [], number
+        mask = run.ints[ints] == 1
+        at, number, floats, ints = at[mask], number[mask], floats[mask], ints[mask]
+    inner, remainder = [], number
     for axis, extent in reversed(list(zip(site.axes, extents, strict=True))):
         first = np.broadcast_to(evaluated(axis.first, outer), rows.shape)
-        own.append((axis.symbol, rest % extent[at] + first[at]))
-        rest = rest // extent[at]
-    symbols = {symbol: values[at] for symbol, values in outer.items()} | dict(own[::-1])
-    values = tuple(_values(run, column, floats, ints) for column in site.columns)
+        inner.append((axis.symbol, remainder % extent[at] + first[at]))
+        remainder = remainder // extent[at]
+    symbols = {symbol: values[at] for symbol, values in outer.items()} | dict(inner[::-1])
+    values = tuple(_column_values(run, column, floats, ints) for column in site.columns)
     known = tuple(
         None if column.guard is None else run.ints[ints + column.guard] == 1
         for column in site.columns
     )
     points = Points(site, rows[at], number, symbols, values, known)
     if site.is_part:
-        points = points.where(_changed(points))
-    return replace(points, repeats=_repeats(points))
+        points = points.where(_changed_mask(points))
+    return replace(points, repeats=_repeat_counts(points))
 
 
-def _changed(points: Points) -> npt.NDArray[np.bool_]:
-    """Return which elements are others than before; NaN is like NaN."""
+def _changed_mask(points: Points) -> npt.NDArray[np.bool_]:
+    """Return the mask of elements that changed; NaNs are equal."""
     before, after = points.column("before"), points.column("after")
     changed: npt.NDArray[np.bool_] = (before != after) & ((before == before) | (after == after))
     return changed
 
 
-def _repeats(points: Points) -> Ints | None:
-    """Return how many points of its row accumulate into the element of each; None for one each."""
-    one = points.site.statement
-    if not isinstance(one, Assign) or one.op is None or not points.site.is_assignment:
+def _repeat_counts(points: Points) -> Ints | None:
+    """Return the number of points of the row that accumulate into each element; None: always 1."""
+    statement = points.site.statement
+    if not isinstance(statement, Assign) or statement.op is None or not points.site.is_assignment:
         return None
-    if not any(isinstance(index, Dynamic) for index in one.target.index) or not len(points):
+    if not any(isinstance(index, Dynamic) for index in statement.target.index) or not len(points):
         return None
-    cells = np.stack((points.row, *points.index(one.target.index)), axis=1)
-    _, which, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
-    repeats: Ints = counts[which.reshape(-1)]
+    cells = np.stack((points.row, *points.index(statement.target.index)), axis=1)
+    _, inverse, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+    repeats: Ints = counts[inverse.reshape(-1)]
     return repeats if (counts > 1).any() else None
 
 
-def _values(run: Run, column: Column, floats: Ints, ints: Ints) -> Values:
-    """Return a column in the type of its expression."""
+def _column_values(run: Run, column: Column, floats: Ints, ints: Ints) -> Values:
+    """Return a column, converted to the type of its expression."""
     dtype = column.dtype.numpy
     if not column.is_float:
         return run.ints[ints + column.place].astype(dtype)
-    found: Values = run.floats[floats + column.place]
+    values: Values = run.floats[floats + column.place]
     if column.dtype.kind == "c":
-        parts = found, run.floats[floats + column.place + 1]
-        found = np.stack(parts, axis=-1).view(np.complex128)[..., 0]
+        components = values, run.floats[floats + column.place + 1]
+        values = np.stack(components, axis=-1).view(np.complex128)[..., 0]
     with np.errstate(all="ignore"):
-        return found.astype(dtype)
+        return values.astype(dtype)

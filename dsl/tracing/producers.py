@@ -1,4 +1,4 @@
-"""Which record wrote an element last, and what was given where none did."""
+"""Last-writer queries on a trace: the record that produced the value of an element."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .records import Record, record_at
 Cell = tuple[int, tuple[int, ...]]
 """A node by its id, and an index."""
 Place = tuple[int, int]
-"""A row of a run and a number in it, in program order."""
-_Found = tuple[Place, Group, int]
-"""A record before it is made: its place, its group and its position there."""
+"""A position in program order: a row of a run, and a point number in it."""
+_Writer = tuple[Place, Group, int]
+"""A reference to a record: its position in program order, its group, its index in the group."""
 
 
 class _Written:
-    """The points of a group sorted by the element they write, those of one element in order.
+    """The points of a group, sorted by the written element, then in program order.
 
-    Sorted once, an element is a binary search: a chain asks for each term of each reduction.
+    After one sort each lookup is a binary search: a chain looks up each term of each reduction.
     """
 
     def __init__(self, group: Group) -> None:
@@ -51,19 +51,19 @@ class _Written:
         self.span = 2 + int(points.row.max(initial=0))
         self.place: npt.NDArray[np.int64] = self.keys * self.span + self.row
 
-    def lasts(self, index: Sequence[Ints], before: Ints) -> Ints:
-        """Return the last points in rows before some that wrote elements, -1 where none did."""
-        key, is_known = np.zeros(len(before), np.int64), np.ones(len(before), bool)
+    def last_points(self, index: Sequence[Ints], before: Ints) -> Ints:
+        """Return the last points in earlier rows that wrote the elements, -1 where none did."""
+        key, is_written = np.zeros(len(before), np.int64), np.ones(len(before), bool)
         for one, least, size in zip(index, self.least, self.sizes, strict=True):
-            is_known &= (one >= least) & (one < least + size)
+            is_written &= (one >= least) & (one < least + size)
             key = key * size + (one - least)
-        wanted = key * self.span + np.minimum(before, self.span - 1)
-        at = np.searchsorted(self.place, wanted) - 1
-        is_known &= (at >= 0) & (self.keys[at] == key)
-        return np.where(is_known, self.by[at], -1)
+        target = key * self.span + np.minimum(before, self.span - 1)
+        at = np.searchsorted(self.place, target) - 1
+        is_written &= (at >= 0) & (self.keys[at] == key)
+        return np.where(is_written, self.by[at], -1)
 
-    def of(self, index: Sequence[int]) -> tuple[int, int]:
-        """Return where the points that write an element begin and end in sorted order."""
+    def range_of(self, index: Sequence[int]) -> tuple[int, int]:
+        """Return the range, in sorted order, of the points that write an element."""
         key = 0
         for one, least, size in zip(index, self.least, self.sizes, strict=True):
             if not 0 <= one - least < size:
@@ -72,77 +72,77 @@ class _Written:
         first, end = np.searchsorted(self.keys, (key, key + 1))
         return int(first), int(end)
 
-    def last(self, index: Sequence[int], before: Place) -> _Found | None:
-        """Return the last point before a place that wrote an element."""
-        first, end = self.of(index)
+    def last_point(self, index: Sequence[int], before: Place) -> _Writer | None:
+        """Return the last point before a position that wrote an element."""
+        first, end = self.range_of(index)
         if first == end:
             return None
         row, number = before
         at = first + int(np.searchsorted(self.row[first:end], row))
-        same = first + int(np.searchsorted(self.row[first:end], row, "right"))
-        at += int(np.searchsorted(self.number[at:same], number)) - 1
+        same_row_end = first + int(np.searchsorted(self.row[first:end], row, "right"))
+        at += int(np.searchsorted(self.number[at:same_row_end], number)) - 1
         if at < first:
             return None
         return (int(self.row[at]), int(self.number[at])), self.group, int(self.by[at])
 
 
 class Producers:
-    """Who wrote what last, in one run of a trace."""
+    """The index of last writers in one run of a trace."""
 
     def __init__(self, trace: Recorded, run: int) -> None:
         self.run, self.of = run, trace.runs[run]
         self.groups = [group for group in trace.groups if group.run == run]
         self._written: dict[int, list[_Written]] = {}
-        self._moves: dict[int, tuple[list[int], list[int]]] = {}
+        self._swaps: dict[int, tuple[list[int], list[int]]] = {}
         sites = {x.number: x.statement for x in self.of.layout.sites}
-        moving = [number for number, one in sites.items() if isinstance(one, Permute)]
-        for row in np.flatnonzero(np.isin(self.of.table[:, 0], moving)):
-            moved = sites[int(self.of.table[row, 0])]
-            assert isinstance(moved, Permute)
-            for one, source in zip(moved.nodes, moved.sources, strict=True):
-                rows, sources = self._moves.setdefault(one.id, ([], []))
+        permute_sites = [number for number, one in sites.items() if isinstance(one, Permute)]
+        for row in np.flatnonzero(np.isin(self.of.table[:, 0], permute_sites)):
+            permute = sites[int(self.of.table[row, 0])]
+            assert isinstance(permute, Permute)
+            for one, source in zip(permute.nodes, permute.sources, strict=True):
+                rows, sources = self._swaps.setdefault(one.id, ([], []))
                 rows.append(int(row))
                 sources.append(source.id)
 
     def called(self, name: str) -> list[Node]:
-        """Return the arrays that were written and have a name at the end of the run.
+        """Return the written arrays with this name at the end of the run.
 
-        Where none has it, those that once had it: in a function that was called, for instance.
+        Where there are none, those that had it at some statement, such as in a called function.
         """
         written = {group.statement.target.node.id: group for group in self.groups}
         nodes = [group.statement.target.node for group in written.values()]
         names = self.of.layout.names
-        found = [node for node in nodes if s.means(name, s.called(node, names))]
-        if found or any(s.means(name, one) for _, one in names):
-            return found
-        once = {
+        matching = [node for node in nodes if s.means(name, s.called(node, names))]
+        if matching or any(s.means(name, one) for _, one in names):
+            return matching
+        formerly_named = {
             group.statement.target.node.id
             for group in self.groups
             if any(s.means(name, one) for one in (group.array, group.statement.target.node.label))
         }
-        return [node for node in nodes if node.id in once]
+        return [node for node in nodes if node.id in formerly_named]
 
     def shape(self, node: Node) -> tuple[int, ...]:
-        """Return an array's shape where it was written last, which may be that of a round.
+        """Return the shape of an array at its last write, which may depend on the iteration.
 
-        A size that no record tells is one more than the largest index that was written.
+        An extent that no record determines is one more than the largest written index.
         """
         rows = [
             group for group in self.groups
             if group.statement.target.node.id == node.id and len(group.points)
         ]  # fmt: skip
-        known = dict(self.of.sizes)
+        symbol_values = dict(self.of.sizes)
         if rows:
             last = max(rows, key=lambda group: int(group.points.row[-1])).points
-            known |= {symbol: int(values[-1]) for symbol, values in last.symbols.items()}
+            symbol_values |= {symbol: int(values[-1]) for symbol, values in last.symbols.items()}
         return tuple(
-            evaluate(extent, known) if extent.symbols() <= known.keys()
+            evaluate(extent, symbol_values) if extent.symbols() <= symbol_values.keys()
             else 1 + max(int(np.max(g.points.index(g.statement.target.index)[axis])) for g in rows)
             for axis, extent in enumerate(node.shape)
         )  # fmt: skip
 
     def given(self, node: Node, index: tuple[int, ...]) -> Any:
-        """Return an element of an argument as it was before the run, None where it is not kept."""
+        """Return an element of an argument before the run, None where no copy is stored."""
         array = self.of.given.get(node.id)
         return None if array is None else array[index]
 
@@ -158,9 +158,11 @@ class Producers:
             points = group.points
             if points.site is record.site:
                 written = next(
-                    one for one in self._of(group.statement.target.node.id) if one.group is group
+                    one
+                    for one in self._sorted_groups(group.statement.target.node.id)
+                    if one.group is group
                 )
-                first, end = written.of(record.index)
+                first, end = written.range_of(record.index)
                 here = slice(
                     first + int(np.searchsorted(written.row[first:end], record.row)),
                     first + int(np.searchsorted(written.row[first:end], record.row, "right")),
@@ -169,92 +171,107 @@ class Producers:
         return [record]
 
     def last(self, cell: Cell, before: Place) -> Record | None:
-        """Return the last record before a place (row and number) that wrote an element."""
-        found = self._handed_on(cell, before)
+        """Return the last record before a position that wrote an element, None for none."""
+        found = self._last_writer(cell, before)
         return None if found is None else record_at(self.run, found[1].points, found[2])
 
     def value(self, cell: Cell, before: Place) -> Any:
-        """Return what the last record before a place made of an element, None for no record."""
-        found = self._handed_on(cell, before)
-        return None if found is None else found[1].points.column("after")[found[2]]
+        """Return the value of an element by the last record before a position, None for none."""
+        writer = self._last_writer(cell, before)
+        return None if writer is None else writer[1].points.column("after")[writer[2]]
 
     def values(self, node: Node, places: Sequence[tuple[int, ...]], row: int) -> list[Any]:
-        """Return what elements of an array were before a row, None where nothing tells: what the
-        last record made of each, or what was given."""
-        found: list[Any] = [None] * len(places)
+        """Return the values of elements of an array before a row, None where unknown: from the last
+        record, or from the copy of the argument."""
+        result: list[Any] = [None] * len(places)
         index = list(np.array(places, np.int64).reshape(len(places), node.rank).T)
-        groups, points = self._lasts(node.id, index, np.full(len(places), row))
+        groups, points = self._last_writers(node.id, index, np.full(len(places), row))
         for group in np.unique(groups[groups >= 0]):
             after = self.groups[group].points.column("after")
             for at in np.flatnonzero(groups == group):
-                found[at] = after[points[at]]
+                result[at] = after[points[at]]
         array = self.of.given.get(node.id)
         if array is not None:
             for place in np.flatnonzero(groups < 0).tolist():
-                found[place] = array[places[place]]
-        return found
+                result[place] = array[places[place]]
+        return result
 
-    def _lasts(self, node: int, index: Sequence[Ints], before: Ints) -> tuple[Ints, Ints]:
-        """Return the last points in rows before some that wrote elements, as `_handed_on` finds
-        them one by one: of each its group's number and its own in it, -1 where there is none."""
+    def _last_writers(self, node: int, index: Sequence[Ints], before: Ints) -> tuple[Ints, Ints]:
+        """Return the last points in earlier rows that wrote elements, vectorized `_last_writer`:
+        the group of each and its index in the group, -1 where there is none."""
         groups, points = np.full((2, len(before)), -1)
         row, number = np.full((2, len(before)), -1)
-        for written in self._of(node):
-            of, at = written.group.points, written.lasts(index, before)
-            there = (of.row[at], of.number[at]) if len(of) else (row, number)
-            later = (there[0] > row) | (there[0] == row) & (there[1] > number)
-            later &= at >= 0
+        for written in self._sorted_groups(node):
+            of, at = written.group.points, written.last_points(index, before)
+            position = (of.row[at], of.number[at]) if len(of) else (row, number)
+            is_later = (position[0] > row) | (position[0] == row) & (position[1] > number)
+            is_later &= at >= 0
             group = next(n for n, one in enumerate(self.groups) if one is written.group)
-            groups[later], points[later] = group, at[later]
-            row[later], number[later] = there[0][later], there[1][later]
-        rows, sources = self._moves.get(node, ([], []))
-        moved = np.searchsorted(rows, before) - 1
-        for at in np.unique(moved[moved >= 0]):
-            here = (moved == at) & (row < rows[at])
-            self._instead(groups, points, here, sources[at], index, np.full(len(before), rows[at]))
+            groups[is_later], points[is_later] = group, at[is_later]
+            row[is_later], number[is_later] = position[0][is_later], position[1][is_later]
+        rows, sources = self._swaps.get(node, ([], []))
+        swap_index = np.searchsorted(rows, before) - 1
+        for at in np.unique(swap_index[swap_index >= 0]):
+            selected = (swap_index == at) & (row < rows[at])
+            self._replace_writers(
+                groups, points, selected, sources[at], index, np.full(len(before), rows[at])
+            )
         for group in np.unique(groups[groups >= 0]):
-            made = self.groups[group]
-            if made.points.site.is_handed_on:
-                here, value = groups == group, made.statement.value
+            group_object = self.groups[group]
+            if group_object.points.site.is_handed_on:
+                selected, value = groups == group, group_object.statement.value
                 assert isinstance(value, Read), "it is a copy"
-                read = [one[points] for one in made.points.index(value.index)]
-                self._instead(groups, points, here, value.node.id, read, made.points.row[points])
+                source_index = [one[points] for one in group_object.points.index(value.index)]
+                self._replace_writers(
+                    groups,
+                    points,
+                    selected,
+                    value.node.id,
+                    source_index,
+                    group_object.points.row[points],
+                )
         return groups, points
 
-    def _instead(
-        self, groups: Ints, points: Ints, here: Any, node: int, index: Sequence[Ints], before: Ints
+    def _replace_writers(
+        self,
+        groups: Ints,
+        points: Ints,
+        selected: Any,
+        node: int,
+        index: Sequence[Ints],
+        before: Ints,
     ) -> None:
-        """Put the last points that wrote elements of another array where some were found."""
-        if here.any():
-            found = self._lasts(node, [one[here] for one in index], before[here])
-            groups[here], points[here] = found
+        """Replace selected points by the last writers of elements of another array."""
+        if selected.any():
+            writers = self._last_writers(node, [one[selected] for one in index], before[selected])
+            groups[selected], points[selected] = writers
 
-    def _handed_on(self, cell: Cell, before: Place) -> _Found | None:
-        """Return the last point that wrote an element, that of the value where it is a copy."""
-        found = self._moved(cell, before)
-        while found is not None and found[1].points.site.is_handed_on:
-            (one,) = record_at(self.run, found[1].points, found[2]).operands
-            assert one.node is not None, "it is read from another array"
-            found = self._moved((one.node.id, one.index), (found[0][0], 0))
-        return found
+    def _last_writer(self, cell: Cell, before: Place) -> _Writer | None:
+        """Return the last point that wrote an element, followed through phi copies."""
+        writer = self._writer_through_swaps(cell, before)
+        while writer is not None and writer[1].points.site.is_handed_on:
+            (operand,) = record_at(self.run, writer[1].points, writer[2]).operands
+            assert operand.node is not None, "it is read from another array"
+            writer = self._writer_through_swaps((operand.node.id, operand.index), (writer[0][0], 0))
+        return writer
 
-    def _moved(self, cell: Cell, before: Place) -> _Found | None:
-        """Return that point of what an array was before it traded places, too."""
+    def _writer_through_swaps(self, cell: Cell, before: Place) -> _Writer | None:
+        """Return the last point that wrote an element, followed through permuted buffers."""
         node, index = cell
         while True:
-            found = self._last(node, index, before)
-            rows, sources = self._moves.get(node, ([], []))
+            writer = self._direct_writer(node, index, before)
+            rows, sources = self._swaps.get(node, ([], []))
             at = bisect_left(rows, before[0]) - 1
-            if at < 0 or found is not None and found[0][0] > rows[at]:
-                return found
+            if at < 0 or writer is not None and writer[0][0] > rows[at]:
+                return writer
             node, before = sources[at], (rows[at], 0)
 
-    def _last(self, node: int, index: tuple[int, ...], before: Place) -> _Found | None:
-        found = (one.last(index, before) for one in self._of(node))
-        return max(filter(None, found), key=lambda one: one[0], default=None)
+    def _direct_writer(self, node: int, index: tuple[int, ...], before: Place) -> _Writer | None:
+        candidates = (one.last_point(index, before) for one in self._sorted_groups(node))
+        return max(filter(None, candidates), key=lambda one: one[0], default=None)
 
-    def _of(self, node: int) -> list[_Written]:
-        """Return the groups that write an array, sorted by element the first time."""
+    def _sorted_groups(self, node: int) -> list[_Written]:
+        """Return the sorted groups that write an array; they are cached."""
         if node not in self._written:
             self._written[node] = [
                 _Written(group) for group in self.groups if group.statement.target.node.id == node

@@ -1,4 +1,4 @@
-"""What was recorded: the records of all runs, in program order."""
+"""The sequence of records of all runs of a trace, in program order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .points import Points, points_of, truth
 from .records import Record, record_at
 from .terms import Term, count_at, terms_at
 
-_NOTHING = np.zeros((0, 2), np.int64)
+_NO_RECORDS = np.zeros((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,7 +36,7 @@ class Group:
 
     @property
     def array(self) -> str:
-        """What the array that is written is called there."""
+        """The name of the written array at the statement."""
         return called(self.statement.target.node, self.statement.names)
 
     def __repr__(self) -> str:
@@ -44,7 +44,7 @@ class Group:
 
 
 Content = tuple[int, tuple[Group, ...], npt.NDArray[np.int64], tuple[Group, ...]]
-"""How many runs there were, the groups of records, their order, and the groups of terms."""
+"""The number of runs, the groups of records, their order, and the groups of terms."""
 
 
 class Recorded:
@@ -52,16 +52,16 @@ class Recorded:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._kept: Content = (-1, (), _NOTHING, ())
+        self._cached: Content = (-1, (), _NO_RECORDS, ())
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """What ran, in the order in which it ended."""
+        """The finished runs, in the order of their calls."""
         return tuple(self._recorder.runs)
 
     @property
     def dropped(self) -> int:
-        """How many wanted records there was no room for; they are the last ones of their runs."""
+        """The number of records that were dropped for lack of room, the last ones of their runs."""
         return sum(run.dropped for run in self.runs)
 
     def __len__(self) -> int:
@@ -90,38 +90,38 @@ class Recorded:
 
     @property
     def order(self) -> npt.NDArray[np.int64]:
-        """For each record in program order its group and its place there."""
+        """For each record in program order its group and its index in the group."""
         return self._content[2]
 
     @property
     def _content(self) -> Content:
-        """What is known of the runs, found anew where there were more since."""
-        runs, known = len(self.runs), self._kept
-        if known[0] != runs:
+        """The grouped records, cached until there are more runs."""
+        runs, content = len(self.runs), self._cached
+        if content[0] != runs:
             groups = tuple(
                 Group(n, points)
                 for n, run in enumerate(self.runs)
                 for site in run.layout.sites
                 if isinstance(site.statement, Assign) and len(points := points_of(run, site))
             )
-            own = tuple(group for group in groups if group.points.site.is_assignment)
+            assignments = tuple(group for group in groups if group.points.site.is_assignment)
             terms = tuple(group for group in groups if not group.points.site.is_assignment)
-            self._kept = known = (runs, own, _program_order(own), terms)
-        return known
+            self._cached = content = (runs, assignments, _program_order(assignments), terms)
+        return content
 
     def _record(self, at: int) -> Record:
         group, place = self.order[at]
-        found = self.groups[group]
-        return record_at(found.run, found.points, int(place))
+        source = self.groups[group]
+        return record_at(source.run, source.points, int(place))
 
     def where(self, text: str = "", array: str = "", line: int = 0) -> list[Record]:
-        """Return the records at which a test of indices holds, of an array, of a line.
+        """Return the records that satisfy a test of indices, of an array, of a line.
 
-        What loops are handed on is no assignment of a line, and not asked for.
-        Raises CdValueError CD0871 for what is no test.
+        Copies of loop-carried names are no assignments of a line, and excluded by a filter.
+        Raises CdValueError CD0871 for an invalid test.
         """
         tests = parsed(text) if text else ()
-        chosen = np.zeros(len(self.order), bool)
+        selected = np.zeros(len(self.order), bool)
         for number, group in enumerate(self.groups):
             points = group.points
             statement = group.statement
@@ -132,36 +132,36 @@ class Recorded:
             if line and not statement.span.line <= line <= statement.span.end_line:
                 continue
             site = points.site
-            own = tuple(axis.symbol for axis in site.axes)  # of one name the outer one
-            fits = fitted(tests, (*own, *site.symbols), (), site.hidden)
+            axis_symbols = tuple(axis.symbol for axis in site.axes)  # of one name the outer one
+            fits = fitted(tests, (*axis_symbols, *site.symbols), (), site.hidden)
             if fits is not None:
                 holds = np.ones(len(points), bool)
                 for test in fits.outer:
                     holds &= truth(test, points.symbols)
-                chosen[self.order[:, 0] == number] = holds[self._places(number)]
-        return [self._record(int(n)) for n in np.flatnonzero(chosen)]
+                selected[self.order[:, 0] == number] = holds[self._group_indices(number)]
+        return [self._record(int(n)) for n in np.flatnonzero(selected)]
 
-    def _places(self, group: int) -> npt.NDArray[np.int64]:
-        """Return the places of a group's records, in program order."""
-        found: npt.NDArray[np.int64] = self.order[self.order[:, 0] == group, 1]
-        return found
+    def _group_indices(self, group: int) -> npt.NDArray[np.int64]:
+        """Return the indices in a group of its records, in program order."""
+        indices: npt.NDArray[np.int64] = self.order[self.order[:, 0] == group, 1]
+        return indices
 
     def terms(self, record: Record) -> list[Term]:
-        """Return the terms of the reductions in a record, in order, where they were recorded."""
+        """Return the recorded terms of the reductions in a record, in order."""
         groups = [group for group in self._content[3] if group.run == record.run]
         return [term for group in groups for term in terms_at(group.points, record)]
 
     def main_terms(self, record: Record, most: int) -> tuple[list[Term], int]:
-        """Return the most important terms of each reduction in a record, and how many more there
-        are: those that are not finite come first, then the largest."""
+        """Return the `most` largest terms of each reduction in a record, non-finite ones first, and
+        the number of the others."""
         groups = [group for group in self._content[3] if group.run == record.run]
-        found = [term for group in groups for term in terms_at(group.points, record, most)]
-        return found, sum(count_at(group.points, record) for group in groups) - len(found)
+        terms = [term for group in groups for term in terms_at(group.points, record, most)]
+        return terms, sum(count_at(group.points, record) for group in groups) - len(terms)
 
     def first_nonfinite(self) -> Record | None:
         """Return the first record whose element became NaN or infinite, None where none did.
 
-        Where records were `dropped`, they are not known.
+        Records that were `dropped` are not considered.
         """
         first: tuple[tuple[int, int, int], Group, int] | None = None
         for group in self.groups:
@@ -169,9 +169,9 @@ class Recorded:
             if after.dtype.kind not in "fcV":
                 continue
             with np.errstate(all="ignore"):
-                wrong = np.flatnonzero(~np.isfinite(after.astype(np.complex128)))
-            if len(wrong):
-                at = int(wrong[0])
+                nonfinite = np.flatnonzero(~np.isfinite(after.astype(np.complex128)))
+            if len(nonfinite):
+                at = int(nonfinite[0])
                 order = group.run, int(group.points.row[at]), int(group.points.number[at])
                 if first is None or order < first[0]:
                     first = order, group, at
@@ -181,11 +181,11 @@ class Recorded:
         """Return all records as a structured array, in program order.
 
         Fields: `run`, `row` (how many statements of the run came before), `line`, `array`,
-        `index` (filled up with -1), `before` and `after` (float64, or complex128 where an array
+        `index` (padded with -1), `before` and `after` (float64, or complex128 where an array
         is complex), and `before_int` and `after_int`, exact where the array is of integers: int64,
         or Python's integers where one is too large for that.
         """
-        return _structured(self.groups, self.order)
+        return _structured_array(self.groups, self.order)
 
 
 def _program_order(groups: tuple[Group, ...]) -> npt.NDArray[np.int64]:
@@ -197,31 +197,31 @@ def _program_order(groups: tuple[Group, ...]) -> npt.NDArray[np.int64]:
     run = np.repeat([group.run for group in groups], sizes)
     row = np.concatenate([group.points.row for group in groups])
     point = np.concatenate([group.points.number for group in groups])
-    by = np.lexsort((point, row, run))
-    return np.stack([number[by], place[by]], axis=1)
+    permutation = np.lexsort((point, row, run))
+    return np.stack([number[permutation], place[permutation]], axis=1)
 
 
-def _structured(groups: tuple[Group, ...], order: npt.NDArray[np.int64]) -> np.ndarray:
+def _structured_array(groups: tuple[Group, ...], order: npt.NDArray[np.int64]) -> np.ndarray:
     ranks = [len(group.statement.target.index) for group in groups]
     is_complex = any(group.statement.target.node.dtype.kind == "c" for group in groups)
-    number = "c16" if is_complex else "f8"
+    float_type = "c16" if is_complex else "f8"
     rank = max(ranks, default=0)
     longest = max((len(group.array) for group in groups), default=1)
-    whole_number = "O" if any(map(_is_large, groups)) else "i8"
+    int_type = "O" if any(map(_exceeds_int64, groups)) else "i8"
     dtype = np.dtype(
         [("run", "i4"), ("row", "i8"), ("line", "i4"), ("array", f"U{longest}"),
-         ("index", "i8", (rank,)), ("before", number), ("after", number),
-         ("before_int", whole_number), ("after_int", whole_number)]
+         ("index", "i8", (rank,)), ("before", float_type), ("after", float_type),
+         ("before_int", int_type), ("after_int", int_type)]
     )  # fmt: skip
-    parts = [_of_group(group, dtype, rank) for group in groups]
-    if not parts:
+    arrays = [_group_array(group, dtype, rank) for group in groups]
+    if not arrays:
         return np.zeros(0, dtype)
-    starts = np.cumsum([0, *map(len, parts)])
-    whole = np.concatenate(parts)
-    return whole[starts[order[:, 0]] + order[:, 1]]
+    starts = np.cumsum([0, *map(len, arrays)])
+    joined = np.concatenate(arrays)
+    return joined[starts[order[:, 0]] + order[:, 1]]
 
 
-def _of_group(group: Group, dtype: np.dtype[Any], rank: int) -> np.ndarray:
+def _group_array(group: Group, dtype: np.dtype[Any], rank: int) -> np.ndarray:
     points, target = group.points, group.statement.target
     out = np.zeros(len(points), dtype)
     out["run"], out["row"] = group.run, points.row
@@ -237,7 +237,7 @@ def _of_group(group: Group, dtype: np.dtype[Any], rank: int) -> np.ndarray:
     return out
 
 
-def _is_large(group: Group) -> bool:
-    """Whether an integer of a group is too large for int64."""
+def _exceeds_int64(group: Group) -> bool:
+    """Whether an integer of a group does not fit int64."""
     values = [group.points.column(name) for name in ("before", "after")]
     return any(x.dtype == np.uint64 and bool((x > np.iinfo(np.int64).max).any()) for x in values)

@@ -1,4 +1,4 @@
-"""One record as people read it: the assignment in its own source form, filled in."""
+"""Records of a trace, and their text: the source of the assignment with values substituted."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ...lowering.ir.text import INFIX, Scope, domain_text, element_text, expr_te
 from ..instrument.sites import Site, called
 from .points import Points
 
-_SUMS = ("dot", "matmul", "einsum", "@")
-"""Other names of sums."""
+_SUM_NAMES = ("dot", "matmul", "einsum", "@")
+"""Functions in source text that are sums."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Operand:
-    """Something that an assignment read: its text, and its value there."""
+    """A value that an assignment read, with its text."""
 
     text: str
     value: Any
     node: Node | None
-    """The array that was read; None for a reduction."""
+    """The array that was read, None for a reduction."""
     index: tuple[int, ...]
     expr: Expr
     span: Span
@@ -41,26 +41,26 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Record:
-    """One assignment to one element."""
+    """One execution of an assignment for one element."""
 
     run: int
     row: int
     number: int
-    """Which point of the statement it is."""
+    """The number of the point within the execution of the statement."""
     site: Site
     array: str
     index: tuple[int, ...]
     before: Any
     after: Any
     at: Mapping[str, int]
-    """What loop variables and indices stood for, by name; of two of one name the outer one."""
+    """The values of loop and index variables by name; of equal names the outer one."""
     axes: tuple[int, ...]
-    """What the indices of the statement itself stood for, in order."""
+    """The values of the statement's index variables, in order."""
     operands: tuple[Operand, ...]
     contribution: Any = None
-    """What a reduction added to the target, None for other statements."""
+    """The total that a reduction added to the target, None for other statements."""
     repeats: int = 1
-    """How many points of the statement accumulate into this element."""
+    """The number of points of the statement that accumulate into this element."""
 
     @property
     def element(self) -> str:
@@ -74,12 +74,12 @@ class Record:
 
     @property
     def text(self) -> str:
-        """The statement with indices and values filled in: `y[0] += x[0]{=1.5} * t`."""
+        """The statement with indices and values substituted: `y[0] += x[0]{=1.5} * t`."""
         return filled(self)
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Its place in the program order of a trace."""
+        """Its position in the program order of a trace."""
         return self.run, self.row, self.number
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class Record:
 
 
 def shown(value: Any) -> str:
-    """Return a number in the fewest digits that tell it apart in its type."""
+    """Return the shortest text that identifies a number in its type."""
     return str(bool(value)) if isinstance(value, np.bool_) else str(value)
 
 
@@ -100,7 +100,7 @@ def record_at(run: int, points: Points, at: int) -> Record:
     site = points.site
     statement = site.statement
     assert isinstance(statement, Assign)
-    own = tuple(int(points.symbols[axis.symbol][at]) for axis in site.axes)
+    axis_values = tuple(int(points.symbols[axis.symbol][at]) for axis in site.axes)
     symbols = [axis.symbol for axis in site.axes if axis.symbol not in site.hidden]
     axes = {symbol.name: int(points.symbols[symbol][at]) for symbol in symbols}
     symbols = [symbol for symbol in site.symbols if symbol not in site.hidden]
@@ -116,37 +116,39 @@ def record_at(run: int, points: Points, at: int) -> Record:
         int(points.number[at]),
         site,
         called(statement.target.node, statement.names),
-        _numbers(points, statement.target.index, at),
+        _index_values(points, statement.target.index, at),
         points.column("before")[at],
         points.column("after")[at],
         {**outer, **{name: value for name, value in axes.items() if name not in outer}},
-        own,
+        axis_values,
         tuple(operands(points, at)),
         contribution,
         repeats,
     )
 
 
-def _numbers(points: Points, index: tuple[Index, ...], at: int) -> tuple[int, ...]:
+def _index_values(points: Points, index: tuple[Index, ...], at: int) -> tuple[int, ...]:
     return points.index_at(index, at)
 
 
 def operands(points: Points, at: int) -> Iterator[Operand]:
-    """Yield what a point read, each with its value there."""
+    """Yield the values that a point read."""
     columns = zip(points.site.columns, points.values, points.known, strict=True)
     statement = points.site.statement
     assert isinstance(statement, Assign)
-    for column, values, known in columns:
+    for column, values, evaluated in columns:
         if column.what == "before":
-            own = next((x for x in reads(statement.value) if x == column.expr), None)
-            if own is not None:
-                here = _numbers(points, own.index, at)
-                told = element(called(own.node, statement.names), here)
-                yield Operand(told, values[at], own.node, here, own, own.span)
-        if column.what == "operand" and (known is None or known[at]):
+            target_read = next((x for x in reads(statement.value) if x == column.expr), None)
+            if target_read is not None:
+                index_values = _index_values(points, target_read.index, at)
+                text = element(called(target_read.node, statement.names), index_values)
+                yield Operand(
+                    text, values[at], target_read.node, index_values, target_read, target_read.span
+                )
+        if column.what == "operand" and (evaluated is None or evaluated[at]):
             match column.expr:
                 case Read(node, index, span):
-                    numbers = _numbers(points, index, at)
+                    numbers = _index_values(points, index, at)
                     text = element(called(node, statement.names), numbers)
                     yield Operand(text, values[at], node, numbers, column.expr, span)
                 case Reduce(span=span) as reduce:
@@ -154,62 +156,66 @@ def operands(points: Points, at: int) -> Iterator[Operand]:
                     yield Operand(text, values[at], None, (), reduce, span)
 
 
-def _with_value(operand: Operand) -> str:
-    """Return `x[0]{=1.5}`; a sum inside of something else, `x.mean()`, tells what it is."""
+def _operand_text(operand: Operand) -> str:
+    """Return `x[0]{=1.5}`; a reduction whose text does not name it, `x.mean()`, is labelled."""
     mark = ""
     if isinstance(operand.expr, Reduce):
         mark = reduction_name(operand.expr.op)
-        names = (mark, *_SUMS) if mark == "sum" else (mark,)
+        names = (mark, *_SUM_NAMES) if mark == "sum" else (mark,)
         mark = "" if any(name in operand.text for name in names) else mark
     return f"{operand.text}{{{mark}={shown(operand.value)}}}"
 
 
 def element(label: str, index: tuple[int, ...]) -> str:
-    """Return `y[0, 3]`; the name alone where there is no index."""
+    """Return `y[0, 3]`; only the name where there is no index."""
     return f"{label}[{', '.join(map(str, index))}]" if index else label
 
 
 def filled(record: Record) -> str:
-    """Return the statement in the user's own text, what it read replaced by what that was.
+    """Return the statement in the user's text, with the values read substituted.
 
-    What is no statement of the user's (a part of one, a fill) is told in the text of the IR.
+    A generated statement (a part of the user's, a fill) is shown in the text of the IR.
     """
     statement = record.site.statement
     assert isinstance(statement, Assign)
     if record.site.reads is not None:
         return f"{record.element} = {statement.span.text}"
-    parts = _sides(statement)
-    if parts is None:
-        sign = "=" if statement.op is None or statement.initialize else f"{_sign(statement.op)}="
-        return f"{record.element} {sign} {_value(record, statement)}"
-    sign, start = parts
+    value_start = _find_value(statement)
+    if value_start is None:
+        sign = "=" if statement.op is None or statement.initialize else f"{_op_sign(statement.op)}="
+        return f"{record.element} {sign} {_value_text(record, statement)}"
+    sign, start = value_start
     text = statement.span.text
-    at_place: dict[tuple[int, int], list[Operand]] = {}
-    left: list[str] = []
-    names = [one for one in _names(text) if one[1] >= start]
+    by_span: dict[tuple[int, int], list[Operand]] = {}
+    unplaced: list[str] = []
+    names = [one for one in _name_spans(text) if one[1] >= start]
     for operand in record.operands:
-        places = _places(operand, statement, start, names)
+        places = _operand_spans(operand, statement, start, names)
         for place in places:
-            at_place.setdefault(place, []).append(operand)
-        left += () if places else (f"{operand.text}={shown(operand.value)}",)
-    found = [(a, b, _instead(text[a:b], here)) for (a, b), here in at_place.items()]
+            by_span.setdefault(place, []).append(operand)
+        unplaced += () if places else (f"{operand.text}={shown(operand.value)}",)
+    replacements = [
+        (a, b, _replacement(text[a:b], operands)) for (a, b), operands in by_span.items()
+    ]
     named = {symbol.name for symbol in record.site.own}
-    found += [(a, b, str(record.at[name])) for name, a, b in names if name in named & {*record.at}]
+    replacements += [
+        (a, b, str(record.at[name])) for name, a, b in names if name in named & {*record.at}
+    ]
     out, at = "", start
-    for begin, end, instead in sorted(found, key=lambda one: (one[0], -one[1])):
-        if begin >= at:  # or it is part of what was replaced
+    for begin, end, instead in sorted(replacements, key=lambda one: (one[0], -one[1])):
+        if begin >= at:  # else it is inside a replaced span
             out, at = out + text[at:begin] + instead, end
-    tail = f"    with {', '.join(left)}" if left else ""
+    tail = f"    with {', '.join(unplaced)}" if unplaced else ""
     if record.contribution is not None and statement.op is not None:
         name = "sum" if statement.op.name == "sub" else reduction_name(statement.op)
         tail = f"{{{name}={shown(record.contribution)}}}{tail}"
     return f"{record.element} {sign} {out}{text[at:]}{tail}"
 
 
-def _sides(statement: Assign) -> tuple[str, int] | None:
-    """Return the sign of the user's assignment and where its value begins in the text.
+def _find_value(statement: Assign) -> tuple[str, int] | None:
+    """Return the operator of the user's assignment and the offset of its value in the text.
 
-    None where the text is no assignment to the array that is written.
+    None where the text is no assignment to the written array.
     """
     span = statement.span
     if span is NOWHERE or span.line != span.end_line:
@@ -224,7 +230,7 @@ def _sides(statement: Assign) -> tuple[str, int] | None:
         case ast.Expr() if lead:
             return "=", lead
         case ast.Assign([ast.Tuple() | ast.List()], _):
-            return None  # each gets a part of the value
+            return None  # each target gets a part of the value
         case ast.Assign([one], _) | ast.AnnAssign(one, _, ast.expr()) | ast.AugAssign(one, _, _):
             target = ast.unparse(one)
             end = len(text.encode()[: one.end_col_offset].decode())
@@ -236,20 +242,20 @@ def _sides(statement: Assign) -> tuple[str, int] | None:
         return None
     equals = text.index("=", end)
     sign = "=" if isinstance(tree, ast.AnnAssign) else text[end : equals + 1].strip()
-    rest = text[equals + 1 :]
-    return sign, len(text) - len(rest.lstrip())
+    value_text = text[equals + 1 :]
+    return sign, len(text) - len(value_text.lstrip())
 
 
-def _instead(text: str, found: list[Operand]) -> str:
-    """Return what stands for a part of the user's text: what was read there, or all that was."""
-    if len(found) == 1:
-        return _with_value(found[0])
-    told = dict.fromkeys(f"{operand.text}={shown(operand.value)}" for operand in found)
-    return f"{text}{{{', '.join(told)}}}"
+def _replacement(text: str, operands: list[Operand]) -> str:
+    """Return the replacement of a span of the user's text by the operands read there."""
+    if len(operands) == 1:
+        return _operand_text(operands[0])
+    texts = dict.fromkeys(f"{operand.text}={shown(operand.value)}" for operand in operands)
+    return f"{text}{{{', '.join(texts)}}}"
 
 
-def _names(text: str) -> list[tuple[str, int, int]]:
-    """Return the names in a statement's text, with where each begins and ends."""
+def _name_spans(text: str) -> list[tuple[str, int, int]]:
+    """Return the names in a statement's text, with begin and end of each."""
     lead = len(text) - len(text.removeprefix("return "))
     data = text[lead:].encode()
 
@@ -263,52 +269,52 @@ def _names(text: str) -> list[tuple[str, int, int]]:
     ]
 
 
-def _places(
+def _operand_spans(
     operand: Operand, statement: Assign, start: int, names: list[tuple[str, int, int]]
 ) -> list[tuple[int, int]]:
-    """Return where in a statement's text something is read, from `start` on."""
+    """Return the spans of a statement's text, from `start` on, where an operand is read."""
     span = statement.span
-    spans = [operand.span, *(one.span for one in _equals(operand.expr, statement))]
-    found = [
+    spans = [operand.span, *(one.span for one in _equal_parts(operand.expr, statement))]
+    read_spans = [
         (inner.column - span.column, inner.end_column - span.column)
         for inner in dict.fromkeys(spans)
         if inner.source is span.source
         and inner.line == inner.end_line == span.line
         and span.column + start <= inner.column < inner.end_column <= span.end_column
     ]
-    if found or operand.node is None:
-        return found
+    if read_spans or operand.node is None:
+        return read_spans
     array = called(operand.node, statement.names)
-    whole = [(a, b) for name, a, b in names if name == array]
-    return [(a, b) for a, b in whole if span.text[b : b + 1] not in ("[", "(", ".")]
+    name_spans = [(a, b) for name, a, b in names if name == array]
+    return [(a, b) for a, b in name_spans if span.text[b : b + 1] not in ("[", "(", ".")]
 
 
-def _equals(expr: Expr, statement: Assign) -> Iterator[Read | Reduce]:
-    """Yield what a statement reads where it reads the same: it is recorded once."""
+def _equal_parts(expr: Expr, statement: Assign) -> Iterator[Read | Reduce]:
+    """Yield the equal subexpressions of a statement, which are recorded once."""
     for one in walk(statement.value):
         if isinstance(one, Read | Reduce) and one == expr:
             yield one
 
 
 def in_ir(record: Record) -> str:
-    """Return what an element became as an expression of what it was and of what was read."""
+    """Return the new value of an element as an expression of its old value and the operands."""
     statement = record.site.statement
     assert isinstance(statement, Assign)
     if record.site.reads is not None:
         return statement.span.text
-    text = _value(record, statement)
+    text = _value_text(record, statement)
     if statement.op is None or statement.initialize:
         return text
-    sign, old = _sign(statement.op), shown(record.before)
-    return f"{sign}({old}, {text})" if sign.isalpha() else f"{old} {sign} ({text})"
+    sign, previous = _op_sign(statement.op), shown(record.before)
+    return f"{sign}({previous}, {text})" if sign.isalpha() else f"{previous} {sign} ({text})"
 
 
-def _sign(op: Op) -> str:
+def _op_sign(op: Op) -> str:
     return INFIX[op.name][0] if op.name in INFIX else op.name
 
 
-def _value(record: Record, statement: Assign) -> str:
-    """Return the value of a statement in the text of the IR, what it read filled in."""
+def _value_text(record: Record, statement: Assign) -> str:
+    """Return the value of a statement in the text of the IR, with operands substituted."""
     scope = Scope()
     element_text(statement.target.node, statement.target.index, scope)
     if statement.reduced.ranges and statement.op is not None:
@@ -317,23 +323,23 @@ def _value(record: Record, statement: Assign) -> str:
         name = reduction_name(statement.op)
         total = "" if record.contribution is None else f"{{={shown(record.contribution)}}}"
         return f"{name}[{over}]({expr_text(statement.value, inner)}){total}"
-    return _with_values(statement.value, scope, record.operands)
+    return _substitute(statement.value, scope, record.operands)
 
 
 def term_text(statement: Assign, reduce: Reduce, found: tuple[Operand, ...]) -> str:
-    """Return a term of a reduction in the text of the IR, what it read filled in."""
+    """Return a term of a reduction in the text of the IR, with operands substituted."""
     scope = Scope()
     element_text(statement.target.node, statement.target.index, scope)
     inner = scope.inner()
     domain_text(reduce.domain, inner)
-    return _with_values(reduce.value, inner, found)
+    return _substitute(reduce.value, inner, found)
 
 
-def _with_values(expr: Expr, scope: Scope, found: tuple[Operand, ...]) -> str:
-    """Return an expression as text, what it read filled in."""
+def _substitute(expr: Expr, scope: Scope, operands: tuple[Operand, ...]) -> str:
+    """Return an expression as text, with operands substituted."""
     text = expr_text(expr, scope)
-    told = {expr_text(operand.expr, scope): _with_value(operand) for operand in found}
-    if not told:
+    texts = {expr_text(operand.expr, scope): _operand_text(operand) for operand in operands}
+    if not texts:
         return text
-    parts = "|".join(map(re.escape, sorted(told, key=len, reverse=True)))
-    return re.sub(rf"(?<![\w.])(?:{parts})(?!\w)", lambda match: told[match[0]], text)
+    parts = "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
+    return re.sub(rf"(?<![\w.])(?:{parts})(?!\w)", lambda match: texts[match[0]], text)

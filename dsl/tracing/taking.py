@@ -1,4 +1,4 @@
-"""`trace()`: what runs inside the `with` is recorded."""
+"""The context manager `trace()`: validation of its filters, start and end of recording."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..instrument.sites import Layout, Wanted, means
 from ..instrument.where import names, parsed
 from .trace import Trace
 
-_LIMIT = 1 << 40
+_NO_LIMIT = 1 << 40
 
 
 @contextmanager
@@ -45,15 +45,23 @@ def trace(
     index or statement that was named. Calls in it raise CdMemoryError CD0705 where memory runs
     out.
     """
-    labels, which = _listed("arrays", arrays, str), _listed("statements", statements, int | str)
-    sample, room = _number("sample", sample, 1), _number("limit", limit, 0, _LIMIT)
+    labels, statement_filter = (
+        _as_tuple("arrays", arrays, str),
+        _as_tuple("statements", statements, int | str),
+    )
+    sample, max_records = (
+        _as_integer("sample", sample, 1),
+        _as_integer("limit", limit, 0, _NO_LIMIT),
+    )
     if not isinstance(where, str):
-        raise _unfit(CdTypeError, "where", where, 'a text that tests indices: `"i == 3"`')
+        raise _argument_error(CdTypeError, "where", where, 'a text that tests indices: `"i == 3"`')
     if where:
         parsed(where)
-    wanted = Wanted(frozenset(labels), which, where, first_nan, sample, limit is not None, terms)
-    most = None if memory is None else _number("memory", memory, 0)
-    recorder = Recorder(wanted, room, memory=most)
+    wanted = Wanted(
+        frozenset(labels), statement_filter, where, first_nan, sample, limit is not None, terms
+    )
+    max_bytes = None if memory is None else _as_integer("memory", memory, 0)
+    recorder = Recorder(wanted, max_records, memory=max_bytes)
     RUNTIME.record(recorder)
     try:
         yield Trace(recorder)
@@ -65,7 +73,7 @@ def trace(
 
 
 def _refuse_unknown(wanted: Wanted, layouts: Sequence[Layout]) -> None:
-    """Raise CdValueError CD0875 for what was asked of functions that ran and is in none."""
+    """Raise CdValueError CD0875 for a filter that names nothing in the functions that ran."""
     if not layouts:
         return
     arrays, indices, statements = (
@@ -74,53 +82,53 @@ def _refuse_unknown(wanted: Wanted, layouts: Sequence[Layout]) -> None:
     )
     for name in sorted(wanted.arrays):
         if not any(means(name, label) for label in arrays):
-            raise _unknown(f"no statement that ran assigns an array `{name}`", name, arrays)
-    for name in sorted({name for test in _tests(wanted) for name in names(test)} - indices):
+            raise _unknown_name(f"no statement that ran assigns an array `{name}`", name, arrays)
+    for name in sorted({name for test in _filter_tests(wanted) for name in names(test)} - indices):
         message = f"no statement that ran has an index or is in a loop `{name}`"
-        raise _unknown(message, name, indices)
+        raise _unknown_name(message, name, indices)
     for one in wanted.statements:
         if one not in statements:
             where = f"on line {one}" if isinstance(one, int) else f"with the text `{one}`"
-            raise _unknown(f"no assignment that ran is {where}", "", ())
+            raise _unknown_name(f"no assignment that ran is {where}", "", ())
 
 
-def _tests(wanted: Wanted) -> tuple[ast.expr, ...]:
+def _filter_tests(wanted: Wanted) -> tuple[ast.expr, ...]:
     return parsed(wanted.where) if wanted.where else ()
 
 
-def _unknown(message: str, name: str, known: Iterable[str]) -> CdError:
-    there, near = ", ".join(f"`{one}`" for one in sorted(known)), nearest(name, known)
-    notes = (f"what ran has {there}",) if there else ()
-    helps = (f"did you mean `{near}`?",) if near else ()
+def _unknown_name(message: str, name: str, known: Iterable[str]) -> CdError:
+    names, suggestion = ", ".join(f"`{one}`" for one in sorted(known)), nearest(name, known)
+    notes = (f"what ran has {names}",) if names else ()
+    helps = (f"did you mean `{suggestion}`?",) if suggestion else ()
     return CdValueError(Diagnostic("CD0875", message, notes=notes, helps=helps))
 
 
-def _listed(name: str, given: Any, kinds: type | UnionType) -> tuple[Any, ...]:
-    """Return what was given alone, or several of it, as a tuple."""
+def _as_tuple(name: str, given: Any, kinds: type | UnionType) -> tuple[Any, ...]:
+    """Return one item or a sequence of items as a tuple; raises CdTypeError CD0875."""
     if isinstance(given, kinds):
         return (given,)
-    found = tuple(given) if isinstance(given, Sequence | set | frozenset) else (given,)
-    if not all(isinstance(one, kinds) for one in found):
-        takes = {"arrays": 'names: `"y"` or `("y", "z")`'}
-        what = takes.get(name, 'line numbers, or parts of the text: `12` or `"y[i] ="`')
-        raise _unfit(CdTypeError, name, given, what)
-    return found
+    items = tuple(given) if isinstance(given, Sequence | set | frozenset) else (given,)
+    if not all(isinstance(one, kinds) for one in items):
+        expectations = {"arrays": 'names: `"y"` or `("y", "z")`'}
+        expected = expectations.get(name, 'line numbers, or parts of the text: `12` or `"y[i] ="`')
+        raise _argument_error(CdTypeError, name, given, expected)
+    return items
 
 
-def _number(name: str, given: Any, least: int, none: int | None = None) -> int:
-    """Return a whole number that is not below another one."""
+def _as_integer(name: str, given: Any, least: int, none: int | None = None) -> int:
+    """Return an integer of at least `least`; raises CdTypeError or CdValueError CD0875."""
     if given is None and none is not None:
         return none
-    what = f"a whole number, {least} or more"
+    expected = f"a whole number, {least} or more"
     try:
         number = index(given)
     except TypeError:
-        raise _unfit(CdTypeError, name, given, what) from None
+        raise _argument_error(CdTypeError, name, given, expected) from None
     if number < least:
-        raise _unfit(CdValueError, name, given, what)
+        raise _argument_error(CdValueError, name, given, expected)
     return number
 
 
-def _unfit(kind: type[CdError], name: str, given: object, what: str) -> CdError:
+def _argument_error(kind: type[CdError], name: str, given: object, what: str) -> CdError:
     message = f"`{name}` of a trace cannot be {given!r}"
     return kind(Diagnostic("CD0875", message, helps=(f"it takes {what}",)))

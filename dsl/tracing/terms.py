@@ -1,4 +1,4 @@
-"""The terms of a reduction, one by one, where a trace was asked for them."""
+"""The recorded terms of a reduction, of traces with `terms=True`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Term:
     """One term of a reduction."""
 
     at: dict[str, int]
-    """What the letters of the reduction stood for, by name."""
+    """The values of the reduction's index variables, by name."""
     text: str
     """`a[0, 2]{=3.0} * x[2]{=0.5}`."""
     value: Any
     operands: tuple[Operand, ...]
     reduce: Reduce
-    """The reduction that it belongs to."""
+    """The reduction of the term."""
 
     def __str__(self) -> str:
         where = ", ".join(f"{name} = {value}" for name, value in self.at.items())
@@ -39,49 +39,51 @@ class Term:
 
     @property
     def is_read(self) -> bool:
-        """Whether it is just something that was read, whose value stands there."""
+        """Whether it is a single operand, whose value its text shows."""
         return len(self.operands) == 1 and self.operands[0].expr == self.reduce.value
 
 
 def terms_at(points: Points, record: Record, most: int | None = None) -> Iterator[Term]:
-    """Yield the terms of one reduction in a record, of all that a run recorded of it.
+    """Yield the recorded terms of one reduction in a record.
 
-    Where `most` is given only so many: those that are not finite first, then the largest.
+    At most `most` of them, if given: non-finite ones first, then the largest.
     """
     site = points.site
     statement, reduce = site.statement, site.reduce
     assert isinstance(statement, Assign) and reduce is not None
     values = points.column("after")
-    own = [axis.symbol for axis in site.axes[len(record.axes) :]]
-    places = _places(points, record)
+    reduce_symbols = [axis.symbol for axis in site.axes[len(record.axes) :]]
+    places = _term_positions(points, record)
     if most is not None:
-        places = places[_by_size(values[places])[:most]]
+        places = places[_sort_by_size(values[places])[:most]]
     for at in map(int, places):
-        found = tuple(operands(points, at))
-        named = [symbol for symbol in own if symbol not in site.hidden]
+        term_operands = tuple(operands(points, at))
+        named = [symbol for symbol in reduce_symbols if symbol not in site.hidden]
         names = {symbol.name: int(points.symbols[symbol][at]) for symbol in named}
-        yield Term(names, term_text(statement, reduce, found), values[at], found, reduce)
+        yield Term(
+            names, term_text(statement, reduce, term_operands), values[at], term_operands, reduce
+        )
 
 
 def count_at(points: Points, record: Record) -> int:
-    """Return how many terms of one reduction in a record there are."""
-    return len(_places(points, record))
+    """Return the number of terms of one reduction in a record."""
+    return len(_term_positions(points, record))
 
 
-def _by_size(values: np.ndarray) -> np.ndarray:
-    """Return the order of values: those that are not finite first, then large ones."""
+def _sort_by_size(values: np.ndarray) -> np.ndarray:
+    """Return the permutation that sorts values: non-finite ones first, then by magnitude."""
     with np.errstate(all="ignore"):
         size = np.abs(values.astype(np.complex128))
-    fine = np.isfinite(size)
-    return np.lexsort((np.where(fine, -size, 0.0), fine))
+    is_finite = np.isfinite(size)
+    return np.lexsort((np.where(is_finite, -size, 0.0), is_finite))
 
 
-def _places(points: Points, record: Record) -> np.ndarray:
-    """Return the places of a record's terms: right before its row, at its own indices."""
+def _term_positions(points: Points, record: Record) -> np.ndarray:
+    """Return the positions of a record's terms: in the rows before its row, at equal indices."""
     if points.site.statement is not record.site.statement:
         return np.zeros(0, np.int64)
-    behind = record.site.number - points.site.number
-    first, end = np.searchsorted(points.row, [record.row - behind, record.row])
+    distance = record.site.number - points.site.number
+    first, end = np.searchsorted(points.row, [record.row - distance, record.row])
     places = np.arange(first, end)
     for axis, value in zip(points.site.axes, record.axes, strict=False):
         places = places[points.symbols[axis.symbol][places] == value]

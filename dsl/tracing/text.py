@@ -1,4 +1,4 @@
-"""A trace as a tree of text: calls, comments, loops, and every assignment filled in."""
+"""Text rendering of a trace: a tree of calls, comments, loops and assignments with values."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from .records import Record, record_at
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A level of the tree; its children are made when they are asked for."""
+    """A node of the tree; its children are computed lazily."""
 
     kind: str
     """`call`, `comment`, `loop`, `round`, `branch`, `statement`, `record`, `term`, `folded` or
     `error`."""
     text: str
     span: Span
-    """Where it stands in the source, NOWHERE for what is no part of it."""
+    """Its source span, NOWHERE for nodes without one."""
     children: Callable[[], Iterator[Branch]]
 
     @property
     def line(self) -> int:
-        """The line to show before it, 0 for none: records belong to that of their statement."""
+        """The source line to show, 0 for none: records have that of their statement."""
         is_value = self.kind in ("record", "term")
         return 0 if is_value or self.span is NOWHERE else self.span.line
 
@@ -41,22 +41,23 @@ class Branch:
 _NO_ROWS: Ints = np.zeros(0, np.int64)
 
 
-def _none() -> Iterator[Branch]:
+def _no_children() -> Iterator[Branch]:
     return iter(())
 
 
 def tree(trace: Recorded, head: int = 3, tail: int = 1) -> Iterator[Branch]:
-    """Yield the runs of a trace as trees; of rounds and points that many, and how many more.
+    """Yield the runs of a trace as trees.
 
-    `head` of 0 shows everything.
+    Of iterations and points the first `head` and the last `tail` are shown, and the number of the
+    others; a `head` of 0 shows everything.
     """
     for number in range(len(trace.runs)):
         points = {g.points.site.number: g.points for g in trace.groups if g.run == number}
-        yield _Run(trace, number, points, head, tail).root()
+        yield _RunTree(trace, number, points, head, tail).root()
 
 
-class _Run:
-    """One run, and how much of it is shown."""
+class _RunTree:
+    """The tree builder of one run, with its limits."""
 
     def __init__(
         self, trace: Recorded, number: int, points: dict[int, Points], head: int, tail: int
@@ -71,82 +72,88 @@ class _Run:
         where = f" on {self.run.backend}" + (f", {self.run.stream}" if self.run.stream else "")
         is_term = np.array([site.reduce is not None for site in self.sites], bool)
         rows = np.flatnonzero(~is_term[self.run.table[:, 0]]) if len(self.sites) else _NO_ROWS
-        return Branch("call", f"{self.run.name}{where}", NOWHERE, lambda: self._content(rows))
+        return Branch("call", f"{self.run.name}{where}", NOWHERE, lambda: self._run_nodes(rows))
 
-    def _content(self, rows: Ints) -> Iterator[Branch]:
-        yield from self.level(rows, 0)
+    def _run_nodes(self, rows: Ints) -> Iterator[Branch]:
+        yield from self.level_nodes(rows, 0)
         if self.run.dropped:
-            yield Branch("folded", self.run.lost, NOWHERE, _none)
+            yield Branch("folded", self.run.lost, NOWHERE, _no_children)
         if self.run.error:
-            yield Branch("error", self.run.error.splitlines()[0], NOWHERE, _none)
+            yield Branch("error", self.run.error.splitlines()[0], NOWHERE, _no_children)
 
-    def level(self, rows: Ints, depth: int) -> Iterator[Branch]:
-        """Yield what rows become at a depth of their paths, in order."""
-        ids = [_identity(site, depth) for site in self.sites]
-        known = {one: n for n, one in enumerate(dict.fromkeys(ids))}
-        of_site = np.array([known[one] for one in ids], np.int64)
-        keys = of_site[self.run.table[rows, 0]] if len(rows) else rows
-        for part in _split(rows, keys):
+    def level_nodes(self, rows: Ints, depth: int) -> Iterator[Branch]:
+        """Yield the nodes of rows at a depth of their paths, in order."""
+        ids = [_level_id(site, depth) for site in self.sites]
+        group_numbers = {one: n for n, one in enumerate(dict.fromkeys(ids))}
+        group_of_site = np.array([group_numbers[one] for one in ids], np.int64)
+        keys = group_of_site[self.run.table[rows, 0]] if len(rows) else rows
+        for part in _split_runs(rows, keys):
             site = self.sites[int(self.run.table[part[0], 0])]
             if depth >= len(site.path):
                 if site.is_handed_on:
                     continue
-                yield from self.statement(site, part)
+                yield from self.statement_nodes(site, part)
             else:
-                yield self.inside(site, site.path[depth], part, depth)
+                yield self.level_node(site, site.path[depth], part, depth)
 
-    def inside(self, site: Site, level: Level, rows: Ints, depth: int) -> Branch:
-        """Return a comment, a loop or a branch with what is in it."""
+    def level_node(self, site: Site, level: Level, rows: Ints, depth: int) -> Branch:
+        """Return the node of a comment, a loop or a branch."""
         span = level.branch.span if isinstance(level, Side) else level.span
         match level:
             case Block(comment):
                 text = comment or "block"
-                return Branch("comment", text, span, lambda: self.level(rows, depth + 1))
+                return Branch("comment", text, span, lambda: self.level_nodes(rows, depth + 1))
             case Side(branch, holds):
-                text = f"{_first(branch.span.text)}  {'holds' if holds else 'does not hold'}"
-                return Branch("branch", text, span, lambda: self.level(rows, depth + 1))
+                text = f"{_header_text(branch.span.text)}  {'holds' if holds else 'does not hold'}"
+                return Branch("branch", text, span, lambda: self.level_nodes(rows, depth + 1))
             case For(symbol=symbol):
                 at = s.FIRST + site.symbols.index(symbol)
                 values = self.run.table[rows, at]
-                rounds = _split(rows, values)
-                names = [f"{symbol.name} = {self.run.table[part[0], at]}" for part in rounds]
+                iterations = _split_runs(rows, values)
+                names = [f"{symbol.name} = {self.run.table[part[0], at]}" for part in iterations]
             case While():
-                rounds = self._rounds(rows, depth)
-                names = [f"round {n}" for n in range(len(rounds))]
-        text = _first(span.text)
-        return Branch("loop", text, span, lambda: self.rounds(rounds, names, span, depth))
+                iterations = self._split_while(rows, depth)
+                names = [f"round {n}" for n in range(len(iterations))]
+        text = _header_text(span.text)
+        return Branch(
+            "loop", text, span, lambda: self.iteration_nodes(iterations, names, span, depth)
+        )
 
-    def rounds(
-        self, rounds: list[Ints], names: list[str], span: Span, depth: int
+    def iteration_nodes(
+        self, iterations: list[Ints], names: list[str], span: Span, depth: int
     ) -> Iterator[Branch]:
-        """Yield the rounds of a loop, the ones between folded."""
+        """Yield the iterations of a loop, the middle ones folded."""
 
         def one(n: int) -> Branch:
-            return Branch("round", names[n], span, lambda: self.level(rounds[n], depth + 1))
+            return Branch(
+                "round", names[n], span, lambda: self.level_nodes(iterations[n], depth + 1)
+            )
 
-        yield from self.folded(len(rounds), one, "rounds")
+        yield from self.fold_nodes(len(iterations), one, "rounds")
 
-    def folded(self, count: int, one: Callable[[int], Branch], what: str) -> Iterator[Branch]:
-        """Yield the first and the last of many, and how many are between."""
+    def fold_nodes(self, count: int, one: Callable[[int], Branch], what: str) -> Iterator[Branch]:
+        """Yield the first and the last of many nodes, and the number of the folded ones."""
         if not self.head or count <= self.head + self.tail + 1:
             yield from map(one, range(count))
             return
         yield from map(one, range(self.head))
-        yield Branch("folded", f"... {count - self.head - self.tail} more {what}", NOWHERE, _none)
+        yield Branch(
+            "folded", f"... {count - self.head - self.tail} more {what}", NOWHERE, _no_children
+        )
         yield from map(one, range(count - self.tail, count))
 
-    def statement(self, site: Site, rows: Ints) -> Iterator[Branch]:
-        """Yield a statement, once for each time it was reached, with its points."""
+    def statement_nodes(self, site: Site, rows: Ints) -> Iterator[Branch]:
+        """Yield a node for each execution of a statement, with its points."""
         statement = site.statement
-        text, span = _first(statement.span.text), statement.span
+        text, span = _header_text(statement.span.text), statement.span
         text = f"before `{text}`" if text.startswith(s.HEADS) else text
         if not isinstance(statement, Assign):
-            names, others = (
+            names, sources = (
                 ", ".join(node.label for node in nodes)
                 for nodes in (statement.nodes, statement.sources)
             )
-            told = f"{names} = {others}" if names != others else f"{names} trade places"
-            yield from (Branch("statement", told, span, _none) for _ in rows)
+            swap = f"{names} = {sources}" if names != sources else f"{names} trade places"
+            yield from (Branch("statement", swap, span, _no_children) for _ in rows)
             return
         points = self.points.get(site.number)
 
@@ -158,75 +165,77 @@ class _Run:
 
                 def one(n: int) -> Branch:
                     record = record_at(self.number, points, int(first) + n)
-                    return Branch("record", str(record), span, lambda: self.terms(record))
+                    return Branch("record", str(record), span, lambda: self.term_nodes(record))
 
-                yield from self.folded(int(end - first), one, "elements")
+                yield from self.fold_nodes(int(end - first), one, "elements")
 
             return Branch("statement", text, span, children)
 
-        yield from self.folded(len(rows), lambda n: at(int(rows[n])), "times")
+        yield from self.fold_nodes(len(rows), lambda n: at(int(rows[n])), "times")
 
-    def terms(self, record: Record) -> Iterator[Branch]:
-        """Yield the terms of a record, where they were recorded."""
-        found = self.trace.terms(record)
+    def term_nodes(self, record: Record) -> Iterator[Branch]:
+        """Yield the recorded terms of a record."""
+        terms = self.trace.terms(record)
 
         def one(n: int) -> Branch:
-            return Branch("term", str(found[n]), record.site.statement.span, _none)
+            return Branch("term", str(terms[n]), record.site.statement.span, _no_children)
 
-        yield from self.folded(len(found), one, "terms")
+        yield from self.fold_nodes(len(terms), one, "terms")
 
-    def _rounds(self, rows: Ints, depth: int) -> list[Ints]:
-        """Split the rows of a `while` where what is in it begins again."""
-        table, again = self.run.table[rows], np.zeros(max(len(rows) - 1, 0), bool)
+    def _split_while(self, rows: Ints, depth: int) -> list[Ints]:
+        """Split the rows of a `while` loop into iterations."""
+        table, is_start = self.run.table[rows], np.zeros(max(len(rows) - 1, 0), bool)
         pairs = np.stack((table[:-1, 0], table[1:, 0]), axis=1)
         for one, other in np.unique(pairs, axis=0):
             at = np.flatnonzero((pairs == (one, other)).all(axis=1))
             sites = self.sites[int(one)], self.sites[int(other)]
-            again[at] = _begins_again(*sites, table[at], table[at + 1], depth + 1)
-        return np.split(rows, np.flatnonzero(again) + 1)
+            is_start[at] = _starts_iteration(*sites, table[at], table[at + 1], depth + 1)
+        return np.split(rows, np.flatnonzero(is_start) + 1)
 
 
-def _identity(site: Site, depth: int) -> int:
-    """Return what tells apart the levels at a depth."""
+def _level_id(site: Site, depth: int) -> int:
+    """Return an identifier of the level at a depth."""
     if depth >= len(site.path):
         return -1 - site.number
     level = site.path[depth]
     return 2 * id(level.branch) + level.holds if isinstance(level, Side) else 2 * id(level)
 
 
-def _begins_again(
+def _starts_iteration(
     one: Site, other: Site, before: Ints, after: Ints, depth: int
 ) -> npt.NDArray[np.bool_]:
-    """Return for rows of a site, and those of another one right after them, whether the loop whose
-    body is at a depth of their paths has begun its next iteration between: whether the later row
-    stands further up in the body, or in no later iteration of a loop in it.
+    """Return for adjacent rows of two sites whether a new iteration of a loop begins between them,
+    whose body is at a depth of their paths: whether the later row is further up in the body, or
+    not in a later iteration of an inner loop.
 
-    Of rows in one `while` in the body it is taken that they are of one iteration.
+    Rows in one inner `while` are assumed to be of the same iteration.
     """
-    same = _identity(one, depth) == _identity(other, depth)
+    same = _level_id(one, depth) == _level_id(other, depth)
     if depth >= min(len(one.path), len(other.path)):
         return np.full(len(before), same or other.number < one.number)
     level, next_ = one.path[depth], other.path[depth]
-    if not same:  # of two sides of a branch only one is done in an iteration
-        both = isinstance(level, Side) and isinstance(next_, Side) and level.branch is next_.branch
-        return np.full(len(before), both or other.number < one.number)
+    if not same:  # an iteration executes only one side of a branch
+        are_sides = (
+            isinstance(level, Side) and isinstance(next_, Side) and level.branch is next_.branch
+        )
+        return np.full(len(before), are_sides or other.number < one.number)
     if isinstance(level, While):
         return np.zeros(len(before), bool)
-    inner = _begins_again(one, other, before, after, depth + 1)
+    inner = _starts_iteration(one, other, before, after, depth + 1)
     if not isinstance(level, For):
         return inner
-    was = before[:, s.FIRST + one.symbols.index(level.symbol)]
-    now = after[:, s.FIRST + other.symbols.index(level.symbol)]
-    return np.where(was == now, inner, (now - was) * level.step < 0)
+    old = before[:, s.FIRST + one.symbols.index(level.symbol)]
+    new = after[:, s.FIRST + other.symbols.index(level.symbol)]
+    return np.where(old == new, inner, (new - old) * level.step < 0)
 
 
-def _split(rows: Ints, keys: Ints) -> list[Ints]:
+def _split_runs(rows: Ints, keys: Ints) -> list[Ints]:
     if not len(rows):
         return []
     return np.split(rows, np.flatnonzero(np.diff(keys)) + 1)
 
 
-def _first(text: str) -> str:
+def _header_text(text: str) -> str:
     return text.split(":")[0] + ":" if text.startswith(s.HEADS) else text
 
 
@@ -235,14 +244,14 @@ _COLORS = {"call": "1", "comment": "36", "loop": "34", "round": "34", "branch": 
 
 
 def tree_text(trace: Recorded, head: int, tail: int, color: bool) -> str:
-    """Return a trace as text; `color` with the codes of terminals, what is not finite in red."""
+    """Return a trace as text; `color` adds terminal codes, non-finite values in red."""
     if not len(trace.runs):
         return "nothing was recorded"
     return "\n".join(lines(tree(trace, head, tail), color))
 
 
 def lines(branches: Iterable[Branch], color: bool = False, depth: int = 0) -> Iterator[str]:
-    """Yield the tree as lines, the number of the source line in front of each statement."""
+    """Yield the lines of a tree, each statement prefixed with its source line number."""
     for one in branches:
         number = f"{one.line:>4}" if one.line else "    "
         shown = one.text

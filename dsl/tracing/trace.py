@@ -1,4 +1,4 @@
-"""A trace, to be read and asked."""
+"""The public class `Trace`: renderings and queries of recorded runs."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ class Trace(Recorded):
         return f"<trace of {runs}{of}: {len(self):,} records{dropped}>"
 
     def _repr_html_(self) -> str:
-        """Return the page, of few rounds and elements, in a frame of its own, for notebooks."""
+        """Return the page, with few iterations and elements, in an iframe, for notebooks."""
         return framed(page(self, 8, 2))
 
     def text(self, head: int = 3, tail: int = 1, color: bool = False) -> str:
         """Return the tree of calls, comments, loops and assignments.
 
-        Of many rounds or elements the first `head` and the last `tail` are shown; a `head` of 0
-        shows all. `color` marks it for a terminal.
+        Of many iterations or elements the first `head` and the last `tail` are shown; a `head` of 0
+        shows all. `color` adds terminal colors.
         """
         return tree_text(self, head, tail, color)
 
     def to_html(self, path: str | Path | None = None, head: int = 40, tail: int = 5) -> str:
-        """Return one page that needs nothing but itself, and write it where a path is given.
+        """Return one self-contained HTML page, and write it where a path is given.
 
-        Of many rounds or elements the first `head` and the last `tail` are shown, fewer where the
-        page would have more than 20,000 lines; a `head` of 0 shows all.
+        Of many iterations or elements the first `head` and the last `tail` are shown, fewer where
+        the page would have more than 20,000 lines; a `head` of 0 shows all.
         """
-        return _written(page(self, head, tail), path)
+        return _write_text(page(self, head, tail), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return runs and records as JSON, in program order, and write it where a path is given.
 
-        Numbers that JSON has no text for are strings: `"nan"`, `"inf"`, `"-inf"`, `"(1+2j)"`.
+        Numbers that JSON cannot represent are strings: `"nan"`, `"inf"`, `"-inf"`, `"(1+2j)"`.
         """
-        return _written(as_json(self), path)
+        return _write_text(as_json(self), path)
 
     def why(
         self,
@@ -84,13 +84,13 @@ class Trace(Recorded):
     def diff(self, other: Trace, rtol: float = 0.0, atol: float = 0.0) -> Difference | None:
         """Return the first assignment after which an element differs, None where none does.
 
-        Without tolerances every bit counts. Raises CdValueError CD0874 for traces of other
-        functions.
+        Without tolerances values must be bit-identical. Raises CdValueError CD0874 for traces of
+        different functions.
         """
         return difference(self, other, rtol, atol)
 
 
-def _written(text: str, path: str | Path | None) -> str:
+def _write_text(text: str, path: str | Path | None) -> str:
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

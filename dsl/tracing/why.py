@@ -1,4 +1,4 @@
-"""Which assignments produced an element: from the last one back to what was given."""
+"""Provenance of an element: a backward slice of a trace, from its last assignment to inputs."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from .records import Record, element, shown
 from .terms import Term
 
 Reads = dict[Cell, tuple[str, Any]]
-"""What was read: the text and the value of each."""
+"""The operands read: text and value of each element."""
 _TERMS = 20_000
-"""Most elements of one reduction that are looked at."""
+"""The largest number of elements of one reduction that are inspected."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Why:
-    """An assignment and those that made what it read; a tree, which prints itself."""
+    """An assignment and the provenance of its operands; `str()` shows the tree."""
 
     record: Record
     causes: tuple[Cause, ...]
     more: int = 0
-    """How many causes are not shown: terms of a reduction like those that are."""
+    """The number of omitted causes: further terms of a reduction."""
     again: bool = False
-    """Whether its causes stand above, where it came up first."""
+    """Whether its causes are shown above, at its first occurrence."""
     note: str = ""
-    """What could not be looked at, and how to see it; empty where everything was."""
+    """The reason why causes are incomplete, and the remedy; empty where they are complete."""
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self, "", ""))
+        return "\n".join(_tree_lines(self, "", ""))
 
     __repr__ = __str__
 
@@ -56,7 +56,7 @@ class Why:
 
     @property
     def root(self) -> Cause:
-        """What stands at the end when the first cause is followed, non-finite ones first."""
+        """The end of the chain of first causes, non-finite ones first."""
         at: Cause = self
         while not isinstance(at, Source) and at.causes:
             at = min(at.causes, key=_is_finite)
@@ -65,7 +65,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Source:
-    """Something that no record made: it was given, or made where nothing was recorded."""
+    """A value without a record: an input, or computed where nothing was recorded."""
 
     text: str
     value: Any
@@ -79,7 +79,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Part:
-    """A term of a reduction, and what made what it read."""
+    """A term of a reduction, and the provenance of its operands."""
 
     term: Term
     causes: tuple[Cause, ...]
@@ -102,34 +102,34 @@ def _is_finite(cause: Cause) -> bool:
     return value is None or bool(np.isfinite(value))
 
 
-def _lines(cause: Cause, lead: str, below: str) -> Iterator[str]:
+def _tree_lines(cause: Cause, prefix: str, indent: str) -> Iterator[str]:
     match cause:
         case Source():
-            yield f"{lead}{cause}"
+            yield f"{prefix}{cause}"
             return
         case Part(term):
-            yield f"{lead}{term}"
+            yield f"{prefix}{term}"
         case Why(record):
             loops = ", ".join(f"{name} = {value}" for name, value in record.at.items())
-            yield f"{lead}{record}    line {record.line}{f', {loops}' if loops else ''}"
-    rest: list[Cause | str] = [*cause.causes]
+            yield f"{prefix}{record}    line {record.line}{f', {loops}' if loops else ''}"
+    children: list[Cause | str] = [*cause.causes]
     if isinstance(cause, Why) and cause.again:
-        rest.append("(as above)")
+        children.append("(as above)")
     if isinstance(cause, Why) and cause.more:
-        rest.append(f"... {cause.more} more")
+        children.append(f"... {cause.more} more")
     if isinstance(cause, Why) and cause.note:
-        rest.append(f"({cause.note})")
-    for at, one in enumerate(rest):
-        last = at == len(rest) - 1
-        mark, deeper = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        children.append(f"({cause.note})")
+    for at, one in enumerate(children):
+        last = at == len(children) - 1
+        connector, extension = ("└─ ", "   ") if last else ("├─ ", "│  ")
         if isinstance(one, str):
-            yield f"{below}{mark}{one}"
+            yield f"{indent}{connector}{one}"
         else:
-            yield from _lines(one, below + mark, below + deeper)
+            yield from _tree_lines(one, indent + connector, indent + extension)
 
 
 def owned(trace: Recorded, record: object) -> Record:
-    """Return a record of a trace as it is. Raises CdIndexError CD0872 for anything else."""
+    """Return a record of the trace unchanged. Raises CdIndexError CD0872 for anything else."""
     if record is None:
         helps = ("`first_nonfinite()` is None where every element that was recorded is finite",)
         raise CdIndexError(Diagnostic("CD0872", "None is no record", helps=helps))
@@ -153,35 +153,37 @@ def chain_of(
     terms: int,
     before: Place | None = None,
 ) -> Why:
-    """Return what made an element of an array as it was before a place, the end of a run for None.
+    """Return the provenance of an element before a position, None for the end of the run.
 
     Raises CdIndexError CD0872 where no record wrote it, CD0873 for a wrong number of indices.
     """
     producers = Producers(trace, run)
     nodes = producers.called(array)
-    fitting = [node for node in nodes if node.rank == len(index)]
-    if nodes and not fitting:
-        raise _wrong_rank(array, producers.shape(nodes[0]), index)
-    if fitting:
-        sizes = producers.shape(fitting[0])
+    candidates = [node for node in nodes if node.rank == len(index)]
+    if nodes and not candidates:
+        raise _wrong_rank_error(array, producers.shape(nodes[0]), index)
+    if candidates:
+        sizes = producers.shape(candidates[0])
         index = tuple(n + size if n < 0 else n for n, size in zip(index, sizes, strict=True))
     end = (len(producers.of.table), 0) if before is None else before
-    found = [record for node in fitting if (record := producers.last((node.id, index), end))]
-    if not found:
-        named = [group.array for group in producers.groups]
-        raise _unwritten(element(array, index), named, producers.of.dropped)
-    made = chain(trace, max(found, key=lambda record: record.order), depth, terms)
+    records = [record for node in candidates if (record := producers.last((node.id, index), end))]
+    if not records:
+        array_names = [group.array for group in producers.groups]
+        raise _no_writer_error(element(array, index), array_names, producers.of.dropped)
+    why = chain(trace, max(records, key=lambda record: record.order), depth, terms)
     if not producers.of.dropped or before is not None:
-        return made
-    return replace(made, note="; ".join(filter(None, (made.note, _cut(producers.of.dropped)))))
+        return why
+    return replace(
+        why, note="; ".join(filter(None, (why.note, _dropped_note(producers.of.dropped))))
+    )
 
 
-def _cut(dropped: int) -> str:
-    """Return what has to be said where the last records of a run are not there."""
+def _dropped_note(dropped: int) -> str:
+    """Return the note for a run whose last records were dropped."""
     return f"{dropped:,} later records of the run were dropped, which may have written it again"
 
 
-def _unwritten(text: str, labels: Sequence[str], dropped: int) -> CdIndexError:
+def _no_writer_error(text: str, labels: Sequence[str], dropped: int) -> CdIndexError:
     names = ", ".join(f"`{label}`" for label in dict.fromkeys(labels)) or "nothing"
     lost = f"{dropped:,} records of the run were dropped, which may have written it"
     notes = (f"recorded are assignments to {names}", *(lost,) * (dropped > 0))
@@ -189,7 +191,7 @@ def _unwritten(text: str, labels: Sequence[str], dropped: int) -> CdIndexError:
     return CdIndexError(Diagnostic("CD0872", f"no record writes `{text}`", (), notes, helps))
 
 
-def _wrong_rank(name: str, shape: tuple[int, ...], index: tuple[int, ...]) -> CdIndexError:
+def _wrong_rank_error(name: str, shape: tuple[int, ...], index: tuple[int, ...]) -> CdIndexError:
     given = f"{len(index)} indices are" if len(index) != 1 else "1 index is"
     message = f"`{name}` has shape {shape}, and {given} given"
     helps = (f"give one for each axis: `trace.why({name!r}, {(0,) * len(shape)})`",)
@@ -197,133 +199,141 @@ def _wrong_rank(name: str, shape: tuple[int, ...], index: tuple[int, ...]) -> Cd
 
 
 def chain(trace: Recorded, record: Record, depth: int, terms: int) -> Why:
-    """Return a record with what made what it read, that many levels deep."""
-    return _Chains(trace, Producers(trace, record.run), terms).of(record, depth)
+    """Return a record with its provenance, `depth` levels deep."""
+    return _ChainBuilder(trace, Producers(trace, record.run), terms).of(record, depth)
 
 
-class _Chains:
-    """The records that came up so far: the causes of each are told once."""
+class _ChainBuilder:
+    """The traversal of causes; it expands each record once."""
 
     def __init__(self, trace: Recorded, producers: Producers, terms: int) -> None:
         self.trace, self.producers, self.terms = trace, producers, terms
-        self.told: set[tuple[int, int, int, int]] = set()
+        self.expanded: set[tuple[int, int, int, int]] = set()
 
     def of(self, record: Record, depth: int) -> Why:
         """Return a record with its causes."""
         key = (*record.order, record.site.number)
-        if key in self.told:
+        if key in self.expanded:
             return Why(record, (), 0, True)
-        self.told.add(key)
+        self.expanded.add(key)
         statement = record.site.statement
         assert isinstance(statement, Assign)
         read: Reads = {}
         if statement.op is not None and not statement.initialize:
             read[statement.target.node.id, record.index] = record.element, record.before
-        more = self._together(record, read)
-        terms, left = self.trace.main_terms(record, self.terms)
+        more = self._add_operands(record, read)
+        terms, omitted = self.trace.main_terms(record, self.terms)
         note = ""
         if not terms:
-            left, note = self._reduced(record, statement, read)
+            omitted, note = self._add_reductions(record, statement, read)
         causes: list[Cause] = [
-            self._cause(record, cell, *told, depth) for cell, told in read.items()
+            self._cause(record, cell, *item, depth) for cell, item in read.items()
         ]
-        terms.sort(key=lambda term: _rank(term.value))
-        causes += (self._part(record, term, depth) for term in terms[: self.terms])
-        more += left + max(len(terms) - self.terms, 0)
+        terms.sort(key=lambda term: _sort_key(term.value))
+        causes += (self._term_part(record, term, depth) for term in terms[: self.terms])
+        more += omitted + max(len(terms) - self.terms, 0)
         return Why(record, tuple(causes), more, note=note)
 
-    def _together(self, record: Record, read: Reads) -> int:
-        """Add what a record read, and others that accumulate into the same element at the same
-        time; return how many of those are left out."""
+    def _add_operands(self, record: Record, read: Reads) -> int:
+        """Add the operands of a record, and of other points of its row that accumulate into the
+        same element; return the number of omitted points."""
         others = self.producers.together(record)
-        others.sort(key=lambda one: min((_rank(x.value) for x in one.operands), default=_rank(0)))
-        shown = others[: self.terms]
-        for one in (record, *(other for other in shown if other.number != record.number)):
+        others.sort(
+            key=lambda one: min((_sort_key(x.value) for x in one.operands), default=_sort_key(0))
+        )
+        selected = others[: self.terms]
+        for one in (record, *(other for other in selected if other.number != record.number)):
             for operand in one.operands:
                 if operand.node is not None:
                     read.setdefault((operand.node.id, operand.index), (operand.text, operand.value))
-        return len({*(one.number for one in others)} - {record.number, *(x.number for x in shown)})
+        return len(
+            {*(one.number for one in others)} - {record.number, *(x.number for x in selected)}
+        )
 
-    def _part(self, record: Record, term: Term, depth: int) -> Part:
-        """Return a term with what made what it read."""
-        found = [x for x in term.operands if x.node is not None]
-        cells = {(x.node.id, x.index): (x.text, x.value) for x in found if x.node is not None}
-        causes = [self._cause(record, cell, *told, depth) for cell, told in cells.items()]
-        if term.is_read:  # what was given says nothing new
+    def _term_part(self, record: Record, term: Term, depth: int) -> Part:
+        """Return a term with the provenance of its operands."""
+        operands = [x for x in term.operands if x.node is not None]
+        cells = {(x.node.id, x.index): (x.text, x.value) for x in operands if x.node is not None}
+        causes = [self._cause(record, cell, *item, depth) for cell, item in cells.items()]
+        if term.is_read:  # an input adds no information
             causes = [cause for cause in causes if isinstance(cause, Why)]
         return Part(term, tuple(causes))
 
-    def _reduced(self, record: Record, statement: Assign, read: Reads) -> tuple[int, str]:
-        """Add what reductions read, what is not finite and what is large first; return how much is
-        left out, and what could not be looked at."""
-        left, count, large = 0, 0, dict[str, None]()
-        for domain, value in _reductions(record, statement):
-            cells = list(_terms(domain, value, _symbols(record, self.producers.of)))
+    def _add_reductions(self, record: Record, statement: Assign, read: Reads) -> tuple[int, str]:
+        """Add the operands of reductions, non-finite ones first, then by magnitude; return the
+        number of omitted ones, and the note on missing values."""
+        omitted, count, unsaved = 0, 0, dict[str, None]()
+        for domain, value in _record_reductions(record, statement):
+            cells = list(_reduction_reads(domain, value, _symbol_values(record, self.producers.of)))
             terms = [
-                (node, at, known)
-                for (node, at), known in zip(cells, self._values(cells, record.row), strict=True)
+                (node, at, read_value)
+                for (node, at), read_value in zip(
+                    cells, self._lookup_values(cells, record.row), strict=True
+                )
             ]
             count += len(terms)
-            for node in {node.id: node for node, _, known in terms if known is None}.values():
+            for node in {
+                node.id: node for node, _, read_value in terms if read_value is None
+            }.values():
                 if self.producers.is_given(node):
-                    large[s.called(node, statement.names)] = None
-            terms.sort(key=lambda term: _rank(term[2]))
-            for node, at, known in terms[: self.terms]:
+                    unsaved[s.called(node, statement.names)] = None
+            terms.sort(key=lambda term: _sort_key(term[2]))
+            for node, at, read_value in terms[: self.terms]:
                 text = element(s.called(node, statement.names), at)
-                read.setdefault((node.id, at), (text, known))
-            left += max(len(terms) - self.terms, 0)
-        return left, _unseen(tuple(large), count)
+                read.setdefault((node.id, at), (text, read_value))
+            omitted += max(len(terms) - self.terms, 0)
+        return omitted, _missing_note(tuple(unsaved), count)
 
-    def _values(self, cells: Sequence[tuple[Node, tuple[int, ...]]], row: int) -> list[Any]:
-        """Return what elements were before a row, those of one array looked up at once."""
-        found: list[Any] = [None] * len(cells)
+    def _lookup_values(self, cells: Sequence[tuple[Node, tuple[int, ...]]], row: int) -> list[Any]:
+        """Return the values of elements before a row, with one lookup per array."""
+        result: list[Any] = [None] * len(cells)
         by_node: dict[int, list[int]] = {}
         for n, (node, _) in enumerate(cells):
             by_node.setdefault(node.id, []).append(n)
-        for here in by_node.values():
-            node = cells[here[0]][0]
-            values = self.producers.values(node, [cells[n][1] for n in here], row)
-            for n, value in zip(here, values, strict=True):
-                found[n] = value
-        return found
+        for positions in by_node.values():
+            node = cells[positions[0]][0]
+            values = self.producers.values(node, [cells[n][1] for n in positions], row)
+            for n, value in zip(positions, values, strict=True):
+                result[n] = value
+        return result
 
     def _cause(self, record: Record, cell: Cell, text: str, value: Any, depth: int) -> Why | Source:
-        made = self.producers.last(cell, (record.row, 0))
-        if made is None:
+        producer = self.producers.last(cell, (record.row, 0))
+        if producer is None:
             return Source(text, value)
         if depth > 1:
-            return self.of(made, depth - 1)
-        return Why(made, (), 0)
+            return self.of(producer, depth - 1)
+        return Why(producer, (), 0)
 
 
-def _unseen(large: tuple[str, ...], count: int) -> str:
-    """Return what the terms of a record do not tell, and how to see it; empty for nothing."""
-    why = ""
-    if large:
-        names = ", ".join(f"`{name}`" for name in large)
-        why = f"no copy was kept of {names}, more than {KEPT >> 20} MiB"
+def _missing_note(unsaved: tuple[str, ...], count: int) -> str:
+    """Return the note on values that are unknown, with the remedy; empty if there are none."""
+    reason = ""
+    if unsaved:
+        names = ", ".join(f"`{name}`" for name in unsaved)
+        reason = f"no copy was kept of {names}, more than {KEPT >> 20} MiB"
     elif count >= _TERMS:
-        why = f"these are of the first {_TERMS:,} elements"
-    return f"{why}: `pe.trace(terms=True)` records each term" if why else ""
+        reason = f"these are of the first {_TERMS:,} elements"
+    return f"{reason}: `pe.trace(terms=True)` records each term" if reason else ""
 
 
-def _rank(value: Any) -> tuple[bool, float]:
-    """Return what sorts values: those that are not finite first, then large ones."""
+def _sort_key(value: Any) -> tuple[bool, float]:
+    """Return the sort key of values: non-finite ones first, then by magnitude."""
     if value is None:
         return True, 0.0
     size = float(abs(value))
     return (True, -size) if math.isfinite(size) else (False, 0.0)
 
 
-def _symbols(record: Record, run: Run) -> dict[Symbol, int]:
-    """Return what the symbols around a record, and its own, stood for."""
+def _symbol_values(record: Record, run: Run) -> dict[Symbol, int]:
+    """Return the values of the symbols of a record."""
     row = run.table[record.row]
-    found = {x: int(row[s.FIRST + n]) for n, x in enumerate(record.site.symbols)}
-    own = zip((axis.symbol for axis in record.site.axes), record.axes, strict=True)
-    return {**run.sizes, **found, **dict(own)}
+    outer_values = {x: int(row[s.FIRST + n]) for n, x in enumerate(record.site.symbols)}
+    axis_values = zip((axis.symbol for axis in record.site.axes), record.axes, strict=True)
+    return {**run.sizes, **outer_values, **dict(axis_values)}
 
 
-def _reductions(record: Record, statement: Assign) -> Iterator[tuple[Domain, Expr]]:
+def _record_reductions(record: Record, statement: Assign) -> Iterator[tuple[Domain, Expr]]:
     yield from record.site.reads or ()
     if statement.reduced.ranges:
         yield statement.reduced, statement.value
@@ -334,64 +344,70 @@ def _reductions(record: Record, statement: Assign) -> Iterator[tuple[Domain, Exp
             yield operand.expr.domain, operand.expr.value
 
 
-def _terms(
+def _reduction_reads(
     domain: Domain, value: Expr, symbols: dict[Symbol, int]
 ) -> Iterator[tuple[Node, tuple[int, ...]]]:
-    """Yield what a reduction reads, each element once; those at indices from arrays are not."""
+    """Yield the elements that a reduction reads, each once, except at indirect subscripts."""
     seen: set[Cell] = set()
-    whole = Reduce(OPS["add"], domain, value, value.dtype)
-    found = _read_in(domain, value, symbols) or _read_at(whole, symbols)
-    for node, at in itertools.islice(found, _TERMS):
+    reduce = Reduce(OPS["add"], domain, value, value.dtype)
+    elements = _vectorized_reads(domain, value, symbols) or _scalar_reads(reduce, symbols)
+    for node, at in itertools.islice(elements, _TERMS):
         if (node.id, at) not in seen:
             seen.add((node.id, at))
             yield node, at
 
 
-def _read_in(
+def _vectorized_reads(
     domain: Domain, value: Expr, symbols: Mapping[Symbol, int]
 ) -> Iterator[tuple[Node, tuple[int, ...]]] | None:
-    """Return what `_read_at` yields, found for all points at once; None where what is read, or
-    where, differs from point to point in another way than by indices."""
+    """Return the same elements as `_scalar_reads`, vectorized over points; None where reads are
+    conditional or subscripts are not affine."""
     parts = walk(value)
     reads = [part for part in parts if isinstance(part, Read)]
-    plain = all(isinstance(x, Affine) for read in reads for x in read.index)
-    plain &= domain.where is None and not any(isinstance(x, Select | Reduce) for x in parts)
-    ends = [(r.lo, r.hi) for r in domain.ranges]
-    if not plain or any(x.symbols() & {*domain.symbols} for pair in ends for x in pair):
+    is_vectorizable = all(isinstance(x, Affine) for read in reads for x in read.index)
+    is_vectorizable &= domain.where is None and not any(
+        isinstance(x, Select | Reduce) for x in parts
+    )
+    bounds = [(r.lo, r.hi) for r in domain.ranges]
+    if not is_vectorizable or any(x.symbols() & {*domain.symbols} for pair in bounds for x in pair):
         return None
-    first = [evaluate(lo, symbols) for lo, _ in ends]
-    sizes = [max(0, evaluate(hi, symbols) - lo) for (_, hi), lo in zip(ends, first, strict=True)]
+    first = [evaluate(lo, symbols) for lo, _ in bounds]
+    sizes = [max(0, evaluate(hi, symbols) - lo) for (_, hi), lo in zip(bounds, first, strict=True)]
     sizes[:1] = [min(n, _TERMS) for n in sizes[:1]]
     if math.prod(sizes) > 2 * _TERMS:
         return None
     grid = np.indices(sizes).reshape(len(sizes), -1)
-    own = {x: one + lo for x, one, lo in zip(domain.symbols, grid, first, strict=True)}
-    at = {**symbols, **own}
+    axis_values = {x: one + lo for x, one, lo in zip(domain.symbols, grid, first, strict=True)}
+    at = {**symbols, **axis_values}
     return (
         (read.node, place)
-        for point in zip(*(_places(read, at, math.prod(sizes)) for read in reads), strict=True)
+        for point in zip(
+            *(_read_positions(read, at, math.prod(sizes)) for read in reads), strict=True
+        )
         for read, place in zip(reads, point, strict=True)
         if place is not None
     )
 
 
-def _places(
+def _read_positions(
     read: Read, symbols: Mapping[Symbol, Any], points: int
 ) -> Iterator[tuple[int, ...] | None]:
-    """Yield the index of a read at each of some points, None where it is outside of the array."""
+    """Yield the index of a read at each point, None where it is out of bounds."""
     index = [
         np.broadcast_to(evaluated(x, symbols), points) for x in read.index if isinstance(x, Affine)
     ]
     sizes = [evaluated(extent, symbols) for extent in read.node.shape]
-    inside = np.ones(points, bool)
+    in_bounds = np.ones(points, bool)
     for one, size in zip(index, sizes, strict=True):
-        inside &= (one >= 0) & (one < size)
+        in_bounds &= (one >= 0) & (one < size)
     places = zip(*(one.tolist() for one in index), strict=True) if index else [()] * points
-    return (at if is_in else None for at, is_in in zip(places, inside.tolist(), strict=True))
+    return (at if is_in else None for at, is_in in zip(places, in_bounds.tolist(), strict=True))
 
 
-def _read_at(expr: Expr, symbols: Mapping[Symbol, int]) -> Iterator[tuple[Node, tuple[int, ...]]]:
-    """Yield what an expression reads at a point, where tests of indices let it."""
+def _scalar_reads(
+    expr: Expr, symbols: Mapping[Symbol, int]
+) -> Iterator[tuple[Node, tuple[int, ...]]]:
+    """Yield the elements that an expression reads at a point, where tests of indices admit it."""
     match expr:
         case Read(node, index):
             if not any(isinstance(one, Dynamic) for one in index):
@@ -400,27 +416,27 @@ def _read_at(expr: Expr, symbols: Mapping[Symbol, int]) -> Iterator[tuple[Node, 
                 if all(0 <= n < size for n, size in zip(at, sizes, strict=True)):
                     yield node, at
         case Reduce(_, domain, value):
-            for point in _points(domain.ranges, symbols):
+            for point in _iterate_points(domain.ranges, symbols):
                 if domain.where is None or _holds(domain.where, point) is not False:
-                    yield from _read_at(value, point)
+                    yield from _scalar_reads(value, point)
         case Select(test, yes, no):
             holds = _holds(test, symbols)
             if holds is not False:
-                yield from _read_at(yes, symbols)
+                yield from _scalar_reads(yes, symbols)
             if holds is not True:
-                yield from _read_at(no, symbols)
+                yield from _scalar_reads(no, symbols)
         case _:
             for child in children(expr):
-                yield from _read_at(child, symbols)
+                yield from _scalar_reads(child, symbols)
 
 
 def _holds(test: Expr, symbols: Mapping[Symbol, int]) -> bool | None:
-    """Return whether a test of indices holds, None for a test of anything else."""
-    found = truth(test, symbols)
-    return None if found is None else bool(found)
+    """Return whether a test of indices holds, None for a test of data."""
+    result = truth(test, symbols)
+    return None if result is None else bool(result)
 
 
-def _points(
+def _iterate_points(
     ranges: tuple[Range, ...], symbols: Mapping[Symbol, int]
 ) -> Iterator[Mapping[Symbol, int]]:
     if not ranges:
@@ -428,4 +444,4 @@ def _points(
         return
     first, *rest = ranges
     for value in range(evaluate(first.lo, symbols), evaluate(first.hi, symbols)):
-        yield from _points(tuple(rest), {**symbols, first.symbol: value})
+        yield from _iterate_points(tuple(rest), {**symbols, first.symbol: value})

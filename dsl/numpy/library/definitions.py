@@ -51,30 +51,36 @@ def rising(edges, out):
 """Edges in rising order, and whether they fall; what does neither raises."""
 
 QUANTILES = """
-def quantiles(rows, places, out):
-    n = rows.shape[1]
+def quantiles(rows, n, places, out):
     for q in range(len(places)):
         place = min(places[q], n - 1)
         below = int(place)
         part = place - below
         for r in range(len(rows)):
-            last = rows[r, n - 1]
-            low, high = rows[r, clamp(below)], rows[r, clamp(below + 1)]
+            last = rows[r, clamp(n - 1)]
+            low, high = rows[r, clamp(below)], rows[r, clamp(min(below + 1, n - 1))]
             gap = high - low
             between = high - gap * (1.0 - part) if part >= 0.5 else low + gap * part
             out[q, r] = between if last == last else last
 """
-"""Points between two values of rows that are in order, NaN last; places are from 0 to the last."""
+"""Points between two of the first `n` values of rows that are in order, NaN last; places are from
+0 to `n - 1`."""
 
 ELEMENTS = """
-def elements(rows, places, out):
-    n = rows.shape[1]
+def elements(rows, n, places, out):
     for q in range(len(places)):
         for r in range(len(rows)):
-            last = rows[r, n - 1]
+            last = rows[r, clamp(n - 1)]
             out[q, r] = rows[r, clamp(places[q])] if last == last else last
 """
-"""The values at places of rows that are in order, NaN last."""
+"""The values at places of rows whose first `n` are in order, NaN last."""
+
+MIDDLE = """
+def middle(rows, below, half, last, out):
+    low, high = rows[0, clamp(below)] * 1.0, rows[0, clamp(half)] * 1.0
+    out[0] = (low + high) / 2.0 if last == last else last
+"""
+"""The middle of two places of a row, NaN where the largest value is."""
 
 HISTOGRAM_EQUAL = """
 def histogram_equal(a, weights, edges, counts):

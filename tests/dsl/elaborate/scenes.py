@@ -15,7 +15,7 @@ from plusequals.dsl.source import surface as s
 from plusequals.dsl.source.function_source import scope_of_namespace, source_from_text
 from plusequals.dsl.source.parse import parse
 from plusequals.dsl.specialize.signature import describe_input
-from plusequals.dsl.specialize.specialization import Lookup, getter
+from plusequals.dsl.specialize.variants import Lookup, getter
 from plusequals.lowering.ir.assignments import Procedure, Statement
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.walk import statements

@@ -159,3 +159,33 @@ def test_the_middle_of_what_a_mask_selects_in_its_own_type(dtype: str) -> None:
     found, expected = f(x, m), np.median(x[m])
     np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == "f2" else 1e-12)
     assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i8", "u8", "f2", "f4"])
+def test_the_type_of_a_share_goes_into_that_of_what_a_mask_selects(dtype: str) -> None:
+    shares = ("0.3", "1", "True", "[0, 1]", "k", "s4", "np.float16(0.3)", "[1, 0.5]", "q4", "q1")
+    bodies = [f"np.quantile(x[m], {q})" for q in shares]
+    bodies += [f"np.percentile(x[m], {q})" for q in ("30", "[10, 50]", "k", "s4", "q4")]
+    x = np.random.default_rng(3).integers(0, 90, (7, 15)).astype(dtype)
+    given = (x, x > 20, 1, np.float32(0.3), np.array([0.1, 0.3, 1.0], "f4"), np.array([1, 0]))
+    text = f"lambda x, m, k, s4, q4, q1: ({', '.join(bodies)})"
+    found = pe.cd_from_source(text, {"np": np}, backend="numpy")(*given)
+    for body, mine, wanted in zip(bodies, found, eval(text)(*given), strict=True):
+        assert type(mine) is type(wanted) and mine.dtype == wanted.dtype, body
+        near = 2e-3 if wanted.dtype == "f2" else 1e-6
+        np.testing.assert_allclose(mine, wanted, rtol=near, err_msg=body)
+
+
+def test_elements_of_64_bits_that_a_mask_selects_are_found_as_they_are() -> None:
+    x = np.array([2**62 + 1, 5, 2**62, 2**63 - 1, 4])
+    text = "lambda x, m: (np.quantile(x[m], 1), np.quantile(x[m], [1, 0], keepdims=True))"
+    first, both = pe.cd_from_source(text, {"np": np}, backend="numpy")(x, (x > 4) & (x < 2**63 - 1))
+    assert first == 2**62 + 1 and both.tolist() == [[2**62 + 1], [5]]
+
+
+def test_several_shares_part_long_rows_once() -> None:
+    f = pe.cd_from_source("lambda x: np.percentile(x, [5, 50, 95])", {"np": np}, backend="cc")
+    x = np.random.default_rng(4).standard_normal(5001)
+    np.testing.assert_array_equal(f(x), np.percentile(x, [5, 50, 95]))
+    text = str(f.explain(x))
+    assert "select_rows" in text and "parted_2" not in text

@@ -16,19 +16,19 @@ from ...backends.runtime.parameter_slots import Argument, Resident, Slot, Transi
 from ...backends.runtime.routine import Compiled
 from ...base.diagnostic import CdTypeError, Diagnostic, Label
 from ...lowering.ir.assignments import Block, Parameter, Procedure
-from ..dispatch.execute import returned
+from ..dispatch.execute import build_result
 from ..elaborate.captures.inputs import MERGED
 from ..elaborate.typed import Updating
-from ..instrument.recording import recording_of
-from ..specialize.variants import Arguments, Getter, Specialisation
+from ..instrument.recording import compile_recording
+from ..specialize.variants import Arguments, Getter, Specialization
 from ..values.values import Path
 
-LONGEST = 80
+MAX_NAME_LENGTH = 80
 """The longest name of a routine; longer ones are truncated."""
 
 
-def compiled(
-    specialization: Specialisation, arguments: Arguments, name: str, inline: object = None
+def compile_for_tensors(
+    specialization: Specialization, arguments: Arguments, name: str, inline: object = None
 ) -> Compiled:
     """Return a specialization compiled for the tensors among its arguments and captured values.
 
@@ -57,7 +57,7 @@ def compiled(
     return result if inline is None else inline_producers(result, inline, _composed_codes)
 
 
-def name_of(function: str, specialization: Specialisation) -> str:
+def default_name(function: str, specialization: Specialization) -> str:
     """Return the default name of a routine: the function's name and the texts of its comments,
     without those of called functions."""
     texts = (
@@ -66,11 +66,11 @@ def name_of(function: str, specialization: Specialisation) -> str:
     )  # fmt: skip
     words = (re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") for text in texts)
     comment_text = "_then_".join(dict.fromkeys(filter(None, words)))
-    return f"{function}_{comment_text}"[:LONGEST].rstrip("_") if comment_text else function
+    return f"{function}_{comment_text}"[:MAX_NAME_LENGTH].rstrip("_") if comment_text else function
 
 
 def _returned(
-    specialization: Specialisation,
+    specialization: Specialization,
     arguments: Arguments,
     results: Sequence[Any],
     given: Mapping[str, Any],
@@ -81,16 +81,18 @@ def _returned(
         name = str(path)
         return (lambda _: given[name]) if name in given else specialization.find(path)
 
-    return returned(specialization.typed.returns, results, arguments, find)
+    return build_result(specialization.typed.returns, results, arguments, find)
 
 
 def _composed_codes(procedure: Procedure) -> CodeVariants:
     """Return the code variants of a procedure that was composed of others."""
-    return CodeVariants(procedure, partial(recording_of, procedure, lambda recording: recording))
+    return CodeVariants(
+        procedure, partial(compile_recording, procedure, lambda recording: recording)
+    )
 
 
 def _fleeting_fields(
-    specialization: Specialisation, arguments: Arguments
+    specialization: Specialization, arguments: Arguments
 ) -> Iterator[TransientField]:
     """Yield the tensor fields that exist only during a run, with their nodes."""
     nodes = {
@@ -106,7 +108,7 @@ def _fleeting_fields(
 
 
 def _make_slot(
-    specialization: Specialisation, arguments: Arguments, path: Path, parameter: Parameter
+    specialization: Specialization, arguments: Arguments, path: Path, parameter: Parameter
 ) -> Slot:
     owner = path.owner
     if owner is not None:

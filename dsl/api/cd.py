@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from ..explain import explain
     from ..source import surface as s
     from ..specialize import guards, specialization
-    from ..specialize.guards import Form
-    from ..specialize.specialization import Specialisations
-    from ..specialize.variants import Lookup, Match, Specialisation
+    from ..specialize.guards import CallShape
+    from ..specialize.specialization import SpecializationCache
+    from ..specialize.variants import Lookup, Match, Specialization
     from ..tracing import log
     from . import ahead_of_time, pickling
 else:
@@ -100,7 +100,7 @@ def _with_user_errors(method: Callable[P, T]) -> Callable[P, T]:
             if sys.meta_path is None:  # modules and `open` are gone at finalization
                 raise _shutdown_error(name) from None
             if _is_out_of_memory(problem):
-                raise function_source.no_memory(name) from None
+                raise function_source.out_of_memory_error(name) from None
             if isinstance(problem, OSError) and (short := descriptor_shortage(problem)) is not None:
                 raise short from problem.__cause__
             raise
@@ -213,7 +213,7 @@ class CdFunction(_TypedCall[P, T]):
         self._plans: list[CacheEntry] = []
         """The fast-path entries of earlier calls, the latest first; see `fast_path`."""
         self._slow_calls = 0
-        self._persistent = persistent_cache.Front(definition, backend)
+        self._persistent = persistent_cache.PersistentEntries(definition, backend)
 
     @property
     def definition(self) -> Definition:
@@ -254,11 +254,11 @@ class CdFunction(_TypedCall[P, T]):
         return self._forms.find(arguments)
 
     @cached_property
-    def _forms(self) -> Specialisations:
+    def _forms(self) -> SpecializationCache:
         """The specialization cache, created lazily."""
         definition = self.definition
         lookup = definition.around.lookup
-        return specialization.Specialisations(
+        return specialization.SpecializationCache(
             definition.surface, lookup, self._backend, self._plans
         )
 
@@ -278,11 +278,11 @@ class CdFunction(_TypedCall[P, T]):
         if pickling.is_named(self):
             return self.__qualname__  # pickled by name, as functions are
         begin = self.__module__, self.__qualname__, pickling.digest(self)
-        return _restored, begin, pickling.state_of(self)
+        return _restored, begin, pickling.pickle_state(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "definition" not in self.__dict__:  # it is a new object, not an existing function
-            pickling.fill(self, state)
+            pickling.restore_state(self, state)
 
     def __copy__(self) -> Self:
         return self
@@ -294,7 +294,7 @@ class CdFunction(_TypedCall[P, T]):
         """Return surface and scope, with which another `@cd` function inlines this one."""
         return self.surface, self.definition.around.lookup
 
-    def become(self, other: CdFunction[P, T]) -> None:
+    def share_state(self, other: CdFunction[P, T]) -> None:
         """Share the state of another function, with all of its specializations."""
         self.__dict__ = other.__dict__
 
@@ -312,7 +312,7 @@ class CdFunction(_TypedCall[P, T]):
         Nothing is run, and later calls are not affected. Raises what compiling such a call raises.
         """
         arguments = self._bind(args, kwargs)
-        return explain.explanation(*self._forms.peek(arguments), arguments)
+        return explain.build_explanation(*self._forms.peek(arguments), arguments)
 
     @_with_user_errors
     def procedure(self, *args: P.args, **kwargs: P.kwargs) -> Procedure:
@@ -337,14 +337,14 @@ class CdFunction(_TypedCall[P, T]):
         """
         arguments = self._bind(args, kwargs)
         specialization = self._forms.apart(arguments)
-        return ahead_of_time.compiled(
+        return ahead_of_time.compile_for_tensors(
             specialization,
             arguments,
-            name or ahead_of_time.name_of(self.__name__, specialization),
+            name or ahead_of_time.default_name(self.__name__, specialization),
             inline,
         )
 
-    def specialise(self, *args: P.args, **kwargs: P.kwargs) -> Specialisation:
+    def specialise(self, *args: P.args, **kwargs: P.kwargs) -> Specialization:
         """Return the specialization for arguments, compiled and cached as by a call; no run."""
         return self.matched(*args, **kwargs)[0].known
 
@@ -356,7 +356,7 @@ class CdFunction(_TypedCall[P, T]):
 
     def _cached_match(self, arguments: dict[str, Any]) -> Match | None:
         """Return the cached match of a call, None where it may have to be compiled."""
-        cache: Specialisations | None = self.__dict__.get("_forms")
+        cache: SpecializationCache | None = self.__dict__.get("_forms")
         return None if cache is None else cache.known(arguments)
 
     def _load_persistent(
@@ -386,22 +386,22 @@ class CdFunction(_TypedCall[P, T]):
             and not match.fresh
         ):
             return
-        loader = fast_path.short_way(match)
+        loader = fast_path.fast_path_loader(match)
         if loader is None or (loader.caller is None and not loader.is_compiling):
             return
         lookup = self.definition.around.lookup
-        recipe = fast_path.recipe_of(match, arguments, lookup)
+        recipe = fast_path.build_guards(match, arguments, lookup)
         if recipe is not None and loader.caller is not None:
             self._use_fast_caller(loader.caller)
-            entry = fast_path.plan_of(match, self._call_shape(positional, named), recipe)
+            entry = fast_path.pack_program(match, self._call_shape(positional, named), recipe)
             self._forms.keep(entry, match, arguments, _MAX_PLANS)
         if match.fresh:
-            persist.remember(match, arguments, recipe, self.definition, self._backend)
+            persist.write_entry(match, arguments, recipe, self.definition, self._backend)
 
-    def _call_shape(self, positional: int, named: tuple[str, ...]) -> Form:
+    def _call_shape(self, positional: int, named: tuple[str, ...]) -> CallShape:
         params, parts = self.__signature__.parameters, self._definition.parts
         defaults = {name: params[name].default for name in params}
-        return guards.Form(positional, named, defaults, parts)
+        return guards.CallShape(positional, named, defaults, parts)
 
     def _wrap_foreign(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return arguments with device arrays of other packages wrapped, once per call."""
@@ -410,7 +410,7 @@ class CdFunction(_TypedCall[P, T]):
                 try:
                     arguments[name] = foreign_arrays.as_placed(value, name) or value
                 except CdTypeError as problem:
-                    raise specialization.placed(problem, self.surface, name) from None
+                    raise specialization.with_parameter_label(problem, self.surface, name) from None
         return arguments
 
     def _use_fast_caller(self, caller: type | None) -> None:
@@ -437,7 +437,7 @@ class CdFunction(_TypedCall[P, T]):
 def _restored(module: str, qualname: str, digest: str) -> CdFunction[..., Any]:
     """Return the function with this name and text in this process, else an empty one, which
     `__setstate__` fills."""
-    existing = pickling.named(module, qualname)
+    existing = pickling.find_by_name(module, qualname)
     if isinstance(existing, CdFunction) and pickling.digest(existing) == digest:
         return existing
     return CdFunction.__new__(CdFunction)
@@ -510,7 +510,7 @@ def cd(function: Any = None, *, backend: str | None = None) -> Any:
 def _define(function: Callable[P, T], backend: str | None) -> CdFunction[P, T]:
     definition = Definition(function_source.scope_of(function), function)
     _register_reloader()
-    if not persistent_cache.is_known(definition):
+    if not persistent_cache.was_parsed_before(definition):
         _ = definition.surface  # raises errors of the source now
     is_plain = isinstance(function, FunctionType)
     signature = inspect.signature(function, follow_wrapped=not is_plain)
@@ -528,7 +528,7 @@ def _are_cd_functions(old: object, new: object) -> bool:
     return isinstance(old, CdFunction) and isinstance(new, CdFunction)
 
 
-_RELOAD_RULE = (_are_cd_functions, lambda old, new: old.become(new))
+_RELOAD_RULE = (_are_cd_functions, lambda old, new: old.share_state(new))
 """The update rule for autoreload: a predicate, and the action."""
 
 

@@ -18,8 +18,8 @@ from ...backends.runtime.field import Field
 from ...backends.runtime.tensor import FleetingTensor, Tensor
 from ...base import settings
 from ...base.dataclass import dataclass
-from ..tracing.bisect import Bisection, bisected
-from ..tracing.differences import Difference, difference
+from ..tracing.bisect import Bisection, find_first_change
+from ..tracing.differences import Difference, find_difference
 from ..tracing.taking import trace
 from ..tracing.trace import Trace
 from .cd import BoundFunction, CdFunction
@@ -92,7 +92,9 @@ def compare(
         traces.append(recorded)
     first_difference = None
     for other in traces[1:]:
-        first_difference = first_difference or difference(traces[0], other, rtol, atol, by_table)
+        first_difference = first_difference or find_difference(
+            traces[0], other, rtol, atol, by_table
+        )
     return Comparison(tuple(backends), tuple(traces), tuple(results), first_difference)
 
 
@@ -151,7 +153,7 @@ def bisect(
     reassociation of sums. Raises what compiling the call raises.
     """
     with settings.override(**_profile(rtol, atol)):
-        return bisected(*function.matched(*args), rtol, atol)
+        return find_first_change(*function.matched(*args), rtol, atol)
 
 
 def _tensors(value: Any, home: object = None) -> Iterator[Tensor]:

@@ -24,7 +24,7 @@ from ...base.diagnostic import Source
 from ...lowering.ir import dtypes
 from ..source import definition_blocks, function_source, name_mangling
 from ..source.definition import Definition
-from ..source.fingerprint import words
+from ..source.fingerprint import try_describe
 from ..values.array_types import ArrayType, array_type
 
 Function = Any
@@ -59,10 +59,10 @@ class _Plain:
 def is_named(value: Any) -> bool:
     """Whether an importable module has this object under its qualified name."""
     module = value.__module__
-    return module not in (None, "__main__") and named(module, value.__qualname__) is value
+    return module not in (None, "__main__") and find_by_name(module, value.__qualname__) is value
 
 
-def named(module: str, qualname: str) -> object:
+def find_by_name(module: str, qualname: str) -> object:
     """Return the object of a qualified name in an imported module, None for none."""
     value: object = sys.modules.get(module)
     for step in qualname.split("."):
@@ -82,7 +82,7 @@ def digest(function: Function) -> str:
     return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 
-def state_of(function: Function) -> State:
+def pickle_state(function: Function) -> State:
     """Return the state of a function for pickling: its text and its captured values."""
     definition, kind = function.definition, type(function)
     source = definition.text
@@ -110,12 +110,12 @@ def _definition_text(read: function_source.FunctionSource) -> str:
     return ast.unparse(read.tree) if isinstance(read.tree, ast.Lambda) else read.source.text
 
 
-def fill(function: Function, state: State) -> None:
+def restore_state(function: Function, state: State) -> None:
     """Initialize an empty function from its state; equal functions share theirs."""
     names = {name: _unpack(value) for name, value in state["names"].items()}
     cached = _cache.get(state["digest"])
     if cached is not None and _are_equal(cached.definition.scope.globals, names):
-        function.become(cached)
+        function.share_state(cached)
         return
     letters = {
         name: function_source.MISSING if role is None else role for name, role in state["letters"]
@@ -139,7 +139,7 @@ def _captured(definition: Definition) -> Mapping[str, object]:
     """Return the captured values of a function by name, without builtins."""
     tree, scope = definition.text.tree, definition.scope
     if definition.function is not None:
-        code = function_source.plain_function(definition.function).__code__
+        code = function_source.unwrap_function(definition.function).__code__
     elif isinstance(tree, ast.Lambda):
         code = compile(ast.Expression(tree), "<text>", "eval")
     else:
@@ -201,7 +201,7 @@ def _read_source(state: State) -> function_source.FunctionSource:
         (tree,) = definition_blocks.parse_block(f"{text}\n", line)
     assert isinstance(tree, function_source.Tree), "it was one when it was pickled"
     name = "<lambda>" if isinstance(tree, ast.Lambda) else tree.name
-    tree = name_mangling.mangled(tree, qualname)
+    tree = name_mangling.mangle_names(tree, qualname)
     place = Source(state["file"], line, text)
     return function_source.FunctionSource(name, tree, place, tuple(text.split("\n")))
 
@@ -222,5 +222,5 @@ def _is_equal(one: Any, other: Any) -> bool:
         return has_same_layout and one.tobytes() == other.tobytes()
     if hasattr(one, "__cd_function__"):
         return getattr(one, "__dict__", one) is getattr(other, "__dict__", other)
-    description = words(one)
-    return description is not None and description == words(other)
+    description = try_describe(one)
+    return description is not None and description == try_describe(other)

@@ -41,8 +41,8 @@ from ..elaborate.typed import (
     Strided,
     Updating,
 )
-from ..specialize.signature import has_arrays, is_field, is_foreign, is_like_tuple, quick_key
-from ..specialize.variants import Getter, Match, Specialisation, exchanged
+from ..specialize.signature import cheap_key, has_arrays, is_field, is_foreign, is_like_tuple
+from ..specialize.variants import Getter, Match, Specialization, replaced_array_error
 from ..values.values import Path
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _execute(match: Match, arguments: Arguments) -> Any:
     recorder = RUNTIME.recording(specialization.situation.settings.debug_log_from_routines)
     try:
         if recorder is not None:
-            arrays, after = prepared(specialization, inputs, arguments)
+            arrays, after = prepare_arguments(specialization, inputs, arguments)
             _resolve_overlaps(arrays, inputs, specialization)
             title = specialization.procedure.name, specialization.situation.backend, ""
             results = recorder.step(specialization.codes, arrays, title)()
@@ -83,7 +83,7 @@ def _execute(match: Match, arguments: Arguments) -> Any:
         elif match.is_direct:
             results = routine.run(_convert_only(specialization, inputs))
         else:
-            arrays, after = prepared(specialization, inputs, arguments)
+            arrays, after = prepare_arguments(specialization, inputs, arguments)
             _resolve_overlaps(arrays, inputs, specialization)
             results = routine(arrays)
             for write_back in after:
@@ -95,10 +95,10 @@ def _execute(match: Match, arguments: Arguments) -> Any:
     finally:
         for owner, name in specialization.writes_fields:  # also where the run failed
             owner(arguments).field(name).record_host_write()
-    return returned(specialization.typed.returns, results, arguments, find)
+    return build_result(specialization.typed.returns, results, arguments, find)
 
 
-def _convert_only(known: Specialisation, given: Sequence[Any]) -> list[Any]:
+def _convert_only(known: Specialization, given: Sequence[Any]) -> list[Any]:
     """Return the arrays of a call whose key implies that they need no preparation."""
     arrays = list(given)
     for at, (value, dtype) in enumerate(zip(given, known.scalars, strict=True)):
@@ -130,7 +130,7 @@ def _is_direct(
             continue
         if is_field(value) or (dtype is not None and not isinstance(value, np.ndarray)):
             continue
-        if not is_foreign(value) or quick_key(as_array(value), False) != quick_key(array, False):
+        if not is_foreign(value) or cheap_key(as_array(value), False) != cheap_key(array, False):
             return False
     return True
 
@@ -146,8 +146,8 @@ def _is_covered_by_key(path: Path, arguments: Arguments) -> bool:
     return not path.captured
 
 
-def prepared(
-    known: Specialisation, given: Sequence[Any], arguments: Arguments
+def prepare_arguments(
+    known: Specialization, given: Sequence[Any], arguments: Arguments
 ) -> tuple[list[Any], list[Callable[[], None]]]:
     """Return the arrays for the code, and the write-backs to call after the run."""
     arrays: list[Any] = []
@@ -207,7 +207,7 @@ def _refuse_copy(value: object, array: Any, path: Path, span: Span) -> None:
     )  # fmt: skip
 
 
-def _resolve_overlaps(arrays: list[Any], given: Sequence[Any], known: Specialisation) -> None:
+def _resolve_overlaps(arrays: list[Any], given: Sequence[Any], known: Specialization) -> None:
     """Copy read arrays that overlap the written one, where NumPy does the same.
 
     The original arguments are compared, since packed copies no longer overlap. Raises CdValueError
@@ -244,7 +244,7 @@ def _is_one_assignment(procedure: Procedure) -> bool:
     return isinstance(last, Assign) and all(isinstance(one, Let | Check) for one in before)
 
 
-def returned(
+def build_result(
     returns: Return,
     results: Sequence[Any],
     arguments: Arguments,
@@ -261,7 +261,7 @@ def returned(
                 if isinstance(value, PlacedArray)
                 else as_array(value, str(path))
             )
-            return sliced(base, view, results)
+            return slice_view(base, view, results)
         case Argument(path, (None | Strided()) as view):
             value = find(path)(arguments)
             if isinstance(value, PlacedArray):
@@ -270,22 +270,22 @@ def returned(
                     if view is None
                     else _device_view(passed.as_device_array(value), view)
                 )
-            return value if view is None else _viewed(as_array(value, str(path)), view)
+            return value if view is None else _view(as_array(value, str(path)), view)
         case New(number, view, kind):
             array = results[number]
             if kind is not None:
                 return array.item() if kind.weak else array[()]
             if isinstance(array, DeviceArray) and view is not None:
                 return _device_view(array, view)
-            return array if view is None else _viewed(array, view)
+            return array if view is None else _view(array, view)
         case Many(items, kind, tuple_type):
-            parts = [returned(item, results, arguments, find) for item in items]
+            parts = [build_result(item, results, arguments, find) for item in items]
             if tuple_type is not None:
                 return tuple.__new__(tuple_type, parts)
             return parts if kind == "list" else tuple(parts)
         case Updating(item, updates):
-            result = returned(item, results, arguments, find)
-            evaluate = partial(returned, results=results, arguments=arguments, find=find)
+            result = build_result(item, results, arguments, find)
+            evaluate = partial(build_result, results=results, arguments=arguments, find=find)
             updates_now = [
                 (find(one.owner)(arguments), one.name, evaluate(one.value))
                 for one in updates
@@ -295,7 +295,7 @@ def returned(
                 setattr(owner, name, value)
             return result
         case Part(item, name):
-            base = returned(item, results, arguments, find)
+            base = build_result(item, results, arguments, find)
             device_array = as_placed(base)
             return (
                 getattr(as_array(base), name)
@@ -304,7 +304,7 @@ def returned(
             )
 
 
-def sliced(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, Any]) -> Any:
+def slice_view(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, Any]) -> Any:
     """Return a view of an array by slices whose bounds are results of the run."""
 
     def at(number: int | Result) -> int:
@@ -331,7 +331,7 @@ def _device_view(array: DeviceArray, view: Strided) -> DeviceArray:
     return array.make_view(view.offset, view.shape, view.strides)
 
 
-def _viewed(array: Any, view: Strided) -> Any:
+def _view(array: Any, view: Strided) -> Any:
     """Return a view of an array by offset and strides, in elements of its layout.
 
     Where the code ran on a packed copy of the array, they refer to the copy.
@@ -355,7 +355,7 @@ def _viewed(array: Any, view: Strided) -> Any:
     steps = [(n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)]
     lowest, highest = (first + sum(bound(0, n) for n in steps) for bound in (min, max))
     if lowest < 0 or highest >= len(memory):
-        raise exchanged("an array that is returned", "the function runs", ())
+        raise replaced_array_error("an array that is returned", "the function runs", ())
     view_array = np.lib.stride_tricks.as_strided(memory[first:], view.shape, strides)
     repeats = any(n > 1 and not step for n, step in zip(view.shape, strides, strict=True))
     if repeats or not array.flags.writeable:

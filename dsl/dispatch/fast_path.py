@@ -43,12 +43,12 @@ from ...lowering.ir import dtypes
 from ..elaborate import typed as t
 from ..elaborate.captures.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
 from ..source.function_source import MISSING, Scope
-from ..specialize.guards import Form, Recipe, Step, packed
-from ..specialize.signature import describe_input, is_field, is_like_tuple, quick_key
-from ..specialize.variants import Arguments, Lookup, Match, Specialisation, Watch
+from ..specialize.guards import CallGuard, CallShape, GuardProgram, pack_guards
+from ..specialize.signature import cheap_key, describe_input, is_field, is_like_tuple
+from ..specialize.variants import Arguments, CaptureGuard, Lookup, Match, Specialization
 from ..values.types import WEAK_INT, Kind
 from ..values.values import KEYS, Path
-from .execute import sliced
+from .execute import slice_view
 
 if TYPE_CHECKING:
     from ...backends.interface import Array
@@ -69,7 +69,7 @@ class _Unfit(Exception):
     """What a call needs has no place in a plan."""
 
 
-def short_way(match: Match) -> FastPath | None:
+def fast_path_loader(match: Match) -> FastPath | None:
     """Return what has the short way, and that it begins to be made; None where there is none for
     this code."""
     backend = RUNTIME.backend(match.known.situation.backend)
@@ -85,7 +85,7 @@ def short_way(match: Match) -> FastPath | None:
     return backend.short_way
 
 
-def plan_of(match: Match, form: Form, recipe: Recipe) -> CacheEntry | None:
+def pack_program(match: Match, form: CallShape, recipe: GuardProgram) -> CacheEntry | None:
     """Return the plan of a recipe for calls that a form fits without a look, None for none.
 
     The settings are those that the form was found under.
@@ -103,7 +103,7 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> CacheEntry | None:
     if short is None:
         return None
     fail = partial(_fail, short.code, known.procedure.span)
-    return packed(recipe, form, now, short.places, short, fail, known.may_broadcast)
+    return pack_guards(recipe, form, now, short.places, short, fail, known.may_broadcast)
 
 
 def _fail(code: CompiledCode, span: Span, status: int, *fault: int) -> NoReturn:
@@ -114,7 +114,7 @@ def _fail(code: CompiledCode, span: Span, status: int, *fault: int) -> NoReturn:
         raise problem.placed(span) from None
 
 
-def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | None:
+def build_guards(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram | None:
     """Return the recipe for calls like one that a form fits without a look, None for none."""
     try:
         return _recipe(match, arguments, lookup)
@@ -122,7 +122,7 @@ def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | No
         return None
 
 
-def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
+def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram:
     known, returns = match.known, match.known.typed.returns
     code = known.routine.code if known.routine is not None else None
     if not isinstance(code, CompiledCode):
@@ -142,7 +142,7 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
         steps.check(steps.place(watch.path), watch.key, value, watch.path)
     for path in (one for one in known.typed.passed if one.is_table):
         table = known.typed.constants[path.root]
-        steps.check(steps.place(path), quick_key(table, True), table, path)
+        steps.check(steps.place(path), cheap_key(table, True), table, path)
     passed = [*zip(known.typed.passed, known.procedure.parameters, known.scalars, strict=True)]
     held = match.arrays()
     inputs = [
@@ -152,7 +152,7 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     ]  # fmt: skip
     pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
     whole, parts, finish = _flat(steps, returns)
-    return Recipe(
+    return GuardProgram(
         steps=steps.found,
         pairs=[pair for pair in pairs if steps.full.issuperset(pair)],
         equals=[
@@ -168,7 +168,7 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     )
 
 
-def _one_object(steps: _Steps, known: Specialisation) -> list[tuple[int, int]]:
+def _one_object(steps: _Steps, known: Specialization) -> list[tuple[int, int]]:
     """Return the pairs of values that have to be one object; what has to be two has no place."""
     same = known.same[len(known.typed.nowhere) :]
     if len(set(same)) > 1:
@@ -246,7 +246,7 @@ def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any]
         case t.Argument(path, t.Sliced() as view):
             at = of(_numpys(steps, path))
             numbers = {one.number: of(t.New(one.number, None, WEAK_INT)) for one in view.results}
-            return lambda given: sliced(
+            return lambda given: slice_view(
                 given[at], view, {number: given[place] for number, place in numbers.items()}
             )
         case t.Updating(item, updates):
@@ -299,9 +299,9 @@ def _updated(
 class _Steps:
     """The steps of a recipe so far, by path."""
 
-    known: Specialisation
+    known: Specialization
     lookup: Lookup
-    found: list[Step] = field(default_factory=list)
+    found: list[CallGuard] = field(default_factory=list)
     places: dict[Path, int] = field(default_factory=dict)
     full: set[int] = field(default_factory=set)
     """The arrays that have elements."""
@@ -319,7 +319,7 @@ class _Steps:
     def add(self, path: Path, source: tuple[Any, ...]) -> int:
         """Add a value that may be anything; return its number."""
         self.places[path] = len(self.found)
-        self.found.append(Step(source))
+        self.found.append(CallGuard(source))
         return self.places[path]
 
     def place(self, path: Path) -> int:
@@ -385,7 +385,7 @@ class _Steps:
             case (type() as kind, tuple(), bool(), str()) if issubclass(kind, NoInPlaceOperators):
                 check = Guard.TYPE, kind
                 same = partial(_is_like, *key[1:])
-                self.found.append(Step((ValueSource.MADE, at, same), (Guard.SAME, True)))
+                self.found.append(CallGuard((ValueSource.MADE, at, same), (Guard.SAME, True)))
             case ("list", type() as kind, *sizes):
                 check = self.listed(at, np.empty(sizes[::-1], kind))
             case _:
@@ -404,19 +404,21 @@ class _Steps:
             self.note_elements(at, layout[1])
             return Guard.ARRAY, *layout, kind
         make = _newest if is_field(value) else converter_of(value)
-        if make is None or quick_key(make(value), False) != tuple(layout):
+        if make is None or cheap_key(make(value), False) != tuple(layout):
             raise _Unfit
         self.made[at] = self.converted(at, make, make(value))
         written = zip(self.known.typed.passed, self.known.procedure.parameters, strict=True)
         if any(parameter.written and one == path for one, parameter in written):
-            self.found.append(Step((ValueSource.MADE, at, make), (Guard.SHARED, self.made[at])))
+            self.found.append(
+                CallGuard((ValueSource.MADE, at, make), (Guard.SHARED, self.made[at]))
+            )
         return Guard.TYPE, kind
 
     def converted(self, at: int, make: Callable[[Any], Any], like: Any) -> int:
         """Add the array that a function makes of a value; return its number."""
         made = len(self.found)
-        self.found.append(Step((ValueSource.MADE, at, make)))
-        self.check(made, quick_key(like, False), like, Path(""))
+        self.found.append(CallGuard((ValueSource.MADE, at, make)))
+        self.check(made, cheap_key(like, False), like, Path(""))
         return made
 
     def note_elements(self, at: int, shape: tuple[int, ...]) -> None:
@@ -431,7 +433,7 @@ class _Steps:
         self.made[at] = self.converted(at, np.asarray, like)
         return (Guard.LISTED,)
 
-    def keys(self, watch: Watch) -> None:
+    def keys(self, watch: CaptureGuard) -> None:
         """Have a dictionary be as long as it was; a step finds each of its items."""
         match watch.key:
             case (type() as kind, *keys) if kind is tuple:

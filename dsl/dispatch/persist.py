@@ -22,9 +22,9 @@ from ...base.diagnostic import CdError
 from ..elaborate.captures.inputs import ObjectSpec
 from ..elaborate.typed import Typed
 from ..source.definition import Definition
-from ..source.fingerprint import Unknown, described
+from ..source.fingerprint import NotPortable, describe
 from ..source.function_source import Scope
-from ..specialize.guards import Recipe, Step
+from ..specialize.guards import CallGuard, GuardProgram
 from ..specialize.signature import describe_input
 from ..specialize.variants import Match
 from ..values.values import OF_FUNCTIONS, UNDER, Path
@@ -41,27 +41,31 @@ _PORTABLE_CHECKS = (
 """Checks that are valid in every process; `SAME` is read back as the current object."""
 
 
-def remember(
+def write_entry(
     match: Match,
     arguments: Mapping[str, Any],
-    recipe: Recipe | None,
+    recipe: GuardProgram | None,
     definition: Definition,
     backend: str | None,
 ) -> None:
     """Write the entry of a call that was just compiled, if it can be described."""
     fingerprint, current = definition.fingerprint, settings.current()
-    if fingerprint is None or not persistent_cache.is_open(backend) or not cache.is_unchanged():
+    if (
+        fingerprint is None
+        or not persistent_cache.is_cache_enabled(backend)
+        or not cache.is_unchanged()
+    ):
         return
     cc = persistent_cache.backend()
-    cc.cache.put(persistent_cache.seen_key(fingerprint), Entry({}, "", b""))
+    cc.cache.put(persistent_cache.parsed_key(fingerprint), Entry({}, "", b""))
     try:
-        data = None if recipe is None else data_of(match, recipe, definition)
+        data = None if recipe is None else entry_data(match, recipe, definition)
         keys_of_call = (
-            persistent_cache.keys(fingerprint, cc, arguments)
-            if _are_told(match, arguments, recipe)
+            persistent_cache.entry_keys(fingerprint, cc, arguments)
+            if _is_key_sufficient(match, arguments, recipe)
             else ()
         )
-    except (Unknown, CdError):
+    except (NotPortable, CdError):
         return
     same_settings = match.known.situation.settings == current and settings.current() is current
     if data is None or not keys_of_call or not same_settings:  # `use` may have changed them
@@ -72,7 +76,9 @@ def remember(
     cc.cache.put(key, Entry({"ways": [data, *older[: _MAX_VARIANTS - 1]]}, "", b""))
 
 
-def _are_told(match: Match, arguments: Mapping[str, Any], recipe: Recipe | None) -> bool:
+def _is_key_sufficient(
+    match: Match, arguments: Mapping[str, Any], recipe: GuardProgram | None
+) -> bool:
     """Whether the key of an entry covers all that the checks of arguments do not, and the checks
     compare the arguments that are constants of the code."""
     constant = match.known.typed.constant
@@ -81,7 +87,7 @@ def _are_told(match: Match, arguments: Mapping[str, Any], recipe: Recipe | None)
     )
     return all(
         step.check[0] in _PORTABLE_CHECKS
-        or persistent_cache.argument(arguments[step.source[1]], bool(constant))[0] != "any"
+        or persistent_cache.describe_argument(arguments[step.source[1]], bool(constant))[0] != "any"
         for step in steps
     ) and not any(step.source[1] in constant and _is_type_only(step.check) for step in steps)
 
@@ -90,7 +96,9 @@ def _is_type_only(check: tuple[Any, ...]) -> bool:
     return check[0] in (Guard.ANY, Guard.FLOAT, Guard.INTEGER, Guard.NUMBER)
 
 
-def data_of(match: Match, recipe: Recipe, definition: Definition) -> persistent_cache.Data | None:
+def entry_data(
+    match: Match, recipe: GuardProgram, definition: Definition
+) -> persistent_cache.EntryData | None:
     """Return the data of an entry, None for unsupported code; raises Unknown where a value has no
     description."""
     specialization = match.known
@@ -103,23 +111,27 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> persistent_
     scopes = _scopes(typed, prefixes, definition)
     inlined = [persistent_cache.inlined_function(typed.owners[prefix]) for prefix in prefixes[1:]]
     read = list(_captured_reads(typed, prefixes, scopes))
-    reads, alike = [one for one, _ in read], persistent_cache.alike_of([value for _, value in read])
+    reads, alike = (
+        [one for one, _ in read],
+        persistent_cache.identity_classes([value for _, value in read]),
+    )
     attributes = list(_attributes(typed))
     paths = zip(owners, prefixes[1:], strict=True)
     is_unchanged = all(
-        persistent_cache.found(scopes, *way) is typed.owners[prefix] for way, prefix in paths
+        persistent_cache.current_value(scopes, *way) is typed.owners[prefix]
+        for way, prefix in paths
     )
-    if not is_unchanged or not persistent_cache.holds(reads, attributes, alike, scopes):
+    if not is_unchanged or not persistent_cache.is_valid(reads, attributes, alike, scopes):
         return None  # a captured value changed during the compilation
     other_sources: list[list[Any]] = []
-    sources = stored_errors.sources_of(definition, inlined)
+    sources = stored_errors.function_sources(definition, inlined)
     faults = [
         [
             one.code,
             one.kind,
             one.message,
             list(one.helps),
-            stored_errors.place_of(span, sources, other_sources),
+            stored_errors.encode_span(span, sources, other_sources),
         ]
         for one, span in short.code.source.faults
     ]
@@ -170,7 +182,7 @@ def _path_to(typed: Typed, prefixes: list[str], owner: object) -> list[Any]:
             is_plain = path.captured and path.root not in typed.constants
             if is_plain and all(isinstance(step, str) for step in path.steps):
                 return [prefixes.index(prefix), name, list(path.steps)]
-    raise Unknown
+    raise NotPortable
 
 
 def _captured_reads(
@@ -179,23 +191,23 @@ def _captured_reads(
     """Yield each captured value: its path and description, and the object."""
     for (prefix, name), captured in typed.read.items():
         if captured.words is None or prefix not in prefixes:
-            raise Unknown
+            raise NotPortable
         if name not in scopes[prefixes.index(prefix)].letters:  # these are in the fingerprint
             yield [prefixes.index(prefix), name, [], captured.words], captured.value
     for path, spec in typed.used.items():
         prefix, name = _split_root(path.root)
         is_constant = path.root in typed.constants
         if is_constant and (path.steps or prefix not in prefixes):
-            raise Unknown  # an object that a callable refers to
+            raise NotPortable  # an object that a callable refers to
         if not path.steps or _is_in_description(path, typed):
             continue
         steps = [step for step in path.steps if isinstance(step, str)]
         if not path.captured or len(steps) < len(path.steps) or prefix not in prefixes:
-            raise Unknown
-        value = persistent_cache.found(scopes, prefixes.index(prefix), name, steps)
+            raise NotPortable
+        value = persistent_cache.current_value(scopes, prefixes.index(prefix), name, steps)
         if describe_input(value, True) != spec:
-            raise Unknown  # it changed during the compilation
-        yield [prefixes.index(prefix), name, steps, described(value)], value
+            raise NotPortable  # it changed during the compilation
+        yield [prefixes.index(prefix), name, steps, describe(value)], value
 
 
 def _is_in_description(path: Path, typed: Typed) -> bool:
@@ -215,7 +227,7 @@ def _attributes(typed: Typed) -> Iterator[list[Any]]:
     """Yield the attributes that are constants of the code: owner, name, value as descriptions."""
     for owner, name, value in typed.asked:
         if owner.words is None or value.words is None:
-            raise Unknown
+            raise NotPortable
         yield [owner.words, name, value.words]
 
 
@@ -230,12 +242,12 @@ def _scopes(typed: Typed, prefixes: list[str], definition: Definition) -> list[S
     for prefix in prefixes[1:]:
         scope = getattr(typed.roots[prefix], "__self__", None)
         if not isinstance(scope, Scope):
-            raise Unknown
+            raise NotPortable
         scopes.append(scope)
     return scopes
 
 
-def _encode_step(step: Step, scopes: list[Scope]) -> list[list[Any]]:
+def _encode_step(step: CallGuard, scopes: list[Scope]) -> list[list[Any]]:
     """Return a step of a guard program as `persistent_cache` reads it."""
     return [_encode_source(step.source, scopes), _check(step.check)]
 
@@ -247,7 +259,7 @@ def _encode_source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
         case (ValueSource.NAME, scope, name):
             at = next((n for n, one in enumerate(scopes) if one is scope), None)
             if at is None:
-                raise Unknown
+                raise NotPortable
             return [ValueSource.NAME, at, name]
         case (ValueSource.ATTRIBUTE | ValueSource.ITEM as kind, base, str() | int() as key):
             return [kind, base, key]
@@ -260,7 +272,7 @@ def _encode_source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
             ]
         case (ValueSource.CONSTANT, value):
             return [ValueSource.CONSTANT, _literal(value)]
-    raise Unknown
+    raise NotPortable
 
 
 def _check(check: tuple[Any, ...]) -> list[Any]:
@@ -276,14 +288,14 @@ def _check(check: tuple[Any, ...]) -> list[Any]:
         case (Guard.SIZED, kind, length) if kind in (tuple, list):
             return [Guard.SIZED, kind.__name__, length]
         case (Guard.TYPE | Guard.SIZED | Guard.ARRAY, *_):
-            raise Unknown
+            raise NotPortable
     return list(check)
 
 
 def _dtype(dtype: Any) -> str:
     name: str = dtype.str
     if np.dtype(name) is not dtype:
-        raise Unknown
+        raise NotPortable
     return name
 
 
@@ -295,7 +307,7 @@ def _literal(value: object) -> str:
                 return repr(value)
         case tuple() if type(value) is tuple:
             return f"({''.join(_literal(item) + ', ' for item in value)})"
-    raise Unknown
+    raise NotPortable
 
 
 def _has_exact_literal(value: object) -> bool:

@@ -33,10 +33,10 @@ from ...base import settings
 from ...base.diagnostic import CdError
 from ...base.lazy_import import LazyModule
 from ...base.settings import Settings
-from ..source.definition import Definition, Inlined
-from ..source.fingerprint import Unknown, asked, described, is_fixed, resolved
+from ..source.definition import Definition, InlinedFunction
+from ..source.fingerprint import NotPortable, describe, is_immutable, read_attribute, resolve
 from ..source.function_source import Scope, scope_of
-from ..specialize.guards import Form, Recipe, Step, packed
+from ..specialize.guards import CallGuard, CallShape, GuardProgram, pack_guards
 
 if TYPE_CHECKING:
     from . import stored_errors
@@ -44,11 +44,11 @@ else:
     stored_errors = LazyModule(".stored_errors", __package__)
 
 Arguments = Mapping[str, Any]
-Data = dict[str, Any]
+EntryData = dict[str, Any]
 CLASSES: dict[str, type] = {"tuple": tuple, "list": list}
 
 
-def is_open(backend: str | None) -> bool:
+def is_cache_enabled(backend: str | None) -> bool:
     """Whether the cache is used now: for C, unless debugging settings observe compilation."""
     current = settings.current()
     is_observed = current.debug or current.dump_dir or current.debug_log_from_routines
@@ -56,35 +56,35 @@ def is_open(backend: str | None) -> bool:
     return is_enabled and (backend or current.backend) == "cc" and not RUNTIME.watching
 
 
-def is_known(definition: Definition) -> bool:
+def was_parsed_before(definition: Definition) -> bool:
     """Whether an earlier process parsed the function without an error."""
     cache.package_stamp()  # now, while the sources are those that this process runs
     try:
         if definition.fingerprint is None or not settings.current().cache:
             return False
-        return RUNTIME.disk_cache.get(seen_key(definition.fingerprint)) is not None
+        return RUNTIME.disk_cache.get(parsed_key(definition.fingerprint)) is not None
     except CdError:
         return False  # wrong settings are reported where they are used
 
 
-class Front:
+class PersistentEntries:
     """The persistent entries of one function; each key is looked up once."""
 
     def __init__(self, definition: Definition, backend: str | None) -> None:
         self._definition, self._backend = definition, backend
         self._tried_keys: set[str] = set()
 
-    def find(self, arguments: Arguments, form: Form) -> CacheEntry | None:
+    def find(self, arguments: Arguments, form: CallShape) -> CacheEntry | None:
         """Return the fast-path entry of a call from disk, None where no variant is valid."""
         fingerprint = self._definition.fingerprint
         try:
-            if fingerprint is None or not is_open(self._backend):
+            if fingerprint is None or not is_cache_enabled(self._backend):
                 return None
-            if RUNTIME.disk_cache.get(seen_key(fingerprint)) is None:
+            if RUNTIME.disk_cache.get(parsed_key(fingerprint)) is None:
                 RUNTIME.begin("cc")
                 return None
             current, compiler_backend = settings.current(), backend()
-            for key in keys(fingerprint, compiler_backend, arguments):
+            for key in entry_keys(fingerprint, compiler_backend, arguments):
                 entry = None if key in self._tried_keys else compiler_backend.cache.get(key)
                 self._tried_keys.add(key)
                 for data in () if entry is None else entry.metadata["ways"]:
@@ -99,7 +99,7 @@ class Front:
         return None
 
     def _load_variant(
-        self, data: Data, arguments: Arguments, form: Form, current: Settings
+        self, data: EntryData, arguments: Arguments, form: CallShape, current: Settings
     ) -> CacheEntry | None:
         definition, compiler_backend = self._definition, backend()
         try:
@@ -107,9 +107,9 @@ class Front:
             recipe = _decode_program(
                 data, scopes, arguments
             )  # first: it captures the current objects
-            if not holds(data["reads"], data["asked"], data["alike"], scopes):
+            if not is_valid(data["reads"], data["asked"], data["alike"], scopes):
                 return None
-        except Unknown:
+        except NotPortable:
             return None
         if compiler_backend.short_way.wanted(compiler_backend.toolchain, RUNTIME.watching) is None:
             return None
@@ -123,12 +123,12 @@ class Front:
         def fail(status: int, *fault: int) -> NoReturn:
             if status == 3 and pool is not None:
                 raise pool.error()
-            stored_errors.failed(data, definition, inlined, status, *fault)
+            stored_errors.raise_error(data, definition, inlined, status, *fault)
 
         function, sizes = library.function(data["entry"]), int64_array(data["sizes"])
         code = address_of(function), address_of(sizes), 0 if table is None else address_of(table)
         keep_alive = library, function, sizes, table
-        program = packed(recipe, form, current, code, keep_alive, fail, data["general"])
+        program = pack_guards(recipe, form, current, code, keep_alive, fail, data["general"])
         RUNTIME.count("disk")
         return program
 
@@ -143,19 +143,19 @@ def backend() -> CompiledC:
 # -- keys ---------------------------------------------------------------------------------------
 
 
-def seen_key(fingerprint: str) -> str:
+def parsed_key(fingerprint: str) -> str:
     """Return the key of the entry that marks a function as parsed before."""
     return _digest(["seen", fingerprint, *_versions()])
 
 
-def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]:
+def entry_keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]:
     """Return the keys of a call: with integers of any value, then with their values.
 
     Empty where arguments cannot be described.
     """
     try:
         return list(_keys(fingerprint, cc, arguments))
-    except Unknown:
+    except NotPortable:
         return ()
 
 
@@ -168,7 +168,9 @@ def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
     identities = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]
     for static in (False, True):
-        described_arguments = [(name, argument(value, static)) for name, value in arguments.items()]
+        described_arguments = [
+            (name, describe_argument(value, static)) for name, value in arguments.items()
+        ]
         yield _digest(["call", fingerprint, described_arguments, identities, *environment])
         if not any(isinstance(value, int | np.integer) for value in arguments.values()):
             return
@@ -183,103 +185,107 @@ def _digest(parts: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def argument(value: Any, static: bool) -> list[Any]:
+def describe_argument(value: Any, static: bool) -> list[Any]:
     """Return the description of an argument: of an array its layout, of a number its type, of a
     `static` integer its value. Raises Unknown."""
     kind = type(value)
     if kind is int and not static and -(2**63) <= value < 2**63:
         return ["any", "int"]
     if static and isinstance(value, np.integer):
-        return described(value)
+        return describe(value)
     if kind in (float, complex) or (isinstance(value, np.number) and kind is value.dtype.type):
         return ["any", kind.__name__]
     if kind in (int, bool, str, type(None)) or kind is np.ndarray:
-        return described(value)
-    raise Unknown
+        return describe(value)
+    raise NotPortable
 
 
 # -- contents of an entry -----------------------------------------------------------------------
 
 
-def _inlined_scopes(data: Data, own: Scope) -> tuple[list[Inlined], list[Scope]]:
+def _inlined_scopes(data: EntryData, own: Scope) -> tuple[list[InlinedFunction], list[Scope]]:
     """Return the inlined functions, and the enclosing scopes, that of the function first.
 
     Raises Unknown where the paths no longer lead to functions.
     """
     inlined, scopes = [], [own]
     for place in data["owners"]:
-        inlined.append(inlined_function(found(scopes, *place)))
-        scopes.append(scope_around(inlined[-1]))
+        inlined.append(inlined_function(current_value(scopes, *place)))
+        scopes.append(enclosing_scope(inlined[-1]))
     return inlined, scopes
 
 
-def inlined_function(value: Any) -> Inlined:
+def inlined_function(value: Any) -> InlinedFunction:
     """Return the function or definition of a captured function; raises Unknown."""
     if type(value) is not FunctionType and hasattr(value, "__cd_function__"):
         value = getattr(value, "definition", None)
     if type(value) is not FunctionType and type(value) is not Definition:
-        raise Unknown
+        raise NotPortable
     return value
 
 
-def scope_around(one: Inlined) -> Scope:
+def enclosing_scope(one: InlinedFunction) -> Scope:
     """Return the enclosing scope of an inlined function."""
     return one.scope if isinstance(one, Definition) else scope_of(one)
 
 
-def found(scopes: Sequence[Scope], scope: int, name: str, steps: Sequence[str]) -> Any:
+def current_value(scopes: Sequence[Scope], scope: int, name: str, steps: Sequence[str]) -> Any:
     """Return the current value of a name and a path of attributes; raises Unknown."""
     value = scopes[scope].lookup(name)
     for step in steps:
-        value = asked(value, step)
+        value = read_attribute(value, step)
     return value
 
 
-def holds(
+def is_valid(
     reads: Sequence[list[Any]],
     attributes: Sequence[list[Any]],
     alike: Sequence[int],
     scopes: Sequence[Scope],
 ) -> bool:
     """Whether all values read at compilation have the same descriptions and identities now."""
-    values = [found(scopes, *place) for *place, _ in reads]
+    values = [current_value(scopes, *place) for *place, _ in reads]
     return (
-        all(described(value) == was for value, (*_, was) in zip(values, reads, strict=True))
-        and all(described(asked(resolved(owner), name)) == was for owner, name, was in attributes)
-        and alike_of(values) == alike
+        all(describe(value) == was for value, (*_, was) in zip(values, reads, strict=True))
+        and all(
+            describe(read_attribute(resolve(owner), name)) == was for owner, name, was in attributes
+        )
+        and identity_classes(values) == alike
     )
 
 
-def alike_of(values: Sequence[object]) -> list[int]:
+def identity_classes(values: Sequence[object]) -> list[int]:
     """Return for each value the position of the first identical object, -1 for immutable values,
     whose identity is irrelevant."""
     ids = [id(value) for value in values]
-    return [-1 if is_fixed(value) else ids.index(id(value)) for value in values]
+    return [-1 if is_immutable(value) else ids.index(id(value)) for value in values]
 
 
-def _decode_program(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe:
+def _decode_program(data: EntryData, scopes: Sequence[Scope], arguments: Arguments) -> GuardProgram:
     """Return the guard program of an entry, with the current objects of its steps."""
-    steps: list[Step] = []
+    steps: list[CallGuard] = []
     objects: list[Any] = []
     for source, check in data["steps"]:
         match source[0]:
             case ValueSource.ARGUMENT:
-                steps.append(Step((ValueSource.ARGUMENT, source[1])))
+                steps.append(CallGuard((ValueSource.ARGUMENT, source[1])))
                 objects.append(arguments[source[1]])
             case ValueSource.NAME:
-                steps.append(Step((ValueSource.NAME, _require_dicts(scopes[source[1]]), source[2])))
+                steps.append(
+                    CallGuard((ValueSource.NAME, _require_dicts(scopes[source[1]]), source[2]))
+                )
                 objects.append(scopes[source[1]].lookup(source[2]))
             case ValueSource.ATTRIBUTE:
-                steps.append(Step((ValueSource.ATTRIBUTE, *source[1:])))
-                objects.append(asked(objects[source[1]], source[2]))
+                steps.append(CallGuard((ValueSource.ATTRIBUTE, *source[1:])))
+                objects.append(read_attribute(objects[source[1]], source[2]))
             case ValueSource.ITEM:
-                steps.append(Step((ValueSource.ITEM, *source[1:])))
+                steps.append(CallGuard((ValueSource.ITEM, *source[1:])))
                 objects.append(_read_item(objects[source[1]], source[2]))
             case _:
                 objects.append(_decode_constant(*source[1:]))
-                steps.append(Step((ValueSource.CONSTANT, objects[-1])))
+                steps.append(CallGuard((ValueSource.CONSTANT, objects[-1])))
         steps[-1].check = _check(check, objects[-1])
-    return Recipe(
+    return GuardProgram(
         steps, data["pairs"], data["equals"], data["inputs"],
         [(kind, np.dtype(name), tuple(shape)) for kind, name, shape in data["results"]],
         data["whole"], [_decode_part(*part) for part in data["parts"]],
@@ -298,13 +304,13 @@ def _read_item(owner: Any, key: Any) -> Any:
     try:
         return owner[key]
     except (LookupError, TypeError):
-        raise Unknown from None
+        raise NotPortable from None
 
 
 def _require_dicts(scope: Scope) -> Scope:
     """Return the scope if compiled code can look names up in it; raises Unknown."""
     if any(type(names) is not dict for names in (scope.globals, scope.builtins)):
-        raise Unknown
+        raise NotPortable
     return scope
 
 

@@ -9,16 +9,16 @@ from ...backends.cc.code import raise_status
 from ...base.diagnostic import NOWHERE, CdError, CdMemoryError, Source, Span
 from ...lowering.ir.assignments import Fault
 from ..source import function_source
-from ..source.definition import Definition, Inlined
+from ..source.definition import Definition, InlinedFunction
 
-Place = list[Any]
+EncodedSpan = list[Any]
 """The number of a source, then line, column, end line and end column, relative to its start."""
 
 
-def failed(
+def raise_error(
     data: dict[str, Any],
     definition: Definition,
-    inlined: Sequence[Inlined],
+    inlined: Sequence[InlinedFunction],
     status: int,
     *fault: int,
 ) -> NoReturn:
@@ -33,7 +33,7 @@ def failed(
         raise problem.placed(definition.surface.span) from None
 
 
-def place_of(span: Span, sources: Sequence[Source], others: list[list[Any]]) -> Place:
+def encode_span(span: Span, sources: Sequence[Source], others: list[list[Any]]) -> EncodedSpan:
     """Return a span as stored in an entry; sources not in `sources` are appended to `others`."""
     at = next((n for n, one in enumerate(sources) if one == span.source), None)
     if at is None:
@@ -45,12 +45,12 @@ def place_of(span: Span, sources: Sequence[Source], others: list[list[Any]]) -> 
     return [at, span.line - first, span.column, span.end_line - first, span.end_column]
 
 
-def sources_of(definition: Definition, inlined: Sequence[Inlined]) -> list[Source]:
+def function_sources(definition: Definition, inlined: Sequence[InlinedFunction]) -> list[Source]:
     """Return the sources of a function and of those that it inlines."""
     return [definition.text.source, *map(_source_of, inlined)]
 
 
-def _source_of(one: Inlined) -> Source:
+def _source_of(one: InlinedFunction) -> Source:
     """Return the source of a function, that of NOWHERE where it was edited since."""
     try:
         return (
@@ -61,10 +61,13 @@ def _source_of(one: Inlined) -> Source:
 
 
 def _span(
-    place: Place, data: dict[str, Any], definition: Definition, inlined: Sequence[Inlined]
+    place: EncodedSpan,
+    data: dict[str, Any],
+    definition: Definition,
+    inlined: Sequence[InlinedFunction],
 ) -> Span:
     at, line, column, end, end_column = place
-    texts = sources_of(definition, inlined)
+    texts = function_sources(definition, inlined)
     texts += [Source(name, first, text) for name, first, text in data["sources"]]
     source = texts[at]
     if source == NOWHERE.source:

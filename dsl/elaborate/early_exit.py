@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...base.diagnostic import CdSyntaxError, Span
 from ...lowering.ir.expressions import Read
 from ..source import surface as s
-from ..source.desugar import Body, blocks, breaks
+from ..source.desugar import Body, has_break, nested_blocks
 from ..values.builder import Context, error
 from ..values.memory_order import alike
 from ..values.values import Array, Group, Scalar, Value
@@ -23,14 +23,14 @@ _JUMPS = s.Break | s.Continue
 
 def leaves(body: Body) -> bool:
     """Whether statements leave their round or loop; inner loops keep their jumps for themselves."""
-    return any(isinstance(one, _JUMPS) or any(map(leaves, blocks(one))) for one in body)
+    return any(isinstance(one, _JUMPS) or any(map(leaves, nested_blocks(one))) for one in body)
 
 
 def returns_inside(body: Body) -> bool:
     """Whether statements, inner loops included, hold a `return`."""
     return any(
         isinstance(one, s.Return)
-        or any(map(returns_inside, blocks(one)))
+        or any(map(returns_inside, nested_blocks(one)))
         or isinstance(one, s.For | s.While) and returns_inside(one.body)
         for one in body
     )  # fmt: skip
@@ -79,7 +79,7 @@ def endless(statement: s.For | s.While) -> bool:
     """Whether a loop ends by `return` only."""
     if not isinstance(statement, s.While) or not isinstance(statement.test, s.Literal):
         return False
-    return bool(statement.test.value) and not breaks(statement.body)
+    return bool(statement.test.value) and not has_break(statement.body)
 
 
 def lasting(ctx: Context, value: Value, span: Span) -> Value:

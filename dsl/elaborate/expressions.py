@@ -16,7 +16,7 @@ from ...lowering.ir.indexing import const
 from ..numpy import table
 from ..numpy.primitives.views import as_read, spread_out, subscript
 from ..source import surface as s
-from ..source.fingerprint import is_fixed
+from ..source.fingerprint import is_immutable
 from ..values.arrays import as_array, as_scalar, describe, elementwise, operate
 from ..values.builder import error
 from ..values.call_site import Site, position_of
@@ -461,6 +461,6 @@ def _formatted(frame: Frame, e: s.Format) -> str:
                 piece[0].span,
                 helps=("give run-time values to `print` or as arguments of the error",),
             )
-        frame.inputs.steady &= is_fixed(value.value)  # others may show where they are
+        frame.inputs.steady &= is_immutable(value.value)  # others may show where they are
         out += str(now(format, (value.value, piece[1]), piece[0].span).value)
     return out

@@ -263,7 +263,7 @@ def names_in(node: object) -> Iterator[s.Name]:
 
 def loads_in(node: object) -> Iterable[s.Name]:
     """Return every bare name that is read inside a node (targets that are bare names are not)."""
-    if not isinstance(node, s.Whole):
+    if not isinstance(node, s.MemoizedNode):
         return _loads(node)
     try:
         return node.loads
@@ -404,7 +404,7 @@ def _uses(
     if id(block) not in known:
         found = defaultdict[str, tuple[list[int], list[str]]](lambda: ([], []))
         for at, statement in enumerate(block):
-            for name in _mentioned(statement) if isinstance(statement, s.Whole) else ():
+            for name in _mentioned(statement) if isinstance(statement, s.MemoizedNode) else ():
                 found[name][0].append(at)
         known[id(block)] = found
     return known[id(block)]
@@ -424,7 +424,7 @@ def _blocks(statement: s.Statement) -> tuple[tuple[s.Statement, ...], ...]:
             return ()
 
 
-def _mentioned(statement: s.Whole) -> frozenset[str]:
+def _mentioned(statement: s.MemoizedNode) -> frozenset[str]:
     """Return all names in a statement, as targets and as what is read."""
     try:
         return statement.mentioned
@@ -435,7 +435,7 @@ def _mentioned(statement: s.Whole) -> frozenset[str]:
 
 
 def _first_use(statement: s.Statement, name: str) -> str:
-    if not isinstance(statement, s.Whole) or name not in _mentioned(statement):
+    if not isinstance(statement, s.MemoizedNode) or name not in _mentioned(statement):
         return "unused"
     try:
         known = statement.first
@@ -447,7 +447,7 @@ def _first_use(statement: s.Statement, name: str) -> str:
     return known[name]
 
 
-def _first_of_parts(statement: s.Whole, name: str) -> str:
+def _first_of_parts(statement: s.MemoizedNode, name: str) -> str:
     match statement:
         case s.If(test, then, other):
             if any(n.id == name for n in names_in(test)):

@@ -2,7 +2,7 @@
 
     print(f.explain(x, y))                     the whole text
     f.explain(x, y).to_html("f.html")          one HTML page with linked lines
-    print(f.explain(x, y).why)                 one part: see `Parts` for the others
+    print(f.explain(x, y).why)                 one part: see `ExplanationParts` for the others
 
 In a notebook, an explanation that is the last line of a cell is displayed as the page.
 """
@@ -36,12 +36,12 @@ from ..elaborate.captures.instances import is_library
 from ..elaborate.scope import LIBRARY
 from ..source.function_source import MISSING
 from ..specialize.recompile_reasons import path_text, spec_text
-from ..specialize.variants import Arguments, Specialisation
+from ..specialize.variants import Arguments, Specialization
 from ..tracing.bisect import target_of
 from ..values.values import Path as Way
-from .page import page_of
-from .parts import ArrayRow, Parts, Told, in_order, text_of_lines
-from .text import arrays_text, decisions_text, kernels_text, text_of, work_text
+from .page import render_page
+from .parts import ArrayRow, ExplanationParts, Remark, join_lines, sort_remarks
+from .text import arrays_text, decisions_text, kernels_text, render_text, work_text
 
 if TYPE_CHECKING:
     from ..tracing import page
@@ -50,11 +50,11 @@ else:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation(Parts):
+class Explanation(ExplanationParts):
     """Every decision about one specialization of a function. `str()` is the whole text."""
 
     def __str__(self) -> str:
-        return text_of(self)
+        return render_text(self)
 
     __repr__ = __str__
 
@@ -63,14 +63,14 @@ class Explanation(Parts):
 
         Raises OSError where the file cannot be written.
         """
-        html = page_of(self)
+        html = render_page(self)
         if path is not None:
             Path(path).write_text(html, encoding="utf-8")
         return html
 
     def _repr_html_(self) -> str:
         """Return the page inside an iframe, for notebooks."""
-        return page.framed(page_of(self))
+        return page.wrap_in_iframe(render_page(self))
 
     @property
     def places(self) -> str:
@@ -95,20 +95,22 @@ class Explanation(Parts):
     @property
     def assignments(self) -> str:
         """The assignments as text."""
-        return text_of_lines(self.meaning)
+        return join_lines(self.meaning)
 
     @property
     def loops(self) -> str:
         """The loops as text; empty where the backend runs the assignments."""
-        return text_of_lines(self.lowered)
+        return join_lines(self.lowered)
 
     @property
     def code(self) -> str:
         """The generated code as text."""
-        return text_of_lines(self.generated)
+        return join_lines(self.generated)
 
 
-def explanation(specialization: Specialisation, is_kept: bool, arguments: Arguments) -> Explanation:
+def build_explanation(
+    specialization: Specialization, is_kept: bool, arguments: Arguments
+) -> Explanation:
     """Return the explanation of a specialization; `is_kept`: an earlier call compiled it."""
     assert specialization.routine is not None, "only compiled forms are explained"
     procedure, code, names = specialization.procedure, specialization.routine.code, Scope()
@@ -252,17 +254,17 @@ def _type_text(node: Node) -> str:
     return f"{node.dtype.short}[{shape}]" if node.rank else node.dtype.short
 
 
-def _decisions(placement: Placement, names: Scope, home: Span) -> Sequence[Told]:
+def _decisions(placement: Placement, names: Scope, home: Span) -> Sequence[Remark]:
     """Return the decisions about loops and values; those about arrays are in the array rows."""
     arrays = ("virtual", "stored", "shrunk", "whole", "removed", "reused")
     remarks = (
-        Told(decision.told(names.node), decision.span)
+        Remark(decision.told(names.node), decision.span)
         for decision in placement.decisions if decision.outcome not in arrays
     )  # fmt: skip
-    return in_order(remarks, home)
+    return sort_remarks(remarks, home)
 
 
-def _call_text(specialization: Specialisation) -> str:
+def _call_text(specialization: Specialization) -> str:
     """Return a line for each argument, captured value, and pair of names of one array."""
     situation = specialization.situation
     lines = [
@@ -277,7 +279,7 @@ def _call_text(specialization: Specialisation) -> str:
     return "\n".join([*lines, f"on the backend `{situation.backend}`"])
 
 
-def _argument_text(specialization: Specialisation, name: str, spec: Spec) -> str:
+def _argument_text(specialization: Specialization, name: str, spec: Spec) -> str:
     """Return the line of an argument; for an integer, whether it is static, and why."""
     text, current = f"{name}: {spec_text(spec)}", specialization.typed.used.get(Way(name))
     place = specialization.typed.needed.get(name)

@@ -14,8 +14,8 @@ from ...lowering.ir.printer import Line
 from .parts import (
     KERNEL_TITLES,
     TRAFFIC_TITLES,
-    Parts,
-    Told,
+    ExplanationParts,
+    Remark,
     assumptions,
     count_rows,
     kernel_rows,
@@ -97,7 +97,7 @@ document.addEventListener("keydown", event => {
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def page_of(parts: Parts) -> str:
+def render_page(parts: ExplanationParts) -> str:
     """Return the explanation as a whole HTML document."""
     page = _Page(parts)
     body = "\n".join(text for text in page.sections() if text)
@@ -115,7 +115,7 @@ class _Page:
 
     __slots__ = ("parts", "sources")
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ExplanationParts) -> None:
         self.parts = parts
         lines = [line.span.source for line in parts.written if line.span is not NOWHERE]
         self.sources: dict[Source, int] = {s: n for n, s in enumerate(dict.fromkeys(lines))}
@@ -183,7 +183,7 @@ class _Page:
         head = "<tr><th>array</th><th>type</th><th>mode</th><th>line</th><th>why</th></tr>"
         return f"<h2>arrays</h2>\n<table>\n{head}\n{rows}\n</table>"
 
-    def remarks(self, title: str, remarks: Iterable[Told]) -> str:
+    def remarks(self, title: str, remarks: Iterable[Remark]) -> str:
         """Return remarks about lines as a table."""
         rows = "\n".join(
             f'<tr{self.link(one.span)}><td class="number keep">'

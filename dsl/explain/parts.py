@@ -22,7 +22,7 @@ class ArrayRow(NamedTuple):
     span: Span
 
 
-class Told(NamedTuple):
+class Remark(NamedTuple):
     """A remark on a statement: a decision or an assumption, as a sentence."""
 
     sentence: str
@@ -30,7 +30,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ExplanationParts:
     """Every decision about one specialization of a function."""
 
     name: str
@@ -42,7 +42,7 @@ class Parts:
     """The origin of the code (compiled, disk or memory cache) and the time that it took."""
     arrays: tuple[ArrayRow, ...]
     """Each array of the function, its memory mode and the reason; empty if nothing was lowered."""
-    decisions: tuple[Told, ...]
+    decisions: tuple[Remark, ...]
     """The decisions about loops and values, in source order."""
     counts: OperationCounts | None
     """The operations and traffic of a call; None where nothing was lowered."""
@@ -65,12 +65,12 @@ class Parts:
         return self.written[0].span if self.written else NOWHERE
 
 
-def text_of_lines(lines: tuple[Line, ...]) -> str:
+def join_lines(lines: tuple[Line, ...]) -> str:
     """Return lines as text, each terminated by a newline."""
     return "".join(f"{line.text}\n" for line in lines)
 
 
-ROUNDS = "with one round of each loop whose rounds only the run knows: it may be many more"
+ITERATIONS_NOTE = "with one round of each loop whose rounds only the run knows: it may be many more"
 
 
 def count_rows(counts: OperationCounts) -> list[tuple[str, str, str]]:
@@ -84,7 +84,7 @@ def count_rows(counts: OperationCounts) -> list[tuple[str, str, str]]:
 
     note = f"{counts.allocated:,} bytes allocated, {counts.stack:,} bytes on the stack"
     return [
-        ("operations", f"{about}{counts.total:,}", "" if has_static_counts else ROUNDS),
+        ("operations", f"{about}{counts.total:,}", "" if has_static_counts else ITERATIONS_NOTE),
         ("bytes moved, at least", f"{about}{counts.least:,}", intensity(counts.least)),
         ("bytes moved by the loops", f"{about}{counts.moved:,}", intensity(counts.moved)),
         ("peak temporary memory", f"{counts.temporary:,}", note if counts.temporary else "bytes"),
@@ -114,7 +114,9 @@ KERNEL_TITLES = (
 """Registers per thread; spilled, shared memory and stack in bytes."""
 
 
-def kernel_rows(parts: Parts, place: Callable[[Span, Span], str]) -> list[tuple[str, ...]]:
+def kernel_rows(
+    parts: ExplanationParts, place: Callable[[Span, Span], str]
+) -> list[tuple[str, ...]]:
     """Return the resources of each kernel; `place` formats the line of its first statement."""
     return [
         (one.name, place(one.span, parts.home), *(f"{n:,}" for n in one[2:]))
@@ -126,7 +128,7 @@ TRAFFIC_TITLES = ("bytes of", "read once", "written once", "loaded", "stored")
 """`once` counts each element once; `loaded` and `stored` count each access of the loops."""
 
 
-def traffic_rows(parts: Parts, counts: OperationCounts) -> list[tuple[str, ...]]:
+def traffic_rows(parts: ExplanationParts, counts: OperationCounts) -> list[tuple[str, ...]]:
     """Return the traffic of each array in bytes: each element once, and each access."""
     return [
         (parts.names[one.node.id],)
@@ -135,19 +137,19 @@ def traffic_rows(parts: Parts, counts: OperationCounts) -> list[tuple[str, ...]]
     ]
 
 
-def assumptions(counts: OperationCounts, home: Span) -> list[Told]:
+def assumptions(counts: OperationCounts, home: Span) -> list[Remark]:
     """Return the assumptions of the counts, in source order."""
-    return in_order((Told(one.text, one.span) for one in counts.assumed), home)
+    return sort_remarks((Remark(one.text, one.span) for one in counts.assumed), home)
 
 
-def in_order(remarks: Iterable[Told], home: Span) -> list[Told]:
+def sort_remarks(remarks: Iterable[Remark], home: Span) -> list[Remark]:
     """Return remarks in source order, those of the home source first, without duplicates."""
 
-    def source_order(one: Told) -> tuple[bool, str, int]:
+    def source_order(one: Remark) -> tuple[bool, str, int]:
         source = one.span.source
         return source != home.source, source.name, one.span.line
 
-    unique: dict[tuple[str, str, int], Told] = {}
+    unique: dict[tuple[str, str, int], Remark] = {}
     for one in remarks:
         unique.setdefault((one.sentence, one.span.source.name, one.span.line), one)
     return sorted(unique.values(), key=source_order)

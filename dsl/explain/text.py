@@ -11,20 +11,20 @@ from ...lowering.operation_counts import OperationCounts
 from .parts import (
     KERNEL_TITLES,
     TRAFFIC_TITLES,
-    Parts,
-    Told,
+    ExplanationParts,
+    Remark,
     assumptions,
     count_rows,
+    join_lines,
     kernel_rows,
     operation_rows,
-    text_of_lines,
     traffic_rows,
 )
 
 WIDTH = 100
 
 
-def text_of(parts: Parts) -> str:
+def render_text(parts: ExplanationParts) -> str:
     """Return the whole explanation as text."""
     sections = (
         ("called with", parts.called),
@@ -34,17 +34,17 @@ def text_of(parts: Parts) -> str:
         ("decisions", decisions_text(parts)),
         ("work of one call", work_text(parts)),
         ("kernels", kernels_text(parts)),
-        ("the function", linked(parts.written, parts.home)),
-        ("assignments", text_of_lines(parts.meaning)),
-        ("loops, beside them the line of the function", linked(parts.lowered, parts.home)),
-        ("code, beside it the line of the function", linked(parts.generated, parts.home)),
+        ("the function", number_lines(parts.written, parts.home)),
+        ("assignments", join_lines(parts.meaning)),
+        ("loops, beside them the line of the function", number_lines(parts.lowered, parts.home)),
+        ("code, beside it the line of the function", number_lines(parts.generated, parts.home)),
     )
     texts = [_with_title(parts.name, "=", "")]
     texts += [_with_title(title, "-", text) for title, text in sections if text]
     return "\n\n".join(text.rstrip("\n") for text in texts) + "\n"
 
 
-def arrays_text(parts: Parts) -> str:
+def arrays_text(parts: ExplanationParts) -> str:
     """Return a row for each array: its name, type, line, memory mode, and the reason."""
     rows = [
         (row.name, row.type, place_text(row.span, parts.home), row.mode, row.why)
@@ -53,12 +53,12 @@ def arrays_text(parts: Parts) -> str:
     return "\n".join(_table([("array", "type", "line", "mode", "why"), *rows] if rows else []))
 
 
-def decisions_text(parts: Parts) -> str:
+def decisions_text(parts: ExplanationParts) -> str:
     """Return a row for each decision about loops and values: its line, and a sentence."""
     return "\n".join(_remark_lines(parts.decisions, parts.home))
 
 
-def work_text(parts: Parts) -> str:
+def work_text(parts: ExplanationParts) -> str:
     """Return the counts of a call: operations, bytes, intensities, temporary memory."""
     if parts.counts is None:
         return ""
@@ -71,13 +71,13 @@ def work_text(parts: Parts) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def kernels_text(parts: Parts) -> str:
+def kernels_text(parts: ExplanationParts) -> str:
     """Return a row for each kernel: its resources, as the compiler reports them."""
     rows = kernel_rows(parts, place_text)
     return "\n".join(_table([KERNEL_TITLES, *rows], 1, 6)) if rows else ""
 
 
-def linked(lines: Sequence[Line], home: Span) -> str:
+def number_lines(lines: Sequence[Line], home: Span) -> str:
     """Return lines prefixed with the number of the source line that each comes from."""
     numbers = [place_text(line.span, home) for line in lines]
     width = max(map(len, numbers), default=0)
@@ -104,7 +104,7 @@ def _assumption_lines(counts: OperationCounts, home: Span) -> list[str]:
     return list(_remark_lines(assumptions(counts, home), home))
 
 
-def _remark_lines(remarks: Iterable[Told], home: Span) -> Iterator[str]:
+def _remark_lines(remarks: Iterable[Remark], home: Span) -> Iterator[str]:
     rows = [(place_text(one.span, home), one.sentence) for one in remarks]
     width = max((len(place) for place, _ in rows), default=0)
     align = "<" if any(":" in place for place, _ in rows) else ">"  # left-align with file names

@@ -9,7 +9,7 @@ from ..values.range_analysis import extreme
 from .sites import Axis
 
 
-def axes_of(ranges: tuple[Range, ...]) -> Iterator[Axis]:
+def bounding_box(ranges: tuple[Range, ...]) -> Iterator[Axis]:
     """Yield the axes of the bounding box: each range at its widest."""
     for at, r in enumerate(ranges):
         low = extreme(r.lo, ranges[:at], False)
@@ -17,7 +17,7 @@ def axes_of(ranges: tuple[Range, ...]) -> Iterator[Axis]:
         yield Axis(r.symbol, low, maximum(high - low, const(0)))
 
 
-def is_uneven(ranges: tuple[Range, ...]) -> bool:
+def is_non_rectangular(ranges: tuple[Range, ...]) -> bool:
     """Whether a range depends on another one, so that the box has points outside the domain."""
     symbols = {r.symbol for r in ranges}
     return any((r.lo.symbols() | r.hi.symbols()) & symbols for r in ranges)

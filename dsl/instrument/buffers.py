@@ -62,7 +62,7 @@ def compare(op: str, left: Affine | Expr, right: Affine | Expr) -> Expr:
     return Apply(OPS[op], sides, dtypes.bool_)
 
 
-def all_of(tests: Iterable[Expr]) -> Expr | None:
+def conjunction(tests: Iterable[Expr]) -> Expr | None:
     """Return the conjunction of tests, evaluated in order; None for none."""
     result: Expr | None = None
     for test in tests:
@@ -70,7 +70,7 @@ def all_of(tests: Iterable[Expr]) -> Expr | None:
     return result
 
 
-def number_of(test: Expr | None) -> Expr:
+def to_integer(test: Expr | None) -> Expr:
     """Return 1 where a test holds, else 0, as an int64 expression."""
     assert test is not None
     return Select(test, Position(const(1)), Position(const(0)))

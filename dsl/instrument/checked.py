@@ -56,8 +56,8 @@ from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import map_statements
 from ...lowering.ir.text import Scope, expr_text
 from ..values.types import TRUE, cast, negate
-from .index_overflow import exact, known_in, named_in
-from .integer_overflow import FALSE, either, fitting, float_casts, guarded
+from .index_overflow import index_overflow_tests, symbol_bounds, user_symbols
+from .integer_overflow import FALSE, disjunction, float_cast_tests, guarded_operands, overflow_tests
 
 _MAX_VALUES = 6
 """The largest number of values in a message."""
@@ -133,8 +133,8 @@ def add_checks(
 
     `made` are the arrays that `build` created: messages describe them by their contents.
     """
-    facts = known_in(procedure) if overflow else Bounds()
-    context = _CheckContext(overflow, frozenset(made), facts, named_in(procedure))
+    facts = symbol_bounds(procedure) if overflow else Bounds()
+    context = _CheckContext(overflow, frozenset(made), facts, user_symbols(procedure))
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
         match statement:
@@ -185,7 +185,7 @@ def _assignment_checks(statement: Assign, context: _CheckContext) -> Iterator[Ch
         value = Apply(statement.op, (previous, value), value.dtype)
     yield from _operation_checks(value, domain, span, context)
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
-        test = either(negate(is_nan(value)), _operand_is_nan(value))
+        test = disjunction(negate(is_nan(value)), _operand_is_nan(value))
         yield _build_check(_NAN, test, list(_unconditional_reads(value)), domain, span, context)
 
 
@@ -200,13 +200,13 @@ def _operation_checks(
             rule, test, reads if is_shown else [divisor, *reads], domain, span, context
         )
     if context.overflow:
-        for test in fitting(value):
+        for test in overflow_tests(value):
             yield _build_check(_OVERFLOW, test, reads, domain, span, context)
-        for test in float_casts(value):
+        for test in float_cast_tests(value):
             yield _build_check(_CAST, test, reads, domain, span, context)
         named = sorted(symbols_of(value) & context.named, key=lambda symbol: symbol.serial)
         numbers = [Position(var(symbol)) for symbol in named]
-        for test in exact(value, context.known):
+        for test in index_overflow_tests(value, context.known):
             yield _build_check(_INDEX_OVERFLOW, test, [*numbers, *reads], domain, span, context)
 
 
@@ -273,7 +273,7 @@ def _unconditional_reads(expr: Expr) -> Iterator[Read]:
 def _division_tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
     """Yield the rule and test of each division in an expression, where it is evaluated, and the
     divisor as the user wrote it; operands come first, in the order of evaluation."""
-    for guard, child in guarded(expr):
+    for guard, child in guarded_operands(expr):
         for rule, test, divisor in _division_tests(child):
             yield rule, test if guard is None else Select(guard, test, TRUE), divisor
     match expr:
@@ -312,11 +312,11 @@ def _operand_is_nan(expr: Expr) -> Expr:
         return is_nan(expr) if expr.dtype.kind in "fc" else FALSE
     if isinstance(expr, Const):
         return Const(expr.value != expr.value, dtypes.bool_)
-    for guard, child in guarded(expr):
+    for guard, child in guarded_operands(expr):
         inner = _operand_is_nan(child)
         if inner != FALSE:
             inner = inner if guard is None else Select(guard, inner, FALSE)
-            result = inner if result == FALSE else either(result, inner)
+            result = inner if result == FALSE else disjunction(result, inner)
     return result
 
 

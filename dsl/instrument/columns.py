@@ -22,7 +22,7 @@ from ...lowering.ir.expressions import (
 )
 from ...lowering.ir.ops import OPS, PAIR_OPS
 from ..values.types import negate
-from .sites import Column, What
+from .sites import Column, ColumnKind
 
 Cell = tuple[bool, int, Expr]
 """One stored number: whether it is a float, its position, and its expression."""
@@ -54,7 +54,7 @@ class Columns:
                 self.operands(index.value, None)
                 self.add("subscript", index.value)
         op, value = statement.op, statement.value
-        if (added := reduced_by(statement)) is not None:
+        if (added := statement_reduction(statement)) is not None:
             if not statement.initialize and _has_contribution(added.op.name, value.dtype):
                 self.add("contribution", added)
         elif op not in PAIR_OPS.values() and not isinstance(value, Reduce):
@@ -87,7 +87,7 @@ class Columns:
         for child in children(expr):
             self.operands(child, guard)
 
-    def add(self, what: What, expr: Expr, guard: Expr | None = None) -> None:
+    def add(self, what: ColumnKind, expr: Expr, guard: Expr | None = None) -> None:
         """Add a column for the value of an expression unless it exists."""
         dtype = expr.dtype
         for known in self.found:
@@ -135,7 +135,7 @@ class Columns:
             self.ints += 1
 
 
-def reduced_by(statement: Assign) -> Reduce | None:
+def statement_reduction(statement: Assign) -> Reduce | None:
     """Return the reduction of a statement over index variables of its right-hand side, None if
     there are none."""
     op, value = statement.op, statement.value
@@ -145,9 +145,9 @@ def reduced_by(statement: Assign) -> Reduce | None:
     return Reduce(op_of_sum, statement.reduced, value, value.dtype, span=statement.span)
 
 
-def reductions(statement: Assign) -> Iterator[tuple[Reduce, Expr | None]]:
+def find_reductions(statement: Assign) -> Iterator[tuple[Reduce, Expr | None]]:
     """Yield each reduction of a statement once, with the test under which it is evaluated."""
-    whole, columns = reduced_by(statement), Columns()
+    whole, columns = statement_reduction(statement), Columns()
     if whole is not None:
         yield whole, None
         return

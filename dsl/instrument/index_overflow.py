@@ -21,14 +21,14 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.walk import statements
 from ..values.types import TRUE
-from .integer_overflow import guarded
+from .integer_overflow import guarded_operands
 
 _LARGEST = 2**56
 """An upper bound of the extent of an axis: no address space holds more elements."""
 _LIMIT = 2**63
 
 
-def known_in(procedure: Procedure) -> Bounds:
+def symbol_bounds(procedure: Procedure) -> Bounds:
     """Return bounds of the symbols of a procedure that hold at all of their uses."""
     intervals: dict[Symbol, Interval] = {}
     bounds = Bounds(intervals)
@@ -57,7 +57,7 @@ def _add_bounds(ranges: Iterable[Range], bounds: Bounds, intervals: dict[Symbol,
         intervals[r.symbol] = bounds.least(r.lo), bounds.most(r.hi - 1)
 
 
-def named_in(procedure: Procedure) -> frozenset[Symbol]:
+def user_symbols(procedure: Procedure) -> frozenset[Symbol]:
     """Return the symbols that are scalar parameters or loop variables."""
     parameters = {parameter.node for parameter in procedure.parameters}
     result = set()
@@ -72,7 +72,7 @@ def named_in(procedure: Procedure) -> frozenset[Symbol]:
     return frozenset(result)
 
 
-def exact(expr: Expr, known: Bounds) -> Iterator[Expr]:
+def index_overflow_tests(expr: Expr, known: Bounds) -> Iterator[Expr]:
     """Yield the tests that no index expression in an expression overflows."""
     match expr:
         case Position(index):
@@ -83,8 +83,8 @@ def exact(expr: Expr, known: Bounds) -> Iterator[Expr]:
                     yield from _index_tests(at, known)
         case _:
             pass
-    for guard, child in guarded(expr):
-        for test in exact(child, known):
+    for guard, child in guarded_operands(expr):
+        for test in index_overflow_tests(child, known):
             yield test if guard is None else Select(guard, test, TRUE)
 
 

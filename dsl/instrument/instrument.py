@@ -35,11 +35,11 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, statements
 from . import sites as s
 from .buffers import Buffers
-from .columns import reductions
-from .library_calls import grouped, nodes_of, written
+from .columns import find_reductions
+from .library_calls import call_writes, classify_nodes, group_by_call
 from .rows import Row
-from .sites import Layout, Level, Site, Wanted
-from .where import Fits, fitted, parsed
+from .sites import Layout, Level, Site, TraceFilter
+from .where import FilteredDomain, apply_filter, parse_filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Instrumented:
     layout: Layout
 
 
-def instrument(procedure: Procedure, wanted: Wanted) -> Instrumented:
+def instrument(procedure: Procedure, wanted: TraceFilter) -> Instrumented:
     """Return the procedure with recording added; raises CdValueError CD0871 for a wrong `where`."""
     nodes = (*(p.node for p in procedure.parameters), *procedure.locals, *procedure.results)
     sizes = [x for node in nodes for extent in node.shape for x in extent.symbols()]
@@ -63,7 +63,7 @@ def instrument(procedure: Procedure, wanted: Wanted) -> Instrumented:
         max((one.id for one in nodes), default=0),
     )
     instrumenter = _Instrumenter(
-        buffers, wanted, parsed(wanted.where) if wanted.where else (), procedure
+        buffers, wanted, parse_filter(wanted.where) if wanted.where else (), procedure
     )
     body = instrumenter.instrument_block(procedure.body, (), ())
     instrumented = replace(
@@ -88,11 +88,15 @@ class _Instrumenter:
     """The traversal that adds recording, and the sites so far."""
 
     def __init__(
-        self, buffers: Buffers, wanted: Wanted, tests: tuple[ast.expr, ...], procedure: Procedure
+        self,
+        buffers: Buffers,
+        wanted: TraceFilter,
+        tests: tuple[ast.expr, ...],
+        procedure: Procedure,
     ) -> None:
         self.buffers, self.wanted, self.tests = buffers, wanted, tests
         self.source_symbols, self.used_names = procedure.own, procedure.taken
-        self.nodes = nodes_of(procedure)
+        self.nodes = classify_nodes(procedure)
         self.sites: list[Site] = []
         self.arrays: set[str] = set()
         self.indices: set[str] = set()
@@ -108,7 +112,7 @@ class _Instrumenter:
     ) -> tuple[Statement, ...]:
         """Return a block with recording added, given the enclosing levels and symbols."""
         out: list[Statement] = []
-        for call, group in grouped(body):
+        for call, group in group_by_call(body):
             if call is not None:
                 out += self.record_call(call, group, path, symbols)
                 symbols = (*symbols, *(x.symbol for x in group if isinstance(x, Let)))
@@ -132,8 +136,10 @@ class _Instrumenter:
                 case Branch(_, then, other):
                     one = replace(
                         one,
-                        then=self.instrument_block(then, (*path, s.Side(one, True)), symbols),
-                        other=self.instrument_block(other, (*path, s.Side(one, False)), symbols),
+                        then=self.instrument_block(then, (*path, s.BranchSide(one, True)), symbols),
+                        other=self.instrument_block(
+                            other, (*path, s.BranchSide(one, False)), symbols
+                        ),
                     )
                 case Block(_, inner):
                     one = replace(one, body=self.instrument_block(inner, (*path, one), symbols))
@@ -149,12 +155,14 @@ class _Instrumenter:
     ) -> Iterator[Statement]:
         """Yield a statement, with its recording around it where that is requested."""
         scratch = isinstance(one, Assign) and self.nodes.is_scratch(one.target.node)
-        fits = Fits(()) if isinstance(one, Permute) else self.requested_points(one, symbols)
+        fits = (
+            FilteredDomain(()) if isinstance(one, Permute) else self.requested_points(one, symbols)
+        )
         if fits is None or scratch:
             yield one
             return
         if self.wanted.terms and isinstance(one, Assign):
-            for reduce, guard in reductions(one):
+            for reduce, guard in find_reductions(one):
                 row = self.add_row(self.next_site(one, path, symbols, reduce), fits, guard)
                 yield from (*row.begin(), *row.end(), *self.print_row(row))
         row = self.add_row(self.next_site(one, path, symbols), fits, None)
@@ -171,7 +179,7 @@ class _Instrumenter:
     ) -> Iterator[Statement]:
         """Yield the statements of a library call, with the recording of its effect around them."""
         rows: list[Row] = []
-        for one in written(call, body, self.nodes, self.buffers.symbol):
+        for one in call_writes(call, body, self.nodes, self.buffers.symbol):
             fits = self.requested_points(one.statement, symbols)
             if fits is not None:
                 site = self.next_site(one.statement, path, symbols)
@@ -217,29 +225,29 @@ class _Instrumenter:
         if self.wanted.printed:
             yield from row.printed()
 
-    def add_row(self, site: Site, fits: Fits, guard: Expr | None) -> Row:
+    def add_row(self, site: Site, fits: FilteredDomain, guard: Expr | None) -> Row:
         """Return the row of a site, which is added to the sites."""
         row = Row(self.buffers, self.wanted, site, fits, guard)
         self.sites.append(row.site)
         return row
 
-    def requested_points(self, one: Assign, symbols: tuple[Symbol, ...]) -> Fits | None:
+    def requested_points(self, one: Assign, symbols: tuple[Symbol, ...]) -> FilteredDomain | None:
         """Return the requested points of an assignment, None where there are none."""
         wanted = self.wanted
-        label = s.called(one.target.node, one.names)
+        label = s.array_name(one.target.node, one.names)
         matched = [name for name in wanted.statements if _is_named(one, name)]
         self.arrays.add(label)
         indices = (*symbols, *(r.symbol for r in one.free.ranges))
         unnamed = self.hidden_symbols(indices, symbols)
         self.indices.update(x.name for x in indices if x not in unnamed)
         self.statements.update(matched)
-        if wanted.arrays and not any(s.means(name, label) for name in wanted.arrays):
+        if wanted.arrays and not any(s.matches_label(name, label) for name in wanted.arrays):
             return None
         if wanted.statements and not matched:
             return None
         if wanted.first_nan and one.target.node.dtype.kind not in "fc":
             return None
-        return fitted(self.tests, symbols, one.free.ranges, unnamed)
+        return apply_filter(self.tests, symbols, one.free.ranges, unnamed)
 
 
 def _is_named(one: Assign, name: int | str) -> bool:

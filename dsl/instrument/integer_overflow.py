@@ -21,7 +21,7 @@ from ..values.types import TRUE, negate
 FALSE = Const(False, dtypes.bool_)
 
 
-def fitting(expr: Expr) -> Iterator[Expr]:
+def overflow_tests(expr: Expr) -> Iterator[Expr]:
     """Yield the tests that the integers computed in an expression fit their types."""
     match expr:
         case Apply(op, (left, right), dtype) if op.name in ("add", "sub", "mul"):
@@ -33,7 +33,9 @@ def fitting(expr: Expr) -> Iterator[Expr]:
                 _compare("lt", right, Const(dtype.bits, right.dtype)),
             )
             is_reversible = _equal(Apply(OPS["shr"], (expr, right), dtype), left)
-            yield either(_equal(left, Const(0, left.dtype)), _conjunction(in_range, is_reversible))
+            yield disjunction(
+                _equal(left, Const(0, left.dtype)), _conjunction(in_range, is_reversible)
+            )
         case Apply(op, (left, right), dtype) if op.name == "floordiv" and dtype.kind == "i":
             if not isinstance(right, Const) or right in (Const(-1, dtype), Position(const(-1))):
                 is_least = _equal(left, Const(_min_value(dtype), dtype))
@@ -53,8 +55,8 @@ def fitting(expr: Expr) -> Iterator[Expr]:
                 yield _conjunction(_equal(back, value), _equal(_negative(expr), _negative(value)))
         case _:
             pass
-    for guard, child in guarded(expr):
-        for test in fitting(child):
+    for guard, child in guarded_operands(expr):
+        for test in overflow_tests(child):
             yield test if guard is None else Select(guard, test, TRUE)
 
 
@@ -72,8 +74,8 @@ def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
         wraps_least = _conjunction(_equal(left, Const(-1, dtype)), _equal(whole, right))
         divides = _equal(back, right)
         if dtype.kind == "i":
-            divides = _conjunction(divides, either(negate(wraps_least), _equal(right, zero)))
-        return either(is_zero, divides)
+            divides = _conjunction(divides, disjunction(negate(wraps_least), _equal(right, zero)))
+        return disjunction(is_zero, divides)
     if dtype.kind == "u":
         return _compare("ge", left, right) if name == "sub" else _compare("ge", whole, left)
     other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
@@ -81,12 +83,12 @@ def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
     return _compare("ge", Apply(OPS["bitand"], (sign_changes[0], sign_changes[1]), dtype), zero)
 
 
-def float_casts(expr: Expr) -> Iterator[Expr]:
+def float_cast_tests(expr: Expr) -> Iterator[Expr]:
     """Yield the tests that floats cast to integers fit the integer types."""
     if isinstance(expr, Cast) and expr.dtype.kind in "iu" and expr.value.dtype.kind in "fc":
         yield _float_fits(expr.value, expr.dtype)
-    for guard, child in guarded(expr):
-        for test in float_casts(child):
+    for guard, child in guarded_operands(expr):
+        for test in float_cast_tests(child):
             yield test if guard is None else Select(guard, test, TRUE)
 
 
@@ -119,10 +121,10 @@ def _power_fits(left: Expr, right: Expr, dtype: DType) -> Expr:
     if dtype.kind == "u":
         return fits
     is_least = _compare("lt", size, Const(limit * (1 + 1e-12), dtypes.float64))
-    return either(fits, _conjunction(_negative(left), is_least))
+    return disjunction(fits, _conjunction(_negative(left), is_least))
 
 
-def guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
+def guarded_operands(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
     """Yield the operands of an expression, each with the test under which it is evaluated."""
     match expr:
         case Select(test, yes, no):
@@ -156,6 +158,6 @@ def _conjunction(one: Expr, other: Expr) -> Expr:
     return Apply(OPS["and"], (one, other), dtypes.bool_)
 
 
-def either(one: Expr, other: Expr) -> Expr:
+def disjunction(one: Expr, other: Expr) -> Expr:
     """Return the disjunction of two tests."""
     return Apply(OPS["or"], (one, other), dtypes.bool_)

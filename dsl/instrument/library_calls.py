@@ -32,12 +32,12 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, own_effects, statements
 from ..elaborate.scope import LIBRARY
 
-Numbers = Callable[[str], Symbol]
+SymbolFactory = Callable[[str], Symbol]
 """A function that returns a new symbol with a name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class NodeClasses:
     """The arrays of a procedure: those visible to the user, those that library functions access,
     and the operands from which some were created."""
 
@@ -57,7 +57,7 @@ class Nodes:
         return self.made.get((node.id, call), ()) if self.is_scratch(node) else (node,)
 
 
-def nodes_of(procedure: Procedure) -> Nodes:
+def classify_nodes(procedure: Procedure) -> NodeClasses:
     """Classify the arrays of a procedure as visible or scratch."""
     nodes = (*(p.node for p in procedure.parameters), *procedure.results)
     seen = {node.id for node in (*nodes, *(node for node, _ in procedure.names))}
@@ -70,7 +70,7 @@ def nodes_of(procedure: Procedure) -> Nodes:
         if isinstance(one, Assign) and one.call is None:
             seen.update(node.id for node, _ in one.names)
             created[one.target.node.id, one.span] = own_effects(one).reads
-    return Nodes(frozenset(seen), frozenset(inner), created, procedure.taken)
+    return NodeClasses(frozenset(seen), frozenset(inner), created, procedure.taken)
 
 
 def _is_inner(one: Statement) -> bool:
@@ -79,7 +79,9 @@ def _is_inner(one: Statement) -> bool:
     return span is not None and span.source.name == LIBRARY
 
 
-def grouped(body: tuple[Statement, ...]) -> Iterator[tuple[Span | None, tuple[Statement, ...]]]:
+def group_by_call(
+    body: tuple[Statement, ...],
+) -> Iterator[tuple[Span | None, tuple[Statement, ...]]]:
     """Yield the statements of a block in order: those of one call as a group, others one by one."""
     at = 0
     while at < len(body):
@@ -106,7 +108,7 @@ def _call_of(one: Statement) -> Span | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CallWrite:
     """An array that a call writes, as one assignment, and all reads of the call."""
 
     statement: Assign
@@ -115,9 +117,9 @@ class Written:
     """Whether the call may leave elements of the range unchanged."""
 
 
-def written(
-    call: Span, body: tuple[Statement, ...], nodes: Nodes, symbol: Numbers
-) -> Iterator[Written]:
+def call_writes(
+    call: Span, body: tuple[Statement, ...], nodes: NodeClasses, symbol: SymbolFactory
+) -> Iterator[CallWrite]:
     """Yield the writes of one call to visible arrays."""
     inlined = statements(body)
     assignments = [one for one in inlined if isinstance(one, Assign)]
@@ -149,11 +151,11 @@ def written(
         whole_assignment = Assign(
             Access(node, index), None, False, zero, domain, span=call, names=names, call=call
         )
-        yield Written(whole_assignment, operands, (node.id, call) not in nodes.made)
+        yield CallWrite(whole_assignment, operands, (node.id, call) not in nodes.made)
 
 
 def _footprint(
-    node: Node, places: list[tuple[Index, ...]], bound: Iterable[Symbol], symbol: Numbers
+    node: Node, places: list[tuple[Index, ...]], bound: Iterable[Symbol], symbol: SymbolFactory
 ) -> tuple[Domain, tuple[Affine, ...]]:
     """Return the domain and index of all elements of an array; an axis where a single
     loop-invariant position is accessed contributes only that."""

@@ -54,7 +54,7 @@ from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import substitute_expr
 from ...lowering.ir.walk import binds, own_writes, statements
 from .checked import is_nan
-from .library_calls import Nodes, grouped, nodes_of, written
+from .library_calls import NodeClasses, call_writes, classify_nodes, group_by_call
 from .sinking import Left, out_of_branch, out_of_loop, passes_on, permuted
 
 _HARMLESS = frozenset(
@@ -68,7 +68,7 @@ _NESTS = For, While, Branch, Block, Break, Continue
 """Statements with others in them, and those that leave them: all is counted before."""
 
 
-def counting(procedure: Procedure) -> Procedure | None:
+def add_nan_counting(procedure: Procedure) -> Procedure | None:
     """Return a procedure that adds how many NaNs it writes to an int64 array of one element, its
     last parameter; None where that is not told by what it leaves.
 
@@ -105,7 +105,7 @@ class _Work:
     """What is to be counted while a procedure is walked through."""
 
     def __init__(self, procedure: Procedure, count: Node, serial: int) -> None:
-        self.nodes: Nodes = nodes_of(procedure)
+        self.nodes: NodeClasses = classify_nodes(procedure)
         self.given = _uncounted(procedure)
         self.count, self.serial = count, serial
         self.locals: list[Node] = []
@@ -135,7 +135,7 @@ class _Work:
         out: list[Statement] = []
         left: list[Left] = []
         totals: list[Node] = []
-        for call, some in grouped(body):
+        for call, some in group_by_call(body):
             one = some[0]
             if call is None and isinstance(one, Permute):
                 left = [permuted(x, one) for x in left]
@@ -224,7 +224,7 @@ class _Work:
 
     def called(self, call: Span, some: tuple[Statement, ...]) -> Iterator[Left]:
         """Yield what a call of the library leaves."""
-        for one in written(call, some, self.nodes, self.symbol):
+        for one in call_writes(call, some, self.nodes, self.symbol):
             target = one.statement.target
             if target.node.dtype.kind in "fc":
                 yield Left(Read(target.node, target.index, call), one.statement.free)

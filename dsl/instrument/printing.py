@@ -6,7 +6,7 @@
 
 A line is a print record as `record` parses it, padded with zeros.
 
->>> found = buffers_of(["0 5 0 5 2 5 7 0"], 4, np.zeros(8, np.int64))
+>>> found = parse_buffers(["0 5 0 5 2 5 7 0"], 4, np.zeros(8, np.int64))
 >>> found[0].tolist(), found[3][s.ROWS].item()
 ([[2, 0, 0, 7]], 1)
 """
@@ -20,10 +20,10 @@ import numpy as np
 from ...backends.codegen import records
 from ...backends.interface import Array
 from . import sites as s
-from .rows import REST, ROW
+from .rows import REST_LINE, ROW_LINE
 
 
-def buffers_of(lines: Iterable[str], width: int, used: Array) -> tuple[Array, ...]:
+def parse_buffers(lines: Iterable[str], width: int, used: Array) -> tuple[Array, ...]:
     """Return the table, floats, ints and counters that printed lines represent.
 
     `used` are the counters of the run; the counters of points are taken from them.
@@ -33,9 +33,9 @@ def buffers_of(lines: Iterable[str], width: int, used: Array) -> tuple[Array, ..
     ints: list[int] = []
     for line in lines:
         kind, *values = records.decode_print(line)
-        if kind == ROW:
+        if kind == ROW_LINE:
             rows.append([int(values[0]), len(floats), len(ints), *map(int, values[1:])])
-        elif kind == REST:
+        elif kind == REST_LINE:
             rows[-1] += map(int, values)
         else:
             floats += (x.item() for x in values if isinstance(x, np.float64))

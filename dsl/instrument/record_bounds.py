@@ -4,12 +4,12 @@ Each site takes a row for each iteration of its enclosing loops, and its floats 
 point of a row. A loop with data-dependent bounds makes the size unbounded.
 
 >>> from plusequals.dsl.instrument.instrument import instrument
->>> from plusequals.dsl.instrument.sites import Wanted
+>>> from plusequals.dsl.instrument.sites import TraceFilter
 >>> import numpy as np
 >>> import plusequals as pe
 >>> text = "def f(x):\\n    for t in range(50):\\n        x[i] += t\\n"
 >>> procedure = pe.cd_from_source(text).procedure(np.zeros(10))
->>> room_of(instrument(procedure, Wanted()).layout, {})
+>>> room_of(instrument(procedure, TraceFilter()).layout, {})
 Room(rows=50, floats=1000, ints=0)
 """
 
@@ -31,7 +31,7 @@ _UNKNOWN = 1 << 32
 """The assumed memory in bytes of a system that does not report it."""
 
 
-class Room(NamedTuple):
+class BufferSize(NamedTuple):
     """A buffer size: rows of the table, floats and ints."""
 
     rows: int
@@ -42,15 +42,15 @@ class Room(NamedTuple):
         """Return the size in bytes for a table of that width."""
         return 8 * (self.rows * width + self.floats + self.ints)
 
-    def within(self, most: Room) -> Room:
+    def within(self, most: BufferSize) -> BufferSize:
         """Return the size clamped to between 1 and `most` in each part."""
-        return Room(*(max(1, min(one, other)) for one, other in zip(self, most, strict=True)))
+        return BufferSize(*(max(1, min(one, other)) for one, other in zip(self, most, strict=True)))
 
-    def shrunk(self, most: int, width: int) -> Room:
+    def reduced_to(self, most: int, width: int) -> BufferSize:
         """Return the size reduced to `most` bytes: rows of a table of that width get up to a
         quarter, the others the rest in proportion to their size.
 
-        >>> Room(2, 90, 10).shrunk(8 * (8 + 50), 4)
+        >>> BufferSize(2, 90, 10).reduced_to(8 * (8 + 50), 4)
         Room(rows=2, floats=45, ints=5)
         """
         whole = self.bytes(width)
@@ -58,7 +58,7 @@ class Room(NamedTuple):
             return self
         rows = min(self.rows, max(most // 4, most * self.rows * width * 8 // whole) // (8 * width))
         left, asked = most // 8 - rows * width, self.floats + self.ints
-        return Room(
+        return BufferSize(
             rows, *(max(left, 0) * one // max(asked, 1) for one in (self.floats, self.ints))
         )
 
@@ -68,7 +68,7 @@ def room_of(
     sizes: Mapping[Symbol, int],
     one_by_one: bool = False,
     first_nan: bool = False,
-) -> Room | None:
+) -> BufferSize | None:
     """Return the most that a run with arguments of these sizes records, None if data-dependent.
 
     With `one_by_one` each row overwrites the one before it; with `first_nan` so do its numbers,
@@ -77,16 +77,20 @@ def room_of(
     bounds = Bounds({symbol: (size, size) for symbol, size in sizes.items()})
     by_site = [_site_room(site, bounds) for site in layout.sites]
     if one_by_one:
-        by_site = [one and Room(1, *(n // max(1, one.rows) for n in one[1:])) for one in by_site]
+        by_site = [
+            one and BufferSize(1, *(n // max(1, one.rows) for n in one[1:])) for one in by_site
+        ]
     rooms = [one for one in by_site if one is not None]
     if len(rooms) < len(by_site):
         return None
     if first_nan and not one_by_one:
         rows = sum(one.rows for one in rooms)
-        per_row = [Room(1, *(n // max(1, one.rows) for n in one[1:])) for one in rooms]
+        per_row = [BufferSize(1, *(n // max(1, one.rows) for n in one[1:])) for one in rooms]
         calls = [site.reads is not None for site in layout.sites]
-        return Room(rows, *(_largest_row([one[at] for one in per_row], calls) for at in (1, 2)))
-    return Room(*(_combine_rows((one[at] for one in rooms), one_by_one) for at in range(3)))
+        return BufferSize(
+            rows, *(_largest_row([one[at] for one in per_row], calls) for at in (1, 2))
+        )
+    return BufferSize(*(_combine_rows((one[at] for one in rooms), one_by_one) for at in range(3)))
 
 
 def _combine_rows(counts: Iterable[int], one_by_one: bool) -> int:
@@ -99,7 +103,7 @@ def _largest_row(counts: Sequence[int], calls: Sequence[bool]) -> int:
     return max([together, *counts])
 
 
-def _site_room(site: Site, bounds: Bounds) -> Room | None:
+def _site_room(site: Site, bounds: Bounds) -> BufferSize | None:
     """Return the size for a site, None where its iteration count is data-dependent."""
     iterations = 1
     for level in site.path:
@@ -121,7 +125,7 @@ def _site_room(site: Site, bounds: Bounds) -> Room | None:
             return None
         points *= max(0, largest)
     floats, ints = site.spare
-    return Room(iterations, points * (site.floats + floats), points * (site.ints + ints))
+    return BufferSize(iterations, points * (site.floats + floats), points * (site.ints + ints))
 
 
 def memory_left(root: str = "/") -> int:

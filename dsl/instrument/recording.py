@@ -29,24 +29,24 @@ from ...lowering.ir.indexing import Symbol
 from . import sites as s
 from .instrument import instrument
 from .kept_values import Kept, keeping, kept_of, may_stop
-from .nan_counts import counting
-from .printing import buffers_of
-from .record_bounds import Room, memory_left, room_of
-from .sites import Layout, Wanted
+from .nan_counts import add_nan_counting
+from .printing import parse_buffers
+from .record_bounds import BufferSize, memory_left, room_of
+from .sites import Layout, TraceFilter
 from .work_estimate import is_quick
 
 Ints = npt.NDArray[np.int64]
-_ROOM = 1 << 24, 1 << 28, 1 << 27
+_MAX_ROOM = 1 << 24, 1 << 28, 1 << 27
 """Rows, floats and ints: the most that a run records. Memory that is never written is free."""
 _LEAST = 1 << 12
-_OPEN = 1 << 28
+_UNBOUNDED_BYTES = 1 << 28
 """Bytes of a device for records of which nobody knows how many there are going to be."""
-_ALL = 1 << 62
-SHARE = 4
+_NO_LIMIT = 1 << 62
+MEMORY_SHARE = 4
 """So many times as much as is recorded the host, or a device, has to have when it begins."""
-OFTEN = 64
+MAX_RUNS_UNCOMPILED = 64
 """After so many runs code that only counts NaNs is worth compiling, however little it does."""
-KEPT = 1 << 23
+MAX_ARGUMENT_BYTES = 1 << 23
 """Most bytes of an argument of which a copy is kept."""
 _LESS = (
     "give back what is not needed, or record less: `pe.trace(arrays=...)`, `pe.trace(memory=...)`"
@@ -130,7 +130,7 @@ class Recorder(ReentrantLock):
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: TraceFilter,
         limit: int,
         printed: PrintCapture | None = None,
         memory: int | None = None,
@@ -155,7 +155,7 @@ class Recorder(ReentrantLock):
         within the limit."""
         done = [run for run in self._runs if run is not None]
         if len(done) != self._done or not done:
-            limited = self.wanted.limited
+            limited = self.wanted.is_limited
             self._shown = tuple(_limited(done, self.limit) if limited else done)
             self._done = len(done)
         return self._shown
@@ -183,8 +183,8 @@ class Recorder(ReentrantLock):
             sizes = dict(_sizes(made.callee.parameters, arrays))
             asked = room_of(made.layout, sizes, self.wanted.printed, self.wanted.first_nan)
             most = self._reserve(made, asked)
-            room, recording = min(most, _room(title[1], asked)), made
-            buffers = _buffers(made.layout, self._left(place) if most else 0, asked, room)
+            room, recording = min(most, _device_bytes(title[1], asked)), made
+            buffers = _allocate_buffers(made.layout, self._left(place) if most else 0, asked, room)
             if not made.scarce and asked is not None and not _holds(buffers, asked):
                 scarce = replace(self.wanted, scarce=True)
                 recording = chosen.run(codes.recording, scarce, title[1])
@@ -203,7 +203,7 @@ class Recorder(ReentrantLock):
                 raise
             finally:
                 if self._printed is not None:
-                    buffers = buffers_of(lines, recording.layout.width, buffers[-1])
+                    buffers = parse_buffers(lines, recording.layout.width, buffers[-1])
                 asks = 0 if asked is None else asked.bytes(recording.layout.width)
                 done = _taken(title, recording, buffers, sizes, given, error, (asks, room))
                 self._keep(place, done, most)
@@ -213,7 +213,7 @@ class Recorder(ReentrantLock):
     def _recording(self, codes: RecordableCode, arrays: Sequence[Any], backend: str) -> Recording:
         """Return how a run on arrays is begun: without recording, to be done again where it makes a
         NaN, which is seldom, on the host's arrays as they were."""
-        plain = self.wanted.first_nan and not (self.wanted.limited or self.wanted.terms)
+        plain = self.wanted.first_nan and not (self.wanted.is_limited or self.wanted.terms)
         on_host = all(isinstance(x, np.ndarray) for x in arrays)
         wanted = self.wanted
         if plain and on_host and not (self._printed or self._is_full):
@@ -222,7 +222,7 @@ class Recorder(ReentrantLock):
         if wanted.counts == "much" and not found.counts:
             with self._lock:
                 self._times[codes] += 1
-            if self._times[codes] > OFTEN:
+            if self._times[codes] > MAX_RUNS_UNCOMPILED:
                 found = codes.recording(replace(wanted, counts="often"), backend)
         return found
 
@@ -246,7 +246,7 @@ class Recorder(ReentrantLock):
                     part[...] = room[one.part(sizes)]
         else:
             with suppress(Exception):  # what it raises is raised again when it is recorded
-                before = [_saved(part, code) for part in parts]
+                before = [_copy_array(part, code) for part in parts]
                 try:
                     results = made.callee((*arrays, count))
                 finally:
@@ -262,18 +262,20 @@ class Recorder(ReentrantLock):
         self._keep(place, run, 0)
         return results
 
-    def _reserve(self, made: Recording, asked: Room | None) -> int:
+    def _reserve(self, made: Recording, asked: BufferSize | None) -> int:
         """Return how many bytes a run that begins may take, which nobody else gets until it ends:
         what its records and arguments take, half of what is left where data decides how much."""
         with self._lock:
             if self.memory is None:
-                self.memory = memory_left() // SHARE
+                self.memory = memory_left() // MEMORY_SHARE
             left = 0 if self._is_full else max(self.memory - self._taken, 0)
             if asked is None:
                 most = left // 2
             else:
-                kept = KEPT * len(made.callee.parameters)
-                most = min(left, asked.within(Room(*_ROOM)).bytes(made.layout.width) + kept)
+                kept = MAX_ARGUMENT_BYTES * len(made.callee.parameters)
+                most = min(
+                    left, asked.within(BufferSize(*_MAX_ROOM)).bytes(made.layout.width) + kept
+                )
             self._taken += most
             return most
 
@@ -335,7 +337,7 @@ def _first(run: Run, points: int) -> Run:
         site = run.layout.sites[int(row[0])]
         end = number + 1
         if site.is_assignment:
-            assert site.masked, "where there is a limit every row has a mask"
+            assert site.is_masked, "where there is a limit every row has a mask"
             mask = _row(run, ints, number, 2)[:: site.ints]
             mask[np.flatnonzero(mask == 1)[left:]] = 0
             left -= int((mask == 1).sum())
@@ -355,15 +357,15 @@ def _terms(run: Run, number: int) -> int:
     site = run.layout.sites[int(run.table[number, 0])]
     if site.reduce is None:
         return 0
-    if site.masked:
+    if site.is_masked:
         return int((_row(run, run.ints, number, 2)[:: site.ints] == 1).sum())
     if site.floats:
         return len(_row(run, run.floats, number, 1)) // site.floats
     return len(_row(run, run.ints, number, 2)) // site.ints
 
 
-def recording_of(
-    procedure: Procedure, build: Callable[[Procedure], Procedure], wanted: Wanted, backend: str
+def compile_recording(
+    procedure: Procedure, build: Callable[[Procedure], Procedure], wanted: TraceFilter, backend: str
 ) -> Recording:
     """Return a typed function compiled to record, given how such functions are built.
 
@@ -371,7 +373,7 @@ def recording_of(
     """
     made, now = instrument(procedure, wanted), settings.current()
     if wanted.counts == "often" or (wanted.counts == "much" and not is_quick(procedure)):
-        counts = counting(procedure)
+        counts = add_nan_counting(procedure)
         if counts is not None:
             return _counting(build(counts), procedure, backend, made.layout)
     sizes = [x for p in procedure.parameters for extent in p.node.shape for x in extent.symbols()]
@@ -410,14 +412,14 @@ def _given(parameters: Sequence[Parameter], arrays: Sequence[Any], left: int) ->
     given: dict[int, Array] = {}
     for parameter, array in zip(parameters, arrays, strict=False):
         size = array.reach if isinstance(array, PlacedArray) else array.nbytes
-        if size <= min(KEPT, left):
+        if size <= min(MAX_ARGUMENT_BYTES, left):
             with suppress(MemoryError):
                 given[parameter.node.id] = copy_to_host(array)
                 left -= size
     return given
 
 
-def _saved(array: Array, code: Code) -> Array:
+def _copy_array(array: Array, code: Code) -> Array:
     """Return a copy, where there is some in memory that results of C had."""
     copy = _empty(array, code)
     copy[...] = array
@@ -430,25 +432,25 @@ def _empty(array: Array, code: Code) -> Array:
     return made
 
 
-def _room(backend: str, asked: Room | None = None) -> int:
+def _device_bytes(backend: str, asked: BufferSize | None = None) -> int:
     """Return how many bytes a device has for records: a share of what it has left, and less than
     it could where it is not known how much is asked for."""
     made = RUNTIME.backend(backend)
     if not isinstance(made, HasMemory):
-        return _ALL
-    most = made.memory_left() // SHARE
-    return min(most, _OPEN) if asked is None else most
+        return _NO_LIMIT
+    most = made.memory_left() // MEMORY_SHARE
+    return min(most, _UNBOUNDED_BYTES) if asked is None else most
 
 
-def _buffers(
-    layout: Layout, limit: int, asked: Room | None = None, most: int = _ALL
+def _allocate_buffers(
+    layout: Layout, limit: int, asked: BufferSize | None = None, most: int = _NO_LIMIT
 ) -> tuple[Array, ...]:
     """Return the table, floats, ints and counters: what is asked for, of at most so many bytes."""
-    whole = Room(*_ROOM) if asked is None else asked.within(Room(*_ROOM))
+    whole = BufferSize(*_MAX_ROOM) if asked is None else asked.within(BufferSize(*_MAX_ROOM))
     used = np.zeros(s.COUNTERS, np.int64)
     used[s.LIMIT] = limit
     while True:
-        room = whole.shrunk(most, layout.width)
+        room = whole.reduced_to(most, layout.width)
         try:
             table = np.zeros((room.rows, layout.width), np.int64)
             return table, np.zeros(room.floats), np.zeros(room.ints, np.int64), used
@@ -467,7 +469,7 @@ def _used(buffer: np.ndarray, count: int) -> np.ndarray:
     return buffer[:count]
 
 
-def _holds(buffers: Sequence[Array], asked: Room) -> bool:
+def _holds(buffers: Sequence[Array], asked: BufferSize) -> bool:
     """Whether buffers have the room that is asked for."""
     return all(len(one) >= count for one, count in zip(buffers, asked, strict=False))
 

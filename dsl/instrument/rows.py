@@ -46,16 +46,16 @@ from ...lowering.ir.indexing import (
 )
 from ...lowering.ir.ops import OPS
 from . import sites as s
-from .boxes import axes_of, is_uneven
-from .buffers import Buffers, all_of, compare, number_of
+from .boxes import bounding_box, is_non_rectangular
+from .buffers import Buffers, compare, conjunction, to_integer
 from .checked import is_nan
 from .columns import Cell, Columns
-from .sites import Site, Wanted
-from .where import Fits
+from .sites import Site, TraceFilter
+from .where import FilteredDomain
 
-ROW, REST, POINT = range(3)
+ROW_LINE, REST_LINE, POINT_LINE = range(3)
 """The kinds of printed lines: a row of the table, its continuation, a point."""
-VALUES = 6
+MAX_VALUES_PER_LINE = 6
 """The most values in one line: devices limit what is printed at once."""
 
 
@@ -65,9 +65,9 @@ class Row:
     def __init__(
         self,
         buffers: Buffers,
-        wanted: Wanted,
+        wanted: TraceFilter,
         site: Site,
-        fits: Fits,
+        fits: FilteredDomain,
         guard: Expr | None = None,
     ) -> None:
         self.buffers, self.outer = buffers, fits.outer
@@ -81,7 +81,7 @@ class Row:
         ) = map(buffers.symbol, ("row", "first_float", "first_int", "want", "go", "fit"))
         one, reduce = site.statement, site.reduce
         self.ranges: tuple[Range, ...] = fits.ranges
-        self.axes = tuple(axes_of(fits.ranges))
+        self.axes = tuple(bounding_box(fits.ranges))
         self.is_assignment = site.is_assignment
         self.first_nan = wanted.first_nan and isinstance(one, Assign)
         self.condition: Expr | None = None
@@ -106,12 +106,12 @@ class Row:
         self.set_condition(one, wanted, fits, guard)
         if reduce is not None:
             self.ranges = (*fits.ranges, *reduce.domain.ranges)
-            self.axes = tuple(axes_of(self.ranges))
+            self.axes = tuple(bounding_box(self.ranges))
         self.set_limit(wanted)
         if wanted.scarce:
             self.has_room = compare("lt", self.flat, var(self.fit_count))
         masked = self.condition is not None or self.within_limit is not None or self.is_ranked
-        masked = masked or self.first_nan or is_uneven(self.ranges)
+        masked = masked or self.first_nan or is_non_rectangular(self.ranges)
         self.columns.of(one, reduce, masked)
         after, self.after = self.columns.after(self.result_value(one, reduce))
         self.is_late = self.first_nan and not wanted.printed and self.can_record_late(one)
@@ -119,25 +119,27 @@ class Row:
         self.backup_counts = {True: kinds.count(True), False: kinds.count(False)}
         self.site = replace(
             site, axes=self.axes, columns=(*self.columns.found, after),
-            floats=self.columns.floats, ints=self.columns.ints, masked=masked,
+            floats=self.columns.floats, ints=self.columns.ints, is_masked=masked,
             spare=(self.backup_counts[True], self.backup_counts[False]),
         )  # fmt: skip
 
-    def set_condition(self, one: Assign, wanted: Wanted, fits: Fits, guard: Expr | None) -> None:
+    def set_condition(
+        self, one: Assign, wanted: TraceFilter, fits: FilteredDomain, guard: Expr | None
+    ) -> None:
         """Set the test of requested points; the axes are those of the assignment."""
         step = wanted.sample
         sampled = () if step == 1 else (compare("eq", mod(self.flat, const(step)), const(0)),)
         reduce = self.site.reduce
         tests = [one.free.where, *fits.inner, *sampled, guard]
         tests.append(None if reduce is None else reduce.domain.where)
-        self.condition = all_of(test for test in tests if test is not None)
+        self.condition = conjunction(test for test in tests if test is not None)
 
-    def set_limit(self, wanted: Wanted) -> None:
+    def set_limit(self, wanted: TraceFilter) -> None:
         """Set how the limit is applied: by the number of a point where all are requested, else by
         counting."""
-        if not wanted.limited or self.first_nan or not self.is_assignment:
+        if not wanted.is_limited or self.first_nan or not self.is_assignment:
             return
-        self.is_ranked = self.condition is not None or is_uneven(self.ranges)
+        self.is_ranked = self.condition is not None or is_non_rectangular(self.ranges)
         if not self.is_ranked:
             counters = (self.buffers.counter(s.LIMIT), self.buffers.counter(s.POINTS))
             self.within_limit = compare("lt", self.flat, Apply(OPS["sub"], counters, dtypes.int64))
@@ -196,7 +198,7 @@ class Row:
     @property
     def points(self) -> Domain:
         """The recorded points, once the mask is set."""
-        if not self.site.masked:
+        if not self.site.is_masked:
             return Domain(self.ranges, self.has_room)
         mask = self.recorded_int(self.site.ints, 0)
         kept: Expr = Apply(OPS["eq"], (mask, Position(const(1))), dtypes.bool_)
@@ -213,7 +215,7 @@ class Row:
             yield Let(symbol, buffers.counter(place))
         site = self.site
         wanted = (*self.outer, compare("eq", buffers.counter(s.STOPPED), const(0)))
-        yield Let(self.is_requested, number_of(all_of(wanted)))
+        yield Let(self.is_requested, to_integer(conjunction(wanted)))
         tests = [
             compare("eq", var(self.is_requested), const(1)),
             compare("lt", var(self.row), buffers.room[s.ROWS]),
@@ -231,7 +233,7 @@ class Row:
             tests.append(compare("ge", var(self.fit_count), minimum(self.size, const(1))))
         else:
             tests += [compare("le", first + self.size * n, room) for first, n, room in needs]
-        yield Let(self.is_recording, number_of(all_of(tests)))
+        yield Let(self.is_recording, to_integer(conjunction(tests)))
         missed = buffers.count(s.DROPPED, self.count_points(Domain(self.ranges, self.condition)))
         other = Branch(
             compare("eq", var(self.is_requested), const(1)), (missed, *self.stop_recording()), ()
@@ -265,7 +267,7 @@ class Row:
             return
         yield from self.store_row()
         yield from self.count_dropped()
-        if self.site.masked:
+        if self.site.is_masked:
             yield from self.store_mask(self.requested_points)
         points = self.points if self.is_ranked else self.requested_points
         yield from (self.store(x, points) for _, cells in self.columns.cells for x in cells)
@@ -276,7 +278,7 @@ class Row:
         tests = [
             test for test in (self.condition, self.within_limit, self.has_room) if test is not None
         ]
-        return Domain(self.ranges, all_of(tests))
+        return Domain(self.ranges, conjunction(tests))
 
     def cells(self, changed: bool) -> Iterator[Cell]:
         """Yield the cells whose values the statement changes, or does not."""
@@ -298,7 +300,7 @@ class Row:
         assert isinstance(one, Assign)
         after = Read(one.target.node, one.target.index, one.span)
         tests = [*(x for x in (self.requested_points.where,) if x is not None), is_nan(after)]
-        nans, found = Domain(self.ranges, all_of(tests)), self.buffers.symbol("found")
+        nans, found = Domain(self.ranges, conjunction(tests)), self.buffers.symbol("found")
         yield Let(found, self.count_points(nans))
         saved = (
             (cell[0], cell[1], Read(self.buffers.floats if cell[0] else self.buffers.ints, (at,)))
@@ -322,10 +324,12 @@ class Row:
 
     def count_dropped(self) -> Iterator[Statement]:
         """Yield the counting of points that the limit or the room excludes."""
-        within = all_of(test for test in (self.within_limit, self.has_room) if test is not None)
+        within = conjunction(
+            test for test in (self.within_limit, self.has_room) if test is not None
+        )
         if within is not None:
             beyond = Apply(OPS["logical_not"], (within,), dtypes.bool_)
-            asked = all_of(test for test in (self.condition, beyond) if test is not None)
+            asked = conjunction(test for test in (self.condition, beyond) if test is not None)
             yield self.buffers.count(s.DROPPED, self.count_points(Domain(self.ranges, asked)))
 
     def store_mask(self, points: Domain) -> Iterator[Statement]:
@@ -405,7 +409,7 @@ class Row:
             lambda one, other: Apply(OPS["or"], (one, other), dtypes.bool_), parts
         )
         mask_value = Select(
-            compare("eq", mask, const(1)), number_of(is_new_nan), Position(const(0))
+            compare("eq", mask, const(1)), to_integer(is_new_nan), Position(const(0))
         )
         box = Domain((Range(number, const(0), self.room),))
         return Assign(Access(self.buffers.ints, (at,)), None, False, mask_value, box)
@@ -425,13 +429,13 @@ class Row:
         """Yield the prints of the row and of each of its points, and the reset of the buffers."""
         site, number = self.site, self.buffers.symbol("number")
         symbols = [Position(var(symbol)) for symbol in site.symbols]
-        yield from _lines(ROW, [Position(const(site.number)), *symbols])
+        yield from _lines(ROW_LINE, [Position(const(site.number)), *symbols])
         point = [
             *(self.recorded_number(False, number, place) for place in range(site.floats)),
             *(self.recorded_number(True, number, place) for place in range(site.ints)),
         ]
         if point:
-            yield For(number, const(0), self.room, 1, tuple(_lines(POINT, point)))
+            yield For(number, const(0), self.room, 1, tuple(_lines(POINT_LINE, point)))
         for counter in (s.ROWS, s.FLOATS, s.INTS):
             yield Assign(self.buffers.place(counter), None, False, Position(const(0)), Domain())
 
@@ -462,7 +466,7 @@ class Row:
         """Return the number of points in a domain."""
         if not isinstance(self.site.statement, Assign):
             return Position(const(0))
-        if points.where is None and not is_uneven(self.ranges):
+        if points.where is None and not is_non_rectangular(self.ranges):
             return Position(self.size)
         return Reduce(OPS["add"], points, Position(const(1)), dtypes.int64)
 
@@ -479,6 +483,6 @@ class Row:
 
 def _lines(kind: int, values: Sequence[Expr]) -> Iterator[Print]:
     """Yield prints of a few values each, prefixed with the kind of line."""
-    for at in range(0, len(values), VALUES):
-        what = REST if at and kind == ROW else kind
-        yield Print((Position(const(what)), *values[at : at + VALUES]), logs=True)
+    for at in range(0, len(values), MAX_VALUES_PER_LINE):
+        what = REST_LINE if at and kind == ROW_LINE else kind
+        yield Print((Position(const(what)), *values[at : at + MAX_VALUES_PER_LINE]), logs=True)

@@ -22,11 +22,11 @@ from ...lowering.ir.expressions import Domain, Expr, Read, Reduce
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.node import Node
 
-What = Literal["before", "after", "operand", "contribution", "subscript"]
+ColumnKind = Literal["before", "after", "operand", "contribution", "subscript"]
 
-HEADS = "for ", "while ", "if "
+BLOCK_PREFIXES = "for ", "while ", "if "
 """Prefixes of the texts of loops and branches."""
-FIRST = 3
+FIRST_SYMBOL = 3
 """The first column of symbol values in a row: after the site and the two offsets."""
 ROWS, FLOATS, INTS, POINTS, DROPPED, LIMIT, STOPPED, RANK = range(8)
 """Positions in the counters: the used size of each buffer, recorded and dropped points, the limit
@@ -39,7 +39,7 @@ COUNTERS = 8
 class Column:
     """One number of a point."""
 
-    what: What
+    what: ColumnKind
     expr: Expr | None
     """The recorded expression; None for a guard."""
     dtype: DType
@@ -55,14 +55,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class BranchSide:
     """One side of a branch, as an enclosing level."""
 
     branch: Branch
     holds: bool
 
 
-Level = Block | For | While | Side
+Level = Block | For | While | BranchSide
 """A construct that encloses a statement."""
 
 
@@ -91,7 +91,7 @@ class Site:
     columns: tuple[Column, ...] = ()
     floats: int = 0
     ints: int = 0
-    masked: bool = False
+    is_masked: bool = False
     """Whether the first int is the mask of recorded points."""
     own: frozenset[Symbol] = frozenset()
     """The index and loop variables that the source names."""
@@ -110,11 +110,13 @@ class Site:
         return isinstance(self.statement, Assign) and self.reduce is None
 
     @property
-    def is_handed_on(self) -> bool:
+    def is_phi_copy(self) -> bool:
         """Whether it is only a phi copy: of a loop-carried name, or of one that a branch sets."""
         match self.statement:
             case Assign(Access(node), None, _, Read(other), span=span) if self.reduce is None:
-                is_inner = span.text.startswith(HEADS) or not node.rank  # `r = r` is generated
+                is_inner = (
+                    span.text.startswith(BLOCK_PREFIXES) or not node.rank
+                )  # `r = r` is generated
                 return node.label == other.label and is_inner
             case _:
                 return False
@@ -137,7 +139,7 @@ class Layout:
     @property
     def width(self) -> int:
         """The number of columns of the table."""
-        return FIRST + max((len(site.symbols) for site in self.sites), default=0)
+        return FIRST_SYMBOL + max((len(site.symbols) for site in self.sites), default=0)
 
 
 Counting = Literal["no", "much", "often"]
@@ -145,7 +147,7 @@ Counting = Literal["no", "much", "often"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TraceFilter:
     """The filters of a trace: everything is recorded unless something is named."""
 
     arrays: frozenset[str] = frozenset()
@@ -158,7 +160,7 @@ class Wanted:
     """Whether only the statement that first creates a NaN is recorded."""
     sample: int = 1
     """Every n-th point of each statement."""
-    limited: bool = False
+    is_limited: bool = False
     """Whether a single statement may exceed the limit of points."""
     terms: bool = False
     """Whether each term of a reduction is recorded."""
@@ -170,12 +172,12 @@ class Wanted:
     """Whether NaNs are only counted, see `nan_counts`: where a call is expensive, or frequent."""
 
 
-def called(node: Node, names: Names) -> str:
+def array_name(node: Node, names: Names) -> str:
     """Return the name of an array at a statement, its label where it has none there."""
     return next((name for one, name in names if one.id == node.id), node.label)
 
 
-def means(name: str, label: str) -> bool:
+def matches_label(name: str, label: str) -> bool:
     """Whether a label matches a name as users write it: `p_grad` for `p.grad`, `model.p.grad`.
 
     The last parts of a path suffice, and a tensor's `value` is not part of its label.

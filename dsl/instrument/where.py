@@ -31,7 +31,7 @@ _SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "n
 
 
 @dataclass(frozen=True, slots=True)
-class Fits:
+class FilteredDomain:
     """A filter applied to a statement: its narrowed ranges, and the remaining tests."""
 
     ranges: tuple[Range, ...]
@@ -41,7 +41,7 @@ class Fits:
     """Tests of the statement's points."""
 
 
-def parsed(text: str) -> tuple[ast.expr, ...]:
+def parse_filter(text: str) -> tuple[ast.expr, ...]:
     """Return the conjuncts of a test; raises CdValueError CD0871 where the text is none."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -63,12 +63,12 @@ def names(test: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
 
 
-def fitted(
+def apply_filter(
     tests: tuple[ast.expr, ...],
     outer: tuple[Symbol, ...],
     ranges: tuple[Range, ...],
     hidden: frozenset[Symbol] = frozenset(),
-) -> Fits | None:
+) -> FilteredDomain | None:
     """Return the tests applied to a statement; None where it lacks a name that they use.
 
     Hidden symbols have no name.
@@ -77,7 +77,7 @@ def fitted(
     inner = (r.symbol for r in ranges if r.symbol not in hidden)
     inner_symbols = {symbol.name: symbol for symbol in inner if symbol.name not in outer_symbols}
     symbols = inner_symbols | outer_symbols
-    fits = Fits(ranges)
+    fits = FilteredDomain(ranges)
     for test in tests:
         used = names(test)
         if not used <= symbols.keys():

@@ -7,7 +7,7 @@
 ...     for t in range(10):
 ...         y[i] += sum(x[i, k])
 ... ''')
->>> points(f.procedure(np.zeros(4), np.zeros((4, 5))).body)
+>>> count_points(f.procedure(np.zeros(4), np.zeros((4, 5))).body)
 240.0
 """
 
@@ -22,16 +22,16 @@ from ...lowering.ir.indexing import Affine
 from ...lowering.ir.loops import AnyStatement
 from ...lowering.ir.walk import bodies
 
-FEW = 1 << 17
+MAX_QUICK_POINTS = 1 << 17
 """Up to so many elements and terms, optimizing takes longer than it saves."""
 
 
 def is_quick(procedure: Procedure) -> bool:
     """Whether a call computes few elements and terms; not where their number is dynamic."""
-    return points(procedure.body) <= FEW
+    return count_points(procedure.body) <= MAX_QUICK_POINTS
 
 
-def points(body: Iterable[AnyStatement]) -> float:
+def count_points(body: Iterable[AnyStatement]) -> float:
     """Return the number of elements and terms that statements compute, infinity if unknown."""
     return sum(map(_statement_points, body))
 
@@ -41,11 +41,11 @@ def _statement_points(stmt: AnyStatement) -> float:
         case Assign(value=value, free=free, reduced=reduced):
             return _size(free) * _size(reduced) * (1 + _term_count(value))
         case For(lo=lo, hi=hi, step=step, body=body):
-            return _iterations(lo, hi) / abs(step) * points(body)
+            return _iterations(lo, hi) / abs(step) * count_points(body)
         case While():
             return inf
         case _:
-            return sum(map(points, bodies(stmt)))
+            return sum(map(count_points, bodies(stmt)))
 
 
 def _term_count(expr: Expr) -> float:

@@ -24,7 +24,7 @@ else:
     identity, parse = LazyModule(".fingerprint", __package__), LazyModule(".parse", __package__)
 
 
-Inlined: TypeAlias = "FunctionType | Definition"
+InlinedFunction: TypeAlias = "FunctionType | Definition"
 """A function that another one inlines: Python's, or what one under `@cd` was defined by."""
 
 
@@ -37,12 +37,15 @@ class Definition:
         self.function = function
         self._lines: list[str] = []
         self._fixed: Mapping[str, object] = {}
-        self.parts: function_source.Parts | None = None
+        self.parts: function_source.FunctionSnapshot | None = None
         """Its code and defaults when it was defined; None for a text."""
         if function is not None:
-            plain = function_source.plain_function(function)
-            self.parts = function_source.Parts.of(plain)
-            self._lines, self._fixed = lines_of(plain), index_letters.fixed(plain, scope)
+            plain = function_source.unwrap_function(function)
+            self.parts = function_source.FunctionSnapshot.of(plain)
+            self._lines, self._fixed = (
+                lines_of(plain),
+                index_letters.fixed_at_decoration(plain, scope),
+            )
 
     @cached_property
     def text(self) -> FunctionSource:
@@ -63,11 +66,13 @@ class Definition:
         """
         if not self._fixed or self.function is None:
             return {}
-        plain = function_source.plain_function(self.function)
-        texts = index_letters.texts_around(plain, self._lines)
+        plain = function_source.unwrap_function(self.function)
+        texts = index_letters.module_texts(plain, self._lines)
         if texts is None:
             return {}
-        assigned_names = index_letters.assigned(self._fixed, texts, plain.__code__.co_firstlineno)
+        assigned_names = index_letters.assigned_names(
+            self._fixed, texts, plain.__code__.co_firstlineno
+        )
         return {name: role for name, role in self._fixed.items() if name not in assigned_names}
 
     @cached_property
@@ -75,7 +80,7 @@ class Definition:
         """The enclosing scope, with the names in subscripts that are fixed as index variables."""
         letters = self.letters
         if letters:
-            subscripts = index_letters.subscripts(self.surface)
+            subscripts = index_letters.subscript_names(self.surface)
             letters = {name: role for name, role in letters.items() if name in subscripts}
         return self.scope._replace(letters=letters)
 
@@ -85,8 +90,8 @@ class Definition:
         if self.function is None:
             return None
         try:
-            plain = function_source.plain_function(self.function)
+            plain = function_source.unwrap_function(self.function)
             digest = identity.fingerprint(plain, self._lines)
             return digest if not self.letters else f"{digest} {' '.join(self.letters)}"
-        except identity.Unknown:
+        except identity.NotPortable:
             return None

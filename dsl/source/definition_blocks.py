@@ -8,13 +8,13 @@ import tokenize
 from collections.abc import Iterator
 
 
-def found(lines: list[str], first: int) -> Iterator[list[ast.stmt]]:
+def parse_candidates(lines: list[str], first: int) -> Iterator[list[ast.stmt]]:
     """Yield the parsed candidates for the definition that begins at line `first` (1-based).
 
     The block by indentation is tried first: where it ends inside a string or brackets it does not
     parse. The fallback tokenizes, which takes much of a short compilation.
     """
-    for block in (indented, inspect.getblock):
+    for block in (indented_block, inspect.getblock):
         try:
             tree = parse_block("".join(block(lines[first - 1 :])), first)
         except (SyntaxError, IndexError, tokenize.TokenError):
@@ -22,10 +22,10 @@ def found(lines: list[str], first: int) -> Iterator[list[ast.stmt]]:
         yield tree
 
 
-def indented(lines: list[str]) -> list[str]:
+def indented_block(lines: list[str]) -> list[str]:
     """Return the lines up to the first one after `def` that is indented no further.
 
-    >>> indented(["@cd", "def f(x):", "    return x", "# a comment", "", "y = 1"])
+    >>> indented_block(["@cd", "def f(x):", "    return x", "# a comment", "", "y = 1"])
     ['@cd', 'def f(x):', '    return x', '# a comment', '']
     """
     indent = len(lines[0]) - len(lines[0].lstrip())

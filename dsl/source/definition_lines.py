@@ -18,7 +18,7 @@ from types import CodeType, FunctionType
 from ...backends.cache.folders import descriptor_shortage
 from ...base.diagnostic import CdSyntaxError, Diagnostic
 
-COMMAND = "<string>"
+COMMAND_FILE = "<string>"
 """The file name that Python gives to the text of `python -c`, and of `exec`."""
 
 
@@ -37,8 +37,8 @@ def lines_of(function: FunctionType) -> list[str]:
             lines = inspect.findsource(code)[0]
         except (OSError, TypeError, IndexError):
             pass
-    if not lines and code.co_filename == COMMAND and function.__module__ == "__main__":
-        lines = command(sys.orig_argv).splitlines(keepends=True)
+    if not lines and code.co_filename == COMMAND_FILE and function.__module__ == "__main__":
+        lines = command_text(sys.orig_argv).splitlines(keepends=True)
         if sys.version_info >= (3, 14):  # which removes the common indentation
             lines = textwrap.dedent("".join(lines)).splitlines(keepends=True)
     return lines
@@ -54,16 +54,16 @@ def _require_files(path: str) -> None:
             raise short from None
 
 
-def command(arguments: Sequence[str]) -> str:
+def command_text(arguments: Sequence[str]) -> str:
     r"""Return the text that `python -c` was given, or "".
 
-    >>> command(["python", "-Bc", "x = 1\ny = 2", "-c", "no"])
+    >>> command_text(["python", "-Bc", "x = 1\ny = 2", "-c", "no"])
     'x = 1\ny = 2'
-    >>> command(["python", "-X", "dev", "-W", "error", "-cprint()"])
+    >>> command_text(["python", "-X", "dev", "-W", "error", "-cprint()"])
     'print()'
-    >>> command(["python", "file.py", "-c", "x = 1"])
+    >>> command_text(["python", "file.py", "-c", "x = 1"])
     ''
-    >>> command(["python", "-m", "it", "-c", "x"])
+    >>> command_text(["python", "-m", "it", "-c", "x"])
     ''
     """
     at = 1
@@ -85,7 +85,7 @@ def command(arguments: Sequence[str]) -> str:
     return ""
 
 
-def no_lines(code: CodeType) -> CdSyntaxError:
+def missing_text_error(code: CodeType) -> CdSyntaxError:
     """Return the error (CD0101) for a function without source lines."""
     name, where = code.co_name, code.co_filename
     reason = f"it was defined in `{where}`, which keeps none"

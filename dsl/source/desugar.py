@@ -9,12 +9,12 @@ from . import surface as s
 Body = tuple[s.Statement, ...]
 
 
-def breaks(body: Body) -> bool:
+def has_break(body: Body) -> bool:
     """Whether a loop's body has a `break` of that loop."""
-    return any(isinstance(one, s.Break) or any(map(breaks, blocks(one))) for one in body)
+    return any(isinstance(one, s.Break) or any(map(has_break, nested_blocks(one))) for one in body)
 
 
-def blocks(statement: s.Statement) -> tuple[Body, ...]:
+def nested_blocks(statement: s.Statement) -> tuple[Body, ...]:
     """Return the nested blocks of a statement that is no loop: a `break` there leaves it too."""
     match statement:
         case s.If(_, then, other):
@@ -25,9 +25,9 @@ def blocks(statement: s.Statement) -> tuple[Body, ...]:
             return ()
 
 
-def with_else(loop: s.For | s.While, other: Body) -> list[s.Statement]:
+def desugar_else(loop: s.For | s.While, other: Body) -> list[s.Statement]:
     """Return a loop and its `else` block, which runs where no `break` left the loop."""
-    if not other or not breaks(loop.body):
+    if not other or not has_break(loop.body):
         return [loop, *other]
     span = loop.span
     flag = s.Name(f"broken-{span.line}", span)

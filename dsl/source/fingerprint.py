@@ -6,7 +6,7 @@
     resolved(description)  the module or library object that a description refers to
 
 The text of a function does not say what its names are bound to: captured values are described one
-by one. Values without such a description, above all objects of the user's, raise `Unknown`.
+by one. Values without such a description, above all objects of the user's, raise `NotPortable`.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _LANGUAGE_TYPES = ("Letter", "Word", "ArrayType")
 _PACKAGES = ("numpy", "ml_dtypes", "plusequals")
 _PYTHON = os.path.dirname(os.__file__) + os.sep
 
-Described = list[Any]
+Description = list[Any]
 
 
-class Unknown(Exception):
+class NotPortable(Exception):
     """A value has no description that is valid in another process."""
 
 
-def described(value: Any) -> Described:
+def describe(value: Any) -> Description:
     """Return a description of what code may depend on of a captured value; raises Unknown."""
     kind = type(value)
     if value is MISSING:
         return ["missing"]
     if kind in _SCALAR_TYPES:
-        return ["constant", kind.__name__, constant(value)]
+        return ["constant", kind.__name__, constant_text(value)]
     if isinstance(value, np.ndarray | np.generic | np.dtype):
         return _numeric(value)
     if isinstance(value, tuple) and kind is tuple:
-        return ["tuple", *map(described, value)]
+        return ["tuple", *map(describe, value)]
     if isinstance(value, ModuleType):
         if sys.modules.get(value.__name__) is not value:
-            raise Unknown
+            raise NotPortable
         return ["module", value.__name__, is_library(value.__name__)]
     if kind.__module__.startswith("plusequals.") and kind.__name__ in _LANGUAGE_TYPES:
         return ["word", kind.__name__, repr(value)]
@@ -65,12 +65,12 @@ def described(value: Any) -> Described:
     return ["library", *_qualified_name(value)]
 
 
-def constant(value: Any) -> str:
+def constant_text(value: Any) -> str:
     """Return a Python constant as text: equal texts only for the same type and bits.
 
-    >>> constant(-0.0) == constant(0.0)
+    >>> constant_text(-0.0) == constant_text(0.0)
     False
-    >>> constant(float("nan")) == constant(float("-nan"))
+    >>> constant_text(float("nan")) == constant_text(float("-nan"))
     False
     """
     match value:
@@ -81,40 +81,40 @@ def constant(value: Any) -> str:
         case int() if type(value) is int:
             return hex(value)  # `repr` refuses long ones
         case tuple():
-            return f"({', '.join(f'{type(one).__name__} {constant(one)}' for one in value)})"
+            return f"({', '.join(f'{type(one).__name__} {constant_text(one)}' for one in value)})"
         case frozenset():
-            return str(sorted(f"{type(one).__name__} {constant(one)}" for one in value))
+            return str(sorted(f"{type(one).__name__} {constant_text(one)}" for one in value))
         case _:
             return repr(value)
 
 
-def words(value: object) -> Described | None:
+def try_describe(value: object) -> Description | None:
     """Return the description of a value, None where it has none."""
     try:
-        return described(value)
-    except Unknown:
+        return describe(value)
+    except NotPortable:
         return None
 
 
-def resolved(description: Described) -> object:
+def resolve(description: Description) -> object:
     """Return the module or library object with this description; raises Unknown."""
     match description:
         case ["module", str() as name, _] if name in sys.modules:
             return sys.modules[name]
         case ["library", str() as home, str() as name]:
             return _import_path(home, name)
-    raise Unknown
+    raise NotPortable
 
 
-def asked(owner: object, name: str) -> object:
+def read_attribute(owner: object, name: str) -> object:
     """Return an attribute of an arbitrary object; raises Unknown where it cannot be read."""
     try:
         return getattr(owner, name)
     except Exception:  # whatever a module or an object of the user's does
-        raise Unknown from None
+        raise NotPortable from None
 
 
-def is_fixed(value: object) -> bool:
+def is_immutable(value: object) -> bool:
     """Whether a value is immutable, so that its attributes are determined by the value."""
     return isinstance(value, (*_SCALAR_TYPES, np.dtype, np.generic, np.finfo, np.iinfo))
 
@@ -125,17 +125,17 @@ def fingerprint(function: object, lines: Sequence[str] | None = None) -> str:
     `lines` are those of its file; they are read now where they are not given.
     """
     if type(function) is not FunctionType:
-        raise Unknown
+        raise NotPortable
     defaults = function.__defaults__ or (), tuple(sorted((function.__kwdefaults__ or {}).items()))
-    text = text_around(function.__code__, lines_of(function) if lines is None else lines)
+    text = definition_text(function.__code__, lines_of(function) if lines is None else lines)
     try:
-        parts = (text, *_code_contents(function.__code__), *map(described, defaults))
+        parts = (text, *_code_contents(function.__code__), *map(describe, defaults))
     except RecursionError:  # a function among its own default values
-        raise Unknown from None
+        raise NotPortable from None
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def text_around(code: CodeType, lines: Sequence[str]) -> str:
+def definition_text(code: CodeType, lines: Sequence[str]) -> str:
     """Return the lines that contain the text of a function, maybe more; raises Unknown.
 
     They range from its first line (a decorator's) to the last with code, extended by lines that
@@ -146,13 +146,13 @@ def text_around(code: CodeType, lines: Sequence[str]) -> str:
     ends = {end for inner in _nested_code(code) for end in _last_lines(inner)}
     last = max((end for end in ends if end is not None), default=first)
     if not lines or last > len(lines):
-        raise Unknown
+        raise NotPortable
     indent = _indentation(lines[first - 1])
     while last < len(lines) and (_is_blank(lines[last]) or _indentation(lines[last]) > indent):
         last += 1
     text = "".join(lines[first - 1 : last]).rstrip()
     if None in ends if code.co_name == "<lambda>" else not _is_definition(text, indent > 0):
-        raise Unknown
+        raise NotPortable
     return text
 
 
@@ -168,20 +168,20 @@ def _is_definition(text: str, indented: bool) -> bool:
 
 
 def _not_portable() -> str:
-    raise Unknown
+    raise NotPortable
 
 
-def _numeric(value: Any) -> Described:
+def _numeric(value: Any) -> Description:
     """Describe an array by its layout, a number by its bits, a type by its name."""
     if isinstance(value, np.generic):
         return ["number", *_numeric(value.dtype), value.tobytes().hex()]
     dtype = value.dtype if isinstance(value, np.ndarray) else value
     if np.dtype(dtype.str) is not dtype or dtype.hasobject:
-        raise Unknown
+        raise NotPortable
     if isinstance(value, np.dtype):
         return ["dtype", dtype.str]
     if type(value) is not np.ndarray:
-        raise Unknown
+        raise NotPortable
     return ["array", dtype.str, list(value.shape), list(value.strides), value.flags.num & FLAGS]
 
 
@@ -201,14 +201,14 @@ def is_library(name: str) -> bool:
 
 def _qualified_name(value: object) -> Iterator[str]:
     """Yield the module and the qualified name of a function or class of Python or NumPy."""
-    home = "numpy" if type(value) is np.ufunc else asked(value, "__module__")
-    name = asked(value, "__name__" if type(value) is np.ufunc else "__qualname__")
+    home = "numpy" if type(value) is np.ufunc else read_attribute(value, "__module__")
+    name = read_attribute(value, "__name__" if type(value) is np.ufunc else "__qualname__")
     if (
         not isinstance(home, str)
         or not isinstance(name, str)
         or _import_path(home, name) is not value
     ):
-        raise Unknown
+        raise NotPortable
     yield from (home, name)
 
 
@@ -216,7 +216,7 @@ def _import_path(home: str, name: str) -> object:
     """Return the object of a qualified name in a library module; raises Unknown."""
     value: object = sys.modules.get(home) if is_library(home) else None
     for step in name.split("."):
-        value = asked(value, step)
+        value = read_attribute(value, step)
     return value
 
 
@@ -240,7 +240,7 @@ def _code_contents(code: CodeType) -> tuple[object, ...]:
     """Return the contents of a code object without its file name and first line."""
     constants = tuple(
         _code_contents(one) if isinstance(one, CodeType)
-        else (type(one).__name__, constant(one))
+        else (type(one).__name__, constant_text(one))
         for one in code.co_consts
     )  # fmt: skip
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags

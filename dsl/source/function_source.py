@@ -34,8 +34,8 @@ from ...base.diagnostic import (
     Span,
 )
 from ...base.lazy_import import LazyModule
-from .definition_lines import COMMAND, lines_of, no_lines
-from .staleness import class_around, is_edited
+from .definition_lines import COMMAND_FILE, lines_of, missing_text_error
+from .staleness import enclosing_class, is_stale
 
 if TYPE_CHECKING:
     from . import definition_blocks, name_mangling
@@ -93,7 +93,7 @@ def _char_column(line: str, offset: int) -> int:
 # -- locating the text --------------------------------------------------------------------------
 
 
-def plain_function(function: object) -> FunctionType:
+def unwrap_function(function: object) -> FunctionType:
     """Return the Python function underlying a method, class method, cache or `@cd` function.
 
     The wrapper that another decorator returns is a function itself. Raises `CdTypeError` (CD0105)
@@ -109,7 +109,7 @@ def plain_function(function: object) -> FunctionType:
     return current
 
 
-class Parts(NamedTuple):
+class FunctionSnapshot(NamedTuple):
     """A snapshot of the replaceable parts of a Python function: its code and default values."""
 
     function: Any
@@ -119,7 +119,7 @@ class Parts(NamedTuple):
     """The default values of keyword-only parameters."""
 
     @classmethod
-    def of(cls, function: FunctionType) -> Parts:
+    def of(cls, function: FunctionType) -> FunctionSnapshot:
         """Return the snapshot of a function now."""
         named = dict(function.__kwdefaults__ or {})
         return cls(function, function.__code__, function.__defaults__, named)
@@ -141,22 +141,22 @@ def read_source(function: Callable[..., object], lines: list[str] | None = None)
     Raises `CdSyntaxError` where there is no text (CD0101), where the text is stale (CD0102) or
     nested too deeply (CD0103); `CdTypeError` (CD0105) where `function` is no Python function.
     """
-    plain = plain_function(function)
+    plain = unwrap_function(function)
     code, lines = plain.__code__, lines or lines_of(plain)
     if not lines:
-        raise no_lines(code)
+        raise missing_text_error(code)
     source = _parse_safely(lambda: _locate_current(plain, lines), code.co_name, lines)
     if source is None:
-        raise no_lines(code) if code.co_filename == COMMAND else _stale(code)
-    if class_around(plain.__qualname__):
-        source = replace(source, tree=name_mangling.mangled(source.tree, plain.__qualname__))
+        raise missing_text_error(code) if code.co_filename == COMMAND_FILE else _stale(code)
+    if enclosing_class(plain.__qualname__):
+        source = replace(source, tree=name_mangling.mangle_names(source.tree, plain.__qualname__))
     return source
 
 
 def _locate_current(plain: FunctionType, lines: list[str]) -> FunctionSource | None:
     """Return the definition of a function; None if it is gone from the lines or was edited."""
     source = _locate(plain.__code__, lines)
-    return None if source is None or is_edited(plain, source.tree) else source
+    return None if source is None or is_stale(plain, source.tree) else source
 
 
 def _parse_safely(read: Callable[[], T], name: str, lines: Sequence[str]) -> T:
@@ -176,7 +176,7 @@ def _parse_safely(read: Callable[[], T], name: str, lines: Sequence[str]) -> T:
     try:
         bytearray(_BYTES_PER_CHAR * sum(map(len, lines)))
     except MemoryError:
-        raise no_memory(name) from None
+        raise out_of_memory_error(name) from None
     raise _too_deep(name)
 
 
@@ -189,7 +189,7 @@ def _locate(code: CodeType, lines: list[str]) -> FunctionSource | None:
 
 def _locate_block(code: CodeType, lines: list[str]) -> FunctionSource | None:
     """Parse only the lines of the definition: cheap, and sufficient for nearly all functions."""
-    for tree in definition_blocks.found(lines, code.co_firstlineno):
+    for tree in definition_blocks.parse_candidates(lines, code.co_firstlineno):
         if len(tree) == 1 and _is_definition(tree[0], code):
             return _function_source(code, tree[0], lines)
     return None
@@ -388,7 +388,7 @@ def is_number(value: object) -> bool:
 
 def scope_of(function: Callable[..., object]) -> Scope:
     """Return the scope in which captured names of `function` are resolved."""
-    plain = plain_function(function)
+    plain = unwrap_function(function)
     cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
     return Scope(cells, plain.__globals__, vars(builtins))
 
@@ -422,7 +422,7 @@ def _too_deep(name: str) -> CdSyntaxError:
     )
 
 
-def no_memory(name: str) -> CdMemoryError:
+def out_of_memory_error(name: str) -> CdMemoryError:
     """Return the error (CD0705) where reading or compiling a function runs out of memory."""
     message = f"there is not enough memory to read or compile `{name}`"
     helps = ("let go of arrays that are not needed, or raise the limit (`ulimit -v`)",)

@@ -18,7 +18,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
 from ...base.lazy_import import lazy_modules
-from .definition_lines import COMMAND
+from .definition_lines import COMMAND_FILE
 from .function_source import MISSING, Scope
 from .idx import Letter, is_letter_name
 
@@ -38,7 +38,7 @@ _ASSIGNMENT = (
 """A necessary, not sufficient, condition for a text to assign a name."""
 
 
-def fixed(function: FunctionType, scope: Scope) -> dict[str, object]:
+def fixed_at_decoration(function: FunctionType, scope: Scope) -> dict[str, object]:
     """Return the names in a function that are bound to index letters or unbound now."""
     names = {
         name
@@ -53,7 +53,7 @@ def fixed(function: FunctionType, scope: Scope) -> dict[str, object]:
     }
 
 
-def texts_around(function: FunctionType, lines: Sequence[str]) -> list[list[str]] | None:
+def module_texts(function: FunctionType, lines: Sequence[str]) -> list[list[str]] | None:
     """Return the lines of each text that a module has run; None where they are not available.
 
     `lines` are those of the function's text; a notebook has other cells.
@@ -62,11 +62,15 @@ def texts_around(function: FunctionType, lines: Sequence[str]) -> list[list[str]
     if isinstance(cells, list) and "__file__" not in function.__globals__:
         return [list(lines), *([f"{line}\n" for line in str(cell).split("\n")] for cell in cells)]
     name = function.__code__.co_filename
-    is_whole = not name.startswith("<") or name == COMMAND  # `<stdin>`, and entries of a prompt
+    is_whole = (
+        not name.startswith("<") or name == COMMAND_FILE
+    )  # `<stdin>`, and entries of a prompt
     return [list(lines)] if is_whole and lines else None
 
 
-def assigned(roles: Mapping[str, object], texts: Sequence[list[str]], line: int) -> frozenset[str]:
+def assigned_names(
+    roles: Mapping[str, object], texts: Sequence[list[str]], line: int
+) -> frozenset[str]:
     """Return the names that the texts of a module assign, other than by loops and `with`.
 
     Only the top level of a text counts; in the first one also functions that enclose `line`.
@@ -82,7 +86,7 @@ def assigned(roles: Mapping[str, object], texts: Sequence[list[str]], line: int)
     return frozenset(result)
 
 
-def subscripts(node: object) -> frozenset[str]:
+def subscript_names(node: object) -> frozenset[str]:
     """Return the names that are a whole subscript somewhere in a function."""
     return frozenset(_subscript_names(node))
 

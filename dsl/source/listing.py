@@ -10,7 +10,7 @@ import ast
 import warnings
 
 
-def listing(code: ast.AST | str, indent: str = "    ") -> str:
+def format_code(code: ast.AST | str, indent: str = "    ") -> str:
     """Return `code` as text that parses to the same tree, wrapped where `astor` can do that."""
     tree = ast.parse(code) if isinstance(code, str) else code
     plain = ast.unparse(tree)

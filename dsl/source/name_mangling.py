@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
-from .staleness import class_around
+from .staleness import enclosing_class
 
 T = TypeVar("T", bound=ast.AST)
 
@@ -14,12 +14,12 @@ _NAMES = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg"}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def mangled(tree: T, qualname: str) -> T:
+def mangle_names(tree: T, qualname: str) -> T:
     """Return the tree of a function with this qualified name, its private names mangled.
 
     The tree is modified in place.
     """
-    owner = class_around(qualname).lstrip("_")
+    owner = enclosing_class(qualname).lstrip("_")
     if owner:
         for node in ast.walk(tree):
             if node is tree:

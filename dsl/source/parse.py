@@ -16,7 +16,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import CdSyntaxError, Diagnostic, Label, Span
 from . import surface as s
 from . import unsupported
-from .desugar import with_else
+from .desugar import desugar_else
 from .function_source import FunctionSource, Tree
 
 MAX_PROBLEMS = 20
@@ -105,13 +105,13 @@ class _Parser:
         span = self.span(node)
         return span.end_line, span.end_column
 
-    def refuse(self, why: unsupported.Refusal, at: Span) -> None:
+    def refuse(self, why: unsupported.Unsupported, at: Span) -> None:
         self.problems.append(Diagnostic(why.code, why.message, (Label(at),), helps=(why.help,)))
 
     def refuse_node(self, node: ast.AST) -> None:
         """Refuse a kind of node; of a compound statement the header is labelled."""
         kind = type(node).__name__
-        why = unsupported.REFUSED.get(kind) or unsupported.Refusal(
+        why = unsupported.UNSUPPORTED.get(kind) or unsupported.Unsupported(
             "CD0109", f"Python's `{kind}` is not part of the language", "leave it out"
         )
         has_body = isinstance(node, ast.stmt) and any(hasattr(node, name) for name in _BODIES)
@@ -120,7 +120,7 @@ class _Parser:
     def nested_too_deeply(self, at: Span) -> None:
         if any(problem.code == "CD0103" for problem in self.problems):
             return
-        why = unsupported.Refusal(
+        why = unsupported.Unsupported(
             "CD0103",
             f"this is nested too deeply: more than {MAX_DEPTH} levels",
             "name a part of it and go on from there: `t = a + b`, then `t + c`",
@@ -143,7 +143,7 @@ def _header_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 def _function(p: _Parser, node: ast.FunctionDef | ast.AsyncFunctionDef) -> s.Function:
     for parameter in getattr(node, "type_params", []):
-        p.refuse(unsupported.REFUSED["TypeParameters"], p.span(parameter))
+        p.refuse(unsupported.UNSUPPORTED["TypeParameters"], p.span(parameter))
     doc = ast.get_docstring(node)
     body = node.body if doc is None else node.body[1:]
     return s.Function(node.name, _params(p, node.args), _block(p, body), doc, p.header(node))
@@ -220,10 +220,10 @@ def _compound(p: _Parser, node: ast.stmt) -> list[s.Statement]:
         case ast.For(target, iterable, body, other):
             over = _expression(p, iterable)
             counted = s.For(_target(p, target), over, _block(p, body), p.header(node))
-            return with_else(counted, _block(p, other))
+            return desugar_else(counted, _block(p, other))
         case ast.While(test, body, other):
             loop = s.While(_expression(p, test), _block(p, body), p.header(node))
-            return with_else(loop, _block(p, other))
+            return desugar_else(loop, _block(p, other))
         case ast.If(test, then, other):
             test_ = _expression(p, test)
             return [s.If(test_, _block(p, then), _block(p, other), p.header(node))]
@@ -442,7 +442,7 @@ def _comprehension(
     """Return a comprehension; several loops become nested ones with starred elements."""
     loop, span = loops[0], p.span(node)
     if loop.is_async:
-        p.refuse(unsupported.REFUSED["AsyncFor"], span)
+        p.refuse(unsupported.UNSUPPORTED["AsyncFor"], span)
     target, iterable = _target(p, loop.target), _expression(p, loop.iter)
     tests = _expressions(p, loop.ifs)
     if len(loops) > 1:

@@ -20,7 +20,7 @@ _JUMPS = frozenset([*dis.hasjrel, *dis.hasjabs])
 _REWRITERS = ("@py", "typeguard", "TypeCheckMemo", "check_argument_types", "beartype", "jaxtyping")
 
 
-def is_edited(function: FunctionType, tree: ast.AST) -> bool:
+def is_stale(function: FunctionType, tree: ast.AST) -> bool:
     """Return whether `tree`, the current text of `function`, compiles to different code."""
     code = function.__code__
     recompiled: list[CodeType] = []
@@ -34,7 +34,7 @@ def is_edited(function: FunctionType, tree: ast.AST) -> bool:
     return True
 
 
-def class_around(qualname: str) -> str:
+def enclosing_class(qualname: str) -> str:
     """Return the name of the innermost class in a function's qualified name, or ""."""
     parts = qualname.split(".")[:-1]
     while parts and parts[-1] == "<locals>":
@@ -50,7 +50,7 @@ def _recompile(function: FunctionType, tree: ast.AST, optimize: int) -> CodeType
     """
     code = function.__code__
     statement = _strip_decorators(tree)
-    owner = class_around(function.__qualname__)
+    owner = enclosing_class(function.__qualname__)
     if owner.isidentifier():
         skeleton = ast.parse(f"class {owner}:\n pass").body[0]
         skeleton.body = [statement]  # type: ignore[attr-defined]

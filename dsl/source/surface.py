@@ -197,7 +197,7 @@ class Param:
     span: Span = field(compare=False, repr=False)
 
 
-class Whole:
+class MemoizedNode:
     """A statement or a function. It is immutable: the slots memoize the results of analyses."""
 
     __slots__ = ("defined", "first", "loads", "mentioned", "paths", "uses")
@@ -217,7 +217,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Assign(Whole):
+class Assign(MemoizedNode):
     """`a = b = value`: targets from left to right."""
 
     targets: tuple[Expr, ...]
@@ -226,7 +226,7 @@ class Assign(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve(Whole):
+class Reserve(MemoizedNode):
     """Before a loop with an `else`: a name that is assigned on every exit of the loop."""
 
     name: str
@@ -234,7 +234,7 @@ class Reserve(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Augment(Whole):
+class Augment(MemoizedNode):
     """`target op= value`; `op` is the operator without `=`."""
 
     target: Expr
@@ -244,7 +244,7 @@ class Augment(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Declare(Whole):
+class Declare(MemoizedNode):
     """`target: annotation` or `target: annotation = value`."""
 
     target: Expr
@@ -254,7 +254,7 @@ class Declare(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class For(Whole):
+class For(MemoizedNode):
     """`for target in iterable`; the span is the header's."""
 
     target: Expr
@@ -264,7 +264,7 @@ class For(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class While(Whole):
+class While(MemoizedNode):
     """`while test`; the span is the header's."""
 
     test: Expr
@@ -273,7 +273,7 @@ class While(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class If(Whole):
+class If(MemoizedNode):
     """`if test: then else: other`; the span is the header's."""
 
     test: Expr
@@ -283,7 +283,7 @@ class If(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Comment(Whole):
+class Comment(MemoizedNode):
     """`with comment("text"):` (the parser checked that there is one item without `as`)."""
 
     text: Expr
@@ -292,7 +292,7 @@ class Comment(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Return(Whole):
+class Return(MemoizedNode):
     """`return value`; None where nothing is returned."""
 
     value: Expr | None
@@ -300,7 +300,7 @@ class Return(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Assert(Whole):
+class Assert(MemoizedNode):
     """`assert test, message`."""
 
     test: Expr
@@ -309,7 +309,7 @@ class Assert(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Raise(Whole):
+class Raise(MemoizedNode):
     """`raise Error("message")`; None for a bare raise, which is refused later."""
 
     error: Expr | None
@@ -317,7 +317,7 @@ class Raise(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluate(Whole):
+class Evaluate(MemoizedNode):
     """An expression statement: a call, a print, or one without effect."""
 
     value: Expr
@@ -325,7 +325,7 @@ class Evaluate(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Define(Whole):
+class Define(MemoizedNode):
     """A nested function definition: its body is inlined at calls."""
 
     function: Function
@@ -360,7 +360,7 @@ Statement = (
 
 
 @dataclass(frozen=True, slots=True)
-class Function(Whole):
+class Function(MemoizedNode):
     """A function. `doc` is its docstring, which `body` omits."""
 
     name: str

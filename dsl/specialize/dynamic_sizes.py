@@ -28,7 +28,7 @@ Profile = tuple[tuple[str, Spec], ...]
 
 
 @dataclass
-class SizesSeen:
+class SizeHistory:
     """The sizes of each axis so far, by the rest of the signature; for one variant table."""
 
     seen: dict[Profile, dict[tuple[str, int], set[int]]] = field(default_factory=dict)
@@ -40,9 +40,9 @@ class SizesSeen:
     def wanted(self, specs: Specs) -> Iterator[tuple[dict[str, Spec], Profile]]:
         """Yield the specifications of general specializations that are due for a call, the best
         first, each with the profile to close if it cannot be compiled."""
-        dynamic, copied_specs = self.opened(specs), self.packed(specs)
+        dynamic, copied_specs = self.opened(specs), self.with_copies(specs)
         if dynamic is not None:
-            yield dynamic, profile_of(specs)
+            yield dynamic, erase_sizes(specs)
         if copied_specs is not None:
             profile = _erase_layouts(specs)
             many = self._many(profile)
@@ -53,14 +53,14 @@ class SizesSeen:
 
     def opened(self, specs: Specs) -> dict[str, Spec] | None:
         """Return the specifications with dynamic sizes where these are due, else None."""
-        profile = profile_of(specs)
+        profile = erase_sizes(specs)
         many = self._many(profile)
         if profile in self.closed or not many:
             return None
         out = {name: _with_dynamic_axes(name, spec, many) for name, spec in specs.items()}
         return None if out == dict(specs) else out
 
-    def packed(self, specs: Specs) -> dict[str, Spec] | None:
+    def with_copies(self, specs: Specs) -> dict[str, Spec] | None:
         """Return the specifications with C-order copies of arguments that came in many layouts,
         None for none."""
         profile = _erase_layouts(specs)
@@ -76,7 +76,7 @@ class SizesSeen:
     def note(self, specs: Specs) -> None:
         """Record the sizes and layouts of a call with a specialization for its static sizes."""
         profile = _erase_layouts(specs)
-        for profile_kind in {profile_of(specs), profile}:
+        for profile_kind in {erase_sizes(specs), profile}:
             sizes_by_axis = self.seen.setdefault(profile_kind, {})
             for name, spec in specs.items():
                 for axis, size in enumerate(spec.shape if isinstance(spec, ArraySpec) else ()):
@@ -100,7 +100,7 @@ class SizesSeen:
         return {place for place, sizes in sizes_by_axis.items() if len(sizes) >= SIZES}
 
 
-def profile_of(specs: Specs) -> Profile:
+def erase_sizes(specs: Specs) -> Profile:
     """Return the specifications of a call without the sizes of its arrays."""
     return tuple(
         (
@@ -116,7 +116,7 @@ def _erase_layouts(specs: Specs) -> Profile:
 
     It differs from the profile of a call in C order: copies are distinguished from originals.
     """
-    return (("", _COPIES), *profile_of({name: _in_c_order(spec) for name, spec in specs.items()}))
+    return (("", _COPIES), *erase_sizes({name: _in_c_order(spec) for name, spec in specs.items()}))
 
 
 def _in_c_order(spec: Spec) -> Spec:
@@ -133,16 +133,16 @@ def _innermost_axis(strides: tuple[int, ...]) -> int | None:
     return None if axis == len(steps) - 1 else axis
 
 
-def copied(specs: Specs, wanted: Specs) -> frozenset[str]:
+def copied_arguments(specs: Specs, wanted: Specs) -> frozenset[str]:
     """Return the arguments of a call that a specialization takes C-order copies of."""
     return frozenset(
         name for name, spec in specs.items()
         if spec != wanted[name] and _in_c_order(spec) != spec
-        and not fits(spec, wanted[name]) and fits(_in_c_order(spec), wanted[name])
+        and not matches_spec(spec, wanted[name]) and matches_spec(_in_c_order(spec), wanted[name])
     )  # fmt: skip
 
 
-def fits(spec: Spec, wanted: Spec) -> bool:
+def matches_spec(spec: Spec, wanted: Spec) -> bool:
     """Whether a call's specification matches one that may have dynamic sizes."""
     if not isinstance(spec, ArraySpec) or not isinstance(wanted, ArraySpec):
         return spec == wanted
@@ -157,7 +157,7 @@ def fits(spec: Spec, wanted: Spec) -> bool:
     )
 
 
-def any_of_sizes(spec: ArraySpec, axes: Set[int]) -> ArraySpec:
+def with_dynamic_sizes(spec: ArraySpec, axes: Set[int]) -> ArraySpec:
     """Return the specification of an array with dynamic sizes of axes that allow it."""
     capable = _dynamic_capable(spec) & axes
     shape = tuple(
@@ -167,13 +167,13 @@ def any_of_sizes(spec: ArraySpec, axes: Set[int]) -> ArraySpec:
     return replace(spec, shape=shape)
 
 
-def why_wanted(specs: Specs, wanted: Specs, numbers: Sequence[str] = ()) -> str:
+def generalization_reason(specs: Specs, wanted: Specs, numbers: Sequence[str] = ()) -> str:
     """Return the reason for a general specialization, empty for one that is not general.
 
     It has dynamic sizes, takes copies, or has `numbers` as dynamic values.
     """
-    copies = " and ".join(f"`{name}`" for name in sorted(copied(specs, wanted)))
-    axes = opened_axes(wanted)
+    copies = " and ".join(f"`{name}`" for name in sorted(copied_arguments(specs, wanted)))
+    axes = dynamic_axes_text(wanted)
     given = ", ".join(f"`{name}`" for name in numbers)
     parts = []
     if copies:
@@ -185,7 +185,7 @@ def why_wanted(specs: Specs, wanted: Specs, numbers: Sequence[str] = ()) -> str:
     return "; ".join(parts)
 
 
-def opened_axes(specs: Specs) -> str:
+def dynamic_axes_text(specs: Specs) -> str:
     """Return the axes with dynamic sizes, in words."""
     return ", ".join(
         f"axis {axis} of `{name}`"
@@ -197,7 +197,7 @@ def opened_axes(specs: Specs) -> str:
 def _with_dynamic_axes(name: str, spec: Spec, many: set[tuple[str, int]]) -> Spec:
     if not isinstance(spec, ArraySpec):
         return spec
-    return any_of_sizes(spec, {axis for root, axis in many if root == name})
+    return with_dynamic_sizes(spec, {axis for root, axis in many if root == name})
 
 
 def _dynamic_capable(spec: ArraySpec) -> frozenset[int]:

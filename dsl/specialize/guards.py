@@ -10,7 +10,7 @@
               same memory | (FLOAT,) | (INTEGER,) | (NUMBER, class) | (BITS, float) | (LISTED,)
 
 `fast_path` builds one for compiled code, `persistent_cache` one from an entry on disk.
-`packed` translates them to the words that the compiled fast path interprets.
+`pack_guards` translates them to the words that the compiled fast path interprets.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import numpy as np
 from ...backends.cc import fast_call
 from ...backends.cc.fast_call import FLAGS, CacheEntry, EntryWords, Guard, PartKind, ValueSource
 from ...base.diagnostic import CdError
-from ..source.function_source import MISSING, Parts, Scope
+from ..source.function_source import MISSING, FunctionSnapshot, Scope
 
-Fail = Callable[..., NoReturn]
+RaiseError = Callable[..., NoReturn]
 """Raises the error for a status of compiled code, with the details that the run wrote."""
 
 
-class Step:
+class CallGuard:
     """A guarded value: its source, and the check that it has to pass."""
 
     __slots__ = ("check", "source")
@@ -40,10 +40,10 @@ class Step:
         self.source, self.check = source, check
 
 
-class Recipe(NamedTuple):
+class GuardProgram(NamedTuple):
     """The guards of a call and its results. Steps are referenced by their numbers."""
 
-    steps: Sequence[Step]
+    steps: Sequence[CallGuard]
     pairs: Sequence[tuple[int, int]]
     """Pairs of arrays that may not overlap."""
     equals: Sequence[tuple[int, int]]
@@ -55,8 +55,8 @@ class Recipe(NamedTuple):
     whole: int
     """The kind of container that is returned, a `Whole`."""
     parts: Sequence[tuple[int, Any]]
-    """The returned parts, each with a `PartKind`: an object, the number of a step or a result, or the
-    words of a view: a result's number, or -1 minus a step's, the offset of its first element in
+    """The returned parts, each with a `PartKind`: an object, the number of a step or a result, or
+    the words of a view: a result's number, or -1 minus a step's, the offset of its first element in
     bytes, flags, rank, shape, strides."""
     finish: Callable[..., object] | None = None
     """Builds the returned value from the parts, where it is nested or of a special class."""
@@ -64,45 +64,47 @@ class Recipe(NamedTuple):
     """Called with the values of all steps after the run, also where it failed."""
 
 
-class Form(NamedTuple):
+class CallShape(NamedTuple):
     """The shape of a call: which arguments are positional, named, or defaults."""
 
     positional: int
     named: tuple[str, ...]
     defaults: Mapping[str, object]
     """The default values of all parameters, in their order."""
-    parts: Parts | None = None
+    parts: FunctionSnapshot | None = None
     """The function's code and defaults when it was defined, None for a text."""
 
-    def current(self, at: int) -> list[Step]:
+    def current(self, at: int) -> list[CallGuard]:
         """Return the guards, numbered from `at`, that the function's code and the default values
         used by such calls are unchanged."""
         if self.parts is None:
             return []
         function, code, defaults, by_name = self.parts
-        steps = [Step((ValueSource.CONSTANT, function))]
-        steps += [Step((ValueSource.ATTRIBUTE, at, "__code__"), (Guard.SAME, code))]
+        steps = [CallGuard((ValueSource.CONSTANT, function))]
+        steps += [CallGuard((ValueSource.ATTRIBUTE, at, "__code__"), (Guard.SAME, code))]
         defaulted = [name for name in [*self.defaults][self.positional :] if name not in self.named]
         keyword_only = [name for name in defaulted if name in by_name]
         if len(defaulted) > len(keyword_only):
-            steps += [Step((ValueSource.ATTRIBUTE, at, "__defaults__"), (Guard.SAME, defaults))]
+            steps += [
+                CallGuard((ValueSource.ATTRIBUTE, at, "__defaults__"), (Guard.SAME, defaults))
+            ]
         if keyword_only:
-            steps += [Step((ValueSource.ATTRIBUTE, at, "__kwdefaults__"))]
+            steps += [CallGuard((ValueSource.ATTRIBUTE, at, "__kwdefaults__"))]
             kwdefaults = at + len(steps) - 1
             steps += [
-                Step((ValueSource.ITEM, kwdefaults, name), (Guard.SAME, by_name[name]))
+                CallGuard((ValueSource.ITEM, kwdefaults, name), (Guard.SAME, by_name[name]))
                 for name in keyword_only
             ]
         return steps
 
 
-def packed(
-    recipe: Recipe,
-    form: Form,
+def pack_guards(
+    recipe: GuardProgram,
+    form: CallShape,
     settings: object,
     code: tuple[int, int, int],
     held: object,
-    fail: Fail,
+    fail: RaiseError,
     general: bool = False,
 ) -> CacheEntry | None:
     """Return the packed guard program for calls of one shape under the settings; None if it is too
@@ -149,7 +151,7 @@ class _Encoder:
 
     __slots__ = ("form", "kept")
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: CallShape) -> None:
         self.form = form
         self.kept: list[object] = []
 

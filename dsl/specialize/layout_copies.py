@@ -8,14 +8,14 @@ specification of a copy has the axis with the smallest stride (`ArraySpec.neares
 from __future__ import annotations
 
 from ..elaborate.typed import Argument, Many, Part, Return, Updating
-from .dynamic_sizes import Specs, copied
-from .variants import Specialisation
+from .dynamic_sizes import Specs, copied_arguments
+from .variants import Specialization
 
 
-def takes_copies(known: Specialisation, specs: Specs, wanted: Specs) -> bool:
+def can_take_copies(known: Specialization, specs: Specs, wanted: Specs) -> bool:
     """Whether a specialization serves a call with copies of arguments where `wanted` is in C
     order; True where no copies are needed."""
-    names = copied(specs, wanted)
+    names = copied_arguments(specs, wanted)
     if not names:
         return True
     pairs = zip(known.typed.passed, known.procedure.parameters, strict=True)

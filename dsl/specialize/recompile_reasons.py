@@ -24,7 +24,7 @@ from ..values.values import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class SpecializationKey:
     """All that a specialization depends on besides the text of its function."""
 
     settings: Settings
@@ -36,13 +36,13 @@ class Situation:
     """Inputs that are identical to an earlier array, where one of them is written."""
 
 
-Known = tuple[Situation, Mapping[Path, Spec]]
+KnownVariant = tuple[SpecializationKey, Mapping[Path, Spec]]
 """The situation of a specialization, and the current values of its captured paths."""
 
 
-def why(now: Situation, known: Iterable[Known]) -> str:
+def recompile_reason(now: SpecializationKey, known: Iterable[KnownVariant]) -> str:
     """Return the sentence why none of the existing specializations, oldest first, matches."""
-    candidates = [list(differences(now, *one)) for one in known]
+    candidates = [list(describe_differences(now, *one)) for one in known]
     if not candidates:
         return "this is the first call of the function"
     nearest = min(reversed(candidates), key=len)
@@ -51,7 +51,9 @@ def why(now: Situation, known: Iterable[Known]) -> str:
     return "; ".join(nearest)
 
 
-def differences(now: Situation, before: Situation, captured: Mapping[Path, Spec]) -> Iterator[str]:
+def describe_differences(
+    now: SpecializationKey, before: SpecializationKey, captured: Mapping[Path, Spec]
+) -> Iterator[str]:
     """Yield each difference to a specialization as a sentence, the current value first."""
     if now.backend != before.backend:
         yield f"the backend is `{now.backend}`, and was `{before.backend}`"
@@ -62,20 +64,20 @@ def differences(now: Situation, before: Situation, captured: Mapping[Path, Spec]
                 yield f"the setting `{setting.name}` is {new!r}, and was {old!r}"
     for name, spec in now.arguments.items():
         if name in before.arguments:
-            yield from changes(f"`{name}`", spec, before.arguments[name])
+            yield from describe_changes(f"`{name}`", spec, before.arguments[name])
     for path, old_spec in before.captured.items():
         label = f"the captured `{path_text(path)}`" if path.captured else f"`{path}`"
         if path not in captured:
             yield f"{label} is gone"
         else:
-            yield from changes(label, captured[path], old_spec)
+            yield from describe_changes(label, captured[path], old_spec)
     yield from _alias_changes(now.alias, before.alias)
 
 
-def changes(name: str, now: Spec, before: Spec) -> Iterator[str]:
+def describe_changes(name: str, now: Spec, before: Spec) -> Iterator[str]:
     """Yield the changes of one input as sentences.
 
-    >>> list(changes("`n`", ConstantSpec(int, "5", 5), ConstantSpec(int, "4", 4)))
+    >>> list(describe_changes("`n`", ConstantSpec(int, "5", 5), ConstantSpec(int, "4", 4)))
     ['`n` is 5, and was 4']
     """
     if now == before:
@@ -87,7 +89,7 @@ def changes(name: str, now: Spec, before: Spec) -> Iterator[str]:
             before.kind, len(before.items),
         ):  # fmt: skip
             for n, (new, old) in enumerate(zip(now.items, before.items, strict=True)):
-                yield from changes(f"{name[:-1]}[{n}]`", new, old)
+                yield from describe_changes(f"{name[:-1]}[{n}]`", new, old)
         case ObjectSpec(), ObjectSpec() if type(now.value) is type(before.value):
             yield f"{name} is another {type(now.value).__name__} than before"
         case (ConstantSpec(), NumberSpec()) if _is_number(now):

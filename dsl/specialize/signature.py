@@ -57,10 +57,10 @@ def is_like_tuple(kind: type) -> bool:
     return all(getattr(kind, name) is getattr(tuple, name) for name in _ITEMS)
 
 
-def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
+def cheap_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
     """Return a cheap key such that values with equal keys have equal specifications.
 
-    >>> quick_key(2.5, False) == quick_key(3.5, False), quick_key(2, True) == quick_key(3, True)
+    >>> cheap_key(2.5, False) == cheap_key(3.5, False), cheap_key(2, True) == cheap_key(3, True)
     (True, False)
     """
     kind = type(value)
@@ -84,12 +84,12 @@ def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
         host = value.host.array  # whose layout every version has
         return kind, host.dtype, host.shape, host.strides, host.flags.num & FLAGS
     if kind is tuple or is_like_tuple(kind):
-        return (kind, *[quick_key(item, True, depth - 1) for item in value])
+        return (kind, *[cheap_key(item, True, depth - 1) for item in value])
     if kind is list:
         if not static and (layout := _list_layout(value)) is not None:
             return ("list", *layout)
         if has_arrays(value) and depth > 0:
-            return (list, *[quick_key(item, True, depth - 1) for item in value])
+            return (list, *[cheap_key(item, True, depth - 1) for item in value])
     spec = None if issubclass(kind, np.ndarray) else describe_input(value, static)
     if spec is not None and not (isinstance(spec, ArraySpec) and is_foreign(value)):
         return spec

@@ -34,24 +34,32 @@ from ..elaborate.typed import Typed
 from ..source import surface as s
 from ..source.function_source import MISSING
 from ..values.values import Path
-from .dynamic_sizes import Specs, why_wanted
-from .layout_copies import takes_copies
-from .recompile_reasons import Situation, path_text, why
-from .signature import describe_input, quick_key
-from .variant_table import MOST, Opened, Table, keep, keep_open, known_after_all, to_be_known
+from .dynamic_sizes import Specs, generalization_reason
+from .layout_copies import can_take_copies
+from .recompile_reasons import SpecializationKey, path_text, recompile_reason
+from .signature import cheap_key, describe_input
+from .variant_table import (
+    MAX_VARIANTS,
+    DynamicArrays,
+    VariantTable,
+    add_general_variant,
+    add_variant,
+    must_be_static,
+    used_as_constants,
+)
 from .variants import (  # fmt: skip
     Arguments,
+    CaptureGuard,
     Lookup,
     Match,
-    Specialisation,
-    Watch,
-    exchanged,
-    getter,
-    pairs_with,
-    same_arrays,
-    same_objects,
-    spec_now,
-    watches,
+    Specialization,
+    capture_guards,
+    current_spec,
+    find_aliases,
+    identity_classes,
+    make_getter,
+    replaced_array_error,
+    written_pairs,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +73,7 @@ _MAX_ATTEMPTS = 3
 """The number of compilations for a call whose arrays another thread replaces meanwhile."""
 
 
-class Specialisations(ReentrantLock):
+class SpecializationCache(ReentrantLock):
     """The specializations of one function; thread-safe."""
 
     def __init__(
@@ -83,8 +91,8 @@ class Specialisations(ReentrantLock):
         self._needed: dict[str, Span] = {}
         """The statement that requires each static parameter to be static."""
         self._local_only: frozenset[str] = frozenset()
-        self._tables: dict[Settings, Table] = {}
-        self._latest: tuple[Settings | None, Table] = (None, Table())
+        self._tables: dict[Settings, VariantTable] = {}
+        self._latest: tuple[Settings | None, VariantTable] = (None, VariantTable())
         self.plans = [] if plans is None else plans
         """The fast-path entries of earlier calls, the latest first; see `fast_path`."""
 
@@ -101,7 +109,7 @@ class Specialisations(ReentrantLock):
                 return match
         return None
 
-    def peek(self, arguments: Arguments, compiled: bool = True) -> tuple[Specialisation, bool]:
+    def peek(self, arguments: Arguments, compiled: bool = True) -> tuple[Specialization, bool]:
         """Return the specialization that a call would use, and whether it is cached.
 
         The cache is unchanged: later calls are not affected. Without `compiled` a new
@@ -109,7 +117,7 @@ class Specialisations(ReentrantLock):
         """
         key, specs, table = self._key(arguments), self._specs(arguments), self._table()
         exact = table.full.get(tuple(specs.values()), ())
-        for candidate in (*exact, *table.of_many(specs)):
+        for candidate in (*exact, *table.find_general(specs)):
             if candidate.match(arguments, key) is not None:
                 return candidate, True
         for wanted, _ in table.sizes.wanted(specs):
@@ -119,7 +127,7 @@ class Specialisations(ReentrantLock):
                     return new, False
         return self._specialize(table, arguments, compiled), False
 
-    def apart(self, arguments: Arguments) -> Specialisation:
+    def apart(self, arguments: Arguments) -> Specialization:
         """Return a specialization for linking, which calls do not use and which has no routine."""
         self._key(arguments)  # raises for invalid arguments
         with self.turn():
@@ -132,7 +140,7 @@ class Specialisations(ReentrantLock):
                 self._add_statics(new)
                 specs = tuple(self._specs(arguments).values())
             if new.holds(arguments):  # else it would never match again
-                keep(table.apart, specs, new)
+                add_variant(table.apart, specs, new)
             return new
 
     def alone(self, match: Match, arguments: Arguments) -> Match | None:
@@ -149,19 +157,19 @@ class Specialisations(ReentrantLock):
             if not new.typed.statics <= self._statics:
                 self._add_statics(new)
                 key = self._key(arguments, self._statics)
-            keep(table.alone, key, new)
-            if len(table.alone) > MOST:  # failed calls count too
+            add_variant(table.alone, key, new)
+            if len(table.alone) > MAX_VARIANTS:  # failed calls count too
                 del table.alone[next(iter(table.alone))]
             return new.match(arguments, key)
         return None
 
-    def _find_or_compile(self, table: Table, arguments: Arguments) -> Match:
+    def _find_or_compile(self, table: VariantTable, arguments: Arguments) -> Match:
         with self.turn():
             key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             for candidate in table.full.get(specs, ()):
                 known_match = candidate.match(arguments, key)
                 if known_match is not None:
-                    keep(table.quick, key, known_match.known)
+                    add_variant(table.quick, key, known_match.known)
                     return known_match
             known_match = self._find_general(table, arguments, key)
             if known_match is not None:
@@ -175,8 +183,8 @@ class Specialisations(ReentrantLock):
                 # arguments may have changed meanwhile: the constants of the code are compared
                 key = self._key(arguments, new.typed.constant)
                 specs = tuple(self._specs(arguments, new.typed.constant).values())
-                keep(table.full, specs, new)
-                keep(table.quick, key, new)
+                add_variant(table.full, specs, new)
+                add_variant(table.quick, key, new)
                 match = new.match(arguments, key)
                 changed = None if match is not None else new.exchanged(arguments)
                 if changed is None:
@@ -184,15 +192,15 @@ class Specialisations(ReentrantLock):
                     return replace(match or Match(new, inputs, key, False), fresh=True)
             assert changed is not None, "or a form was found"
             what, when = f"`{path_text(changed)}`", f"`{self.function.name}` is compiled for it"
-            raise exchanged(what, when, (Label(self.function.span),))
+            raise replaced_array_error(what, when, (Label(self.function.span),))
 
-    def _find_general(self, table: Table, arguments: Arguments, key: object) -> Match | None:
+    def _find_general(self, table: VariantTable, arguments: Arguments, key: object) -> Match | None:
         """Return a matching general specialization, compiled now if one is due, else None."""
         specs = self._specs(arguments)
-        for candidate in table.of_many(specs):
+        for candidate in table.find_general(specs):
             match = candidate.match(arguments, key)
             if match is not None:
-                keep(table.quick, key, match.known)
+                add_variant(table.quick, key, match.known)
                 return match
         for wanted, profile in table.sizes.wanted(specs):
             new = None
@@ -203,22 +211,22 @@ class Specialisations(ReentrantLock):
                 continue
             table.note(new)
             key = self._key(arguments, new.typed.constant)
-            keep_open(table.any_size, wanted, new)
+            add_general_variant(table.general_variants, wanted, new)
             table.sizes.note(specs)
-            keep(table.quick, key, new)
+            add_variant(table.quick, key, new)
             return Match(new, [get(arguments) for get in new.arrays], key, False)
         return None
 
-    def _is_usable(self, specialization: Specialisation, specs: Specs, wanted: Specs) -> bool:
+    def _is_usable(self, specialization: Specialization, specs: Specs, wanted: Specs) -> bool:
         """Whether a general specialization has no more static parameters than are compared."""
         statics = self._compared(self._table())
-        return specialization.typed.statics <= statics and takes_copies(
+        return specialization.typed.statics <= statics and can_take_copies(
             specialization, specs, wanted
         )
 
     def _specialize(
-        self, table: Table, arguments: Arguments, compiled: bool, opened: Specs | None = None
-    ) -> Specialisation:
+        self, table: VariantTable, arguments: Arguments, compiled: bool, opened: Specs | None = None
+    ) -> Specialization:
         """Return a specialization with dynamic sizes of captured arrays and dynamic numbers where
         these are due, static ones where that is necessary."""
         if shapes := table.shapes.opened(arguments):
@@ -229,19 +237,19 @@ class Specialisations(ReentrantLock):
 
     def _specialize_numbers(
         self,
-        table: Table,
+        table: VariantTable,
         arguments: Arguments,
         compiled: bool,
         opened: Specs | None,
-        shapes: Opened,
-    ) -> Specialisation:
+        shapes: DynamicArrays,
+    ) -> Specialization:
         while numbers := table.numbers.opened():
             try:
                 specialization = self._compile(arguments, compiled, opened, numbers, shapes)
             except CdError:
                 break
-            table.numbers.close(known_after_all(specialization, numbers))
-            if not (required := to_be_known(specialization, numbers)):
+            table.numbers.close(used_as_constants(specialization, numbers))
+            if not (required := must_be_static(specialization, numbers)):
                 return specialization
             table.numbers.close(required)
         specialization = self._compile(arguments, compiled, opened, frozenset(), shapes)
@@ -258,20 +266,20 @@ class Specialisations(ReentrantLock):
                 self.plans.insert(0, plan)
                 del self.plans[most:]
 
-    def _compared(self, table: Table) -> frozenset[str]:
+    def _compared(self, table: VariantTable) -> frozenset[str]:
         """Return the parameters whose values are part of the key."""
         return self._statics - table.numbers.free if table.numbers.free else self._statics
 
-    def _add_statics(self, made: Specialisation) -> None:
+    def _add_statics(self, made: Specialization) -> None:
         """Add the static parameters of a specialization to the compared ones, and drop entries."""
         self._statics |= made.typed.statics
         self.plans.clear()
 
-    def _table(self) -> Table:
+    def _table(self) -> VariantTable:
         """Return the table of the current settings; usually they are those of the last call."""
         current, (previous, table) = settings.current(), self._latest
         if current is not previous:
-            table = self._tables.setdefault(current, table if previous is None else Table())
+            table = self._tables.setdefault(current, table if previous is None else VariantTable())
             self._latest = current, table
         return table
 
@@ -280,9 +288,9 @@ class Specialisations(ReentrantLock):
         statics = self._compared(self._table()) | constant
         try:
             if not statics:
-                return tuple([quick_key(value, False) for value in arguments.values()])
+                return tuple([cheap_key(value, False) for value in arguments.values()])
             pairs = arguments.items()
-            return tuple([quick_key(one, is_static(name, one, statics)) for name, one in pairs])
+            return tuple([cheap_key(one, is_static(name, one, statics)) for name, one in pairs])
         except CdTypeError:
             self._specs(arguments)  # raises it with the parameter's name and span
             raise
@@ -296,7 +304,7 @@ class Specialisations(ReentrantLock):
             try:
                 specs[name] = describe_input(value, is_static(name, value, statics), name)
             except CdTypeError as problem:
-                raise placed(problem, self.function, name) from None
+                raise with_parameter_label(problem, self.function, name) from None
         return specs
 
     def _compile(
@@ -305,8 +313,8 @@ class Specialisations(ReentrantLock):
         compiled: bool,
         opened: Specs | None = None,
         numbers: frozenset[Path] = frozenset(),
-        shapes: Opened | None = None,
-    ) -> Specialisation:
+        shapes: DynamicArrays | None = None,
+    ) -> Specialization:
         started = time.perf_counter()
         is_recorded = RUNTIME.recording(settings.current().debug_log_from_routines) is not None
         typed, alias = self._elaborate(arguments, opened or {}, numbers, shapes or {})
@@ -318,16 +326,18 @@ class Specialisations(ReentrantLock):
             procedure
         )  # recording uses separate code
         routine = link.link(procedure, self.backend, later=is_deferred) if compiled else None
-        find_value = partial(getter, typed, self.lookup)
-        watched = tuple(watches(typed, find_value, arguments))
+        find_value = partial(make_getter, typed, self.lookup)
+        watched = tuple(capture_guards(typed, find_value, arguments))
         fleeting = tuple(map(find_value, (*typed.nowhere, *typed.compared)))
         situation, specs = self._situation(typed, watched, alias, arguments), self._specs(arguments)
         captured = {path_text(watch.path): watch.spec for watch in watched}
         wanted = {**captured, **(opened or specs)}
-        return Specialisation(
+        return Specialization(
             situation=situation,
-            reason=why_wanted(specs, wanted, sorted(map(str, numbers & typed.used.keys())))
-            or why(situation, self._situations(arguments)),
+            reason=generalization_reason(
+                specs, wanted, sorted(map(str, numbers & typed.used.keys()))
+            )
+            or recompile_reason(situation, self._situations(arguments)),
             typed=typed,
             procedure=procedure,
             routine=routine,
@@ -340,7 +350,7 @@ class Specialisations(ReentrantLock):
             ),
             watched=watched,
             seconds=seconds,
-            pairs=pairs_with([parameter.written for parameter in procedure.parameters]),
+            pairs=written_pairs([parameter.written for parameter in procedure.parameters]),
             merged=tuple(
                 (find_value(one, use="identity"), find_value(two, use="identity"))
                 for one, two in alias.items()
@@ -348,9 +358,9 @@ class Specialisations(ReentrantLock):
             find=find_value,
             arrays=tuple(find_value(path, use="identity") for path in typed.passed),
             has_fields=any(path.owner is not None for path in typed.passed),
-            general=bool(opened or shapes or numbers & typed.used.keys()),
+            is_general=bool(opened or shapes or numbers & typed.used.keys()),
             fleeting=fleeting,
-            same=same_objects(fleeting, arguments),
+            same=identity_classes(fleeting, arguments),
             scalars=tuple(
                 None if parameter.node.shape else parameter.node.dtype.numpy
                 for parameter in procedure.parameters
@@ -365,21 +375,21 @@ class Specialisations(ReentrantLock):
     def _situation(
         self,
         typed: Typed,
-        watched: tuple[Watch, ...],
+        watched: tuple[CaptureGuard, ...],
         alias: Mapping[Path, Path],
         arguments: Arguments,
-    ) -> Situation:
+    ) -> SpecializationKey:
         specs = {
             name: describe_input(value, is_static(name, value, typed.statics), name)
             for name, value in arguments.items()
         }
         captured = {watch.path: watch.spec for watch in watched}
         current = settings.current()
-        return Situation(current, self.backend or current.backend, specs, captured, alias)
+        return SpecializationKey(current, self.backend or current.backend, specs, captured, alias)
 
     @gc_paused()
     def _elaborate(
-        self, arguments: Arguments, opened: Specs, numbers: frozenset[Path], shapes: Opened
+        self, arguments: Arguments, opened: Specs, numbers: frozenset[Path], shapes: DynamicArrays
     ) -> tuple[Typed, dict[Path, Path]]:
         """Return the typed function, and the inputs that alias a written array.
 
@@ -411,7 +421,7 @@ class Specialisations(ReentrantLock):
             self._local_only |= typed.alone
             self._needed = {**typed.needed, **self._needed}
             typed = replace(typed, needed=self._needed)
-            aliases = same_arrays(typed, self.lookup, arguments)
+            aliases = find_aliases(typed, self.lookup, arguments)
             if not aliases:
                 return typed, alias
             alias |= aliases
@@ -420,13 +430,15 @@ class Specialisations(ReentrantLock):
         """Return the captured value of a name, MISSING for a name that is only a local's."""
         return MISSING if name in self._local_only else self.lookup(name)
 
-    def _situations(self, arguments: Arguments) -> Iterator[tuple[Situation, Mapping[Path, Spec]]]:
+    def _situations(
+        self, arguments: Arguments
+    ) -> Iterator[tuple[SpecializationKey, Mapping[Path, Spec]]]:
         """Yield the situation of each specialization, and the current values of its paths."""
         for table in list(self._tables.values()):
             for variants in list(table.full.values()):
                 for variant in reversed(variants):
                     current = (
-                        (watch.path, spec_now(watch, arguments)) for watch in variant.watched
+                        (watch.path, current_spec(watch, arguments)) for watch in variant.watched
                     )
                     captured = {path: spec for path, spec in current if spec is not None}
                     yield variant.situation, captured
@@ -438,7 +450,7 @@ def _has_memory_requests(procedure: Procedure) -> bool:
     return any(node.request is not None for node in (*procedure.locals, *external))
 
 
-def placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError:
+def with_parameter_label(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError:
     """Return the error about an argument with the span of its parameter."""
     spans = [param.span for param in function.params if param.name == name]
     label = Label(spans[0] if spans else function.span)
@@ -461,4 +473,4 @@ def _normalized(procedure: Procedure) -> Procedure:
 
 
 def _recording(procedure: Procedure, wanted: Any, backend: str) -> Any:
-    return recording.recording_of(procedure, _normalized, wanted, backend)
+    return recording.compile_recording(procedure, _normalized, wanted, backend)

@@ -18,12 +18,12 @@ from ...lowering.ir.walk import expressions_of, free_symbols, statements
 from ..elaborate.captures.inputs import ArraySpec, ConstantSpec
 from ..values.types import may_be_given
 from ..values.values import Path
-from .dynamic_sizes import SIZES, SizesSeen, Specs, any_of_sizes, fits
-from .layout_copies import takes_copies
+from .dynamic_sizes import SIZES, SizeHistory, Specs, matches_spec, with_dynamic_sizes
+from .layout_copies import can_take_copies
 from .signature import describe_input
-from .variants import Arguments, Getter, Specialisation
+from .variants import Arguments, Getter, Specialization
 
-MOST = 64
+MAX_VARIANTS = 64
 """The most specializations for arguments of one kind, which differ in captured values and
 attributes. The oldest are evicted."""
 
@@ -35,13 +35,13 @@ _EXACT_OPS = frozenset("add sub mul product neg eq ne lt le gt ge and or not".sp
 _DIVISION_OPS = frozenset(["div", "floordiv", "mod"])
 _NO_NODES: frozenset[Node] = frozenset()
 
-Forms = dict[object, tuple[Specialisation, ...]]
-Opened = dict[Path, tuple[Any, ArraySpec]]
+Variants = dict[object, tuple[Specialization, ...]]
+DynamicArrays = dict[Path, tuple[Any, ArraySpec]]
 """Arrays by their paths; the references keep their identities valid."""
 
 
 @dataclass
-class NumbersSeen:
+class NumberHistory:
     """The values so far of numbers that are compiled in, by path: captured ones, attributes of
     arguments, and static parameters.
 
@@ -59,7 +59,7 @@ class NumbersSeen:
         many = {path for path, texts in self.seen.items() if len(texts) >= SIZES}
         return frozenset(many - self.closed)
 
-    def note(self, made: Specialisation) -> None:
+    def note(self, made: Specialization) -> None:
         """Record the values of a specialization."""
         for watch in made.watched:
             match watch.spec:
@@ -82,7 +82,7 @@ class NumbersSeen:
 
 
 @dataclass
-class ShapesSeen:
+class ShapeHistory:
     """The sizes so far of arrays that are captured or attributes of arguments.
 
     As for arguments, an axis that came in three sizes is dynamic in the next specialization.
@@ -93,9 +93,9 @@ class ShapesSeen:
     ways: dict[Path, Getter] = field(default_factory=dict)
     closed: set[Path] = field(default_factory=set)
 
-    def opened(self, arguments: Arguments) -> Opened:
+    def opened(self, arguments: Arguments) -> DynamicArrays:
         """Return the arrays of a call whose sizes become dynamic, with their specifications."""
-        arrays: Opened = {}
+        arrays: DynamicArrays = {}
         for path, get in self.ways.items():
             with contextlib.suppress(AttributeError, LookupError, TypeError):
                 value = get(arguments)
@@ -103,11 +103,11 @@ class ShapesSeen:
                 if isinstance(spec, ArraySpec) and path not in self.closed:
                     sizes = self.seen.get((path, _erase_sizes(spec)), {})
                     axes = {axis for axis, many in sizes.items() if len(many) >= SIZES}
-                    if (wanted := any_of_sizes(spec, axes)) != spec:
+                    if (wanted := with_dynamic_sizes(spec, axes)) != spec:
                         arrays[path] = value, wanted
         return arrays
 
-    def note(self, made: Specialisation) -> None:
+    def note(self, made: Specialization) -> None:
         """Record the sizes of a specialization."""
         for watch in made.watched:
             if isinstance(watch.spec, ArraySpec):
@@ -117,7 +117,7 @@ class ShapesSeen:
                     if size is not None:
                         known.setdefault(axis, set()).add(size)
 
-    def close(self, found: Opened) -> None:
+    def close(self, found: DynamicArrays) -> None:
         """Exclude arrays whose sizes have to be static."""
         self.closed |= found.keys()
 
@@ -127,39 +127,39 @@ def _erase_sizes(spec: ArraySpec) -> ArraySpec:
 
 
 @dataclass
-class Table:
+class VariantTable:
     """The specializations for one choice of settings, by cheap key and by specifications."""
 
-    quick: Forms = field(default_factory=dict)
-    full: Forms = field(default_factory=dict)
-    any_size: list[tuple[Specs, Specialisation]] = field(default_factory=list)
+    quick: Variants = field(default_factory=dict)
+    full: Variants = field(default_factory=dict)
+    general_variants: list[tuple[Specs, Specialization]] = field(default_factory=list)
     """General specializations, with the specifications that they were compiled for."""
-    sizes: SizesSeen = field(default_factory=SizesSeen)
-    numbers: NumbersSeen = field(default_factory=NumbersSeen)
-    shapes: ShapesSeen = field(default_factory=ShapesSeen)
-    alone: Forms = field(default_factory=dict)
+    sizes: SizeHistory = field(default_factory=SizeHistory)
+    numbers: NumberHistory = field(default_factory=NumberHistory)
+    shapes: ShapeHistory = field(default_factory=ShapeHistory)
+    alone: Variants = field(default_factory=dict)
     """Static specializations, by cheap key with all constants, where a general one fails."""
-    apart: Forms = field(default_factory=dict)
+    apart: Variants = field(default_factory=dict)
     """Specializations for linking, which calls do not use, by specifications."""
 
-    def note(self, made: Specialisation) -> None:
+    def note(self, made: Specialization) -> None:
         """Record the numbers and sizes of a specialization."""
         self.numbers.note(made)
         self.shapes.note(made)
 
-    def of_many(self, specs: Specs) -> Iterator[Specialisation]:
+    def find_general(self, specs: Specs) -> Iterator[Specialization]:
         """Yield the general specializations that match a call, also with copies to C order."""
-        packed = self.sizes.packed(specs)
-        for wanted, specialization in list(self.any_size):
-            if all(fits(specs[name], wanted[name]) for name in specs) or (
+        packed = self.sizes.with_copies(specs)
+        for wanted, specialization in list(self.general_variants):
+            if all(matches_spec(specs[name], wanted[name]) for name in specs) or (
                 packed is not None
-                and all(fits(packed[name], wanted[name]) for name in specs)
-                and takes_copies(specialization, specs, wanted)
+                and all(matches_spec(packed[name], wanted[name]) for name in specs)
+                and can_take_copies(specialization, specs, wanted)
             ):
                 yield specialization
 
 
-def to_be_known(made: Specialisation, numbers: frozenset[Path]) -> frozenset[Path]:
+def must_be_static(made: Specialization, numbers: frozenset[Path]) -> frozenset[Path]:
     """Return those of the dynamic numbers that may change the result compared to static ones.
 
     Static numbers are computed by Python, which raises where it cannot. Sums, products and
@@ -225,7 +225,7 @@ def _leaves(expr: Expr) -> Iterator[Node | Symbol]:
 
 
 def _find_dependences(
-    made: Specialisation, given: Mapping[Node, Path], body: list[Statement]
+    made: Specialization, given: Mapping[Node, Path], body: list[Statement]
 ) -> _Dependences:
     """Compute the dependences of symbols and scalars on the dynamic numbers."""
     origins: dict[Node | Symbol, frozenset[Node]] = {node: frozenset((node,)) for node in given}
@@ -247,7 +247,7 @@ def _find_dependences(
     return dependences
 
 
-def known_after_all(made: Specialisation, numbers: frozenset[Path]) -> frozenset[Path]:
+def used_as_constants(made: Specialization, numbers: frozenset[Path]) -> frozenset[Path]:
     """Return those of the numbers that a specialization has as constants nevertheless."""
     used = made.typed.used
     return frozenset(path for path in numbers if isinstance(used.get(path), ConstantSpec))
@@ -310,14 +310,14 @@ def _may_be_large(index: Affine, dependences: _Dependences) -> bool:
     return False
 
 
-def keep(forms: Forms, key: object, made: Specialisation) -> None:
+def add_variant(forms: Variants, key: object, made: Specialization) -> None:
     """Add a specialization as the first to be tried for a key, and evict the oldest."""
-    forms[key] = (made, *forms.get(key, ())[: MOST - 1])
+    forms[key] = (made, *forms.get(key, ())[: MAX_VARIANTS - 1])
 
 
-def keep_open(
-    forms: list[tuple[Specs, Specialisation]], specs: Specs, made: Specialisation
+def add_general_variant(
+    forms: list[tuple[Specs, Specialization]], specs: Specs, made: Specialization
 ) -> None:
     """Add a general specialization as the last to be tried, and evict the oldest."""
     forms.append((specs, made))
-    del forms[:-MOST]
+    del forms[:-MAX_VARIANTS]

@@ -20,9 +20,9 @@ from ...lowering.ir.walk import statements, writes
 from ..elaborate.captures.inputs import NumberSpec, Spec
 from ..elaborate.typed import Typed
 from ..values.values import KEYS, Path
-from .dynamic_sizes import fits
-from .recompile_reasons import Situation
-from .signature import describe_input, is_foreign, looks_like_array, quick_key
+from .dynamic_sizes import matches_spec
+from .recompile_reasons import SpecializationKey
+from .signature import cheap_key, describe_input, is_foreign, looks_like_array
 
 Arguments = Mapping[str, Any]
 Lookup = Callable[[str], object]
@@ -33,7 +33,7 @@ _NEVER = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class CaptureGuard:
     """The guard of a captured value or of an attribute of an argument."""
 
     path: Path
@@ -48,10 +48,10 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Specialisation:
+class Specialization:
     """One specialization of a function: its situation, the reason for it, and its code."""
 
-    situation: Situation
+    situation: SpecializationKey
     reason: str
     typed: Typed
     procedure: Procedure
@@ -60,7 +60,7 @@ class Specialisation:
     inputs: tuple[Getter, ...]
     """The getters of the routine's arguments, in order. They update arrays of tensors: they are
     only called right before a run."""
-    watched: tuple[Watch, ...]
+    watched: tuple[CaptureGuard, ...]
     seconds: float
     """The time of elaboration."""
     pairs: tuple[tuple[int, int], ...]
@@ -68,7 +68,7 @@ class Specialisation:
     merged: tuple[tuple[Getter, Getter], ...]
     """Pairs of inputs that are assumed to be identical arrays."""
     find: Callable[[Path], Getter]
-    """Returns the getter of a path; see `getter`."""
+    """Returns the getter of a path; see `make_getter`."""
     scalars: tuple[Any, ...]
     """The NumPy type of each scalar input, None for arrays."""
     arrays: tuple[Getter, ...] = ()
@@ -85,7 +85,7 @@ class Specialisation:
     """The code variants of the procedure for linking."""
     direct: set[object] = field(default_factory=set)
     """Keys of calls whose arrays are passed to the code without conversion."""
-    general: bool = False
+    is_general: bool = False
     """Whether it has dynamic sizes or numbers that are static by default."""
 
     @property
@@ -93,7 +93,7 @@ class Specialisation:
         """Whether a size mismatch of a run may be a broadcast in a static specialization, where a
         size of 1 is known. The check precedes all writes and prints."""
         written = {one.node for one in self.procedure.parameters if one.written}
-        return self.general and _is_checked_first(self.procedure.body, written)
+        return self.is_general and _is_checked_first(self.procedure.body, written)
 
     def holds(self, arguments: Arguments) -> bool:
         """Whether all guards but those of the arguments hold.
@@ -105,9 +105,9 @@ class Specialisation:
                 value = watch.get(arguments)
             except (AttributeError, LookupError, TypeError):
                 return False
-            if quick_key(value, watch.static) != watch.key:
+            if cheap_key(value, watch.static) != watch.key:
                 return False
-        if self.merged or same_objects(self.fleeting, arguments) != self.same:
+        if self.merged or identity_classes(self.fleeting, arguments) != self.same:
             return False
         arrays = [overlap_proxy_of(get(arguments)) for get in self.arrays]
         return not overlaps([value for value in arrays if isinstance(value, np.ndarray)])
@@ -122,10 +122,10 @@ class Specialisation:
             except (AttributeError, LookupError, TypeError):
                 return None
             seen[watch.path] = value
-            key_now = quick_key(value, watch.static)
+            key_now = cheap_key(value, watch.static)
             if key_now != watch.key:
                 spec = describe_input(value, watch.static)
-                if not fits(spec, watch.spec):
+                if not matches_spec(spec, watch.spec):
                     return None
                 if spec != watch.spec:
                     new_keys[watch.path] = key_now
@@ -144,19 +144,19 @@ class Specialisation:
             is_clear = False
         if not all(_is_identical(one(arguments), two(arguments)) for one, two in self.merged):
             return None
-        if self.fleeting and same_objects(self.fleeting, arguments) != self.same:
+        if self.fleeting and identity_classes(self.fleeting, arguments) != self.same:
             return None
         return Match(self._with_keys(new_keys) if new_keys else self, inputs, key, is_clear)
 
     def exchanged(self, arguments: Arguments) -> Path | None:
         """Return the path of the first watched value that no longer matches, None for none."""
         for watch in self.watched:
-            spec = spec_now(watch, arguments)
-            if spec is None or not fits(spec, watch.spec):
+            spec = current_spec(watch, arguments)
+            if spec is None or not matches_spec(spec, watch.spec):
                 return watch.path
         return None
 
-    def _with_keys(self, keys: Mapping[Path, object]) -> Specialisation:
+    def _with_keys(self, keys: Mapping[Path, object]) -> Specialization:
         """Return the specialization with the keys of watched arrays of other sizes."""
         watched = (replace(one, key=keys.get(one.path, one.key)) for one in self.watched)
         return replace(self, watched=tuple(watched), direct=set())
@@ -166,7 +166,7 @@ class Specialisation:
 class Match:
     """A specialization matched to a call; `clear` where no input needs a further check."""
 
-    known: Specialisation
+    known: Specialization
     held: list[Any]
     """The inputs; arrays of tensors may be stale versions."""
     key: object
@@ -210,7 +210,7 @@ def _is_checked_first(body: Sequence[Statement], written: Set[Node]) -> bool:
     return True
 
 
-def getter(typed: Typed, lookup: Lookup, path: Path, use: Use = "read") -> Getter:
+def make_getter(typed: Typed, lookup: Lookup, path: Path, use: Use = "read") -> Getter:
     """Return the function that evaluates a path, given the arguments of a call.
 
     `use` is the intended use of an array of a tensor; for `identity` it is always the same object,
@@ -257,24 +257,28 @@ def _follow_path(value: Any, steps: Sequence[object], use: Use) -> Any:
     return value
 
 
-def watches(typed: Typed, find: Callable[[Path], Getter], arguments: Arguments) -> Iterator[Watch]:
+def capture_guards(
+    typed: Typed, find: Callable[[Path], Getter], arguments: Arguments
+) -> Iterator[CaptureGuard]:
     """Yield the guards of captured values and attributes."""
     for path, spec in typed.used.items():
         if path.captured or path.steps:
             get, is_static = find(path), not isinstance(spec, NumberSpec)
             value = get(arguments)
             current = _describe(value, is_static)
-            is_same = current is not None and fits(current, spec)  # else it was replaced meanwhile
-            yield Watch(path, get, spec, quick_key(value, is_static) if is_same else _NEVER)
+            is_same = current is not None and matches_spec(
+                current, spec
+            )  # else it was replaced meanwhile
+            yield CaptureGuard(path, get, spec, cheap_key(value, is_static) if is_same else _NEVER)
 
 
-def same_objects(getters: Sequence[Getter], arguments: Arguments) -> tuple[int, ...]:
+def identity_classes(getters: Sequence[Getter], arguments: Arguments) -> tuple[int, ...]:
     """Return for each value the position of the first identical one."""
     ids = [id(get(arguments)) for get in getters]
     return tuple(map(ids.index, ids))
 
 
-def spec_now(watch: Watch, arguments: Arguments) -> Spec | None:
+def current_spec(watch: CaptureGuard, arguments: Arguments) -> Spec | None:
     """Return the current specification of a watched path, None where it has no value."""
     try:
         return _describe(watch.get(arguments), watch.static)
@@ -290,7 +294,7 @@ def _describe(value: Any, is_static: bool) -> Spec | None:
         return None
 
 
-def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path]:
+def find_aliases(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path]:
     """Return inputs that are identical to an earlier input, where one of them is written."""
     parameters = typed.procedure.parameters
     if not any(parameter.written for parameter in parameters):
@@ -299,7 +303,7 @@ def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path
         (path, parameter.written, value)
         for path, parameter in zip(typed.passed, parameters, strict=True)
         if isinstance(
-            value := overlap_proxy_of(getter(typed, lookup, path, "identity")(arguments)),
+            value := overlap_proxy_of(make_getter(typed, lookup, path, "identity")(arguments)),
             np.ndarray,
         )
     ]
@@ -315,7 +319,7 @@ def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path
     }
 
 
-def exchanged(what: str, when: str, labels: tuple[Label, ...]) -> CdError:
+def replaced_array_error(what: str, when: str, labels: tuple[Label, ...]) -> CdError:
     """Return the error (CD0830) of a call during which other code replaces an array."""
     return CdValueError(
         Diagnostic(
@@ -325,7 +329,7 @@ def exchanged(what: str, when: str, labels: tuple[Label, ...]) -> CdError:
     )  # fmt: skip
 
 
-def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
+def written_pairs(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
     """Return the pairs of positions of which at least one is written."""
     return tuple(
         (one, two)

@@ -23,13 +23,13 @@ from ...lowering.ir.printer import print_program
 from ...lowering.lower import lower
 from ...lowering.pipeline import map_to_device, optimize
 from ...lowering.target import HOST, Target
-from ..dispatch.execute import prepared
+from ..dispatch.execute import prepare_arguments
 from ..specialize.variants import Match
-from .differences import alike
-from .records import element, shown
+from .differences import equal_within
+from .records import format_element, to_text
 
-Made = Callable[[Sequence[Array | None]], tuple[Array, ...]]
-Given = Sequence[Array | PlacedArray]
+RunFunction = Callable[[Sequence[Array | None]], tuple[Array, ...]]
+InputArrays = Sequence[Array | PlacedArray]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,7 +51,7 @@ class Bisection:
     __repr__ = __str__
 
 
-def bisected(
+def find_first_change(
     match: Match, arguments: Mapping[str, Any], rtol: float, atol: float
 ) -> Bisection | None:
     """Return the first stage that changed a result of a call, None where none did.
@@ -59,7 +59,7 @@ def bisected(
     The arguments are not modified. The interpreter runs the loops after each pass.
     """
     specialization = match.known
-    given, _ = prepared(specialization, match.given(arguments), arguments)
+    given, _ = prepare_arguments(specialization, match.given(arguments), arguments)
     procedure = specialization.procedure
     expected = _run_on_copies(
         lambda arrays: run_procedure(procedure, arrays, _discard), procedure, given
@@ -100,7 +100,7 @@ def target_of(code: Code, backend: str) -> Target:
     return cpu_info.target() if backend == "cc" else HOST
 
 
-def _interpret(program: Program) -> Made:
+def _interpret(program: Program) -> RunFunction:
     return lambda arrays: run_program(program, arrays, _discard)
 
 
@@ -114,7 +114,10 @@ def _copy_on_device(array: Array | PlacedArray) -> Any:
 
 
 def _run_on_copies(
-    run: Made, procedure: Procedure, given: Given, copy: Callable[[Any], Any] = copy_to_host
+    run: RunFunction,
+    procedure: Procedure,
+    given: InputArrays,
+    copy: Callable[[Any], Any] = copy_to_host,
 ) -> tuple[tuple[str, Array], ...] | str:
     """Return written arrays and results of a run, by name; the text of an error where it fails."""
     arrays = [copy(array) for array in given]
@@ -147,8 +150,8 @@ def _first_difference(
     for (label, old), (_, new) in zip(one, other, strict=True):
         if old.shape != new.shape:
             return f"the shape of `{label}`: {old.shape} became {new.shape}"
-        wrong = np.argwhere(~alike(old, new, rtol, atol))
+        wrong = np.argwhere(~equal_within(old, new, rtol, atol))
         if len(wrong):
             at = tuple(map(int, wrong[0]))
-            return f"{element(label, at)}: {shown(old[at])} became {shown(new[at])}"
+            return f"{format_element(label, at)}: {to_text(old[at])} became {to_text(new[at])}"
     return ""

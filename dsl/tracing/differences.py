@@ -12,10 +12,10 @@ from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Reduce, walk
 from ..instrument.recording import Run
 from ..instrument.sites import Site
-from .points import Points, Values, points_of
-from .recorded import Recorded
-from .records import Record, record_at, shown
-from .why import Why, chain
+from .points import Points, Values, read_points
+from .recorded import RecordSequence
+from .records import Record, read_record, to_text
+from .why import Why, explain_record
 
 _MAX_DEPTH, _MAX_TERMS = 4, 4
 _NEVER = 1 << 62, 0
@@ -49,8 +49,8 @@ class Difference:
             head = f"the runs take different ways: {', '.join(divergences)}"
         else:
             head = (
-                f"{one.element} differs: {shown(one.after)} ({self.titles[0]}) against "
-                f"{shown(other.after)} ({self.titles[1]}), line {one.line}"
+                f"{one.element} differs: {to_text(one.after)} ({self.titles[0]}) against "
+                f"{to_text(other.after)} ({self.titles[1]}), line {one.line}"
             )
         sections = (
             f"{title}:\n{why}" for title, why in zip(self.titles, (self.first, self.second))
@@ -61,9 +61,9 @@ class Difference:
     __repr__ = __str__
 
 
-def difference(
-    one: Recorded,
-    other: Recorded,
+def find_difference(
+    one: RecordSequence,
+    other: RecordSequence,
     rtol: float = 0.0,
     atol: float = 0.0,
     by_table: bool = False,
@@ -71,11 +71,11 @@ def difference(
     """Return the first assignment after which an element differs, None where none does.
 
     Without tolerances values must be bit-identical, except that all NaNs are equal; `by_table`
-    admits the differences of elementary functions, see `Drift`. Runs are compared in order, up
+    admits the differences of elementary functions, see `ErrorBound`. Runs are compared in order, up
     to the first dropped record of either.
     Raises CdValueError CD0874 for traces of different functions, or with different filters.
     """
-    drift = Drift() if by_table else None
+    drift = ErrorBound() if by_table else None
     for number, (run, other_run) in enumerate(zip(one.runs, other.runs, strict=False)):
         if [x.statement.span.text for x in run.layout.sites] != [
             x.statement.span.text for x in other_run.layout.sites
@@ -106,11 +106,11 @@ def _run_titles(run: Run, other: Run) -> tuple[str, str]:
     return "first", "second"
 
 
-Found = tuple[tuple[int, int], tuple[int | None, int | None]]
+Mismatch = tuple[tuple[int, int], tuple[int | None, int | None]]
 
 
 @dataclass
-class Drift:
+class ErrorBound:
     """Error bound for the rounding differences of elementary functions between two backends.
 
     The ulps accumulate over the rows so far; after the first such row each row adds one for its
@@ -132,11 +132,11 @@ class Drift:
         self.ulps = float(total[-1]) if len(total) else self.ulps
         for site in run.layout.sites:
             if site.is_assignment:
-                points = points_of(run, site)
+                points = read_points(run, site)
                 self.largest = max(self.largest, float(_largest(points).max(initial=0)))
         return total
 
-    def allowed(self, points: Points, ulps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def tolerances(self, points: Points, ulps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the admitted absolute difference of each point."""
         site, magnitude = points.site, _largest(points)
         assert isinstance(site.statement, Assign)
@@ -166,8 +166,8 @@ def _largest(points: Points, with_result: bool = True) -> npt.NDArray[np.float64
 
 
 def _first_mismatch(
-    run: Run, other: Run, rtol: float, atol: float, drift: Drift | None = None
-) -> Found | None:
+    run: Run, other: Run, rtol: float, atol: float, drift: ErrorBound | None = None
+) -> Mismatch | None:
     """Return the rows that differ, and the positions among the points of their sites.
 
     Rows are matched by statement only: different values of loop variables or other scalars matter
@@ -183,13 +183,13 @@ def _first_mismatch(
         if not site.is_assignment:
             continue
         points, other_points = (
-            points_of(run, site),
-            points_of(other, other.layout.sites[site.number]),
+            read_points(run, site),
+            read_points(other, other.layout.sites[site.number]),
         )
         points, other_points = _points_before(points, limit), _points_before(other_points, limit)
         tolerance: float | npt.NDArray[np.float64] = atol
         if drift is not None and ulps_of is not None:
-            tolerance = drift.allowed(points, ulps_of)
+            tolerance = drift.tolerances(points, ulps_of)
         mismatch = _site_mismatch(points, other_points, end, rtol, tolerance)
         if mismatch is not None and (best is None or mismatch[0] < best[0]):
             best = mismatch
@@ -209,7 +209,7 @@ def _first_dropped(run: Run) -> tuple[int, int]:
     positions = [
         (int(points.row[-1]), int(points.number[-1]) + 1)
         for site in run.layout.sites
-        if site.is_assignment and len(points := points_of(run, site))
+        if site.is_assignment and len(points := read_points(run, site))
     ]
     return max(positions, default=(0, 0))
 
@@ -226,7 +226,7 @@ def _first_assignment(run: Run, row: int) -> tuple[int, int | None]:
     while row < len(run.table):
         site = run.layout.sites[int(run.table[row, 0])]
         if site.is_assignment:
-            positions = np.flatnonzero(points_of(run, site).row == row)
+            positions = np.flatnonzero(read_points(run, site).row == row)
             return row, int(positions[0]) if len(positions) else None
         if site.reduce is None:
             break
@@ -246,7 +246,7 @@ def _site_mismatch(
     differs = np.delete(one_keys[:count] != other_keys[:count], 1, axis=1).any(axis=1)
     one_after, other_after = (points.column("after")[:count] for points in (one, other))
     tolerance = atol[:count] if isinstance(atol, np.ndarray) else atol
-    mismatches = np.flatnonzero(differs | ~alike(one_after, other_after, rtol, tolerance))
+    mismatches = np.flatnonzero(differs | ~equal_within(one_after, other_after, rtol, tolerance))
     if not len(mismatches) and len(one_keys) == len(other_keys):
         return None
     at = int(mismatches[0]) if len(mismatches) else count
@@ -278,7 +278,7 @@ def _key_position(key: npt.NDArray[np.int64]) -> tuple[int, int]:
     return int(key[0]), int(key[1])
 
 
-def alike(
+def equal_within(
     one: Values, other: Values, rtol: float, atol: float | npt.NDArray[np.float64]
 ) -> npt.NDArray[np.bool_]:
     """Return where values are equal: bitwise, or within tolerances; all NaNs are equal."""
@@ -298,10 +298,10 @@ def _have_equal_signs(a: Values, b: Values) -> npt.NDArray[np.bool_]:
     )
 
 
-def _why_at(trace: Recorded, run: int, row: int, place: int | None) -> Why | None:
+def _why_at(trace: RecordSequence, run: int, row: int, place: int | None) -> Why | None:
     if place is None:
         return None
     recorded_run = trace.runs[run]
     number = int(recorded_run.table[row, 0])
-    record = record_at(run, points_of(recorded_run, recorded_run.layout.sites[number]), place)
-    return chain(trace, record, _MAX_DEPTH, _MAX_TERMS)
+    record = read_record(run, read_points(recorded_run, recorded_run.layout.sites[number]), place)
+    return explain_record(trace, record, _MAX_DEPTH, _MAX_TERMS)

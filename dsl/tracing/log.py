@@ -32,9 +32,9 @@ from ...base.settings import Settings
 from ...lowering.ir.assignments import Assign, Block, For, Parameter, While
 from ..instrument import sites as s
 from ..instrument.recording import Recorder, Run
-from ..instrument.sites import Level, Wanted
-from .points import Points, points_of
-from .records import Record, in_ir, record_at, shown
+from ..instrument.sites import Level, TraceFilter
+from .points import Points, read_points
+from .records import Record, ir_text, read_record, to_text
 
 _COMMENT, _END, _SOURCE = "COMMENT: ", "COMMENT: end", "# "
 _SPECIAL = re.compile("[$\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029\\ud800-\\udfff]")
@@ -44,7 +44,7 @@ _ESCAPE = re.compile(r"\$(?:(n)|([$])|x([0-9a-f]+);)")
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class LoggedAssignment:
     """An assignment of a log: its source, and its effect, as header and body."""
 
     source: str
@@ -63,7 +63,7 @@ class Comment:
     is_closed: bool = True
 
 
-LogEntry = Assigned | Comment | str
+LogEntry = LoggedAssignment | Comment | str
 """An assignment, a comment with its entries, or any other message."""
 
 
@@ -71,7 +71,7 @@ def log_lines(entries: Iterable[LogEntry]) -> Iterator[str]:
     """Yield the lines of a log; `log_tree` is the inverse."""
     for entry in entries:
         match entry:
-            case Assigned(source, header, body):
+            case LoggedAssignment(source, header, body):
                 yield _SOURCE + _escape(source)
                 yield _escape(f"{header} = {body}")
             case Comment(text, inner, is_closed):
@@ -104,7 +104,7 @@ def _parse_entries(lines: Iterator[str], is_inside: bool) -> tuple[list[LogEntry
             parts = _unescape(next(lines, "")).split(" = ", 2)
             header = " = ".join(parts[:2])
             body = parts[2] if len(parts) == 3 else ""
-            entries.append(Assigned(_unescape(line[len(_SOURCE) :]), header, body))
+            entries.append(LoggedAssignment(_unescape(line[len(_SOURCE) :]), header, body))
         else:
             entries.append(_unescape(line))
     return entries, False
@@ -132,7 +132,7 @@ class _OpenComment:
     inner: list[LogEntry] = field(default_factory=list)
 
 
-def log_of(run: Run, arrays: Sequence[Any]) -> tuple[LogEntry, ...]:
+def build_log(run: Run, arrays: Sequence[Any]) -> tuple[LogEntry, ...]:
     """Return the records of a run as a log."""
     head = list(_parameter_lines(run.parameters, arrays))
     stack = [_OpenComment(run.name)]
@@ -145,7 +145,9 @@ def log_of(run: Run, arrays: Sequence[Any]) -> tuple[LogEntry, ...]:
         if site.reduce is not None:
             continue
         values = [
-            int(row[s.FIRST + site.symbols.index(level.symbol)]) if isinstance(level, For) else 0
+            int(row[s.FIRST_SYMBOL + site.symbols.index(level.symbol)])
+            if isinstance(level, For)
+            else 0
             for level in site.path
         ]
         shared_count = _shared_levels(path, site.path, previous, values, site.number > last_site)
@@ -160,7 +162,7 @@ def log_of(run: Run, arrays: Sequence[Any]) -> tuple[LogEntry, ...]:
         path, previous, last_site = site.path, values, site.number
         if isinstance(site.statement, Assign):
             if site.number not in points:
-                points[site.number] = points_of(run, site)
+                points[site.number] = read_points(run, site)
             stack[-1].inner += _assignments(points[site.number], number)
     while len(stack) > 1:
         _close_comment(stack)
@@ -210,15 +212,17 @@ def _close_comment(stack: list[_OpenComment]) -> None:
     stack[-1].inner.append(Comment(closed.text, tuple(closed.inner)))
 
 
-def _assignments(points: Points, row: int) -> Iterator[Assigned]:
+def _assignments(points: Points, row: int) -> Iterator[LoggedAssignment]:
     first, end = points.row.searchsorted([row, row + 1])
     for place in range(int(first), int(end)):
-        record = record_at(0, points, place)
-        yield Assigned(record.site.statement.span.text, _header_text(record), in_ir(record))
+        record = read_record(0, points, place)
+        yield LoggedAssignment(
+            record.site.statement.span.text, _header_text(record), ir_text(record)
+        )
 
 
 def _header_text(record: Record) -> str:
-    return f"{record.element}{{={shown(record.before)}}} = {shown(record.after)}"
+    return f"{record.element}{{={to_text(record.before)}}} = {to_text(record.after)}"
 
 
 class Logger(ReentrantLock):
@@ -237,14 +241,14 @@ class Logger(ReentrantLock):
         if isinstance(backend, PrintsLog):
             return self._printing(backend, codes, arrays, title)
         prints = options.debug_log_by_printf and isinstance(backend, CanPrint)
-        recorder = Recorder(Wanted(printed=prints), 1 << 40, self._printed if prints else None)
+        recorder = Recorder(TraceFilter(printed=prints), 1 << 40, self._printed if prints else None)
         run = recorder.step(codes, arrays, title)
 
         def run_and_log() -> tuple[Array, ...]:
             try:
                 return run()
             finally:
-                self._write(log_lines(log_of(recorder.runs[0], arrays)), title, options)
+                self._write(log_lines(build_log(recorder.runs[0], arrays)), title, options)
 
         return run_and_log
 

@@ -14,12 +14,12 @@ import numpy as np
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Source
 from ...lowering.ir.assignments import Assign
-from .recorded import Recorded
+from .recorded import RecordSequence
 from .records import Record
 from .terms import Term
-from .text import Branch, tree
+from .text import TreeNode, build_tree
 
-MOST = 20_000
+MAX_PAGE_LINES = 20_000
 """The largest number of lines of a page, unless all are requested."""
 _NOT_FINITE = re.compile(r"-> .*\b(nan|inf)|= ?\S*\b(nan|inf)j?[)}]*$")
 """Matches a record or a term whose value is not finite."""
@@ -97,13 +97,13 @@ find.oninput = () => {
 """
 
 
-def framed(html_text: str) -> str:
+def wrap_in_iframe(html_text: str) -> str:
     """Return a page in an iframe, for notebooks."""
     style = "width: 100%; height: 48em; border: 0"
     return f'<iframe srcdoc="{escape(html_text)}" style="{style}"></iframe>'
 
 
-def page(trace: Recorded, head: int, tail: int) -> str:
+def render_page(trace: RecordSequence, head: int, tail: int) -> str:
     """Return the page: the source on the left, the foldable, searchable tree on the right.
 
     Where the page would be too long, fewer iterations and elements are shown; a page that is still
@@ -132,11 +132,11 @@ def page(trace: Recorded, head: int, tail: int) -> str:
     )
 
 
-def _tree_body(trace: Recorded, head: int, tail: int, sources: Mapping[Source, int]) -> str:
+def _tree_body(trace: RecordSequence, head: int, tail: int, sources: Mapping[Source, int]) -> str:
     """Return the tree of a trace as HTML."""
     while True:
-        budget = _LineBudget(MOST if head else sys.maxsize)
-        pieces = list(_tree_html(tree(trace, head, tail), sources, True, budget))
+        budget = _LineBudget(MAX_PAGE_LINES if head else sys.maxsize)
+        pieces = list(_tree_html(build_tree(trace, head, tail), sources, True, budget))
         if budget.lines > 0 or head <= 1:
             return "".join(pieces)
         head, tail = head // 2, min(tail, head // 2)
@@ -159,7 +159,7 @@ def _source_html(source_number: int, source: Source) -> str:
 
 
 def _tree_html(
-    branches: Iterable[Branch], sources: Mapping[Source, int], is_open: bool, budget: _LineBudget
+    branches: Iterable[TreeNode], sources: Mapping[Source, int], is_open: bool, budget: _LineBudget
 ) -> Iterator[str]:
     for one in branches:
         if budget.lines <= 0:
@@ -182,7 +182,7 @@ def _tree_html(
         yield "</details>"
 
 
-def as_json(trace: Recorded) -> str:
+def render_json(trace: RecordSequence) -> str:
     """Return the runs and the records as JSON."""
     runs = [
         {"name": run.name, "backend": run.backend, "stream": run.stream, "records": run.points,

@@ -54,7 +54,7 @@ class Points:
             repeats=None if self.repeats is None else self.repeats[kept],
         )
 
-    def column(self, what: s.What) -> Values:
+    def column(self, what: s.ColumnKind) -> Values:
         """Return the values of the only column of a kind."""
         return next(
             values for column, values in zip(self.site.columns, self.values, strict=True)
@@ -67,14 +67,14 @@ class Points:
 
     def _subscript(self, index: Index) -> Ints:
         if isinstance(index, Affine):
-            return np.broadcast_to(evaluated(index, self.symbols), self.row.shape)
+            return np.broadcast_to(evaluate_at_points(index, self.symbols), self.row.shape)
         assert isinstance(index, Dynamic)
         return self.value_of(index.value)
 
     def value_of(self, expr: Expr) -> Ints:
         """Return the recorded value of an expression, 0 where it was not evaluated."""
         if isinstance(expr, Position):
-            return np.broadcast_to(evaluated(expr.index, self.symbols), self.row.shape)
+            return np.broadcast_to(evaluate_at_points(expr.index, self.symbols), self.row.shape)
         result = np.zeros(self.row.shape, np.int64)
         for values, evaluated_mask in self._expression_columns(expr):
             if evaluated_mask is None:
@@ -86,7 +86,7 @@ class Points:
         """Return the subscripts at one point."""
         symbols = {symbol: values[at] for symbol, values in self.symbols.items()}
         return tuple(
-            int(evaluated(one, symbols))
+            int(evaluate_at_points(one, symbols))
             if isinstance(one, Affine)
             else self._value_at(one.value, at)
             for one in index
@@ -108,25 +108,25 @@ class Points:
         ]
 
 
-def evaluated(index: Affine, symbols: Mapping[Symbol, Any]) -> Any:
+def evaluate_at_points(index: Affine, symbols: Mapping[Symbol, Any]) -> Any:
     """Return the values of an index expression, given arrays of values of its symbols."""
     value = evaluate_index(index, symbols, _NO_FACTS)
     assert value is not None, f"{index} has a symbol that no row knows"
     return value
 
 
-def truth(test: Expr, symbols: Mapping[Symbol, Any]) -> Any:
+def evaluate_test(test: Expr, symbols: Mapping[Symbol, Any]) -> Any:
     """Return where a test holds, given arrays of values of its symbols; None if it reads data."""
     return evaluate_at(test, symbols, _NO_FACTS)
 
 
-def points_of(run: Run, site: Site) -> Points:
+def read_points(run: Run, site: Site) -> Points:
     """Return the recorded points of a site, ordered by row."""
     rows = np.flatnonzero(run.table[:, 0] == site.number)
     table = run.table[rows]
-    outer = {symbol: table[:, s.FIRST + n] for n, symbol in enumerate(site.symbols)}
+    outer = {symbol: table[:, s.FIRST_SYMBOL + n] for n, symbol in enumerate(site.symbols)}
     outer |= {symbol: np.full(len(rows), size) for symbol, size in run.sizes.items()}
-    extents = [np.broadcast_to(evaluated(a.extent, outer), rows.shape) for a in site.axes]
+    extents = [np.broadcast_to(evaluate_at_points(a.extent, outer), rows.shape) for a in site.axes]
     sizes = np.ones(len(rows), np.int64)
     for extent in extents:
         sizes = sizes * extent
@@ -137,12 +137,12 @@ def points_of(run: Run, site: Site) -> Points:
     number = np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     floats = table[at, 1] + number * site.floats
     ints = table[at, 2] + number * site.ints
-    if site.masked:
+    if site.is_masked:
         mask = run.ints[ints] == 1
         at, number, floats, ints = at[mask], number[mask], floats[mask], ints[mask]
     inner, remainder = [], number
     for axis, extent in reversed(list(zip(site.axes, extents, strict=True))):
-        first = np.broadcast_to(evaluated(axis.first, outer), rows.shape)
+        first = np.broadcast_to(evaluate_at_points(axis.first, outer), rows.shape)
         inner.append((axis.symbol, remainder % extent[at] + first[at]))
         remainder = remainder // extent[at]
     symbols = {symbol: values[at] for symbol, values in outer.items()} | dict(inner[::-1])

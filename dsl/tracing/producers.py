@@ -15,18 +15,18 @@ from ...lowering.ir.indexing import evaluate
 from ...lowering.ir.node import Node
 from ..instrument import sites as s
 from ..instrument.recording import Ints
-from .recorded import Group, Recorded
-from .records import Record, record_at
+from .recorded import Group, RecordSequence
+from .records import Record, read_record
 
-Cell = tuple[int, tuple[int, ...]]
+ElementKey = tuple[int, tuple[int, ...]]
 """A node by its id, and an index."""
-Place = tuple[int, int]
+ProgramPoint = tuple[int, int]
 """A position in program order: a row of a run, and a point number in it."""
-_Writer = tuple[Place, Group, int]
+_Writer = tuple[ProgramPoint, Group, int]
 """A reference to a record: its position in program order, its group, its index in the group."""
 
 
-class _Written:
+class _SortedGroup:
     """The points of a group, sorted by the written element, then in program order.
 
     After one sort each lookup is a binary search: a chain looks up each term of each reduction.
@@ -72,7 +72,7 @@ class _Written:
         first, end = np.searchsorted(self.keys, (key, key + 1))
         return int(first), int(end)
 
-    def last_point(self, index: Sequence[int], before: Place) -> _Writer | None:
+    def last_point(self, index: Sequence[int], before: ProgramPoint) -> _Writer | None:
         """Return the last point before a position that wrote an element."""
         first, end = self.range_of(index)
         if first == end:
@@ -86,13 +86,13 @@ class _Written:
         return (int(self.row[at]), int(self.number[at])), self.group, int(self.by[at])
 
 
-class Producers:
+class LastWriters:
     """The index of last writers in one run of a trace."""
 
-    def __init__(self, trace: Recorded, run: int) -> None:
+    def __init__(self, trace: RecordSequence, run: int) -> None:
         self.run, self.of = run, trace.runs[run]
         self.groups = [group for group in trace.groups if group.run == run]
-        self._written: dict[int, list[_Written]] = {}
+        self._written: dict[int, list[_SortedGroup]] = {}
         self._swaps: dict[int, tuple[list[int], list[int]]] = {}
         sites = {x.number: x.statement for x in self.of.layout.sites}
         permute_sites = [number for number, one in sites.items() if isinstance(one, Permute)]
@@ -112,13 +112,16 @@ class Producers:
         written = {group.statement.target.node.id: group for group in self.groups}
         nodes = [group.statement.target.node for group in written.values()]
         names = self.of.layout.names
-        matching = [node for node in nodes if s.means(name, s.called(node, names))]
-        if matching or any(s.means(name, one) for _, one in names):
+        matching = [node for node in nodes if s.matches_label(name, s.array_name(node, names))]
+        if matching or any(s.matches_label(name, one) for _, one in names):
             return matching
         formerly_named = {
             group.statement.target.node.id
             for group in self.groups
-            if any(s.means(name, one) for one in (group.array, group.statement.target.node.label))
+            if any(
+                s.matches_label(name, one)
+                for one in (group.array, group.statement.target.node.label)
+            )
         }
         return [node for node in nodes if node.id in formerly_named]
 
@@ -167,15 +170,15 @@ class Producers:
                     first + int(np.searchsorted(written.row[first:end], record.row)),
                     first + int(np.searchsorted(written.row[first:end], record.row, "right")),
                 )
-                return [record_at(self.run, points, int(at)) for at in written.by[here]]
+                return [read_record(self.run, points, int(at)) for at in written.by[here]]
         return [record]
 
-    def last(self, cell: Cell, before: Place) -> Record | None:
+    def last(self, cell: ElementKey, before: ProgramPoint) -> Record | None:
         """Return the last record before a position that wrote an element, None for none."""
         found = self._last_writer(cell, before)
-        return None if found is None else record_at(self.run, found[1].points, found[2])
+        return None if found is None else read_record(self.run, found[1].points, found[2])
 
-    def value(self, cell: Cell, before: Place) -> Any:
+    def value(self, cell: ElementKey, before: ProgramPoint) -> Any:
         """Return the value of an element by the last record before a position, None for none."""
         writer = self._last_writer(cell, before)
         return None if writer is None else writer[1].points.column("after")[writer[2]]
@@ -218,7 +221,7 @@ class Producers:
             )
         for group in np.unique(groups[groups >= 0]):
             group_object = self.groups[group]
-            if group_object.points.site.is_handed_on:
+            if group_object.points.site.is_phi_copy:
                 selected, value = groups == group, group_object.statement.value
                 assert isinstance(value, Read), "it is a copy"
                 source_index = [one[points] for one in group_object.points.index(value.index)]
@@ -246,16 +249,16 @@ class Producers:
             writers = self._last_writers(node, [one[selected] for one in index], before[selected])
             groups[selected], points[selected] = writers
 
-    def _last_writer(self, cell: Cell, before: Place) -> _Writer | None:
+    def _last_writer(self, cell: ElementKey, before: ProgramPoint) -> _Writer | None:
         """Return the last point that wrote an element, followed through phi copies."""
         writer = self._writer_through_swaps(cell, before)
-        while writer is not None and writer[1].points.site.is_handed_on:
-            (operand,) = record_at(self.run, writer[1].points, writer[2]).operands
+        while writer is not None and writer[1].points.site.is_phi_copy:
+            (operand,) = read_record(self.run, writer[1].points, writer[2]).operands
             assert operand.node is not None, "it is read from another array"
             writer = self._writer_through_swaps((operand.node.id, operand.index), (writer[0][0], 0))
         return writer
 
-    def _writer_through_swaps(self, cell: Cell, before: Place) -> _Writer | None:
+    def _writer_through_swaps(self, cell: ElementKey, before: ProgramPoint) -> _Writer | None:
         """Return the last point that wrote an element, followed through permuted buffers."""
         node, index = cell
         while True:
@@ -266,14 +269,18 @@ class Producers:
                 return writer
             node, before = sources[at], (rows[at], 0)
 
-    def _direct_writer(self, node: int, index: tuple[int, ...], before: Place) -> _Writer | None:
+    def _direct_writer(
+        self, node: int, index: tuple[int, ...], before: ProgramPoint
+    ) -> _Writer | None:
         candidates = (one.last_point(index, before) for one in self._sorted_groups(node))
         return max(filter(None, candidates), key=lambda one: one[0], default=None)
 
-    def _sorted_groups(self, node: int) -> list[_Written]:
+    def _sorted_groups(self, node: int) -> list[_SortedGroup]:
         """Return the sorted groups that write an array; they are cached."""
         if node not in self._written:
             self._written[node] = [
-                _Written(group) for group in self.groups if group.statement.target.node.id == node
+                _SortedGroup(group)
+                for group in self.groups
+                if group.statement.target.node.id == node
             ]
         return self._written[node]

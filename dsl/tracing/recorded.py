@@ -11,11 +11,11 @@ import numpy.typing as npt
 from ...base.dataclass import dataclass
 from ...lowering.ir.assignments import Assign
 from ..instrument.recording import Recorder, Run
-from ..instrument.sites import called, means
-from ..instrument.where import fitted, parsed
-from .points import Points, points_of, truth
-from .records import Record, record_at
-from .terms import Term, count_at, terms_at
+from ..instrument.sites import array_name, matches_label
+from ..instrument.where import apply_filter, parse_filter
+from .points import Points, evaluate_test, read_points
+from .records import Record, read_record
+from .terms import Term, count_terms, read_terms
 
 _NO_RECORDS = np.zeros((0, 2), np.int64)
 
@@ -37,22 +37,22 @@ class Group:
     @property
     def array(self) -> str:
         """The name of the written array at the statement."""
-        return called(self.statement.target.node, self.statement.names)
+        return array_name(self.statement.target.node, self.statement.names)
 
     def __repr__(self) -> str:
         return f"<{len(self.points)} records of {self.array} in run {self.run}>"
 
 
-Content = tuple[int, tuple[Group, ...], npt.NDArray[np.int64], tuple[Group, ...]]
+GroupedRecords = tuple[int, tuple[Group, ...], npt.NDArray[np.int64], tuple[Group, ...]]
 """The number of runs, the groups of records, their order, and the groups of terms."""
 
 
-class Recorded:
+class RecordSequence:
     """The records of all runs of a trace, in program order; a sequence of `Record`."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._cached: Content = (-1, (), _NO_RECORDS, ())
+        self._cached: GroupedRecords = (-1, (), _NO_RECORDS, ())
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -94,7 +94,7 @@ class Recorded:
         return self._content[2]
 
     @property
-    def _content(self) -> Content:
+    def _content(self) -> GroupedRecords:
         """The grouped records, cached until there are more runs."""
         runs, content = len(self.runs), self._cached
         if content[0] != runs:
@@ -102,7 +102,7 @@ class Recorded:
                 Group(n, points)
                 for n, run in enumerate(self.runs)
                 for site in run.layout.sites
-                if isinstance(site.statement, Assign) and len(points := points_of(run, site))
+                if isinstance(site.statement, Assign) and len(points := read_points(run, site))
             )
             assignments = tuple(group for group in groups if group.points.site.is_assignment)
             terms = tuple(group for group in groups if not group.points.site.is_assignment)
@@ -112,7 +112,7 @@ class Recorded:
     def _record(self, at: int) -> Record:
         group, place = self.order[at]
         source = self.groups[group]
-        return record_at(source.run, source.points, int(place))
+        return read_record(source.run, source.points, int(place))
 
     def where(self, text: str = "", array: str = "", line: int = 0) -> list[Record]:
         """Return the records that satisfy a test of indices, of an array, of a line.
@@ -120,24 +120,24 @@ class Recorded:
         Copies of loop-carried names are no assignments of a line, and excluded by a filter.
         Raises CdValueError CD0871 for an invalid test.
         """
-        tests = parsed(text) if text else ()
+        tests = parse_filter(text) if text else ()
         selected = np.zeros(len(self.order), bool)
         for number, group in enumerate(self.groups):
             points = group.points
             statement = group.statement
-            if array and not means(array, group.array):
+            if array and not matches_label(array, group.array):
                 continue
-            if points.site.is_handed_on and (text or array or line):
+            if points.site.is_phi_copy and (text or array or line):
                 continue
             if line and not statement.span.line <= line <= statement.span.end_line:
                 continue
             site = points.site
             axis_symbols = tuple(axis.symbol for axis in site.axes)  # of one name the outer one
-            fits = fitted(tests, (*axis_symbols, *site.symbols), (), site.hidden)
+            fits = apply_filter(tests, (*axis_symbols, *site.symbols), (), site.hidden)
             if fits is not None:
                 holds = np.ones(len(points), bool)
                 for test in fits.outer:
-                    holds &= truth(test, points.symbols)
+                    holds &= evaluate_test(test, points.symbols)
                 selected[self.order[:, 0] == number] = holds[self._group_indices(number)]
         return [self._record(int(n)) for n in np.flatnonzero(selected)]
 
@@ -149,14 +149,14 @@ class Recorded:
     def terms(self, record: Record) -> list[Term]:
         """Return the recorded terms of the reductions in a record, in order."""
         groups = [group for group in self._content[3] if group.run == record.run]
-        return [term for group in groups for term in terms_at(group.points, record)]
+        return [term for group in groups for term in read_terms(group.points, record)]
 
     def main_terms(self, record: Record, most: int) -> tuple[list[Term], int]:
         """Return the `most` largest terms of each reduction in a record, non-finite ones first, and
         the number of the others."""
         groups = [group for group in self._content[3] if group.run == record.run]
-        terms = [term for group in groups for term in terms_at(group.points, record, most)]
-        return terms, sum(count_at(group.points, record) for group in groups) - len(terms)
+        terms = [term for group in groups for term in read_terms(group.points, record, most)]
+        return terms, sum(count_terms(group.points, record) for group in groups) - len(terms)
 
     def first_nonfinite(self) -> Record | None:
         """Return the first record whose element became NaN or infinite, None where none did.
@@ -175,7 +175,7 @@ class Recorded:
                 order = group.run, int(group.points.row[at]), int(group.points.number[at])
                 if first is None or order < first[0]:
                     first = order, group, at
-        return None if first is None else record_at(first[1].run, first[1].points, first[2])
+        return None if first is None else read_record(first[1].run, first[1].points, first[2])
 
     def records(self) -> np.ndarray:
         """Return all records as a structured array, in program order.

@@ -16,7 +16,7 @@ from ...lowering.ir.expressions import Expr, Index, Read, Reduce, reads, walk
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from ...lowering.ir.text import INFIX, Scope, domain_text, element_text, expr_text, reduction_name
-from ..instrument.sites import Site, called
+from ..instrument.sites import Site, array_name
 from .points import Points
 
 _SUM_NAMES = ("dot", "matmul", "einsum", "@")
@@ -36,7 +36,7 @@ class Operand:
     span: Span
 
     def __repr__(self) -> str:
-        return f"<operand {self.text} = {shown(self.value)}>"
+        return f"<operand {self.text} = {to_text(self.value)}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,7 +65,7 @@ class Record:
     @property
     def element(self) -> str:
         """`y[0, 3]`."""
-        return element(self.array, self.index)
+        return format_element(self.array, self.index)
 
     @property
     def line(self) -> int:
@@ -75,7 +75,7 @@ class Record:
     @property
     def text(self) -> str:
         """The statement with indices and values substituted: `y[0] += x[0]{=1.5} * t`."""
-        return filled(self)
+        return substituted_text(self)
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -84,18 +84,18 @@ class Record:
 
     def __str__(self) -> str:
         others = f" (with {self.repeats - 1} more)" if self.repeats > 1 else ""
-        return f"{self.text}    {shown(self.before)} -> {shown(self.after)}{others}"
+        return f"{self.text}    {to_text(self.before)} -> {to_text(self.after)}{others}"
 
     def __repr__(self) -> str:
         return f"<record {self.order}: {self}>"
 
 
-def shown(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Return the shortest text that identifies a number in its type."""
     return str(bool(value)) if isinstance(value, np.bool_) else str(value)
 
 
-def record_at(run: int, points: Points, at: int) -> Record:
+def read_record(run: int, points: Points, at: int) -> Record:
     """Return a point of a site as a record."""
     site = points.site
     statement = site.statement
@@ -115,7 +115,7 @@ def record_at(run: int, points: Points, at: int) -> Record:
         int(points.row[at]),
         int(points.number[at]),
         site,
-        called(statement.target.node, statement.names),
+        array_name(statement.target.node, statement.names),
         _index_values(points, statement.target.index, at),
         points.column("before")[at],
         points.column("after")[at],
@@ -141,7 +141,7 @@ def operands(points: Points, at: int) -> Iterator[Operand]:
             target_read = next((x for x in reads(statement.value) if x == column.expr), None)
             if target_read is not None:
                 index_values = _index_values(points, target_read.index, at)
-                text = element(called(target_read.node, statement.names), index_values)
+                text = format_element(array_name(target_read.node, statement.names), index_values)
                 yield Operand(
                     text, values[at], target_read.node, index_values, target_read, target_read.span
                 )
@@ -149,7 +149,7 @@ def operands(points: Points, at: int) -> Iterator[Operand]:
             match column.expr:
                 case Read(node, index, span):
                     numbers = _index_values(points, index, at)
-                    text = element(called(node, statement.names), numbers)
+                    text = format_element(array_name(node, statement.names), numbers)
                     yield Operand(text, values[at], node, numbers, column.expr, span)
                 case Reduce(span=span) as reduce:
                     text = span.text if span is not NOWHERE else expr_text(reduce, Scope())
@@ -163,15 +163,15 @@ def _operand_text(operand: Operand) -> str:
         mark = reduction_name(operand.expr.op)
         names = (mark, *_SUM_NAMES) if mark == "sum" else (mark,)
         mark = "" if any(name in operand.text for name in names) else mark
-    return f"{operand.text}{{{mark}={shown(operand.value)}}}"
+    return f"{operand.text}{{{mark}={to_text(operand.value)}}}"
 
 
-def element(label: str, index: tuple[int, ...]) -> str:
+def format_element(label: str, index: tuple[int, ...]) -> str:
     """Return `y[0, 3]`; only the name where there is no index."""
     return f"{label}[{', '.join(map(str, index))}]" if index else label
 
 
-def filled(record: Record) -> str:
+def substituted_text(record: Record) -> str:
     """Return the statement in the user's text, with the values read substituted.
 
     A generated statement (a part of the user's, a fill) is shown in the text of the IR.
@@ -193,7 +193,7 @@ def filled(record: Record) -> str:
         places = _operand_spans(operand, statement, start, names)
         for place in places:
             by_span.setdefault(place, []).append(operand)
-        unplaced += () if places else (f"{operand.text}={shown(operand.value)}",)
+        unplaced += () if places else (f"{operand.text}={to_text(operand.value)}",)
     replacements = [
         (a, b, _replacement(text[a:b], operands)) for (a, b), operands in by_span.items()
     ]
@@ -208,7 +208,7 @@ def filled(record: Record) -> str:
     tail = f"    with {', '.join(unplaced)}" if unplaced else ""
     if record.contribution is not None and statement.op is not None:
         name = "sum" if statement.op.name == "sub" else reduction_name(statement.op)
-        tail = f"{{{name}={shown(record.contribution)}}}{tail}"
+        tail = f"{{{name}={to_text(record.contribution)}}}{tail}"
     return f"{record.element} {sign} {out}{text[at:]}{tail}"
 
 
@@ -236,7 +236,7 @@ def _find_value(statement: Assign) -> tuple[str, int] | None:
             end = len(text.encode()[: one.end_col_offset].decode())
         case _:
             return None
-    if called(statement.target.node, statement.names) not in re.split(
+    if array_name(statement.target.node, statement.names) not in re.split(
         r"\W+", target.replace(".", "_")
     ):
         return None
@@ -250,7 +250,7 @@ def _replacement(text: str, operands: list[Operand]) -> str:
     """Return the replacement of a span of the user's text by the operands read there."""
     if len(operands) == 1:
         return _operand_text(operands[0])
-    texts = dict.fromkeys(f"{operand.text}={shown(operand.value)}" for operand in operands)
+    texts = dict.fromkeys(f"{operand.text}={to_text(operand.value)}" for operand in operands)
     return f"{text}{{{', '.join(texts)}}}"
 
 
@@ -284,7 +284,7 @@ def _operand_spans(
     ]
     if read_spans or operand.node is None:
         return read_spans
-    array = called(operand.node, statement.names)
+    array = array_name(operand.node, statement.names)
     name_spans = [(a, b) for name, a, b in names if name == array]
     return [(a, b) for a, b in name_spans if span.text[b : b + 1] not in ("[", "(", ".")]
 
@@ -296,7 +296,7 @@ def _equal_parts(expr: Expr, statement: Assign) -> Iterator[Read | Reduce]:
             yield one
 
 
-def in_ir(record: Record) -> str:
+def ir_text(record: Record) -> str:
     """Return the new value of an element as an expression of its old value and the operands."""
     statement = record.site.statement
     assert isinstance(statement, Assign)
@@ -305,7 +305,7 @@ def in_ir(record: Record) -> str:
     text = _value_text(record, statement)
     if statement.op is None or statement.initialize:
         return text
-    sign, previous = _op_sign(statement.op), shown(record.before)
+    sign, previous = _op_sign(statement.op), to_text(record.before)
     return f"{sign}({previous}, {text})" if sign.isalpha() else f"{previous} {sign} ({text})"
 
 
@@ -321,7 +321,7 @@ def _value_text(record: Record, statement: Assign) -> str:
         inner = scope.inner()
         over = domain_text(statement.reduced, inner)
         name = reduction_name(statement.op)
-        total = "" if record.contribution is None else f"{{={shown(record.contribution)}}}"
+        total = "" if record.contribution is None else f"{{={to_text(record.contribution)}}}"
         return f"{name}[{over}]({expr_text(statement.value, inner)}){total}"
     return _substitute(statement.value, scope, record.operands)
 

@@ -12,8 +12,8 @@ from typing import Any
 from ...backends.runtime.state import RUNTIME
 from ...base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, nearest
 from ..instrument.recording import Recorder
-from ..instrument.sites import Layout, Wanted, means
-from ..instrument.where import names, parsed
+from ..instrument.sites import Layout, TraceFilter, matches_label
+from ..instrument.where import names, parse_filter
 from .trace import Trace
 
 _NO_LIMIT = 1 << 40
@@ -56,8 +56,8 @@ def trace(
     if not isinstance(where, str):
         raise _argument_error(CdTypeError, "where", where, 'a text that tests indices: `"i == 3"`')
     if where:
-        parsed(where)
-    wanted = Wanted(
+        parse_filter(where)
+    wanted = TraceFilter(
         frozenset(labels), statement_filter, where, first_nan, sample, limit is not None, terms
     )
     max_bytes = None if memory is None else _as_integer("memory", memory, 0)
@@ -72,7 +72,7 @@ def trace(
     _refuse_unknown(wanted, [run.layout for run in recorder.runs])
 
 
-def _refuse_unknown(wanted: Wanted, layouts: Sequence[Layout]) -> None:
+def _refuse_unknown(wanted: TraceFilter, layouts: Sequence[Layout]) -> None:
     """Raise CdValueError CD0875 for a filter that names nothing in the functions that ran."""
     if not layouts:
         return
@@ -81,7 +81,7 @@ def _refuse_unknown(wanted: Wanted, layouts: Sequence[Layout]) -> None:
         for what in ("arrays", "indices", "statements")
     )
     for name in sorted(wanted.arrays):
-        if not any(means(name, label) for label in arrays):
+        if not any(matches_label(name, label) for label in arrays):
             raise _unknown_name(f"no statement that ran assigns an array `{name}`", name, arrays)
     for name in sorted({name for test in _filter_tests(wanted) for name in names(test)} - indices):
         message = f"no statement that ran has an index or is in a loop `{name}`"
@@ -92,8 +92,8 @@ def _refuse_unknown(wanted: Wanted, layouts: Sequence[Layout]) -> None:
             raise _unknown_name(f"no assignment that ran is {where}", "", ())
 
 
-def _filter_tests(wanted: Wanted) -> tuple[ast.expr, ...]:
-    return parsed(wanted.where) if wanted.where else ()
+def _filter_tests(wanted: TraceFilter) -> tuple[ast.expr, ...]:
+    return parse_filter(wanted.where) if wanted.where else ()
 
 
 def _unknown_name(message: str, name: str, known: Iterable[str]) -> CdError:

@@ -12,7 +12,7 @@ from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Reduce
 from ...lowering.ir.text import reduction_name
 from .points import Points
-from .records import Operand, Record, operands, shown, term_text
+from .records import Operand, Record, operands, term_text, to_text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -30,7 +30,7 @@ class Term:
 
     def __str__(self) -> str:
         where = ", ".join(f"{name} = {value}" for name, value in self.at.items())
-        value = "" if self.is_read else f" = {shown(self.value)}"
+        value = "" if self.is_read else f" = {to_text(self.value)}"
         over = f"[{where}]" if where else ""
         return f"{reduction_name(self.reduce.op)}{over}: {self.text}{value}"
 
@@ -43,7 +43,7 @@ class Term:
         return len(self.operands) == 1 and self.operands[0].expr == self.reduce.value
 
 
-def terms_at(points: Points, record: Record, most: int | None = None) -> Iterator[Term]:
+def read_terms(points: Points, record: Record, most: int | None = None) -> Iterator[Term]:
     """Yield the recorded terms of one reduction in a record.
 
     At most `most` of them, if given: non-finite ones first, then the largest.
@@ -65,7 +65,7 @@ def terms_at(points: Points, record: Record, most: int | None = None) -> Iterato
         )
 
 
-def count_at(points: Points, record: Record) -> int:
+def count_terms(points: Points, record: Record) -> int:
     """Return the number of terms of one reduction in a record."""
     return len(_term_positions(points, record))
 

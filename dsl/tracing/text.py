@@ -13,14 +13,14 @@ from ...base.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Assign, Block, For, While
 from ..instrument import sites as s
 from ..instrument.recording import Ints, Run
-from ..instrument.sites import Level, Side, Site
+from ..instrument.sites import BranchSide, Level, Site
 from .points import Points
-from .recorded import Recorded
-from .records import Record, record_at
+from .recorded import RecordSequence
+from .records import Record, read_record
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class TreeNode:
     """A node of the tree; its children are computed lazily."""
 
     kind: str
@@ -29,7 +29,7 @@ class Branch:
     text: str
     span: Span
     """Its source span, NOWHERE for nodes without one."""
-    children: Callable[[], Iterator[Branch]]
+    children: Callable[[], Iterator[TreeNode]]
 
     @property
     def line(self) -> int:
@@ -41,11 +41,11 @@ class Branch:
 _NO_ROWS: Ints = np.zeros(0, np.int64)
 
 
-def _no_children() -> Iterator[Branch]:
+def _no_children() -> Iterator[TreeNode]:
     return iter(())
 
 
-def tree(trace: Recorded, head: int = 3, tail: int = 1) -> Iterator[Branch]:
+def build_tree(trace: RecordSequence, head: int = 3, tail: int = 1) -> Iterator[TreeNode]:
     """Yield the runs of a trace as trees.
 
     Of iterations and points the first `head` and the last `tail` are shown, and the number of the
@@ -60,28 +60,28 @@ class _RunTree:
     """The tree builder of one run, with its limits."""
 
     def __init__(
-        self, trace: Recorded, number: int, points: dict[int, Points], head: int, tail: int
+        self, trace: RecordSequence, number: int, points: dict[int, Points], head: int, tail: int
     ) -> None:
         self.trace, self.number, self.points = trace, number, points
         self.head, self.tail = head, tail
         self.run: Run = trace.runs[number]
         self.sites = self.run.layout.sites
 
-    def root(self) -> Branch:
+    def root(self) -> TreeNode:
         """Return the tree of the run."""
         where = f" on {self.run.backend}" + (f", {self.run.stream}" if self.run.stream else "")
         is_term = np.array([site.reduce is not None for site in self.sites], bool)
         rows = np.flatnonzero(~is_term[self.run.table[:, 0]]) if len(self.sites) else _NO_ROWS
-        return Branch("call", f"{self.run.name}{where}", NOWHERE, lambda: self._run_nodes(rows))
+        return TreeNode("call", f"{self.run.name}{where}", NOWHERE, lambda: self._run_nodes(rows))
 
-    def _run_nodes(self, rows: Ints) -> Iterator[Branch]:
+    def _run_nodes(self, rows: Ints) -> Iterator[TreeNode]:
         yield from self.level_nodes(rows, 0)
         if self.run.dropped:
-            yield Branch("folded", self.run.lost, NOWHERE, _no_children)
+            yield TreeNode("folded", self.run.lost, NOWHERE, _no_children)
         if self.run.error:
-            yield Branch("error", self.run.error.splitlines()[0], NOWHERE, _no_children)
+            yield TreeNode("error", self.run.error.splitlines()[0], NOWHERE, _no_children)
 
-    def level_nodes(self, rows: Ints, depth: int) -> Iterator[Branch]:
+    def level_nodes(self, rows: Ints, depth: int) -> Iterator[TreeNode]:
         """Yield the nodes of rows at a depth of their paths, in order."""
         ids = [_level_id(site, depth) for site in self.sites]
         group_numbers = {one: n for n, one in enumerate(dict.fromkeys(ids))}
@@ -90,24 +90,24 @@ class _RunTree:
         for part in _split_runs(rows, keys):
             site = self.sites[int(self.run.table[part[0], 0])]
             if depth >= len(site.path):
-                if site.is_handed_on:
+                if site.is_phi_copy:
                     continue
                 yield from self.statement_nodes(site, part)
             else:
                 yield self.level_node(site, site.path[depth], part, depth)
 
-    def level_node(self, site: Site, level: Level, rows: Ints, depth: int) -> Branch:
+    def level_node(self, site: Site, level: Level, rows: Ints, depth: int) -> TreeNode:
         """Return the node of a comment, a loop or a branch."""
-        span = level.branch.span if isinstance(level, Side) else level.span
+        span = level.branch.span if isinstance(level, BranchSide) else level.span
         match level:
             case Block(comment):
                 text = comment or "block"
-                return Branch("comment", text, span, lambda: self.level_nodes(rows, depth + 1))
-            case Side(branch, holds):
+                return TreeNode("comment", text, span, lambda: self.level_nodes(rows, depth + 1))
+            case BranchSide(branch, holds):
                 text = f"{_header_text(branch.span.text)}  {'holds' if holds else 'does not hold'}"
-                return Branch("branch", text, span, lambda: self.level_nodes(rows, depth + 1))
+                return TreeNode("branch", text, span, lambda: self.level_nodes(rows, depth + 1))
             case For(symbol=symbol):
-                at = s.FIRST + site.symbols.index(symbol)
+                at = s.FIRST_SYMBOL + site.symbols.index(symbol)
                 values = self.run.table[rows, at]
                 iterations = _split_runs(rows, values)
                 names = [f"{symbol.name} = {self.run.table[part[0], at]}" for part in iterations]
@@ -115,70 +115,72 @@ class _RunTree:
                 iterations = self._split_while(rows, depth)
                 names = [f"round {n}" for n in range(len(iterations))]
         text = _header_text(span.text)
-        return Branch(
+        return TreeNode(
             "loop", text, span, lambda: self.iteration_nodes(iterations, names, span, depth)
         )
 
     def iteration_nodes(
         self, iterations: list[Ints], names: list[str], span: Span, depth: int
-    ) -> Iterator[Branch]:
+    ) -> Iterator[TreeNode]:
         """Yield the iterations of a loop, the middle ones folded."""
 
-        def one(n: int) -> Branch:
-            return Branch(
+        def one(n: int) -> TreeNode:
+            return TreeNode(
                 "round", names[n], span, lambda: self.level_nodes(iterations[n], depth + 1)
             )
 
         yield from self.fold_nodes(len(iterations), one, "rounds")
 
-    def fold_nodes(self, count: int, one: Callable[[int], Branch], what: str) -> Iterator[Branch]:
+    def fold_nodes(
+        self, count: int, one: Callable[[int], TreeNode], what: str
+    ) -> Iterator[TreeNode]:
         """Yield the first and the last of many nodes, and the number of the folded ones."""
         if not self.head or count <= self.head + self.tail + 1:
             yield from map(one, range(count))
             return
         yield from map(one, range(self.head))
-        yield Branch(
+        yield TreeNode(
             "folded", f"... {count - self.head - self.tail} more {what}", NOWHERE, _no_children
         )
         yield from map(one, range(count - self.tail, count))
 
-    def statement_nodes(self, site: Site, rows: Ints) -> Iterator[Branch]:
+    def statement_nodes(self, site: Site, rows: Ints) -> Iterator[TreeNode]:
         """Yield a node for each execution of a statement, with its points."""
         statement = site.statement
         text, span = _header_text(statement.span.text), statement.span
-        text = f"before `{text}`" if text.startswith(s.HEADS) else text
+        text = f"before `{text}`" if text.startswith(s.BLOCK_PREFIXES) else text
         if not isinstance(statement, Assign):
             names, sources = (
                 ", ".join(node.label for node in nodes)
                 for nodes in (statement.nodes, statement.sources)
             )
             swap = f"{names} = {sources}" if names != sources else f"{names} trade places"
-            yield from (Branch("statement", swap, span, _no_children) for _ in rows)
+            yield from (TreeNode("statement", swap, span, _no_children) for _ in rows)
             return
         points = self.points.get(site.number)
 
-        def at(row: int) -> Branch:
-            def children() -> Iterator[Branch]:
+        def at(row: int) -> TreeNode:
+            def children() -> Iterator[TreeNode]:
                 if points is None:
                     return
                 first, end = np.searchsorted(points.row, [row, row + 1])
 
-                def one(n: int) -> Branch:
-                    record = record_at(self.number, points, int(first) + n)
-                    return Branch("record", str(record), span, lambda: self.term_nodes(record))
+                def one(n: int) -> TreeNode:
+                    record = read_record(self.number, points, int(first) + n)
+                    return TreeNode("record", str(record), span, lambda: self.term_nodes(record))
 
                 yield from self.fold_nodes(int(end - first), one, "elements")
 
-            return Branch("statement", text, span, children)
+            return TreeNode("statement", text, span, children)
 
         yield from self.fold_nodes(len(rows), lambda n: at(int(rows[n])), "times")
 
-    def term_nodes(self, record: Record) -> Iterator[Branch]:
+    def term_nodes(self, record: Record) -> Iterator[TreeNode]:
         """Yield the recorded terms of a record."""
         terms = self.trace.terms(record)
 
-        def one(n: int) -> Branch:
-            return Branch("term", str(terms[n]), record.site.statement.span, _no_children)
+        def one(n: int) -> TreeNode:
+            return TreeNode("term", str(terms[n]), record.site.statement.span, _no_children)
 
         yield from self.fold_nodes(len(terms), one, "terms")
 
@@ -198,7 +200,7 @@ def _level_id(site: Site, depth: int) -> int:
     if depth >= len(site.path):
         return -1 - site.number
     level = site.path[depth]
-    return 2 * id(level.branch) + level.holds if isinstance(level, Side) else 2 * id(level)
+    return 2 * id(level.branch) + level.holds if isinstance(level, BranchSide) else 2 * id(level)
 
 
 def _starts_iteration(
@@ -216,7 +218,9 @@ def _starts_iteration(
     level, next_ = one.path[depth], other.path[depth]
     if not same:  # an iteration executes only one side of a branch
         are_sides = (
-            isinstance(level, Side) and isinstance(next_, Side) and level.branch is next_.branch
+            isinstance(level, BranchSide)
+            and isinstance(next_, BranchSide)
+            and level.branch is next_.branch
         )
         return np.full(len(before), are_sides or other.number < one.number)
     if isinstance(level, While):
@@ -224,8 +228,8 @@ def _starts_iteration(
     inner = _starts_iteration(one, other, before, after, depth + 1)
     if not isinstance(level, For):
         return inner
-    old = before[:, s.FIRST + one.symbols.index(level.symbol)]
-    new = after[:, s.FIRST + other.symbols.index(level.symbol)]
+    old = before[:, s.FIRST_SYMBOL + one.symbols.index(level.symbol)]
+    new = after[:, s.FIRST_SYMBOL + other.symbols.index(level.symbol)]
     return np.where(old == new, inner, (new - old) * level.step < 0)
 
 
@@ -236,21 +240,21 @@ def _split_runs(rows: Ints, keys: Ints) -> list[Ints]:
 
 
 def _header_text(text: str) -> str:
-    return text.split(":")[0] + ":" if text.startswith(s.HEADS) else text
+    return text.split(":")[0] + ":" if text.startswith(s.BLOCK_PREFIXES) else text
 
 
 _COLORS = {"call": "1", "comment": "36", "loop": "34", "round": "34", "branch": "34",
            "statement": "1", "folded": "2", "error": "31"}  # fmt: skip
 
 
-def tree_text(trace: Recorded, head: int, tail: int, color: bool) -> str:
+def render_tree(trace: RecordSequence, head: int, tail: int, color: bool) -> str:
     """Return a trace as text; `color` adds terminal codes, non-finite values in red."""
     if not len(trace.runs):
         return "nothing was recorded"
-    return "\n".join(lines(tree(trace, head, tail), color))
+    return "\n".join(tree_lines(build_tree(trace, head, tail), color))
 
 
-def lines(branches: Iterable[Branch], color: bool = False, depth: int = 0) -> Iterator[str]:
+def tree_lines(branches: Iterable[TreeNode], color: bool = False, depth: int = 0) -> Iterator[str]:
     """Yield the lines of a tree, each statement prefixed with its source line number."""
     for one in branches:
         number = f"{one.line:>4}" if one.line else "    "
@@ -260,4 +264,4 @@ def lines(branches: Iterable[Branch], color: bool = False, depth: int = 0) -> It
         elif color:
             shown = f"\033[{_COLORS[one.kind]}m{shown}\033[0m"
         yield f"{number}  {'  ' * depth}{shown}"
-        yield from lines(one.children(), color, depth + 1)
+        yield from tree_lines(one.children(), color, depth + 1)

@@ -6,15 +6,15 @@ import operator
 from collections.abc import Sequence
 from pathlib import Path
 
-from .differences import Difference, difference
-from .page import as_json, framed, page
-from .recorded import Recorded
+from .differences import Difference, find_difference
+from .page import render_json, render_page, wrap_in_iframe
+from .recorded import RecordSequence
 from .records import Record
-from .text import tree_text
-from .why import Why, chain, chain_of, owned
+from .text import render_tree
+from .why import Why, check_record, explain_element, explain_record
 
 
-class Trace(Recorded):
+class Trace(RecordSequence):
     """The records of all runs in the `with`, in program order: a sequence that prints itself."""
 
     def __str__(self) -> str:
@@ -29,7 +29,7 @@ class Trace(Recorded):
 
     def _repr_html_(self) -> str:
         """Return the page, with few iterations and elements, in an iframe, for notebooks."""
-        return framed(page(self, 8, 2))
+        return wrap_in_iframe(render_page(self, 8, 2))
 
     def text(self, head: int = 3, tail: int = 1, color: bool = False) -> str:
         """Return the tree of calls, comments, loops and assignments.
@@ -37,7 +37,7 @@ class Trace(Recorded):
         Of many iterations or elements the first `head` and the last `tail` are shown; a `head` of 0
         shows all. `color` adds terminal colors.
         """
-        return tree_text(self, head, tail, color)
+        return render_tree(self, head, tail, color)
 
     def to_html(self, path: str | Path | None = None, head: int = 40, tail: int = 5) -> str:
         """Return one self-contained HTML page, and write it where a path is given.
@@ -45,14 +45,14 @@ class Trace(Recorded):
         Of many iterations or elements the first `head` and the last `tail` are shown, fewer where
         the page would have more than 20,000 lines; a `head` of 0 shows all.
         """
-        return _write_text(page(self, head, tail), path)
+        return _write_text(render_page(self, head, tail), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return runs and records as JSON, in program order, and write it where a path is given.
 
         Numbers that JSON cannot represent are strings: `"nan"`, `"inf"`, `"-inf"`, `"(1+2j)"`.
         """
-        return _write_text(as_json(self), path)
+        return _write_text(render_json(self), path)
 
     def why(
         self,
@@ -73,13 +73,13 @@ class Trace(Recorded):
         another trace; CD0873 for too few indices.
         """
         if not isinstance(array, str):
-            return chain(self, owned(self, array), depth, terms)
+            return explain_record(self, check_record(self, array), depth, terms)
         where = tuple(map(int, index)) if isinstance(index, Sequence) else (operator.index(index),)
         if at is not None:
-            at = owned(self, at)
+            at = check_record(self, at)
             run = at.run
         end = None if at is None else (at.row, 0)
-        return chain_of(self, array, where, run % max(len(self.runs), 1), depth, terms, end)
+        return explain_element(self, array, where, run % max(len(self.runs), 1), depth, terms, end)
 
     def diff(self, other: Trace, rtol: float = 0.0, atol: float = 0.0) -> Difference | None:
         """Return the first assignment after which an element differs, None where none does.
@@ -87,7 +87,7 @@ class Trace(Recorded):
         Without tolerances values must be bit-identical. Raises CdValueError CD0874 for traces of
         different functions.
         """
-        return difference(self, other, rtol, atol)
+        return find_difference(self, other, rtol, atol)
 
 
 def _write_text(text: str, path: str | Path | None) -> str:

@@ -19,16 +19,16 @@ from ...lowering.ir.indexing import Affine, Range, Symbol, evaluate
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ..instrument import sites as s
-from ..instrument.recording import KEPT, Run
-from .points import evaluated, truth
-from .producers import Cell, Place, Producers
-from .recorded import Recorded
-from .records import Record, element, shown
+from ..instrument.recording import MAX_ARGUMENT_BYTES, Run
+from .points import evaluate_at_points, evaluate_test
+from .producers import ElementKey, LastWriters, ProgramPoint
+from .recorded import RecordSequence
+from .records import Record, format_element, to_text
 from .terms import Term
 
-Reads = dict[Cell, tuple[str, Any]]
+Reads = dict[ElementKey, tuple[str, Any]]
 """The operands read: text and value of each element."""
-_TERMS = 20_000
+_MAX_READS = 20_000
 """The largest number of elements of one reduction that are inspected."""
 
 
@@ -71,7 +71,7 @@ class Source:
     value: Any
 
     def __str__(self) -> str:
-        return f"{self.text} = {shown(self.value)}" if self.value is not None else self.text
+        return f"{self.text} = {to_text(self.value)}" if self.value is not None else self.text
 
     def __repr__(self) -> str:
         return f"<source {self}>"
@@ -128,7 +128,7 @@ def _tree_lines(cause: Cause, prefix: str, indent: str) -> Iterator[str]:
             yield from _tree_lines(one, indent + connector, indent + extension)
 
 
-def owned(trace: Recorded, record: object) -> Record:
+def check_record(trace: RecordSequence, record: object) -> Record:
     """Return a record of the trace unchanged. Raises CdIndexError CD0872 for anything else."""
     if record is None:
         helps = ("`first_nonfinite()` is None where every element that was recorded is finite",)
@@ -144,20 +144,20 @@ def owned(trace: Recorded, record: object) -> Record:
     return record
 
 
-def chain_of(
-    trace: Recorded,
+def explain_element(
+    trace: RecordSequence,
     array: str,
     index: tuple[int, ...],
     run: int,
     depth: int,
     terms: int,
-    before: Place | None = None,
+    before: ProgramPoint | None = None,
 ) -> Why:
     """Return the provenance of an element before a position, None for the end of the run.
 
     Raises CdIndexError CD0872 where no record wrote it, CD0873 for a wrong number of indices.
     """
-    producers = Producers(trace, run)
+    producers = LastWriters(trace, run)
     nodes = producers.called(array)
     candidates = [node for node in nodes if node.rank == len(index)]
     if nodes and not candidates:
@@ -169,8 +169,8 @@ def chain_of(
     records = [record for node in candidates if (record := producers.last((node.id, index), end))]
     if not records:
         array_names = [group.array for group in producers.groups]
-        raise _no_writer_error(element(array, index), array_names, producers.of.dropped)
-    why = chain(trace, max(records, key=lambda record: record.order), depth, terms)
+        raise _no_writer_error(format_element(array, index), array_names, producers.of.dropped)
+    why = explain_record(trace, max(records, key=lambda record: record.order), depth, terms)
     if not producers.of.dropped or before is not None:
         return why
     return replace(
@@ -198,15 +198,15 @@ def _wrong_rank_error(name: str, shape: tuple[int, ...], index: tuple[int, ...])
     return CdIndexError(Diagnostic("CD0873", message, helps=helps))
 
 
-def chain(trace: Recorded, record: Record, depth: int, terms: int) -> Why:
+def explain_record(trace: RecordSequence, record: Record, depth: int, terms: int) -> Why:
     """Return a record with its provenance, `depth` levels deep."""
-    return _ChainBuilder(trace, Producers(trace, record.run), terms).of(record, depth)
+    return _ChainBuilder(trace, LastWriters(trace, record.run), terms).of(record, depth)
 
 
 class _ChainBuilder:
     """The traversal of causes; it expands each record once."""
 
-    def __init__(self, trace: Recorded, producers: Producers, terms: int) -> None:
+    def __init__(self, trace: RecordSequence, producers: LastWriters, terms: int) -> None:
         self.trace, self.producers, self.terms = trace, producers, terms
         self.expanded: set[tuple[int, int, int, int]] = set()
 
@@ -276,10 +276,10 @@ class _ChainBuilder:
                 node.id: node for node, _, read_value in terms if read_value is None
             }.values():
                 if self.producers.is_given(node):
-                    unsaved[s.called(node, statement.names)] = None
+                    unsaved[s.array_name(node, statement.names)] = None
             terms.sort(key=lambda term: _sort_key(term[2]))
             for node, at, read_value in terms[: self.terms]:
-                text = element(s.called(node, statement.names), at)
+                text = format_element(s.array_name(node, statement.names), at)
                 read.setdefault((node.id, at), (text, read_value))
             omitted += max(len(terms) - self.terms, 0)
         return omitted, _missing_note(tuple(unsaved), count)
@@ -297,7 +297,9 @@ class _ChainBuilder:
                 result[n] = value
         return result
 
-    def _cause(self, record: Record, cell: Cell, text: str, value: Any, depth: int) -> Why | Source:
+    def _cause(
+        self, record: Record, cell: ElementKey, text: str, value: Any, depth: int
+    ) -> Why | Source:
         producer = self.producers.last(cell, (record.row, 0))
         if producer is None:
             return Source(text, value)
@@ -311,9 +313,9 @@ def _missing_note(unsaved: tuple[str, ...], count: int) -> str:
     reason = ""
     if unsaved:
         names = ", ".join(f"`{name}`" for name in unsaved)
-        reason = f"no copy was kept of {names}, more than {KEPT >> 20} MiB"
-    elif count >= _TERMS:
-        reason = f"these are of the first {_TERMS:,} elements"
+        reason = f"no copy was kept of {names}, more than {MAX_ARGUMENT_BYTES >> 20} MiB"
+    elif count >= _MAX_READS:
+        reason = f"these are of the first {_MAX_READS:,} elements"
     return f"{reason}: `pe.trace(terms=True)` records each term" if reason else ""
 
 
@@ -328,7 +330,7 @@ def _sort_key(value: Any) -> tuple[bool, float]:
 def _symbol_values(record: Record, run: Run) -> dict[Symbol, int]:
     """Return the values of the symbols of a record."""
     row = run.table[record.row]
-    outer_values = {x: int(row[s.FIRST + n]) for n, x in enumerate(record.site.symbols)}
+    outer_values = {x: int(row[s.FIRST_SYMBOL + n]) for n, x in enumerate(record.site.symbols)}
     axis_values = zip((axis.symbol for axis in record.site.axes), record.axes, strict=True)
     return {**run.sizes, **outer_values, **dict(axis_values)}
 
@@ -348,10 +350,10 @@ def _reduction_reads(
     domain: Domain, value: Expr, symbols: dict[Symbol, int]
 ) -> Iterator[tuple[Node, tuple[int, ...]]]:
     """Yield the elements that a reduction reads, each once, except at indirect subscripts."""
-    seen: set[Cell] = set()
+    seen: set[ElementKey] = set()
     reduce = Reduce(OPS["add"], domain, value, value.dtype)
     elements = _vectorized_reads(domain, value, symbols) or _scalar_reads(reduce, symbols)
-    for node, at in itertools.islice(elements, _TERMS):
+    for node, at in itertools.islice(elements, _MAX_READS):
         if (node.id, at) not in seen:
             seen.add((node.id, at))
             yield node, at
@@ -373,8 +375,8 @@ def _vectorized_reads(
         return None
     first = [evaluate(lo, symbols) for lo, _ in bounds]
     sizes = [max(0, evaluate(hi, symbols) - lo) for (_, hi), lo in zip(bounds, first, strict=True)]
-    sizes[:1] = [min(n, _TERMS) for n in sizes[:1]]
-    if math.prod(sizes) > 2 * _TERMS:
+    sizes[:1] = [min(n, _MAX_READS) for n in sizes[:1]]
+    if math.prod(sizes) > 2 * _MAX_READS:
         return None
     grid = np.indices(sizes).reshape(len(sizes), -1)
     axis_values = {x: one + lo for x, one, lo in zip(domain.symbols, grid, first, strict=True)}
@@ -394,9 +396,11 @@ def _read_positions(
 ) -> Iterator[tuple[int, ...] | None]:
     """Yield the index of a read at each point, None where it is out of bounds."""
     index = [
-        np.broadcast_to(evaluated(x, symbols), points) for x in read.index if isinstance(x, Affine)
+        np.broadcast_to(evaluate_at_points(x, symbols), points)
+        for x in read.index
+        if isinstance(x, Affine)
     ]
-    sizes = [evaluated(extent, symbols) for extent in read.node.shape]
+    sizes = [evaluate_at_points(extent, symbols) for extent in read.node.shape]
     in_bounds = np.ones(points, bool)
     for one, size in zip(index, sizes, strict=True):
         in_bounds &= (one >= 0) & (one < size)
@@ -432,7 +436,7 @@ def _scalar_reads(
 
 def _holds(test: Expr, symbols: Mapping[Symbol, int]) -> bool | None:
     """Return whether a test of indices holds, None for a test of data."""
-    result = truth(test, symbols)
+    result = evaluate_test(test, symbols)
     return None if result is None else bool(result)
 
 

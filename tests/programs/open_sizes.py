@@ -14,16 +14,16 @@ from plusequals.dsl.specialize import dynamic_sizes, variant_table
 @contextmanager
 def open_sizes(wanted: bool) -> Iterator[None]:
     """Compile for run-time sizes inside of the `with`, if wanted and where that can be."""
-    before = dynamic_sizes.SizesSeen._many
+    before = dynamic_sizes.SizeHistory._many
     if wanted:
-        dynamic_sizes.SizesSeen._many = _every  # type: ignore[method-assign]
+        dynamic_sizes.SizeHistory._many = _every  # type: ignore[method-assign]
     try:
         yield
     finally:
-        dynamic_sizes.SizesSeen._many = before  # type: ignore[method-assign]
+        dynamic_sizes.SizeHistory._many = before  # type: ignore[method-assign]
 
 
-def _every(_: dynamic_sizes.SizesSeen, profile: dynamic_sizes.Profile) -> set[tuple[str, int]]:
+def _every(_: dynamic_sizes.SizeHistory, profile: dynamic_sizes.Profile) -> set[tuple[str, int]]:
     """Return all axes of a call, as if each had come in many sizes."""
     arrays = ((name, spec) for name, spec in profile if isinstance(spec, ArraySpec))
     return {(name, axis) for name, spec in arrays for axis in range(len(spec.shape))}

@@ -70,7 +70,7 @@ def test_new_interpreters_find_the_code_of_others() -> None:
 def test_code_that_is_found_on_disk_for_another_integer_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(persist, "_are_told", lambda *_: True)
+    monkeypatch.setattr(persist, "_is_key_sufficient", lambda *_: True)
     monkeypatch.setattr(Typed, "constant", frozenset())
     found = finding_of(MANY)
     assert found is not None and found.check == "warm"

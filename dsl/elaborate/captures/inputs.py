@@ -256,12 +256,12 @@ class Noted:
     """A captured object, and what it was when it was met: None where there are no words for it."""
 
     value: object
-    words: fingerprint.Described | None
+    words: fingerprint.Description | None
 
     @classmethod
     def of(cls, value: object) -> Noted:
         """Return the object with what it is now."""
-        return cls(value, fingerprint.words(value))
+        return cls(value, fingerprint.try_describe(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +349,7 @@ class Inputs:
 
     def ask(self, owner: object, name: str, found: object) -> None:
         """Note an attribute that was found and is taken for constant."""
-        if not fingerprint.is_fixed(owner):
+        if not fingerprint.is_immutable(owner):
             self.asked[id(owner), name] = Noted.of(owner), name, Noted.of(found)
 
     def compare(self, one: Opaque, other: Opaque) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdNameError, CdTypeError, Span, nearest
-from ...source.fingerprint import is_fixed
+from ...source.fingerprint import is_immutable
 from ...values.arrays import describe
 from ...values.builder import error
 from ...values.values import Opaque, Static, Value
@@ -87,7 +87,7 @@ def attribute(frame: Frame, above: Above, name: str, span: Span) -> Value:
     if isinstance(found, FunctionType) or hasattr(found, "__cd_function__"):
         compare(frame, path, given)
         return Static(Method(found, above.owner, True))
-    if is_fixed(found):
+    if is_immutable(found):
         return frame.inputs.wrap(frame.ctx, path, found, True, span)
     raise error(
         "CD0427", CdTypeError, f"`super().{name}` is {describe(Static(found))}, and `super` gives "

@@ -14,7 +14,7 @@ from plusequals.backends.cuda.backend import translate
 from plusequals.backends.gpu.driver_protocol import DriverError, Properties
 from plusequals.base.diagnostic import CdError
 from plusequals.dsl.instrument.instrument import instrument
-from plusequals.dsl.instrument.sites import Wanted
+from plusequals.dsl.instrument.sites import TraceFilter
 from plusequals.dsl.tracing.log import log_tree
 from tests.dsl.tracing.functions import CALLS
 from tests.dsl.tracing.test_log import logs, without_addresses
@@ -166,7 +166,7 @@ def test_kernels_that_print_are_compiled_without_a_warning(
     architecture: tuple[int, int], tmp_path: Path
 ) -> None:
     function, make = CALLS["steps"]
-    made = instrument(function.procedure(*make()), Wanted(printed=True))
+    made = instrument(function.procedure(*make()), TraceFilter(printed=True))
     device = Properties("a device", architecture, 1, 1 << 30)
     text = translate(made.procedure, device).text.text
     assert 'printf("!@#%lld: %lld' in text and "logged(run, printed);" in text

@@ -194,7 +194,7 @@ def test_what_fits_is_what_fits_on_cc(wanted: dict[str, Any]) -> None:
     for name, size in (("floats", 30), ("ints", 20), ("floats", 77)):
         room = tuple(size if one == name else 1 << 13 for one in ("rows", "floats", "ints"))
         with device(), pe.override(profile="strict"), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(recording, "_ROOM", room)
+            patch.setattr(recording, "_MAX_ROOM", room)
             here, there = (traced(function, name, *make(), **wanted) for name in ("cuda", "cc"))
         assert (len(here), here.dropped) == (len(there), there.dropped)
         assert [str(r) for r in here] == [str(r) for r in there]
@@ -214,7 +214,7 @@ def test_where_data_decides_a_device_gives_a_part() -> None:
     text = "def f(y):\n    while y[0] < 50:\n        y[i] = y[i] * 2 + 1\n"
     function = pe.cd_from_source(text, {"np": np})
     with device(memory=1 << 40) as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording, "_OPEN", 1 << 20)
+        patch.setattr(recording, "_UNBOUNDED_BYTES", 1 << 20)
         trace = traced(function, "cuda", np.zeros(40))
     assert len(trace) == 6 * 40 and not trace.dropped
     assert sum(what[2] for what in driver.log if what[1] == "allocate") < 1 << 21
@@ -222,8 +222,10 @@ def test_where_data_decides_a_device_gives_a_part() -> None:
 
 def test_the_room_of_a_recording() -> None:
     with device(memory=1 << 22, devices=3):
-        assert recording._room("cuda:2") == (1 << 22) // recording.SHARE
-        assert recording._room("cc") == recording._room("numpy") == recording._ALL
+        assert recording._device_bytes("cuda:2") == (1 << 22) // recording.MEMORY_SHARE
+        assert (
+            recording._device_bytes("cc") == recording._device_bytes("numpy") == recording._NO_LIMIT
+        )
 
 
 def test_nothing_is_recorded_by_one_thread_that_could_be_by_many() -> None:

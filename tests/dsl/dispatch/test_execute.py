@@ -12,7 +12,7 @@ import pytest
 import plusequals as pe
 from plusequals import cd
 from plusequals.backends.runtime.arrays import copy_with_strides
-from plusequals.dsl.dispatch.execute import _viewed
+from plusequals.dsl.dispatch.execute import _view
 from plusequals.dsl.elaborate.typed import Strided
 
 
@@ -303,15 +303,15 @@ def picked(array: np.ndarray, index: Any) -> tuple[np.ndarray, Strided]:
 @pytest.mark.parametrize("index", [(slice(1, None),), (..., slice(None, None, -2)), (1,), (..., 2)])
 def test_a_view_is_the_one_numpy_makes(array: np.ndarray, index: Any) -> None:
     expected, view = picked(array, index)
-    got = _viewed(array, view)
+    got = _view(array, view)
     np.testing.assert_array_equal(got, expected)
     assert np.shares_memory(got, array) and got.strides == expected.strides
     assert got.flags.writeable == array.flags.writeable
 
 
 def test_an_empty_view() -> None:
-    assert _viewed(np.zeros((0, 3)), Strided(0, (3, 0), (1, 3))).shape == (3, 0)
-    assert _viewed(np.zeros(3), Strided(3, (0, 2), (1, 1))).shape == (0, 2)
+    assert _view(np.zeros((0, 3)), Strided(0, (3, 0), (1, 3))).shape == (3, 0)
+    assert _view(np.zeros(3), Strided(3, (0, 2), (1, 1))).shape == (0, 2)
 
 
 @pytest.mark.parametrize("array", LAYOUTS[:5])

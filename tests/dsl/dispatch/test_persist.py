@@ -51,7 +51,7 @@ def test_a_way_says_what_was_read(module: Callable[..., Any], written: list[Any]
     read = {(scope, name): words[0] for scope, name, _, words in way["reads"]}
     assert read[0, "g"] == "function" and read[0, "np"] == "module"
     assert read[1, "K"] == "constant" and way["owners"] == [[0, "g", []]]
-    assert way["asked"] == [[["module", "numpy", True], "pi", fingerprint.described(np.pi)]]
+    assert way["asked"] == [[["module", "numpy", True], "pi", fingerprint.describe(np.pi)]]
     assert way["name"] == "f" and way["faults"] == []
 
 
@@ -63,7 +63,7 @@ def test_nothing_is_written_of_what_changed_meanwhile(
         HEAD + "def g(v, k=1.0):\n    return v + k\nh = g\n@cd\ndef f(x):\n    return g(x) + h(x)\n"
     )
     made = module(text)
-    data_of, find = persist.data_of, persist.persistent_cache.keys
+    data_of, find = persist.entry_data, persist.persistent_cache.keys
 
     def changing(*args: Any) -> Any:
         made.g.__defaults__ = (2.0,)
@@ -83,9 +83,9 @@ def test_nothing_is_written_of_what_changed_meanwhile(
         case "settings":
             monkeypatch.setattr(persist.persistent_cache, "keys", with_other_settings)
         case "helper":
-            monkeypatch.setattr(persist, "data_of", changing)
+            monkeypatch.setattr(persist, "entry_data", changing)
         case "rebound":
-            monkeypatch.setattr(persist, "data_of", rebinding)
+            monkeypatch.setattr(persist, "entry_data", rebinding)
     np.testing.assert_array_equal(made.f(X), 2 * X + 2)
     assert written == []
     monkeypatch.undo()

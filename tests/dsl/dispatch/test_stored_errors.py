@@ -25,13 +25,13 @@ def placed(module: Any, lines: int = 0) -> tuple[Any, Definition]:
 def test_a_place_is_found_again_where_the_text_is_now(module: Callable[..., Any]) -> None:
     before, definition = placed(module)
     others: list[list[Any]] = []
-    sources = stored_errors.sources_of(definition, [before.g])
+    sources = stored_errors.function_sources(definition, [before.g])
     elsewhere = Source("library", 3, "one\ntwo\n")
     spans = [
         Span(sources[0], 4, 4, 4, 15), Span(sources[1], 2, 11, 2, 12), Span(elsewhere, 4, 0, 4, 3),
         NOWHERE,
     ]  # fmt: skip
-    places = [stored_errors.place_of(span, sources, others) for span in spans]
+    places = [stored_errors.encode_span(span, sources, others) for span in spans]
     assert places[0] == [0, 1, 4, 1, 15] and places[1] == [1, 1, 11, 1, 12]
     assert others[0] == ["library", 3, "one\ntwo\n"]
 
@@ -41,32 +41,34 @@ def test_a_place_is_found_again_where_the_text_is_now(module: Callable[..., Any]
     shown = []
     for number in range(3):
         with pytest.raises(pe.CdError) as caught:
-            stored_errors.failed(data, moved, [after.g], 1, number, *[0] * 20)
+            stored_errors.raise_error(data, moved, [after.g], 1, number, *[0] * 20)
         shown.append(str(caught.value))
     assert "written.py:9:5" in shown[0] and "return g(x)" in shown[0]
     assert "written.py:7:12" in shown[1] and "return v" in shown[1]
     assert "library:4:1" in shown[2] and "two" in shown[2]
     with pytest.raises(pe.CdError, match="it is wrong"):
-        stored_errors.failed(data, moved, [after.g], 1, 3, *[0] * 20)
+        stored_errors.raise_error(data, moved, [after.g], 1, 3, *[0] * 20)
 
 
 def test_a_helper_that_was_edited_has_no_place(module: Callable[..., Any], tmp_path: Path) -> None:
     made, definition = placed(module)
-    sources = stored_errors.sources_of(definition, [made.g, Definition(scope_of(made.g), made.g)])
+    sources = stored_errors.function_sources(
+        definition, [made.g, Definition(scope_of(made.g), made.g)]
+    )
     assert sources[1] == sources[2] == read_source(made.g).source
     (tmp_path / "written.py").write_text("x = 1\n")
-    assert stored_errors.sources_of(definition, [made.g]) == [sources[0], NOWHERE.source]
+    assert stored_errors.function_sources(definition, [made.g]) == [sources[0], NOWHERE.source]
     data = {
         "name": "f",
         "sources": [],
         "faults": [["CD0601", "CdIndexError", "wrong", [], [1, 1, 0, 1, 4]]],
     }
     with pytest.raises(pe.CdError, match="wrong"):
-        stored_errors.failed(data, definition, [made.g], 1, 0, *[0] * 20)
+        stored_errors.raise_error(data, definition, [made.g], 1, 0, *[0] * 20)
 
 
 def test_memory_that_is_not_there(module: Callable[..., Any]) -> None:
     _, definition = placed(module)
     data = {"name": "f", "sources": [], "faults": []}
     with pytest.raises(pe.CdError, match="`f`(.|\\n)*written.py:3:1(.|\\n)*smaller pieces"):
-        stored_errors.failed(data, definition, [], 2, 1 << 40)
+        stored_errors.raise_error(data, definition, [], 2, 1 << 40)

@@ -15,7 +15,7 @@ from plusequals.dsl.source import surface as s
 from plusequals.dsl.source.function_source import scope_of_namespace, source_from_text
 from plusequals.dsl.source.parse import parse
 from plusequals.dsl.specialize.signature import describe_input
-from plusequals.dsl.specialize.variants import Lookup, getter
+from plusequals.dsl.specialize.variants import Lookup, make_getter
 from plusequals.lowering.ir.assignments import Procedure, Statement
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.walk import statements
@@ -66,7 +66,7 @@ def outcome(
 
 def _inputs(form: Typed, lookup: Lookup, arguments: Mapping[str, Any]) -> Iterator[np.ndarray]:
     for path, parameter in zip(form.passed, form.procedure.parameters, strict=True):
-        value = getter(form, lookup, path)(arguments)
+        value = make_getter(form, lookup, path)(arguments)
         yield (
             value if isinstance(value, np.ndarray) else np.array(value, parameter.node.dtype.numpy)
         )

@@ -14,7 +14,7 @@ from plusequals.dsl.elaborate.early_exit import (
     with_exits,
 )
 from plusequals.dsl.source import surface as s
-from plusequals.dsl.source.desugar import breaks
+from plusequals.dsl.source.desugar import has_break
 from tests.compare import assert_same
 from tests.language.ask import plain, run
 
@@ -116,7 +116,7 @@ def test_inner_loops_keep_their_jumps_and_share_their_returns() -> None:
         "for i in x:\n    for j in x:\n        if j:\n            break\n        return j"
     )
     assert not leaves(inner.body)
-    assert not breaks(inner.body)
+    assert not has_break(inner.body)
     assert returns_inside(inner.body)
     assert not returns_inside(_loop("for i in x:\n    def f():\n        return i").body)
     assert leaves(_loop("for i in x:\n    if i:\n        continue").body)

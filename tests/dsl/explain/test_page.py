@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.explain.page import page_of
+from plusequals.dsl.explain.page import render_page
 
 TEXT = """\
 def f(y, x):
@@ -61,7 +61,7 @@ def read(page: str) -> Reader:
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return page_of(pe.cd_from_source(TEXT, {}).explain(np.zeros((3, 4)), np.zeros((3, 4))))
+    return render_page(pe.cd_from_source(TEXT, {}).explain(np.zeros((3, 4)), np.zeros((3, 4))))
 
 
 def test_it_needs_nothing_but_itself(page: str) -> None:
@@ -108,7 +108,7 @@ def test_what_users_write_stays_text() -> None:
 def test_without_loops_there_are_two_columns() -> None:
     with pe.override("numpy"):
         explained = pe.cd_from_source(TEXT, {}).explain(np.zeros((3, 4)), np.zeros((3, 4)))
-    reader = read(page_of(explained))
+    reader = read(render_page(explained))
     assert len(reader.columns) == 2
     assert reader.tables == 0
     assert {at for at, _ in reader.columns[1]} == {"", "0.2", "0.3 0.4"}

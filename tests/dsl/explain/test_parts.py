@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from plusequals.base.diagnostic import Source, Span
 from plusequals.dsl.explain.parts import (
-    Told,
+    Remark,
     assumptions,
     count_rows,
-    in_order,
+    join_lines,
     operation_rows,
-    text_of_lines,
+    sort_remarks,
 )
 from plusequals.lowering.analysis.iteration_domains import Assumption
 from plusequals.lowering.ir.ops import OPS
@@ -24,12 +24,22 @@ def line(number: int, column: int = 0) -> Span:
 
 
 def test_sentences_come_once_and_in_the_order_of_the_source() -> None:
-    told = [Told("b", line(3)), Told("a", line(1)), Told("b", line(3, 2)), Told("b", line(2))]
-    assert [(one.sentence, one.span.line) for one in in_order(told, line(1))] == [
+    told = [
+        Remark("b", line(3)),
+        Remark("a", line(1)),
+        Remark("b", line(3, 2)),
+        Remark("b", line(2)),
+    ]
+    assert [(one.sentence, one.span.line) for one in sort_remarks(told, line(1))] == [
         ("a", 1), ("b", 2), ("b", 3),
     ]  # fmt: skip
     away = Span(Source("above.py", 1, ""), 1, 0, 1, 1)
-    assert [one.span.line for one in in_order([Told("a", away), *told], line(1))] == [1, 2, 3, 1]
+    assert [one.span.line for one in sort_remarks([Remark("a", away), *told], line(1))] == [
+        1,
+        2,
+        3,
+        1,
+    ]
     counts = OperationCounts({}, (), 0, 0, (Assumption("y", line(2)), Assumption("x", line(1))))
     assert [one.sentence for one in assumptions(counts, line(1))] == ["x", "y"]
 
@@ -54,5 +64,5 @@ def test_operations_have_names_of_their_own() -> None:
 
 
 def test_lines_as_text() -> None:
-    assert text_of_lines((Line("a"), Line("  b"))) == "a\n  b\n"
-    assert text_of_lines(()) == ""
+    assert join_lines((Line("a"), Line("  b"))) == "a\n  b\n"
+    assert join_lines(()) == ""

@@ -8,8 +8,8 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.base.diagnostic import NOWHERE, Source, Span
-from plusequals.dsl.explain.parts import Told
-from plusequals.dsl.explain.text import decisions_text, linked, place_text, text_of
+from plusequals.dsl.explain.parts import Remark
+from plusequals.dsl.explain.text import decisions_text, number_lines, place_text, render_text
 from plusequals.lowering.ir.printer import Line
 
 HOME = Span(Source("models/model.py", 7, "def f(x):\n    return x\n"), 7, 0, 7, 9)
@@ -24,17 +24,17 @@ def test_places_are_lines_and_name_other_files() -> None:
 
 def test_lines_stand_beside_their_source() -> None:
     lines = [Line("loop", HOME), Line("  body", AWAY), Line("")]
-    assert linked(lines, HOME).splitlines() == [
+    assert number_lines(lines, HOME).splitlines() == [
         "         7 | loop",
         "other.py:1 |   body",
         "           |",
     ]
-    assert linked([], HOME) == ""
+    assert number_lines([], HOME) == ""
 
 
 def test_long_sentences_are_wrapped_under_themselves() -> None:
     explained = pe.cd_from_source("def f(x):\n    return x + 1\n", {}).explain(np.zeros(3))
-    told = (Told("word " * 40, explained.home), Told("short", NOWHERE))
+    told = (Remark("word " * 40, explained.home), Remark("short", NOWHERE))
     text = decisions_text(replace(explained, decisions=told))
     first, *rest, last = text.splitlines()
     assert first.startswith("line 1  word")
@@ -45,7 +45,7 @@ def test_long_sentences_are_wrapped_under_themselves() -> None:
 
 def test_sections_without_content_are_left_out() -> None:
     explained = pe.cd_from_source("def f(x):\n    return x + 1\n", {}).explain(np.zeros(3))
-    text = text_of(replace(explained, arrays=(), decisions=(), counts=None, lowered=()))
+    text = render_text(replace(explained, arrays=(), decisions=(), counts=None, lowered=()))
     for title in ("arrays", "decisions", "work of one call", "loops"):
         assert f"\n{title}" not in text
     assert text.endswith("\n") and not text.endswith("\n\n")

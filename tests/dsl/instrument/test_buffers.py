@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plusequals.dsl.instrument import sites as s
-from plusequals.dsl.instrument.buffers import Buffers, all_of, compare, number_of
+from plusequals.dsl.instrument.buffers import Buffers, compare, conjunction, to_integer
 from plusequals.lowering.ir.expressions import Apply, Select
 from plusequals.lowering.ir.indexing import const, var
 
@@ -24,7 +24,7 @@ def test_all_tests_hold_in_their_order() -> None:
         compare("lt", const(1), const(2)),
         compare("eq", var(Buffers(0, 0).symbol("k")), const(3)),
     )
-    assert all_of(()) is None and all_of((one,)) is one
-    both = all_of((one, two))
+    assert conjunction(()) is None and conjunction((one,)) is one
+    both = conjunction((one, two))
     assert isinstance(both, Apply) and both.args == (one, two)
-    assert isinstance(number_of(both), Select)
+    assert isinstance(to_integer(both), Select)

@@ -11,7 +11,11 @@ import pytest
 
 import plusequals as pe
 from plusequals.base.diagnostic import CdError
-from plusequals.dsl.instrument.index_overflow import exact, known_in, named_in
+from plusequals.dsl.instrument.index_overflow import (
+    index_overflow_tests,
+    symbol_bounds,
+    user_symbols,
+)
 from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.evaluate import State, compile_value, symbol_key
 from plusequals.lowering.ir.expressions import Position, Read
@@ -44,7 +48,7 @@ SUMS: tuple[tuple[Affine, Callable[[int, int], int]], ...] = (
 
 def _holds(index: Affine, known: Bounds, i: int, j: int) -> bool:
     state = State(print, {}, {symbol_key(I): i, symbol_key(J): j})
-    return all(compile_value(test)(state) for test in exact(Position(index), known))
+    return all(compile_value(test)(state) for test in index_overflow_tests(Position(index), known))
 
 
 @pytest.mark.parametrize(("index", "meaning"), SUMS)
@@ -68,9 +72,9 @@ def test_what_is_inside_of_another_has_to_fit_too() -> None:
 def test_nothing_is_tested_where_the_ranges_say_that_all_fits() -> None:
     small = Bounds({I: (0, 2**30), J: (-5, 2**30)})
     for index in (multiply(var(I), var(J)) + 9, var(I) * 4 - var(J), floordiv(-var(I), const(3))):
-        assert not list(exact(Position(index), small))
-        assert list(exact(Position(index), Bounds()))
-    assert not list(exact(Position(var(I)), Bounds()))
+        assert not list(index_overflow_tests(Position(index), small))
+        assert list(index_overflow_tests(Position(index), Bounds()))
+    assert not list(index_overflow_tests(Position(var(I)), Bounds()))
 
 
 def test_what_is_known_and_named_of_a_function() -> None:
@@ -79,9 +83,9 @@ def test_what_is_known_and_named_of_a_function() -> None:
     )
     f(np.ones(3, int), 5)
     procedure = f.procedure(np.ones(3, int), 5)
-    named = {symbol.name: symbol for symbol in named_in(procedure)}
+    named = {symbol.name: symbol for symbol in user_symbols(procedure)}
     assert set(named) == {"k", "n"}
-    known = known_in(procedure)
+    known = symbol_bounds(procedure)
     assert known.interval(var(named["k"])) == (2, 8)
     assert known.interval(var(named["n"])) == (None, None)
 
@@ -94,7 +98,7 @@ def test_reads_are_looked_into() -> None:
         for part in [getattr(statement, "value", None)]
         if isinstance(part, Read) and part.index
     }
-    assert len(list(exact(read, Bounds()))) == 1
+    assert len(list(index_overflow_tests(read, Bounds()))) == 1
 
 
 def _code(function: Any, *arguments: object) -> str:

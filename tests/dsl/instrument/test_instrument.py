@@ -24,7 +24,7 @@ def traced(function: Any, arguments: tuple[Any, ...], backend: str) -> tuple[Any
     return result, trace
 
 
-WAYS = pytest.mark.parametrize("few", [-1, work_estimate.FEW], ids=["whole", "short"])
+WAYS = pytest.mark.parametrize("few", [-1, work_estimate.MAX_QUICK_POINTS], ids=["whole", "short"])
 """After all passes, and after those alone that decide bits, as functions are that are soon done."""
 
 
@@ -33,7 +33,7 @@ WAYS = pytest.mark.parametrize("few", [-1, work_estimate.FEW], ids=["whole", "sh
 def test_backends_record_the_same_bytes(
     name: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_estimate, "FEW", few)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", few)
     function, make = CALLS[name]
     with pe.override(profile="strict"):
         (_, one), (_, other) = (traced(function, make(), backend) for backend in ("cc", "numpy"))
@@ -49,7 +49,7 @@ def test_backends_record_the_same_bytes(
 def test_random_programs_compute_the_same_traced_or_not(
     seed: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_estimate, "FEW", few)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", few)
     program = generate(random.Random(f"traced {seed}"))
     try:
         function = pe.cd_from_source(program.text, NAMES)

@@ -40,7 +40,7 @@ def test_a_box_is_around_what_is_written(text: str) -> None:
 def test_all_is_as_it_was_when_a_run_is_done_again(
     checked: bool, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_estimate, "FEW", 0)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", 0)
     index, last = ("k[0]", "n") if checked else ("0", "3")
     text = f"""def f(x, y, k, n):
     y[1:-1, 1:] = np.sqrt(y[1:-1, :-1]) - x[1:-1, 1:]
@@ -68,7 +68,7 @@ def test_all_is_as_it_was_when_a_run_is_done_again(
 
 
 def test_a_run_that_fails_leaves_what_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_estimate, "FEW", 0)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", 0)
     f = pe.cd_from_source("def f(y, k):\n    y += 1.0\n    y[k[0]] = 2.0", backend="numpy")
     y = np.zeros(4)
     with pe.trace(first_nan=True), pytest.raises(pe.CdError):

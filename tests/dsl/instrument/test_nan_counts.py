@@ -9,7 +9,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.dsl.instrument import recording, work_estimate
-from plusequals.dsl.instrument.nan_counts import counting
+from plusequals.dsl.instrument.nan_counts import add_nan_counting
 from plusequals.lowering.ir.printer import print_procedure
 
 TEXT = """def f(x, y, c, k, n):
@@ -40,7 +40,7 @@ TEXT = """def f(x, y, c, k, n):
 @pytest.fixture(autouse=True)
 def all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """NaNs are counted also where a call computes few elements."""
-    monkeypatch.setattr(work_estimate, "FEW", 0)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", 0)
 
 
 @pytest.fixture
@@ -154,8 +154,8 @@ def test_what_is_only_written_is_not_kept_for_a_run_that_is_done_again(
 def test_what_is_called_often_counts_however_little_it_computes(
     recorded: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_estimate, "FEW", 1 << 17)
-    monkeypatch.setattr(recording, "OFTEN", 3)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", 1 << 17)
+    monkeypatch.setattr(recording, "MAX_RUNS_UNCOMPILED", 3)
     f, x = pe.cd_from_source("def f(x):\n    x *= 2.0"), np.ones(3)
     with pe.trace(first_nan=True) as trace:
         for _ in range(5):
@@ -179,7 +179,7 @@ def test_what_is_printed_is_printed_once(recorded: list[bool], capfd: Any) -> No
 def counted(text: str, *args: Any) -> list[str]:
     """What is counted in a function for arguments."""
     f = pe.cd_from_source(text, {"np": np}, backend="numpy")
-    procedure = counting(f.specialise(*args).typed.procedure)
+    procedure = add_nan_counting(f.specialise(*args).typed.procedure)
     assert procedure is not None
     return [line.strip() for line in print_procedure(procedure).splitlines() if "isnan" in line]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from plusequals.backends.codegen import records
 from plusequals.dsl.instrument import sites as s
-from plusequals.dsl.instrument.printing import buffers_of
-from plusequals.dsl.instrument.rows import POINT, REST, ROW
+from plusequals.dsl.instrument.printing import parse_buffers
+from plusequals.dsl.instrument.rows import POINT_LINE, REST_LINE, ROW_LINE
 from plusequals.lowering.ir import dtypes
 
 
@@ -30,10 +30,10 @@ def line(*values: float) -> str:
 def test_rows_have_places_for_their_points() -> None:
     used = np.arange(s.COUNTERS)
     lines = [
-        line(ROW, 4, 1), line(REST, 2), line(POINT, 0.1, -0.0), line(POINT, 7),
-        line(ROW, 5, 3), line(ROW, 6), line(POINT, float("inf"), 8),
+        line(ROW_LINE, 4, 1), line(REST_LINE, 2), line(POINT_LINE, 0.1, -0.0), line(POINT_LINE, 7),
+        line(ROW_LINE, 5, 3), line(ROW_LINE, 6), line(POINT_LINE, float("inf"), 8),
     ]  # fmt: skip
-    table, floats, ints, counters = buffers_of(lines, 5, used)
+    table, floats, ints, counters = parse_buffers(lines, 5, used)
     assert table.tolist() == [[4, 0, 0, 1, 2], [5, 2, 1, 3, 0], [6, 2, 1, 0, 0]]
     assert list(map(str, floats.tolist())) == ["0.1", "-0.0", "inf"]
     assert ints.tolist() == [7, 8]
@@ -42,5 +42,5 @@ def test_rows_have_places_for_their_points() -> None:
 
 
 def test_no_line_is_no_row() -> None:
-    table, floats, ints, _ = buffers_of([], 4, np.zeros(s.COUNTERS, np.int64))
+    table, floats, ints, _ = parse_buffers([], 4, np.zeros(s.COUNTERS, np.int64))
     assert (table.shape, floats.size, ints.size) == ((0, 4), 0, 0)

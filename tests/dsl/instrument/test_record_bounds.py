@@ -12,15 +12,15 @@ import pytest
 import plusequals as pe
 from plusequals.dsl.instrument import record_bounds, recording
 from plusequals.dsl.instrument.instrument import instrument
-from plusequals.dsl.instrument.record_bounds import Room, room_of
-from plusequals.dsl.instrument.sites import Wanted
+from plusequals.dsl.instrument.record_bounds import BufferSize, room_of
+from plusequals.dsl.instrument.sites import TraceFilter
 
 from ..tracing.functions import CALLS
 
 
-def known(text: str, *arrays: Any, **wanted: Any) -> Room | None:
+def known(text: str, *arrays: Any, **wanted: Any) -> BufferSize | None:
     procedure = pe.cd_from_source(text, {"np": np}).procedure(*arrays)
-    return room_of(instrument(procedure, Wanted(**wanted)).layout, {})
+    return room_of(instrument(procedure, TraceFilter(**wanted)).layout, {})
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_rounds_of_loops(body: str, rows: int | None, floats: int | None) -> Non
 def test_what_is_recorded_fits(name: str, terms: bool) -> None:
     function, make = CALLS[name]
     given: list[tuple[Any, ...]] = []
-    buffers = recording._buffers
+    buffers = recording._allocate_buffers
 
     def noted(*args: Any) -> Any:
         given.append((args[2], found := buffers(*args)))
         return found
 
-    with mock.patch.object(recording, "_buffers", noted), pe.trace(terms=terms) as trace:
+    with mock.patch.object(recording, "_allocate_buffers", noted), pe.trace(terms=terms) as trace:
         function.on("numpy")(*make())
     assert trace.dropped == 0
     for (asked, (table, floats, ints, _)), run in zip(given, trace.runs, strict=True):
@@ -76,9 +76,9 @@ def test_sizes_of_the_run_are_known_when_it_begins() -> None:
 def test_rows_that_take_turns_need_room_for_one() -> None:
     text = "def f(y, x):\n    for t in range(5):\n        x[i] += 1\n    y[i] = x[i]\n"
     procedure = pe.cd_from_source(text).procedure(np.zeros(4), np.zeros(4))
-    layout = instrument(procedure, Wanted(printed=True)).layout
-    assert room_of(layout, {}) == Room(6, 52, 0)
-    assert room_of(layout, {}, one_by_one=True) == Room(1, 12, 0)
+    layout = instrument(procedure, TraceFilter(printed=True)).layout
+    assert room_of(layout, {}) == BufferSize(6, 52, 0)
+    assert room_of(layout, {}, one_by_one=True) == BufferSize(1, 12, 0)
 
 
 def test_memory_that_is_left(tmp_path: Path) -> None:
@@ -107,5 +107,5 @@ def test_memory_that_is_left(tmp_path: Path) -> None:
 
 
 def test_room_within_room() -> None:
-    assert Room(5, 0, 9).within(Room(3, 7, 8)) == Room(3, 1, 8)
-    assert Room(2, 10, 4).bytes(3) == 160
+    assert BufferSize(5, 0, 9).within(BufferSize(3, 7, 8)) == BufferSize(3, 1, 8)
+    assert BufferSize(2, 10, 4).bytes(3) == 160

@@ -14,7 +14,7 @@ import plusequals as pe
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base import settings
 from plusequals.dsl.instrument import recording
-from plusequals.dsl.instrument.sites import Wanted
+from plusequals.dsl.instrument.sites import TraceFilter
 from plusequals.dsl.tracing.trace import Trace
 from plusequals.lowering.ir.assignments import Procedure
 
@@ -27,11 +27,11 @@ def fill(x: np.ndarray) -> pe.Trace:
 
 
 def test_what_has_no_room_is_counted() -> None:
-    with mock.patch.object(recording, "_ROOM", (1 << 13, 100, 1 << 13)):
+    with mock.patch.object(recording, "_MAX_ROOM", (1 << 13, 100, 1 << 13)):
         trace = fill(np.zeros(10))
     assert (len(trace), trace.dropped) == (50, 450)
     assert "450 records were dropped" in str(trace)
-    with mock.patch.object(recording, "_ROOM", (7, 1 << 13, 1 << 13)):
+    with mock.patch.object(recording, "_MAX_ROOM", (7, 1 << 13, 1 << 13)):
         trace = fill(np.zeros(10))
     assert (len(trace), trace.dropped) == (70, 430)
 
@@ -51,7 +51,7 @@ def test_less_is_asked_for_where_there_is_less() -> None:
     assert refused and len(trace) == 500 and trace.dropped == 0
     with mock.patch.object(recording.np, "zeros", mock.Mock(side_effect=MemoryError)):
         with pytest.raises(MemoryError):
-            recording._buffers(trace.runs[0].layout, 1)
+            recording._allocate_buffers(trace.runs[0].layout, 1)
 
 
 def test_all_runs_of_a_trace_share_its_memory(backend: str) -> None:
@@ -119,7 +119,7 @@ def test_arguments_are_kept_as_they_were() -> None:
     (run,) = fill(x).runs
     assert x.tolist() == [1225.0] * 3
     assert [array.tolist() for array in run.given.values()] == [[0.0] * 3]
-    with mock.patch.object(recording, "KEPT", 8):
+    with mock.patch.object(recording, "MAX_ARGUMENT_BYTES", 8):
         assert fill(x).runs[0].given == {}
 
 
@@ -143,8 +143,8 @@ def test_a_limit_keeps_the_first_in_program_order_whatever_ended_first(
     text = "def f(x, y):\n    y[i] = x[i] * 2\n    y[i] += sum[j](x[j])\n    return y\n"
     f = pe.cd_from_source(text, backend="numpy")
     made = []
-    everything = Wanted(**wanted)  # type: ignore[arg-type]
-    for ask, most in ((everything, 1 << 40), (replace(everything, limited=True), limit)):
+    everything = TraceFilter(**wanted)  # type: ignore[arg-type]
+    for ask, most in ((everything, 1 << 40), (replace(everything, is_limited=True), limit)):
         recorder, code = recording.Recorder(ask, most), Code(f, np.arange(3.0), np.zeros(3))
         made.append(Trace(recorder))
         runs = [code.begin(recorder) for _ in order]
@@ -212,5 +212,5 @@ def test_what_records_is_compiled_with_little_effort(asked: Any, size: int, effo
 
     with pe.override(optimize=asked):
         procedure = twice.procedure(np.ones(size))
-        made = recording.recording_of(procedure, build, Wanted(), "cc")
+        made = recording.compile_recording(procedure, build, TraceFilter(), "cc")
     assert efforts == [effort] and made.layout

@@ -9,7 +9,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.dsl.instrument import recording, work_estimate
-from plusequals.dsl.instrument.nan_counts import counting
+from plusequals.dsl.instrument.nan_counts import add_nan_counting
 from plusequals.lowering.ir.printer import print_procedure
 
 SUNK = {
@@ -71,7 +71,7 @@ def arguments(seed: int) -> list[Any]:
 
 def counted(name: str) -> tuple[int, int]:
     """How many counts there are in all, and how many of them are inside of nests."""
-    procedure = counting(made(name).specialise(*arguments(0)).typed.procedure)
+    procedure = add_nan_counting(made(name).specialise(*arguments(0)).typed.procedure)
     assert procedure is not None
     lines = [x for x in print_procedure(procedure).splitlines() if "i64(isnan" in x]
     return len(lines), sum(line.startswith("        ") for line in lines)
@@ -90,7 +90,7 @@ def test_what_stays_where_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*SUNK, *STAYS])
 def test_each_nan_is_counted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_estimate, "FEW", 0)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", 0)
     seen: list[bool] = []
     run = recording.Recorder._counted
 

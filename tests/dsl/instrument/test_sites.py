@@ -17,8 +17,8 @@ def test_rows_are_as_wide_as_the_most_symbols_need() -> None:
     with pe.trace() as trace:
         function(*make())
     layout = trace.runs[0].layout
-    assert layout.width == s.FIRST + 2 == trace.runs[0].table.shape[1]
-    assert Layout(()).width == s.FIRST
+    assert layout.width == s.FIRST_SYMBOL + 2 == trace.runs[0].table.shape[1]
+    assert Layout(()).width == s.FIRST_SYMBOL
     assert [site.number for site in layout.sites] == list(range(len(layout.sites)))
 
 

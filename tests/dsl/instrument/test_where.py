@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.base.diagnostic import CdValueError
-from plusequals.dsl.instrument.where import fitted, parsed
+from plusequals.dsl.instrument.where import apply_filter, parse_filter
 from plusequals.lowering.ir.indexing import Range, Symbol, const
 
 I, J, T = Symbol("i", 1), Symbol("j", 2), Symbol("t", 3)
@@ -29,14 +29,14 @@ RANGES = (Range(I, const(0), const(9)), Range(J, const(2), const(5)))
     ],
 )
 def test_what_is_left(text: str, ranges: list[tuple[int, int]], outer: int, inner: int) -> None:
-    found = fitted(parsed(text), (T,), RANGES)
+    found = apply_filter(parse_filter(text), (T,), RANGES)
     assert found is not None
     assert [(r.lo.constant, r.hi.constant) for r in found.ranges] == ranges
     assert (len(found.outer), len(found.inner)) == (outer, inner)
 
 
 def test_a_statement_without_the_name_does_not_fit() -> None:
-    assert fitted(parsed("k == 1"), (T,), RANGES) is None
+    assert apply_filter(parse_filter("k == 1"), (T,), RANGES) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_statement_without_the_name_does_not_fit() -> None:
 )
 def test_what_is_no_test(text: str) -> None:
     with pytest.raises(CdValueError) as caught:
-        parsed(text)
+        parse_filter(text)
     assert caught.value.code == "CD0871"
 
 

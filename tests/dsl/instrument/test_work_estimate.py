@@ -9,7 +9,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.dsl.instrument import work_estimate
-from plusequals.dsl.instrument.work_estimate import is_quick, points
+from plusequals.dsl.instrument.work_estimate import count_points, is_quick
 from plusequals.lowering.ir.assignments import Access, Assign
 from plusequals.lowering.ir.dtypes import float32 as f32
 from plusequals.lowering.ir.expressions import Apply, Domain, Expr, Read, Reduce
@@ -22,7 +22,7 @@ X = np.zeros((4, 5))
 
 def counted(*lines: str) -> float:
     f = pe.cd_from_source("def f(x, n):\n    " + "\n    ".join(lines), {"np": np})
-    return points(f.procedure(X, 3).body)
+    return count_points(f.procedure(X, 3).body)
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_reductions_that_have_no_array_yet_are_counted() -> None:
     outer = total(k, Apply(OPS["mul"], (Read(x, (var(i), var(k))), inner), f32))
     free = Domain((Range(i, const(0), const(4)),))
     stmt = Assign(Access(y, (var(i),)), None, False, outer, free)
-    assert points([stmt]) == 4 * (1 + 5 * (1 + 5))
+    assert count_points([stmt]) == 4 * (1 + 5 * (1 + 5))
 
 
 def test_few_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     procedure = pe.cd_from_source("def f(x):\n    x[i, j] = 1\n").procedure(X)
     assert is_quick(procedure)
-    monkeypatch.setattr(work_estimate, "FEW", 20)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", 20)
     assert is_quick(procedure)
-    monkeypatch.setattr(work_estimate, "FEW", 19)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", 19)
     assert not is_quick(procedure)

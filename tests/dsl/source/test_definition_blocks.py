@@ -31,7 +31,7 @@ def test_the_definition_is_found_whatever_ends_it(name: str, indent: str) -> Non
     if indent and "margin" in name and name != "a comment at the margin":
         text = text.replace(f"{indent}two.", "two.").replace(f"{indent}):", "    ):")
     lines = ["x = 2\n", *text.splitlines(keepends=True), indent + AFTER]
-    trees = list(definition_blocks.found(lines, 2))
+    trees = list(definition_blocks.parse_candidates(lines, 2))
     whole = ast.parse("if 1:\n" + text if indent else text).body
     expected = whole[0].body if indent and isinstance(whole[0], ast.If) else whole
     assert trees and all(ast.dump(one) == ast.dump(two) for one, two in zip(trees[0], expected))
@@ -43,10 +43,10 @@ def test_tokens_are_read_only_where_indentation_does_not_tell(
 ) -> None:
     monkeypatch.setattr(inspect, "getblock", None)
     lines = ["def f(x):\n", "    return x\n", AFTER]
-    (tree,) = next(definition_blocks.found(lines, 1))
+    (tree,) = next(definition_blocks.parse_candidates(lines, 1))
     assert (tree.lineno, tree.end_lineno) == (1, 2)
 
 
 def test_what_is_no_definition_yields_nothing() -> None:
-    assert list(definition_blocks.found(["def f(:\n", "    pass\n"], 1)) == []
+    assert list(definition_blocks.parse_candidates(["def f(:\n", "    pass\n"], 1)) == []
     assert definition_blocks.parse_file(["def f(:\n"]).body == []

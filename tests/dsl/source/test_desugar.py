@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plusequals.dsl.source import surface as s
-from plusequals.dsl.source.desugar import blocks, breaks, with_else
+from plusequals.dsl.source.desugar import desugar_else, has_break, nested_blocks
 from plusequals.dsl.source.function_source import source_from_text
 from plusequals.dsl.source.parse import parse
 from tests.compare import assert_same, run_on
@@ -56,17 +56,17 @@ def test_a_loop_that_is_never_left_needs_no_flag() -> None:
     (loop,) = _body("for k in x:\n    y = k")
     (other,) = _body("y = 1")
     assert isinstance(loop, s.For)
-    assert with_else(loop, (other,)) == [loop, other]
-    assert with_else(loop, ()) == [loop]
+    assert desugar_else(loop, (other,)) == [loop, other]
+    assert desugar_else(loop, ()) == [loop]
 
 
 def test_breaks_of_inner_loops_are_theirs() -> None:
     (outer,) = _body("for k in x:\n    while k:\n        break")
     assert isinstance(outer, s.For)
-    assert not breaks(outer.body)
+    assert not has_break(outer.body)
     (test,) = _body("if x:\n    break\nelse:\n    y = 1")
-    assert breaks((test,))
-    assert len(blocks(test)) == 2
+    assert has_break((test,))
+    assert len(nested_blocks(test)) == 2
 
 
 TOP = 2**63 - 1

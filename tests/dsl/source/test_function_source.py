@@ -15,12 +15,12 @@ from plusequals.base.diagnostic import CdSyntaxError, CdTypeError, Source
 from plusequals.dsl.source.function_source import (
     MISSING,
     FunctionSource,
-    plain_function,
     read_source,
     scope_of,
     scope_of_namespace,
     source_from_text,
     span_of,
+    unwrap_function,
 )
 
 
@@ -216,7 +216,7 @@ def test_lambda_over_several_lines() -> None:
 )
 def test_what_is_no_function(value: object, kind: str) -> None:
     with pytest.raises(CdTypeError) as caught:
-        plain_function(value)
+        unwrap_function(value)
     assert caught.value.code == "CD0105"
     assert f"not a `{kind}`" in str(caught.value)
 
@@ -226,8 +226,8 @@ def test_what_a_decorator_made_is_the_function() -> None:
     def f(x):
         return x
 
-    assert plain_function(f) is f and returned(read_source(f)) == "function(*args)"
-    assert plain_function(functools.cache(f)) is f
+    assert unwrap_function(f) is f and returned(read_source(f)) == "function(*args)"
+    assert unwrap_function(functools.cache(f)) is f
 
 
 def test_an_object_that_only_names_what_it_wraps_is_no_function() -> None:
@@ -235,7 +235,7 @@ def test_an_object_that_only_names_what_it_wraps_is_no_function() -> None:
         __wrapped__ = staticmethod(len)
 
     with pytest.raises(CdTypeError, match="CD0105"):
-        plain_function(Proxy())
+        unwrap_function(Proxy())
 
 
 # -- text given by the user -----------------------------------------------------------------------

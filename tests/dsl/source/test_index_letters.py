@@ -147,10 +147,10 @@ def test_compiled_forms_notice_what_a_namespace_binds() -> None:
 )
 def test_what_a_text_assigns_is_told_from_what_its_loops_bind(text: str, plain: str) -> None:
     lines = text.splitlines(keepends=True)
-    found = index_letters.assigned({"i": MISSING, "k": MISSING}, [[], lines], 1)
+    found = index_letters.assigned_names({"i": MISSING, "k": MISSING}, [[], lines], 1)
     assert found == frozenset(plain)
 
 
 def test_names_that_stand_alone_in_a_subscript() -> None:
     text = "def f(y, x):\n    y[i, j + 1] = sum[r](x[r, s:]) if z[q[w]] else x[v](u)"
-    assert index_letters.subscripts(parse(source_from_text(text))) == set("irwv")
+    assert index_letters.subscript_names(parse(source_from_text(text))) == set("irwv")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from plusequals.dsl.source.listing import listing
+from plusequals.dsl.source.listing import format_code
 
 TEXTS = [
     "y[i, j] += a[i, k] * b[k, j]",
@@ -23,18 +23,18 @@ TEXTS = [
 def test_listing_parses_to_the_same_tree(text, has_astor, monkeypatch) -> None:
     if not has_astor:
         monkeypatch.setitem(sys.modules, "astor", None)
-    wrapped = listing(text)
+    wrapped = format_code(text)
     assert wrapped.endswith("\n")
     assert ast.dump(ast.parse(wrapped)) == ast.dump(ast.parse(text))
-    assert listing(ast.parse(text)) == wrapped
+    assert format_code(ast.parse(text)) == wrapped
 
 
 def test_long_lines_are_wrapped() -> None:
     pytest.importorskip("astor")
-    assert max(map(len, listing(TEXTS[-1]).split("\n"))) <= 100
+    assert max(map(len, format_code(TEXTS[-1]).split("\n"))) <= 100
 
 
 def test_a_wrong_listing_of_the_wrapping_printer_is_not_shown(monkeypatch) -> None:
     astor = pytest.importorskip("astor")
     monkeypatch.setattr(astor, "to_source", lambda *args, **options: "something(else_)\n")
-    assert listing("x  =  1") == "x = 1\n"
+    assert format_code("x  =  1") == "x = 1\n"

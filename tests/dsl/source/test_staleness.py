@@ -11,7 +11,7 @@ import pytest
 
 from plusequals.base.diagnostic import CdSyntaxError
 from plusequals.dsl.source.function_source import read_source
-from plusequals.dsl.source.staleness import is_edited
+from plusequals.dsl.source.staleness import is_stale
 
 
 def returned(function: object) -> str:
@@ -26,8 +26,8 @@ def test_another_tree() -> None:
     def f(x):
         return x + 1
 
-    assert not is_edited(f, ast.parse("def f(x):\n    return x + 1").body[0])
-    assert is_edited(f, ast.parse("def f(x):\n    return x + 1.0").body[0])
+    assert not is_stale(f, ast.parse("def f(x):\n    return x + 1").body[0])
+    assert is_stale(f, ast.parse("def f(x):\n    return x + 1.0").body[0])
 
 
 def test_mangled_names_are_not_taken_for_an_edit() -> None:

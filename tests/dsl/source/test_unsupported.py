@@ -124,8 +124,8 @@ def test_async_function_itself(golden) -> None:
 
 
 def test_every_refusal_has_a_code_of_its_family_a_sentence_and_a_help() -> None:
-    listed = [*unsupported.REFUSED.values()]
-    listed += [v for v in vars(unsupported).values() if isinstance(v, unsupported.Refusal)]
+    listed = [*unsupported.UNSUPPORTED.values()]
+    listed += [v for v in vars(unsupported).values() if isinstance(v, unsupported.Unsupported)]
     for why in listed:
         assert why.code.startswith("CD01")
         assert why.message[0] != " " and not why.message.endswith(".")
@@ -142,8 +142,8 @@ def test_all_kinds_of_nodes_are_admitted_or_refused_by_name() -> None:
     }  # fmt: skip
     deprecated = {"Num", "Str", "Bytes", "NameConstant", "Ellipsis"}
     kinds = {kind.__name__ for base in (ast.stmt, ast.expr) for kind in base.__subclasses__()}
-    assert kinds - deprecated - admitted <= set(unsupported.REFUSED)
-    assert not admitted & set(unsupported.REFUSED)
+    assert kinds - deprecated - admitted <= set(unsupported.UNSUPPORTED)
+    assert not admitted & set(unsupported.UNSUPPORTED)
 
 
 def test_all_problems_are_reported_at_once_in_order(golden) -> None:

@@ -11,11 +11,11 @@ import pytest
 import plusequals as pe
 from plusequals.dsl.elaborate.captures.inputs import ArraySpec
 from plusequals.dsl.specialize.dynamic_sizes import (
-    SizesSeen,
-    fits,
-    opened_axes,
-    profile_of,
-    why_wanted,
+    SizeHistory,
+    dynamic_axes_text,
+    erase_sizes,
+    generalization_reason,
+    matches_spec,
 )
 from plusequals.lowering.ir import dtypes
 
@@ -82,24 +82,24 @@ def test_new_arrays_have_the_size_of_the_call(backend: str) -> None:
 
 
 def test_only_axes_that_varied_are_opened() -> None:
-    seen = SizesSeen()
+    seen = SizeHistory()
     specs = [{"x": ArraySpec(dtypes.float32, (n, 7), None)} for n in (2, 3, 4, 5)]
     for each in specs[:3]:
         assert seen.opened(each) is None
         seen.note(each)
     opened = seen.opened(specs[3])
     assert opened == {"x": ArraySpec(dtypes.float32, (None, 7), None)}
-    assert opened_axes(opened) == "axis 0 of `x`"
+    assert dynamic_axes_text(opened) == "axis 0 of `x`"
     sizes = "axis 0 of `x` came in more than 3 sizes: this form is for any size from 2"
     numbers = "`m.a`, `m.b` came with more than 3 values: this form is for any value"
-    assert why_wanted(specs[3], opened) == sizes
-    assert why_wanted(specs[3], specs[3], ["m.a", "m.b"]) == numbers
-    assert why_wanted(specs[3], opened, ["m.a", "m.b"]) == f"{sizes}; {numbers}"
-    assert not why_wanted(specs[3], specs[3])
-    assert fits(specs[0]["x"], opened["x"])
-    assert not fits(ArraySpec(dtypes.float32, (1, 7), None), opened["x"])
-    assert not fits(ArraySpec(dtypes.float64, (5, 7), None), opened["x"])
-    seen.close(profile_of(specs[3]))
+    assert generalization_reason(specs[3], opened) == sizes
+    assert generalization_reason(specs[3], specs[3], ["m.a", "m.b"]) == numbers
+    assert generalization_reason(specs[3], opened, ["m.a", "m.b"]) == f"{sizes}; {numbers}"
+    assert not generalization_reason(specs[3], specs[3])
+    assert matches_spec(specs[0]["x"], opened["x"])
+    assert not matches_spec(ArraySpec(dtypes.float32, (1, 7), None), opened["x"])
+    assert not matches_spec(ArraySpec(dtypes.float64, (5, 7), None), opened["x"])
+    seen.close(erase_sizes(specs[3]))
     assert seen.opened(specs[3]) is None
 
 
@@ -127,7 +127,7 @@ def test_strides_that_stay_the_same_leave_sizes_open(take: Callable[[int], np.nd
 
 def test_sizes_that_decide_whether_a_reshape_is_a_view_stay_closed() -> None:
     first = ArraySpec(dtypes.float64, (4, 5), (20, 2))
-    seen = SizesSeen()
+    seen = SizeHistory()
     for n in (2, 3, 4):
         seen.note({"x": replace(first, shape=(n, n + 3))})
     opened = seen.opened({"x": replace(first, shape=(5, 5))})

@@ -19,22 +19,22 @@ from plusequals.backends.cc.fast_call import (
 )
 from plusequals.base.diagnostic import CdError, Diagnostic
 from plusequals.dsl.source.function_source import MISSING, Scope
-from plusequals.dsl.specialize.guards import Form, Recipe, Step, packed
+from plusequals.dsl.specialize.guards import CallGuard, CallShape, GuardProgram, pack_guards
 
 from ..dispatch.test_fast_path import made, repeated
 
-FORM = Form(1, ("y",), {"x": None, "y": None, "k": 5})
+FORM = CallShape(1, ("y",), {"x": None, "y": None, "k": 5})
 
 
 def fail(*fault: int) -> NoReturn:
     raise CdError(Diagnostic("CD0000", str(fault)))
 
 
-def words_of(*steps: Step, **other: Any) -> tuple[list[int], tuple[object, ...]]:
+def words_of(*steps: CallGuard, **other: Any) -> tuple[list[int], tuple[object, ...]]:
     """The words of the values of a recipe, and what is kept for them."""
     parts = other.pop("parts", [(PartKind.OBJECT, None)])
-    recipe = Recipe(steps, [], [], [], other.pop("results", []), ReturnKind.ONE, parts)
-    made = packed(recipe, FORM, None, (1, 2), "held", fail)
+    recipe = GuardProgram(steps, [], [], [], other.pop("results", []), ReturnKind.ONE, parts)
+    made = pack_guards(recipe, FORM, None, (1, 2), "held", fail)
     assert made is not None
     error = made[2](1, 2, 3)
     assert isinstance(error, CdError) and error.__traceback__ is None and "(1, 2, 3)" in str(error)
@@ -43,7 +43,7 @@ def words_of(*steps: Step, **other: Any) -> tuple[list[int], tuple[object, ...]]
 
 
 def test_arguments_are_found_as_they_were_given() -> None:
-    steps = [Step((ValueSource.ARGUMENT, name)) for name in ("x", "y", "k")]
+    steps = [CallGuard((ValueSource.ARGUMENT, name)) for name in ("x", "y", "k")]
     words, kept = words_of(*steps)
     assert words[:6] == [ValueSource.ARGUMENT, 0, 0, 0, Guard.ANY, 6]
     assert words[6:9] == [ValueSource.KEYWORD, 0, 0] and words[9] == id(kept[2]) and kept[2] == "y"
@@ -56,9 +56,9 @@ def test_names_are_found_in_cells_or_around() -> None:
     cells = dict(zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True))
     scope = Scope(cells, {"g": 1}, vars(builtins))
     words, kept = words_of(
-        Step((ValueSource.NAME, scope, "n")),
-        Step((ValueSource.NAME, scope, "g"), (Guard.SAME, MISSING)),
-        Step((ValueSource.ATTRIBUTE, 0, "a"), (Guard.EQUAL, 7)), Step((ValueSource.ITEM, 2, 4)),
+        CallGuard((ValueSource.NAME, scope, "n")),
+        CallGuard((ValueSource.NAME, scope, "g"), (Guard.SAME, MISSING)),
+        CallGuard((ValueSource.ATTRIBUTE, 0, "a"), (Guard.EQUAL, 7)), CallGuard((ValueSource.ITEM, 2, 4)),
     )  # fmt: skip
     assert cell is None
     assert words[:3] == [ValueSource.CELL, id(cells["n"]), 0]
@@ -76,7 +76,7 @@ def test_checks() -> None:
         (Guard.BITS, -0.0), (Guard.LISTED,), (Guard.SHARED, 4),
         (Guard.ARRAY, dtype, (), (), 0x400, np.recarray),
     ]  # fmt: skip
-    words, kept = words_of(*(Step((ValueSource.CONSTANT, value), check) for check in wanted))
+    words, kept = words_of(*(CallGuard((ValueSource.CONSTANT, value), check) for check in wanted))
     read = []
     while words:
         read.append(words[4 : words[5]])
@@ -97,16 +97,17 @@ def test_checks() -> None:
 def test_an_array_is_made_of_a_list() -> None:
     make = np.asarray
     words, _ = words_of(
-        Step((ValueSource.ARGUMENT, "x"), (Guard.LISTED,)), Step((ValueSource.MADE, 0, make))
+        CallGuard((ValueSource.ARGUMENT, "x"), (Guard.LISTED,)),
+        CallGuard((ValueSource.MADE, 0, make)),
     )
     assert words[6:10] == [ValueSource.MADE, 0, 0, id(make)]
 
 
 def test_one_that_is_too_long_is_no_plan() -> None:
-    recipe = Recipe(
-        [Step((ValueSource.ARGUMENT, "x"))] * (VALUES + 1), [], [], [], [], ReturnKind.ONE, []
+    recipe = GuardProgram(
+        [CallGuard((ValueSource.ARGUMENT, "x"))] * (VALUES + 1), [], [], [], [], ReturnKind.ONE, []
     )
-    assert packed(recipe, FORM, None, (1, 2), None, fail) is None
+    assert pack_guards(recipe, FORM, None, (1, 2), None, fail) is None
     results = [(ResultKind.ARRAY, np.dtype(float), (2,))]
     assert words_of(results=results, parts=[(PartKind.RESULT, 0)])[0] == []
 

@@ -16,11 +16,11 @@ from plusequals.dsl.elaborate.captures.inputs import (
     Spec,
 )
 from plusequals.dsl.specialize.recompile_reasons import (
-    Situation,
-    changes,
+    SpecializationKey,
+    describe_changes,
     path_text,
+    recompile_reason,
     spec_text,
-    why,
 )
 from plusequals.dsl.values.types import WEAK_FLOAT, WEAK_INT
 from plusequals.dsl.values.values import Path
@@ -28,7 +28,7 @@ from plusequals.lowering.ir import dtypes
 
 X = ArraySpec(dtypes.float32, (3, 4), None)
 ONE, TWO = ConstantSpec(int, "1", 1), ConstantSpec(int, "2", 2)
-NOW = Situation(Settings(), "cc", {"x": X}, {}, {})
+NOW = SpecializationKey(Settings(), "cc", {"x": X}, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,20 @@ NOW = Situation(Settings(), "cc", {"x": X}, {}, {})
     ],
 )  # fmt: skip
 def test_changes_of_one_input(now: Spec, before: Spec, says: list[str]) -> None:
-    assert list(changes("`v`", now, before)) == says
+    assert list(describe_changes("`v`", now, before)) == says
 
 
 def test_the_first_call() -> None:
-    assert why(NOW, []) == "this is the first call of the function"
+    assert recompile_reason(NOW, []) == "this is the first call of the function"
 
 
 def test_every_kind_of_difference_is_told() -> None:
     rate, gone = Path("rate", (), True), Path("f:0:w", ("x",), True)
-    before = Situation(
+    before = SpecializationKey(
         Settings(debug=2), "numpy", {"x": replace(X, shape=(1, 4))}, {rate: ONE, gone: ONE},
         {Path("y"): Path("x")},
     )  # fmt: skip
-    assert why(NOW, [(before, {rate: TWO})]).split("; ") == [
+    assert recompile_reason(NOW, [(before, {rate: TWO})]).split("; ") == [
         "the backend is `cc`, and was `numpy`",
         "the setting `debug` is 0, and was 2",
         "`x` has shape (3, 4), and had (1, 4)",
@@ -98,11 +98,11 @@ def test_every_kind_of_difference_is_told() -> None:
 def test_the_nearest_is_compared_with() -> None:
     far = replace(NOW, backend="numpy", arguments={"x": ONE})
     near = replace(NOW, arguments={"x": replace(X, shape=(9, 9))})
-    assert why(NOW, [(far, {}), (near, {})]) == "`x` has shape (3, 4), and had (9, 9)"
+    assert recompile_reason(NOW, [(far, {}), (near, {})]) == "`x` has shape (3, 4), and had (9, 9)"
 
 
 def test_where_nothing_differs_that_is_said() -> None:
-    assert why(NOW, [(NOW, {})]) == "no code was kept for such a call"
+    assert recompile_reason(NOW, [(NOW, {})]) == "no code was kept for such a call"
 
 
 def test_paths_and_specifications_in_words() -> None:

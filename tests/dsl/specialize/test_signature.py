@@ -9,7 +9,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.dsl.source.function_source import MISSING
-from plusequals.dsl.specialize.signature import describe_input, quick_key
+from plusequals.dsl.specialize.signature import cheap_key, describe_input
 
 
 def values() -> list[Any]:
@@ -28,7 +28,7 @@ def values() -> list[Any]:
 
 @pytest.mark.parametrize("static", [False, True])
 def test_equal_keys_have_equal_specifications(static: bool) -> None:
-    found = [(quick_key(v, static), describe_input(v, static)) for v in values()]
+    found = [(cheap_key(v, static), describe_input(v, static)) for v in values()]
     for one_key, one in found:
         hash(one_key)
         for other_key, other in found:
@@ -37,9 +37,9 @@ def test_equal_keys_have_equal_specifications(static: bool) -> None:
 
 
 def test_numbers_that_are_given_share_a_key_and_constants_do_not() -> None:
-    assert quick_key(1, False) == quick_key(2, False) != quick_key(1.0, False)
-    assert quick_key(1, True) != quick_key(2, True) != quick_key(2.0, True)
-    assert quick_key(True, False) != quick_key(False, False) != quick_key(0, False)
+    assert cheap_key(1, False) == cheap_key(2, False) != cheap_key(1.0, False)
+    assert cheap_key(1, True) != cheap_key(2, True) != cheap_key(2.0, True)
+    assert cheap_key(True, False) != cheap_key(False, False) != cheap_key(0, False)
 
 
 def test_an_array_is_named_where_it_is_refused() -> None:
@@ -58,7 +58,7 @@ def holding(item: object) -> list[Any]:
 )
 def test_a_list_that_holds_itself_is_refused(value: object) -> None:
     with pytest.raises(pe.CdError, match="CD0702.*holds itself"):
-        quick_key(value, False)
+        cheap_key(value, False)
 
 
 LISTS: list[Any] = [
@@ -71,11 +71,11 @@ LISTS: list[Any] = [
 @pytest.mark.parametrize("one", LISTS, ids=repr)
 def test_keys_of_lists_tell_of_what_is_made_of_them(one: list[Any]) -> None:
     for other in LISTS:
-        if quick_key(one, False) == quick_key(other, False):
+        if cheap_key(one, False) == cheap_key(other, False):
             assert describe_input(one, False) == describe_input(other, False)
 
 
 def test_values_in_a_list_of_numbers_do_not_matter() -> None:
     for one, other in (([1.0, 2.0], [3.0, 4]), ([[1, 2]], [[3, 4]]), ([7], [8])):
-        assert quick_key(one, False) == quick_key(other, False)
-        assert quick_key(one, True) != quick_key(other, True)
+        assert cheap_key(one, False) == cheap_key(other, False)
+        assert cheap_key(one, True) != cheap_key(other, True)

@@ -14,7 +14,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.base import settings
-from plusequals.dsl.specialize.specialization import Specialisations
+from plusequals.dsl.specialize.specialization import SpecializationCache
 
 
 def made(text: str, **names: Any) -> Any:
@@ -307,7 +307,7 @@ def test_a_form_found_once_is_found_by_its_key() -> None:
     f(x)
     f(x)
     assert form.direct and f.specialise(np.zeros(2)) is form
-    assert isinstance(f._forms, Specialisations)
+    assert isinstance(f._forms, SpecializationCache)
 
 
 def test_what_is_refused_is_refused_again_and_what_is_mended_works() -> None:

@@ -13,41 +13,41 @@ import plusequals as pe
 from plusequals.base import settings
 from plusequals.dsl.specialize.signature import describe_input
 from plusequals.dsl.specialize.variant_table import (
-    MOST,
-    NumbersSeen,
-    ShapesSeen,
-    Table,
-    keep,
-    keep_open,
+    MAX_VARIANTS,
+    NumberHistory,
+    ShapeHistory,
+    VariantTable,
+    add_general_variant,
+    add_variant,
 )
-from plusequals.dsl.specialize.variants import Watch
+from plusequals.dsl.specialize.variants import CaptureGuard
 from plusequals.dsl.values.values import Path
 
 
 def test_the_latest_forms_are_kept() -> None:
-    table, made = Table(), [cast("Any", object()) for _ in range(MOST + 2)]
+    table, made = VariantTable(), [cast("Any", object()) for _ in range(MAX_VARIANTS + 2)]
     for one in made:
-        keep(table.full, "key", one)
+        add_variant(table.full, "key", one)
     assert table.full["key"] == tuple(reversed(made[2:]))
     assert table.quick == {}
 
 
 def test_of_forms_for_many_calls_the_latest_are_kept() -> None:
-    table, made = Table(), [cast("Any", object()) for _ in range(MOST + 2)]
+    table, made = VariantTable(), [cast("Any", object()) for _ in range(MAX_VARIANTS + 2)]
     for one in made:
-        keep_open(table.any_size, {}, one)
-    assert [form for _, form in table.any_size] == made[2:]
+        add_general_variant(table.general_variants, {}, one)
+    assert [form for _, form in table.general_variants] == made[2:]
 
 
 def form(path: Path, value: object) -> Any:
     """What is asked of a form that was made for a value."""
-    watched = (Watch(path, lambda _: value, describe_input(value, True), 0),)
+    watched = (CaptureGuard(path, lambda _: value, describe_input(value, True), 0),)
     return SimpleNamespace(watched=watched, typed=SimpleNamespace(statics=frozenset()))
 
 
 @pytest.mark.parametrize("kind", [float, np.float32, int])
 def test_numbers_are_given_to_the_code_from_the_fourth_value_on(kind: type) -> None:
-    seen, path = NumbersSeen(), Path("m", ("rate",))
+    seen, path = NumberHistory(), Path("m", ("rate",))
     for value in (1.0, 2.0, 2.0, 3.0):
         assert seen.opened() == frozenset()
         seen.note(form(path, kind(value)))
@@ -58,7 +58,7 @@ def test_numbers_are_given_to_the_code_from_the_fourth_value_on(kind: type) -> N
 
 @pytest.mark.parametrize("kind", [bool, np.int32, str])
 def test_other_values_are_constants(kind: type) -> None:
-    seen = NumbersSeen()
+    seen = NumberHistory()
     for value in range(9):
         seen.note(form(Path("m", ("n",)), kind(value)))
     assert seen.opened() == frozenset()
@@ -175,7 +175,7 @@ def test_a_number_that_has_to_be_known_closes_itself_alone() -> None:
 
 
 def test_sizes_of_arrays_of_objects_are_those_of_the_run_from_the_fourth_on() -> None:
-    seen, path = ShapesSeen(), Path("m", ("w",))
+    seen, path = ShapeHistory(), Path("m", ("w",))
     for size in (2, 3, 3, 4):
         one = form(path, np.zeros((5, size)))
         assert seen.opened({}) == {}

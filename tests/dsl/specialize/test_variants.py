@@ -10,7 +10,7 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
-from plusequals.dsl.specialize.variants import getter, pairs_with
+from plusequals.dsl.specialize.variants import make_getter, written_pairs
 from plusequals.dsl.values.values import Path
 
 OWNER = SimpleNamespace(w=[np.zeros(1), np.ones(2)], table={"a": 5, 3: 6}, p=pe.tensor("p", (4,)))
@@ -33,11 +33,11 @@ TYPED: Any = SimpleNamespace(constants={"1:held": OWNER}, roots={"f:0:": {"rate"
     ],
 )
 def test_what_a_path_leads_to(path: Path, expected: Any) -> None:
-    assert getter(TYPED, SCOPE.__getitem__, path)({"x": OWNER}) is expected
+    assert make_getter(TYPED, SCOPE.__getitem__, path)({"x": OWNER}) is expected
 
 
 def test_it_is_looked_up_anew_each_time() -> None:
-    get = getter(TYPED, SCOPE.__getitem__, Path("x", ("rate",)))
+    get = make_getter(TYPED, SCOPE.__getitem__, Path("x", ("rate",)))
     assert [get({"x": SimpleNamespace(rate=n)}) for n in (1, 2)] == [1, 2]
 
 
@@ -51,13 +51,13 @@ def test_it_is_looked_up_anew_each_time() -> None:
 )
 def test_a_path_that_leads_nowhere(path: Path, error: type[Exception]) -> None:
     with pytest.raises(error):
-        getter(TYPED, SCOPE.__getitem__, path)({"x": OWNER})
+        make_getter(TYPED, SCOPE.__getitem__, path)({"x": OWNER})
 
 
 def test_pairs_of_which_one_is_written() -> None:
-    assert pairs_with([False, False, False]) == ()
-    assert pairs_with([True, False, False]) == ((0, 1), (0, 2))
-    assert pairs_with([False, True, True]) == ((0, 1), (0, 2), (1, 2))
+    assert written_pairs([False, False, False]) == ()
+    assert written_pairs([True, False, False]) == ((0, 1), (0, 2))
+    assert written_pairs([False, True, True]) == ((0, 1), (0, 2), (1, 2))
 
 
 @cd

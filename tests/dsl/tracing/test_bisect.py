@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import plusequals as pe
-from plusequals.dsl.tracing.bisect import bisected
+from plusequals.dsl.tracing.bisect import find_first_change
 
 
 def test_errors_count_as_results(backend: str) -> None:
@@ -18,7 +18,7 @@ def test_errors_count_as_results(backend: str) -> None:
 def test_prints_are_not_repeated(capsys: object) -> None:
     f = pe.cd_from_source("def f(x):\n    print(x[0])\n    x[i] = x[i] * 2\n", backend="numpy")
     match, arguments = f.matched(np.ones(2))
-    assert bisected(match, arguments, 0.0, 0.0) is None
+    assert find_first_change(match, arguments, 0.0, 0.0) is None
 
 
 def test_results_of_shapes_that_the_run_decides() -> None:

@@ -17,7 +17,7 @@ import plusequals as pe
 from plusequals.backends.interpreter import Interpreter
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdBackendError
-from plusequals.dsl.tracing.log import Assigned, Comment, LogEntry, log_lines, log_tree
+from plusequals.dsl.tracing.log import Comment, LogEntry, LoggedAssignment, log_lines, log_tree
 
 from .functions import CALLS, steps
 
@@ -31,7 +31,11 @@ SIDES = st.text("xy[0]{=}$\n", min_size=1, max_size=6)
 
 def entries() -> st.SearchStrategy[LogEntry]:
     assigned = st.builds(
-        lambda source, a, b, c: Assigned(source, f"{a} = {b}", c), PLAIN, SIDES, SIDES, SIDES
+        lambda source, a, b, c: LoggedAssignment(source, f"{a} = {b}", c),
+        PLAIN,
+        SIDES,
+        SIDES,
+        SIDES,
     )
     leaves = st.one_of(PLAIN, assigned)
     return st.recursive(
@@ -57,7 +61,7 @@ def test_a_comment_may_be_called_like_a_mark(tmp_path: Path) -> None:
     assert isinstance(outer, Comment) and outer.is_closed
     inner, behind = outer.inner
     assert isinstance(inner, Comment) and inner.text == "end" and len(inner.inner) == 1
-    assert isinstance(behind, Assigned)
+    assert isinstance(behind, LoggedAssignment)
 
 
 def test_comments_with_line_ends_of_every_kind(tmp_path: Path, backend: str) -> None:
@@ -241,7 +245,9 @@ def test_the_log_of_a_backend_that_can_only_print(
     (text,) = logs(tmp_path).values()
     address, comment = log_tree(text.splitlines())
     assert str(address).startswith("f64 *x &[1] = 0x")
-    assert comment == Comment("f", (Assigned("x[i] += 1", "x[0]{=0.0} = 1.0", "0.0 + 1.0"),))
+    assert comment == Comment(
+        "f", (LoggedAssignment("x[i] += 1", "x[0]{=0.0} = 1.0", "0.0 + 1.0"),)
+    )
 
 
 def test_a_run_that_fails_ends_its_log_with_the_error(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_page_has_so_many_lines_at_most_unless_all_is_asked_for() -> None:
         for _ in range(3):
             f(np.zeros(9))
     for most, lines in ((300, 300), (20, 21)):
-        with mock.patch.object(pages, "MOST", most):
+        with mock.patch.object(pages, "MAX_PAGE_LINES", most):
             found = trace.to_html()
             assert found.count("<div") + found.count("<details") <= lines + 12
             assert trace.to_html(head=0).count('class="record') == len(trace)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.tracing.points import evaluated, points_of
+from plusequals.dsl.tracing.points import evaluate_at_points, read_points
 from plusequals.lowering.ir.indexing import (
     Affine,
     Symbol,
@@ -31,7 +31,7 @@ INDICES = [
 def test_index_expressions_of_arrays(index: Affine) -> None:
     i, j = np.arange(6), np.arange(6)[::-1]
     expected = [evaluate(index, {I: int(a), J: int(b)}) for a, b in zip(i, j, strict=True)]
-    assert np.broadcast_to(evaluated(index, {I: i, J: j}), 6).tolist() == expected
+    assert np.broadcast_to(evaluate_at_points(index, {I: i, J: j}), 6).tolist() == expected
 
 
 def test_points_of_a_triangle_are_those_that_are_there(backend: str) -> None:
@@ -54,7 +54,7 @@ def test_points_know_their_rows() -> None:
     with pe.trace() as trace:
         f(np.zeros(2))
     (run,) = trace.runs
-    points = points_of(run, run.layout.sites[0])
+    points = read_points(run, run.layout.sites[0])
     assert points.row.tolist() == [0, 0, 1, 1, 2, 2] and points.number.tolist() == [0, 1] * 3
     assert points.column("after").tolist() == [0, 0, 1, 1, 2, 2] and len(points) == 6
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 import plusequals as pe
-from plusequals.dsl.tracing.producers import Producers
+from plusequals.dsl.tracing.producers import LastWriters
 
 
 def test_the_last_record_before_a_place_and_what_was_given() -> None:
     f = pe.cd_from_source("def f(x, y):\n    for t in range(3):\n        y[i] = x[i] + t\n")
     with pe.trace() as trace:
         f(np.ones(2), np.zeros(2))
-    made = Producers(trace, 0)
+    made = LastWriters(trace, 0)
     (node,) = made.called("y")
     end = len(trace.runs[0].table), 0
     last = made.last((node.id, (1,)), end)
@@ -27,11 +27,11 @@ def test_an_array_has_the_name_that_it_has_at_the_end() -> None:
     text = "def f(x):\n    a = x * 2\n    b = x + 1\n    a, b = b, a\n    return a\n"
     with pe.trace() as trace:
         pe.cd_from_source(text)(np.ones(1))
-    made = Producers(trace, 0)
+    made = LastWriters(trace, 0)
     assert [node.label for node in made.called("a")] == ["b"]
     with pe.trace(arrays="a") as trace:
         pe.cd_from_source(text)(np.ones(1))
-    assert Producers(trace, 0).called("a") == []
+    assert LastWriters(trace, 0).called("a") == []
 
 
 def test_many_elements_are_what_each_of_them_is_alone() -> None:
@@ -50,7 +50,7 @@ def f(x, y):
     f = pe.cd_from_source(text, backend="numpy")
     with pe.trace() as trace:
         f(np.arange(1.0, 6.0), np.ones(5))
-    made, rows = Producers(trace, 0), len(trace.runs[0].table)
+    made, rows = LastWriters(trace, 0), len(trace.runs[0].table)
     nodes = {g.statement.target.node.id: g.statement.target.node for g in made.groups}
     nodes |= {p.node.id: p.node for p in trace.runs[0].parameters}
     for node in (node for node in nodes.values() if node.rank == 1):

@@ -30,12 +30,12 @@ def test_a_trace_is_a_sequence() -> None:
     assert orders == sorted(orders)
 
 
-@pytest.mark.parametrize("few", [-1, work_estimate.FEW], ids=["whole", "short"])
+@pytest.mark.parametrize("few", [-1, work_estimate.MAX_QUICK_POINTS], ids=["whole", "short"])
 @pytest.mark.parametrize("name", CALLS)
 def test_records_are_the_same_whatever_threads_do(
     name: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_estimate, "FEW", few)
+    monkeypatch.setattr(work_estimate, "MAX_QUICK_POINTS", few)
     with pe.override(schedule=True, threads=1, parallel_from=0):
         alone = [str(record) for record in traced(name)]
     with pe.override(schedule=True, threads=7, parallel_from=0):

@@ -13,7 +13,7 @@ import pytest
 import plusequals as pe
 from plusequals.base.diagnostic import CdIndexError
 from plusequals.dsl.instrument import recording
-from plusequals.dsl.instrument.record_bounds import Room
+from plusequals.dsl.instrument.record_bounds import BufferSize
 
 TEXT = """def f(x, y, n):
     y[i, j] = x[i, j] * 2 if j <= i else 0.0
@@ -51,7 +51,7 @@ def traced(text: str, backend: str, *args: Any, **wanted: Any) -> pe.Trace:
 
 def scarce(**sizes: int) -> Any:
     room = tuple(sizes.get(name, 1 << 13) for name in ("rows", "floats", "ints"))
-    return mock.patch.object(recording, "_ROOM", room)
+    return mock.patch.object(recording, "_MAX_ROOM", room)
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ def test_the_text_log_says_it(tmp_path: Path) -> None:
 
 
 def test_how_room_is_shared_out() -> None:
-    whole = Room(10, 1000, 500)
-    assert whole.shrunk(whole.bytes(4), 4) is whole
+    whole = BufferSize(10, 1000, 500)
+    assert whole.reduced_to(whole.bytes(4), 4) is whole
     for most in (0, 100, 999, 5000, 12_000):
-        less = whole.shrunk(most, 4)
+        less = whole.reduced_to(most, 4)
         assert less.bytes(4) <= most and all(one <= all_ for one, all_ in zip(less, whole))
-    assert Room(1, 600_000, 0).shrunk(1 << 20, 3) == Room(1, (1 << 17) - 3, 0)
-    assert Room(10**6, 10, 10).shrunk(1 << 20, 3).rows > 40_000
+    assert BufferSize(1, 600_000, 0).reduced_to(1 << 20, 3) == BufferSize(1, (1 << 17) - 3, 0)
+    assert BufferSize(10**6, 10, 10).reduced_to(1 << 20, 3).rows > 40_000

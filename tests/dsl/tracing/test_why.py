@@ -120,7 +120,7 @@ def test_an_argument_that_was_too_large_to_be_kept() -> None:
     f = pe.cd_from_source("def f(y, x):\n    y[0] = sum(x[i])\n    y[1] = x[7] * 2\n")
     x = np.ones(50)
     x[30] = x[7] = np.nan
-    with mock.patch.object(recording, "KEPT", 100):
+    with mock.patch.object(recording, "MAX_ARGUMENT_BYTES", 100):
         with pe.trace() as trace:
             f(np.zeros(2), x)
         with pe.trace(terms=True) as each:
@@ -135,7 +135,7 @@ def test_an_argument_that_was_too_large_to_be_kept() -> None:
 
 def test_a_sum_of_more_terms_than_are_looked_at() -> None:
     f = pe.cd_from_source("def f(y, x):\n    y[0] = sum(x[i])\n")
-    with pe.trace() as trace, mock.patch.object(why, "_TERMS", 10):
+    with pe.trace() as trace, mock.patch.object(why, "_MAX_READS", 10):
         f(np.zeros(1), np.ones(20))
         text = str(trace.why("y", 0))
     assert "(these are of the first 10 elements: `pe.trace(terms=True)` records" in text
@@ -190,6 +190,6 @@ def test_a_record_and_an_element_at_a_record_are_asked_for() -> None:
 def test_an_array_is_sorted_once_for_all_terms_of_a_chain() -> None:
     with pe.trace() as trace:
         accumulated.on("numpy")(np.ones((40, 3)))
-    with mock.patch.object(producers, "_Written", wraps=producers._Written) as written:
+    with mock.patch.object(producers, "_SortedGroup", wraps=producers._SortedGroup) as written:
         text = str(trace.why("result"))
     assert "... 36 more" in text and written.call_count == 3

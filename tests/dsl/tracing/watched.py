@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 
 import plusequals as pe
-from plusequals.dsl.instrument.sites import called
+from plusequals.dsl.instrument.sites import array_name
 from plusequals.lowering.ir import interpret
 from plusequals.lowering.ir.assignments import Assign
 from plusequals.lowering.ir.evaluate import Lines, PythonWriter
@@ -53,7 +53,7 @@ def watched() -> Iterator[Watch]:
         if statement.call is not None:  # a trace tells what all of the call comes to
             return original(writer, statement)
         node, seen = statement.target.node, here.seen
-        name = called(node, statement.names)
+        name = array_name(node, statement.names)
         array, (lines, cell) = writer.array(node), writer.cell(node, statement.target.index)
         noted = [*lines, f"places.append((({cell},), {array}[{cell}]))"]
 

@@ -10,7 +10,7 @@ from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.runtime.printed_output import PrintCapture
 from plusequals.base.locks import ReentrantLock
 from plusequals.dsl.instrument.recording import Recorder
-from plusequals.dsl.specialize.specialization import Specialisations
+from plusequals.dsl.specialize.specialization import SpecializationCache
 from plusequals.dsl.tracing.log import Logger
 
 
@@ -44,7 +44,7 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> Non
 
 
 def test_what_is_asked_of_several_threads_while_tracing_has_such_locks() -> None:
-    for kind in (Recorder, Logger, PrintCapture, Specialisations):
+    for kind in (Recorder, Logger, PrintCapture, SpecializationCache):
         assert issubclass(kind, ReentrantLock)
     short = CompiledC().short_way
     short._lock.acquire()

@@ -307,7 +307,7 @@ def test_what_killed_processes_left_is_swept(folder: Path) -> None:
     text = (
         "import sys, time\n"
         "from plusequals.backends.cache import file_lock as lock\n"
-        "assert lock.held(sys.argv[1])\n"
+        "assert lock.hold_path(sys.argv[1])\n"
         "print(flush=True)\ntime.sleep(60)"
     )
     command = [sys.executable, "-c", text, str(paths[1])]
@@ -350,9 +350,7 @@ def test_any_part_changes_the_key_and_order_does_not() -> None:
 
 
 def test_key_is_the_same_in_every_process() -> None:
-    text = (
-        "from plusequals.backends.cache.cache import content_key; print(content_key(a=1, b=['x']))"
-    )
+    text = "from plusequals.backends.cache.cache import cache_key; print(cache_key(a=1, b=['x']))"
     running = [
         subprocess.Popen(
             [sys.executable, "-c", text], cwd=Path(__file__).parents[3], stdout=subprocess.PIPE,

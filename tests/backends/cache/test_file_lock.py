@@ -15,8 +15,8 @@ from plusequals.backends.cache.file_lock import FileLockContext
 
 PROGRAM = """
 import sys
-from plusequals.backends.cache.file_lock import locked
-with locked(sys.argv[1], 0) as held:
+from plusequals.backends.cache.file_lock import FileLockContext
+with FileLockContext(sys.argv[1], 0) as held:
     print(held, flush=True)
     sys.stdin.read()
 """

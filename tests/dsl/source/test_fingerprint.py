@@ -99,8 +99,8 @@ def test_objects_that_say_what_they_are_not() -> None:
 def test_words_mean_the_same_in_another_process() -> None:
     program = (
         "import math, numpy as np, plusequals as pe\n"
-        "from plusequals.dsl.source.fingerprint import described\n"
-        "print([described(x) for x in (1.5, np.float32(2), np.sum, math, np.add.reduce, pe.f32[3],"
+        "from plusequals.dsl.source.fingerprint import describe\n"
+        "print([describe(x) for x in (1.5, np.float32(2), np.sum, math, np.add.reduce, pe.f32[3],"
         " np.ones((2, 3)).T, (1, 'a'), frozenset.union and abs)])"
     )
     told = [

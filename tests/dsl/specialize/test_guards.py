@@ -58,7 +58,8 @@ def test_names_are_found_in_cells_or_around() -> None:
     words, kept = words_of(
         CallGuard((ValueSource.NAME, scope, "n")),
         CallGuard((ValueSource.NAME, scope, "g"), (Guard.SAME, MISSING)),
-        CallGuard((ValueSource.ATTRIBUTE, 0, "a"), (Guard.EQUAL, 7)), CallGuard((ValueSource.ITEM, 2, 4)),
+        CallGuard((ValueSource.ATTRIBUTE, 0, "a"), (Guard.EQUAL, 7)),
+        CallGuard((ValueSource.ITEM, 2, 4)),
     )  # fmt: skip
     assert cell is None
     assert words[:3] == [ValueSource.CELL, id(cells["n"]), 0]

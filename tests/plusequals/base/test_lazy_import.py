@@ -46,12 +46,12 @@ def test_a_fork_waits_for_the_imports_of_other_threads(tmp_path: Path, use: str)
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.3)\nvalue, made = 3, object\n")
     program = (
         "import os, signal, sys, threading, time\n"
-        "from plusequals.base.lazy_import import Later\n"
+        "from plusequals.base.lazy_import import LazyModule\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
-        "slow = Later('slow', None)\n"
+        "slow = LazyModule('slow', None)\n"
         "import plusequals as pe\n"
         "from plusequals.backends import registry\n"
-        "registry.OURS['slow'] = 'slow:made'\n"
+        "registry.BUILT_IN['slow'] = 'slow:made'\n"
         "pe._HOMES = {'slow': ('value',)}\n"
         f"thread = threading.Thread(target=lambda: {use})\n"
         "thread.start()\n"

@@ -23,8 +23,8 @@ def _printed(program: str) -> str:
 def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> None:
     program = (
         "import os, signal, threading\n"
-        "from plusequals.base.locks import Locked\n"
-        "one, held, over = Locked(), threading.Event(), threading.Event()\n"
+        "from plusequals.base.locks import ReentrantLock\n"
+        "one, held, over = ReentrantLock(), threading.Event(), threading.Event()\n"
         "def hold():\n"
         "    with one._lock:\n"
         "        held.set()\n"
@@ -55,8 +55,8 @@ def test_what_is_asked_of_several_threads_while_tracing_has_such_locks() -> None
 def test_a_child_that_is_forked_with_a_lock_held_gives_it_back() -> None:
     program = (
         "import os, signal\n"
-        "from plusequals.base.locks import Locked\n"
-        "one = Locked()\n"
+        "from plusequals.base.locks import ReentrantLock\n"
+        "one = ReentrantLock()\n"
         "with one._lock:\n"
         "    child = os.fork()\n"
         "if child == 0:\n"

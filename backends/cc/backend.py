@@ -380,7 +380,7 @@ def _cache_entry(source: Source, name: str, compiler: Toolchain, made: bytes) ->
 
 
 def _load_library(made: bytes, entry: str, key: str) -> Library:
-    """Load a library that has an entry point. Raises Broken."""
+    """Load a library that has an entry point. Raises LoadError."""
     library = Library(made, entry, key)
     library.function(entry)
     return library

@@ -1,1 +1,1 @@
-"""Target-independent passes from program to program, in the order of `pipeline.PASSES`."""
+"""Target-independent passes; `pipeline.PASSES` has their order. Some files help others only."""

@@ -1,1 +1,1 @@
-"""Loop transformations, each legal by its own precondition; callers choose where to apply them."""
+"""Loop transformations, each with its precondition, which the caller proves."""

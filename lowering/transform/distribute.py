@@ -50,7 +50,7 @@ from ..thresholds import MAX_EXPANDED_BYTES
 from .remap import Element, remap_accesses
 
 Body = tuple[Stmt, ...]
-MIN_DISTRIBUTED_ITERATIONS = 32
+MIN_FISSION_ITERATIONS = 32
 """Loops of fewer iterations are not worth it."""
 
 
@@ -92,7 +92,7 @@ def can_distribute(loop: For) -> bool:
     if (
         loop.kind != "serial"
         or loop.step not in (1, -1)
-        or static_trip_count(loop) in range(MIN_DISTRIBUTED_ITERATIONS)
+        or static_trip_count(loop) in range(MIN_FISSION_ITERATIONS)
     ):
         return False
     halts = Alloc, Permute, Print

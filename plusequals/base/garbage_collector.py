@@ -8,18 +8,65 @@ fifth of the time of the passes. Cycles that it would have found are collected a
 from __future__ import annotations
 
 import gc
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+class _Pauses:
+    """The threads that have the collector paused, each as often as its pauses nest."""
+
+    __slots__ = ("_depths", "_lock", "_was_enabled")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depths: dict[int, int] = {}
+        self._was_enabled = False
+
+    def begin(self) -> None:
+        """Pause it for the calling thread."""
+        me = threading.get_ident()
+        with self._lock:
+            if not self._depths:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._depths[me] = self._depths.get(me, 0) + 1
+
+    def end(self) -> None:
+        """End the last pause of the calling thread; the last of all enables what was enabled."""
+        me = threading.get_ident()
+        with self._lock:
+            self._depths[me] -= 1
+            if not self._depths[me]:
+                del self._depths[me]
+            self._resume()
+
+    def after_fork(self) -> None:
+        """Forget, in a forked child, the pauses of threads that it does not have."""
+        me = threading.get_ident()
+        self._lock = threading.Lock()
+        paused = bool(self._depths)
+        self._depths = {me: self._depths[me]} if me in self._depths else {}
+        if paused:
+            self._resume()
+
+    def _resume(self) -> None:
+        if not self._depths and self._was_enabled:
+            gc.enable()
+
+
+_PAUSES = _Pauses()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_PAUSES.after_fork)
+
+
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Disable the collector inside; enable it afterwards if it was enabled. A decorator, too."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
+    """Disable the collector inside; enable it where the last of all threads leaves, if it was
+    enabled. A decorator, too."""
+    _PAUSES.begin()
     try:
         yield
     finally:
-        gc.enable()
+        _PAUSES.end()

@@ -6,7 +6,7 @@ below a type checker's import of the same:
     if TYPE_CHECKING:
         from . import parse
     else:
-        parse = Later(".parse", __package__)
+        parse = LazyModule(".parse", __package__)
 
 Modules that few programs need are lazy, too: a compilation needs some hundred of them, and each
 takes half a millisecond to import.
@@ -100,7 +100,7 @@ if hasattr(os, "register_at_fork"):
 def load_module(name: str, package: str | None = None) -> ModuleType:
     """Return a module, imported now if necessary; a fork waits until it is.
 
-    Raises Ending where the interpreter is shutting down.
+    Raises ShutdownError where the interpreter is shutting down.
     """
     full = _absolute_name(name, package)
     module = _loaded_module(full)

@@ -83,7 +83,7 @@ DEVICE: Choices = {
     "gpu.gemm.split_k": {"TERMS": (1, 2, 256), "FEW": (2, 8), "LONG": (2, 512)},
     "gpu.gemm.shared_tiles": {"ENOUGH": (1, 3, 128), "LARGE": (1, 1 << 21)},
     "gpu.gemm.tensor_tiles": {"LEAST": (1, 16)},
-    "transform.distribute": {"MIN_DISTRIBUTED_ITERATIONS": (1, 2, 32)},
+    "transform.distribute": {"MIN_FISSION_ITERATIONS": (1, 2, 32)},
     "gpu.recurrences.last_writer": {"FEWEST": (1, 2, 1024)},
     "gpu.recurrences.multi_prefix": {"FEWEST": (1, 2), "ROUNDS": (1, 2, 3)},
 }

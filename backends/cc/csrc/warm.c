@@ -1,14 +1,14 @@
 // The short way of a call: what it was given is compared with what compiled code was made for,
 // and the code is run where all of it agrees. All else is left to the long way, which is Python.
 //
-// A plan is a tuple (words, kept, fail, finish, settle): numbers of 64 bits as `cc/warm.py` packs
+// A plan is a tuple (words, kept, fail, finish, settle): numbers of 64 bits as `cc/fast_call.py` packs
 // them, the objects whose addresses are among them, what returns the error that a run ended with,
 // None where the long way is to meet it again, None or what makes of the parts what comes back, and
 // None or what is called with the values once the code has run.
 //
 // No headers of Python or NumPy are needed: what is declared here is Python's stable interface,
 // and `PyContextVar_Get`, which has not changed. Of objects only the head is read, and the head of
-// arrays is as it was in NumPy 1.0; `warm.py` looks whether that holds before it is relied on.
+// arrays is as it was in NumPy 1.0; `fast_call.py` looks whether that holds before it is relied on.
 // Above stands `results.c`.
 
 typedef struct Object {
@@ -60,7 +60,7 @@ extern void PyObject_GC_Del(void *);
 #define ARRAYS 64
 #define RESULTS 16
 #define RANK 64
-#define FAULT 16  // `record.SLOTS`
+#define FAULT 16  // `records.SLOTS`
 #define AXES 7    // of results that the code makes, `warm.AXES`
 #define SMALL ((int64_t)1 << 12)  // so many bytes of such a result are copied
 #define NO_MEMORY 2  // the status of a run that got no memory

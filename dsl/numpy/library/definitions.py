@@ -1,4 +1,6 @@
-"""Composite functions written in the language itself; `sorting` and `solvers` inline them.
+"""Functions written in the language itself, which handlers inline by `sort_strategy.inlined`.
+
+What whole functions of NumPy mean is in `composed`; here are the loops that several of them share.
 
 Each text is one function over arrays that its caller has made: what it writes is a copy or an
 output. `clamp` marks positions that are in range by construction.

@@ -55,6 +55,9 @@ def test_what_a_finalizer_keeps_is_not_gone() -> None:
 
 
 def test_nothing_is_done_when_the_process_ends() -> None:
-    text = "from plusequals.base.finalizers import call_when_unreachable\nheld = call_when_unreachable(print, 'gone')\n"
+    text = (
+        "from plusequals.base.finalizers import call_when_unreachable\n"
+        "held = call_when_unreachable(print, 'gone')\n"
+    )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")

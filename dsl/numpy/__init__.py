@@ -1,1 +1,1 @@
-"""NumPy's and Python's functions: a table from objects to their meaning."""
+"""Lowering of NumPy's and Python's functions: a table from function objects to handlers."""

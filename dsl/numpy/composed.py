@@ -1,4 +1,7 @@
-"""Functions of NumPy that are made of others: their meaning is written in the language."""
+"""Composite functions of NumPy, defined by source text in the language and inlined at the call.
+
+A handler checks the arguments and chooses the text; the text itself calls simpler functions.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,18 @@ from .primitives.shaping import reshape_method
 from .primitives.sort_strategy import inlined
 from .primitives.ufuncs import strong_of
 
-_FEW = 16
-"""Among so many values one is looked for by comparing with each, in vectors."""
+_LINEAR_SEARCH_LIMIT = 16
+"""Up to so many test values `isin` is a linear search: a vectorized comparison with each."""
 
-_RANGE = 1 << 16
-"""In a range of so many whole numbers those that are looked for are marked."""
+_TABLE_SIZE = 1 << 16
+"""Length of the lookup table of `isin`: integers of a range below it are looked up by index."""
 
 _ISIN = f"""
 def isin(element, test_elements, invert):
     tests = np.ravel(test_elements)
     values = np.asarray(element)
     found = np.zeros(values.shape, np.bool_)
-    if tests.size <= {_FEW}:
+    if tests.size <= {_LINEAR_SEARCH_LIMIT}:
         for test in tests:
             found |= values == test
     else:
@@ -46,31 +49,32 @@ def isin(element, test_elements, invert):
         return ~found
     return found
 """
-_SORTED = """\
+_BINARY_SEARCH = """\
 known = np.sort(tests)
 at = np.minimum(np.searchsorted(known, {wanted}), tests.size - 1)
 found[...] = known[at] == values
 """
-_WHOLE = _SORTED.format(wanted="values.astype(tests.dtype)")
-"""A whole number that the type of the others does not hold is none, whatever it wraps to."""
-_MARKED = f"""\
+_INTEGER_SEARCH = _BINARY_SEARCH.format(wanted="values.astype(tests.dtype)")
+"""Binary search of integers. A value outside the range of the tests' type is no member, although
+the conversion wraps it around: the comparison is with the value before the conversion."""
+_TABLE_SEARCH = f"""\
 low = np.int64(tests.min())
 high = np.int64(tests.max())
 width = high - low
-if width >= 0 and width < {_RANGE}:
-    marked = np.zeros({_RANGE}, np.bool_)
+if width >= 0 and width < {_TABLE_SIZE}:
+    marked = np.zeros({_TABLE_SIZE}, np.bool_)
     for k in range(tests.size):
         marked[clamp(np.int64(tests[k]) - low)] = True
     wide = np.int64(values)
     inside = (wide >= low) & (wide <= high)
     found[...] = inside & marked[np.uint16(wide - low)]
 else:
-{indent(_WHOLE, "    ")}"""
+{indent(_INTEGER_SEARCH, "    ")}"""
 ISIN, ISIN_WHOLE, ISIN_MARKED = (
     _ISIN.format(search=indent(search, " " * 8).rstrip())
-    for search in (_SORTED.format(wanted="values"), _WHOLE, _MARKED)
+    for search in (_BINARY_SEARCH.format(wanted="values"), _INTEGER_SEARCH, _TABLE_SEARCH)
 )
-"""Where one is a float, both are whole numbers, and these fit int64."""
+"""`isin` where an operand is a float, where both are integers, and where both fit int64."""
 
 WIDTH = """
 def width(tests):
@@ -79,7 +83,7 @@ def width(tests):
         least, most = np.uint64(tests.min()), np.uint64(tests.max())
     return most - least
 """
-"""How far whole numbers are apart; of signed ones, too, whose difference wraps back."""
+"""Maximum minus minimum of integers as uint64, exact modulo 2**64 for signed ones, too."""
 
 EDIFF = """
 def ediff1d(ary, to_end=None, to_begin=None):
@@ -193,35 +197,39 @@ TRIANGLES = {
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The meaning of a function whose text, in the language, has NumPy's parameters."""
+    """Handler of a function that a text in the language defines, with NumPy's parameters."""
 
     text: str
 
     def __call__(self, site: Site, *args: Value, **keywords: Value) -> Value:
-        """Return what the function returns, its statements emitted here."""
+        """Inline the function at the call site: emit its statements, return its value."""
         return inlined(site, self.text, *args, **keywords)
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """The site and NumPy's parameters, to which calls are bound."""
+        """The call site and NumPy's parameters, to which the arguments of a call are bound."""
         (function,) = ast.parse(self.text).body
         assert isinstance(function, ast.FunctionDef), "a text is one function"
-        given, kind = function.args, inspect.Parameter
-        needed = len(given.args) - len(given.defaults)
+        arguments, kind = function.args, inspect.Parameter
+        required = len(arguments.args) - len(arguments.defaults)
         parameters = [kind("site", kind.POSITIONAL_ONLY)]
-        for n, one in enumerate(given.args):
-            default = kind.empty if n < needed else NONE
-            parameters.append(kind(one.arg, kind.POSITIONAL_OR_KEYWORD, default=default))
-        for one in given.kwonlyargs:
-            parameters.append(kind(one.arg, kind.KEYWORD_ONLY, default=NONE))
+        for n, argument in enumerate(arguments.args):
+            default = kind.empty if n < required else NONE
+            parameters.append(kind(argument.arg, kind.POSITIONAL_OR_KEYWORD, default=default))
+        for argument in arguments.kwonlyargs:
+            parameters.append(kind(argument.arg, kind.KEYWORD_ONLY, default=NONE))
         return inspect.Signature(parameters)
 
 
 def unravel_index(site: Site, indices: Value, shape: Value) -> Value:
-    """Return where flat positions are along each axis; CdIndexError CD0601 where there is none."""
+    """Return the subscripts, one int64 value an axis, of flat (row-major) indices.
+
+    CdTypeError CD0404 for indices that are no integers; CdIndexError CD0601 at run time for one
+    outside the array.
+    """
     sizes = items_of(shape)
-    given = array_of(site, indices)
-    if given.kind.dtype.kind not in "iu":
+    array = array_of(site, indices)
+    if array.kind.dtype.kind not in "iu":
         text = f"`unravel_index` takes whole numbers, and is given {describe(indices)}"
         raise error(
             "CD0404", CdTypeError, text, site.span, helps=("convert: `x.astype(np.int64)`",)
@@ -229,14 +237,14 @@ def unravel_index(site: Site, indices: Value, shape: Value) -> Value:
     total = const(1)
     for size in (shape,) if sizes is None else sizes:
         total = multiply(total, index_in(site, size, "a size"))
-    places = array_of(site, converted(site, given, dtypes.int64))
-    at, end = places.body, Position(total)
-    inside = (Apply(OPS["ge"], (at, Position(const(0))), dtypes.bool_),
-              Apply(OPS["lt"], (at, end), dtypes.bool_))  # fmt: skip
-    fault, values = index_fault(at, total, 0, "the array", places.ranges)
-    test = Apply(OPS["and"], inside, dtypes.bool_)
-    site.ctx.check(test, fault, values, site.span, Domain(places.ranges))
-    flat = places if places.rank else Scalar(places.body, places.kind)
+    flat_index = array_of(site, converted(site, array, dtypes.int64))
+    index, total_size = flat_index.body, Position(total)
+    in_range = (Apply(OPS["ge"], (index, Position(const(0))), dtypes.bool_),
+                Apply(OPS["lt"], (index, total_size), dtypes.bool_))  # fmt: skip
+    fault, values = index_fault(index, total, 0, "the array", flat_index.ranges)
+    test = Apply(OPS["and"], in_range, dtypes.bool_)
+    site.ctx.check(test, fault, values, site.span, Domain(flat_index.ranges))
+    flat = flat_index if flat_index.rank else Scalar(flat_index.body, flat_index.kind)
     return inlined(site, UNRAVEL, flat, Group((shape,)) if sizes is None else shape)
 
 
@@ -244,34 +252,35 @@ def isin(
     site: Site, element: Value, test_elements: Value, assume_unique: Value = NO,
     invert: Value = NO, *, kind: Value = NONE,
 ) -> Value:  # fmt: skip
-    """Return which elements are among others. CdTypeError CD0404 for complex numbers.
+    """Return a bool array of the shape of `element`: whether each is among `test_elements`.
 
-    With `kind="table"` CdValueError CD0442 where the others have no table in NumPy.
+    CdTypeError CD0404 for complex numbers; with `kind="table"` CdValueError CD0442 at run time
+    where NumPy makes no lookup table because the range of `test_elements` is too wide.
     """
     kinds = [array_of(site, value).kind.dtype for value in (element, test_elements)]
     for value in (element, test_elements):
         require_ordered(site, array_of(site, value), "isin")
     if not is_none(kind):
-        chosen = text_of(site, kind, "kind", ("sort", "table"))
-        if chosen == "table" and any(one.kind not in "biu" for one in kinds):
+        method = text_of(site, kind, "kind", ("sort", "table"))
+        if method == "table" and any(dtype.kind not in "biu" for dtype in kinds):
             text = "`isin` looks up integers in a table, and no other numbers"
             raise error("CD0404", CdTypeError, text, site.span, helps=("leave `kind=` out",))
-        if chosen == "table":
+        if method == "table":
             _require_table(site, array_of(site, test_elements))
-    text = ISIN_WHOLE if all(one.kind in "biu" for one in kinds) else ISIN
-    if all(one.kind in "iu" and one is not dtypes.uint64 for one in kinds):
+    text = ISIN_WHOLE if all(dtype.kind in "biu" for dtype in kinds) else ISIN
+    if all(dtype.kind in "iu" and dtype is not dtypes.uint64 for dtype in kinds):
         text = ISIN_MARKED
     return inlined(site, text, element, test_elements, invert)
 
 
 def _require_table(site: Site, tests: Array) -> None:
-    """Emit the check that the range of whole numbers fits their type, and an axis."""
+    """Emit the check that the range of the integers fits their type and the size of an axis."""
     dtype = tests.kind.dtype
     if dtype.bits < 64 and dtype.kind != "i" or not tests.shape:
         return
     width = as_scalar(inlined(site, WIDTH, tests), site.span).expr
-    most = min((1 << (dtype.bits - 1)) - 1, 2**63 - 2)
-    fits = Apply(OPS["le"], (width, Const(most, dtypes.uint64)), dtypes.bool_)
+    max_width = min((1 << (dtype.bits - 1)) - 1, 2**63 - 2)
+    fits = Apply(OPS["le"], (width, Const(max_width, dtypes.uint64)), dtypes.bool_)
     text = f"`isin` looks among numbers that are {{0}} apart, and no table of {dtype} is so long"
     helps = ("leave `kind=` out, or write `kind='sort'`",)
     fault = Fault("CD0442", "CdValueError", text, helps)
@@ -279,9 +288,9 @@ def _require_table(site: Site, tests: Array) -> None:
 
 
 def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) -> Value:
-    """Return the differences of all neighbours, between numbers that are put around them.
+    """Return the differences of consecutive elements, with `to_begin` before and `to_end` after.
 
-    CdTypeError CD0405 where these are not of the kind of the array.
+    CdTypeError CD0405 where these do not convert to the array's dtype by "same_kind" casting.
     """
     require_subtracted(site, array_of(site, ary), "ediff1d")
     dtype = strong_of(array_of(site, ary).kind)
@@ -290,9 +299,9 @@ def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) 
         if is_none(end):
             ends.append(end)
             continue
-        given = strong_of(array_of(site, end).kind)
-        if not np.can_cast(given.numpy, dtype.numpy, "same_kind"):
-            text = f"{given} values are not put around differences of {dtype}"
+        end_dtype = strong_of(array_of(site, end).kind)
+        if not np.can_cast(end_dtype.numpy, dtype.numpy, "same_kind"):
+            text = f"{end_dtype} values are not put around differences of {dtype}"
             helps = (f"convert them: `np.{dtype}(...)`",)
             raise error("CD0405", CdTypeError, text, site.span, helps=helps)
         ends.append(converted(site, end, dtype))
@@ -300,23 +309,23 @@ def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) 
 
 
 def vander(site: Site, x: Value, N: Value = NONE, increasing: Value = NO) -> Value:
-    """Return powers of a line of numbers in columns. CdTypeError CD0452 where it is no line."""
-    line = array_of(site, x)
-    if line.rank != 1:
-        text = f"`vander` takes numbers along one axis, and is given {describe(line)}"
+    """Return the Vandermonde matrix of a vector. CdTypeError CD0452 for another rank than 1."""
+    vector = array_of(site, x)
+    if vector.rank != 1:
+        text = f"`vander` takes numbers along one axis, and is given {describe(vector)}"
         raise error("CD0452", CdTypeError, text, site.span)
-    return inlined(site, VANDER, line, N, increasing)
+    return inlined(site, VANDER, vector, N, increasing)
 
 
 def lexsort(site: Site, keys: Value) -> Value:
-    """Return the positions that sort by the last key first, and by the others where it is equal.
+    """Return the permutation that sorts by several keys, of which the last is the primary one.
 
-    CdTypeError CD0452 where the keys are not lines.
+    CdTypeError CD0452 where the keys are not of rank 1, or there are none.
     """
     items = items_of(keys)
     arrays = [array_of(site, item) for item in ((keys,) if items is None else items)]
-    wanted = 2 if items is None else 1
-    wrong = next((array for array in arrays if array.rank != wanted), None)
+    expected_rank = 2 if items is None else 1
+    wrong = next((array for array in arrays if array.rank != expected_rank), None)
     if wrong is not None or not arrays:
         text = "`lexsort` takes keys along one axis, of which there is at least one"
         shown = "" if wrong is None else f"this is {describe(wrong)}"
@@ -325,9 +334,9 @@ def lexsort(site: Site, keys: Value) -> Value:
 
 
 def block(site: Site, arrays: Value) -> Value:
-    """Return rows of blocks joined along the last axis, and these along the one before.
+    """Return `np.block`: blocks joined along the last axis, and rows of them along the one before.
 
-    CdTypeError CD0452 where the blocks are not in rows or have more than two axes.
+    CdTypeError CD0452 where `arrays` is no list of lists, or a block has more than two axes.
     """
     rows = items_of(arrays) or ()
     parts = [items_of(row) for row in rows]
@@ -347,16 +356,19 @@ def block(site: Site, arrays: Value) -> Value:
 
 
 def open_mesh(site: Site, *args: Value) -> Value:
-    """Return each line of positions along an axis of its own, `np.ix_`."""
-    lines: list[Value] = []
+    """Return `np.ix_`: vector `n` reshaped to vary along axis `n`, of size 1 along the others.
+
+    CdTypeError CD0452 where an argument is no vector of integers.
+    """
+    vectors: list[Value] = []
     for n, arg in enumerate(args):
-        line = array_of(site, arg)
-        if line.rank != 1 or line.kind.dtype.kind not in "iu":
+        vector = array_of(site, arg)
+        if vector.rank != 1 or vector.kind.dtype.kind not in "iu":
             raise error(
                 "CD0452", CdTypeError,
-                f"`ix_` takes lines of integers here, and is given {describe(line)}", site.span,
+                f"`ix_` takes lines of integers here, and is given {describe(vector)}", site.span,
                 helps=("give positions: `np.ix_([0, 2], [1, 3])`",),
             )  # fmt: skip
         shape = [Static(-1) if m == n else Static(1) for m in range(len(args))]
-        lines.append(reshape_method(site, line, *shape))
-    return Group(tuple(lines))
+        vectors.append(reshape_method(site, vector, *shape))
+    return Group(tuple(vectors))

@@ -1,4 +1,4 @@
-"""Functions of NumPy and methods of its arrays: what each object means."""
+"""Registry of NumPy's functions and array methods: the handler that lowers a call of each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .primitives.ufuncs import OP_OF, combine_of
 
 
 def handlers() -> Iterator[tuple[object, Handler]]:
-    """Yield each function of NumPy that the language knows, with its meaning."""
+    """Yield each function of NumPy that the language supports, with its handler."""
     for ufunc in OP_OF:
         yield ufunc, e.ufunc_handler(ufunc, python=ufunc is np.power)
         yield ufunc.outer, takes(f"{ufunc.__name__}.outer", partial(l.ufunc_outer, ufunc))
@@ -69,28 +69,35 @@ def handlers() -> Iterator[tuple[object, Handler]]:
         )
     for ufunc in accumulate.UPDATES:
         yield ufunc.at, takes(f"{ufunc.__name__}.at", accumulate.ufunc_at(ufunc))
-    for function, body, out in (*_ELEMENTWISE, *_REDUCTIONS, *_SHAPES, *_NEW, *_LINEAR, *_ORDER):
+    for function, body, out in (
+        *_ELEMENTWISE,
+        *_REDUCTIONS,
+        *_SHAPES,
+        *_CREATION,
+        *_LINEAR,
+        *_COMPOSITE,
+    ):
         handler = takes(function.__name__, body)
         if function in _FOLDED:
             handler = folds(function, handler)
         if function not in _VIEWS:
-            handler = _new(handler)
+            handler = _with_numpy_layout(handler)
         yield function, handler if out is None else with_out(handler, None if out < 0 else out)
 
 
-def _new(handler: Handler) -> Handler:
-    """Return the handler of a function that makes new arrays: what it gives is in memory as
-    NumPy's is, however it was computed."""
+def _with_numpy_layout(handler: Handler) -> Handler:
+    """Wrap a handler of a function that allocates: its result gets the memory layout of NumPy's,
+    whatever the layout in which it was computed."""
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-        made = handler(site, args, keywords)
-        return as_new(site.ctx, made, (*args, *keywords.values())) if site.ctx.orders else made
+        result = handler(site, args, keywords)
+        return as_new(site.ctx, result, (*args, *keywords.values())) if site.ctx.orders else result
 
     return handle
 
 
 Row = tuple[Callable[..., object], Body, int | None]
-"""A function, its meaning, and the position of `out` (-1: only by name, None: there is none)."""
+"""A function, its body, and the position of `out` (-1: keyword-only, None: no such parameter)."""
 
 _ELEMENTWISE: tuple[Row, ...] = (
     (np.where, e.numpy_where, None), (np.clip, e.clip, 3), (np.select, e.select_list, None),
@@ -150,7 +157,7 @@ _SHAPES: tuple[Row, ...] = (
     (np.copyto, j.copyto, None),
 )  # fmt: skip
 
-_NEW: tuple[Row, ...] = (
+_CREATION: tuple[Row, ...] = (
     (np.zeros, c.filler(0), None), (np.ones, c.filler(1), None), (np.empty, c.filler(0), None),
     (np.zeros_like, c.filler_like(0), None), (np.ones_like, c.filler_like(1), None),
     (np.empty_like, c.filler_like(0), None), (np.full, c.full, None),
@@ -181,7 +188,7 @@ _LINEAR: tuple[Row, ...] = (
     (np.linalg.matmul, l.matmul, None), (np.linalg.tensordot, l.tensordot, None),
 )  # fmt: skip
 
-_ORDER: tuple[Row, ...] = (
+_COMPOSITE: tuple[Row, ...] = (
     (np.linalg.solve, linalg.solve, None), (np.linalg.inv, linalg.inverse, None),
     (np.linalg.det, linalg.determinant, None), (np.linalg.cholesky, linalg.cholesky, None),
     (np.linalg.slogdet, linalg.sign_and_logarithm, None),
@@ -216,7 +223,7 @@ _VIEWS: frozenset[Callable[..., object]] = frozenset(
      np.linalg.diagonal, np.diag, np.split, np.array_split, np.hsplit, np.vsplit, np.einsum,
      np.real, np.imag, np.nan_to_num, np.array, np.asarray, np.ascontiguousarray)
 )  # fmt: skip
-"""Functions that may give views of what they are given."""
+"""Functions whose results may be views of their arguments."""
 
 _VIEW_METHODS = frozenset(
     ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "conj", "conjugate",
@@ -225,26 +232,26 @@ _VIEW_METHODS = frozenset(
 
 
 def methods() -> Iterator[tuple[str, Handler]]:
-    """Yield each method of arrays, with its meaning; the array is the first argument."""
+    """Yield each array method, with its handler; the array is the first argument."""
     for name, body, out in _METHODS:
         handler = takes(name, body)
         if name not in _VIEW_METHODS:
-            handler = _new(handler)
+            handler = _with_numpy_layout(handler)
         yield name, handler if out is None else with_out(handler, None if out < 0 else out)
 
 
 def _conjugate(site: Site, x: Value) -> Value:
-    """Return `x.conj()`, which of a real array is the array itself, of a Python number one."""
+    """Return `x.conj()`: the array itself if it is real; a Python number for a Python number."""
     if isinstance(x, Array) and x.kind.dtype.kind != "c":
         return x
     if isinstance(x, Static) and isinstance(x.value, int | float | complex):
         return Static(x.value.conjugate())
     if isinstance(x, Scalar) and x.kind.weak and x.kind.dtype.kind in "iuf":
         return x
-    made = elementwise(site.ctx, combine_of(np.conjugate), [x], site.span)
-    if isinstance(x, Scalar) and x.kind == WEAK_COMPLEX and isinstance(made, Scalar):
-        return Scalar(made.expr, WEAK_COMPLEX)
-    return made
+    result = elementwise(site.ctx, combine_of(np.conjugate), [x], site.span)
+    if isinstance(x, Scalar) and x.kind == WEAK_COMPLEX and isinstance(result, Scalar):
+        return Scalar(result.expr, WEAK_COMPLEX)
+    return result
 
 
 _METHODS: tuple[tuple[str, Body, int | None], ...] = (

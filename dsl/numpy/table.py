@@ -1,7 +1,7 @@
-"""The table: which operation of the language an object of Python or NumPy is, found by identity.
+"""Lookup of handlers: which operation of the language an object of Python or NumPy stands for.
 
-`lookup` for functions, `method` for arrays, `WORDS` for bare names, `refusal` for
-what is known and refused. The meanings are in the modules beside this one.
+`lookup` for functions, by identity; `method` for array methods, by name; `WORDS` for bare names;
+`refusal` for what is recognized and rejected. The handlers are in the modules of this folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .unsupported import METHOD_REFUSALS, refusal
 if TYPE_CHECKING:
     from . import registry
     from .primitives import creation, grids
-else:  # what only functions of NumPy need
+else:  # imported at the first function of NumPy
     creation, grids = lazy_modules(__package__, ".primitives.creation", ".primitives.grids")
     registry = LazyModule(".registry", __package__)
 
@@ -38,7 +38,7 @@ _HANDLERS: dict[object, Handler] = dict(python_functions.handlers())
 
 
 @cache
-def _of_numpy() -> dict[object, Handler]:
+def _numpy_handlers() -> dict[object, Handler]:
     return {
         **dict(registry.handlers()),
         np.finfo: creation.finfo(np.finfo),
@@ -47,54 +47,54 @@ def _of_numpy() -> dict[object, Handler]:
 
 
 @cache
-def _methods() -> dict[str, Handler]:
+def _method_handlers() -> dict[str, Handler]:
     return dict(registry.methods())
 
 
 WORDS: dict[str, Value] = python_functions.words()
-"""What a bare name is where it is neither bound, captured nor an index letter."""
+"""Values of bare names that are neither bound, captured nor index variables."""
 
 LIBRARY_SCOPE: dict[str, object] = {"np": np}
-"""The names that functions of the library see beside the words."""
+"""The global names that library definitions may use, apart from `WORDS`."""
 
 
 def lookup(function: object) -> Handler | None:
-    """Return the meaning of a function object, None where the table does not know it."""
+    """Return the handler of a function object, None where the table has none."""
     try:
-        return _HANDLERS.get(function) or _of_numpy().get(function)
-    except TypeError:  # an object without a hash is no function of ours
+        return _HANDLERS.get(function) or _numpy_handlers().get(function)
+    except TypeError:  # unhashable: not in the table
         return None
 
 
 def method(name: str) -> Handler | None:
-    """Return the meaning of an array method (its first argument is the array), else None.
+    """Return the handler of an array method (the first argument is the array), None for others.
 
-    A method that the language refuses has a handler that says so (CdTypeError CD0555).
+    The handler of a method that the language rejects raises CdTypeError CD0555.
     """
     if name in METHOD_REFUSALS:
-        return _refusing(*METHOD_REFUSALS[name])
-    return _methods().get(name)
+        return _rejecting_handler(*METHOD_REFUSALS[name])
+    return _method_handlers().get(name)
 
 
 def methods() -> tuple[str, ...]:
-    """Return the names of the methods that an array has."""
-    return tuple(_methods())
+    """Return the names of the supported array methods."""
+    return tuple(_method_handlers())
 
 
-def _refusing(message: str, way_out: str) -> Handler:
+def _rejecting_handler(message: str, fix: str) -> Handler:
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-        raise error("CD0555", CdTypeError, message, site.span, helps=(way_out,))
+        raise error("CD0555", CdTypeError, message, site.span, helps=(fix,))
 
     return handle
 
 
 def special_subscript(value: object) -> Callable[[Site, tuple[Value, ...]], Value] | None:
-    """Return what subscripting an object such as `np.mgrid` means, None for other objects."""
-    return next((meaning for known, meaning in grids.SPECIAL if known is value), None)
+    """Return the handler of subscripts of an object such as `np.mgrid`, None for other objects."""
+    return next((handler for instance, handler in grids.SPECIAL if instance is value), None)
 
 
 def reduction_of(function: object) -> str | None:
-    """Return the name of the reduction over index letters that a function is, else None."""
+    """Return the name of the reduction over index variables that a function is, else None."""
     try:
         return python_functions.REDUCTIONS.get(function)
     except TypeError:
@@ -102,7 +102,7 @@ def reduction_of(function: object) -> str | None:
 
 
 def elementwise_name(function: object) -> str | None:
-    """Return the operation of the table that a function of elements is, else None."""
+    """Return the name of the elementwise operation that a function is, else None."""
     try:
         return python_functions.ELEMENTWISE.get(function)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Objects that the language knows and refuses, with the way out."""
+"""Unsupported functions, modules and methods: the error text and the suggested fix of each."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ _MODULES: tuple[tuple[str, str, str], ...] = (
 
 
 def refusal(function: object) -> tuple[str, str] | None:
-    """Return why the language refuses a function, and the way out; None where it does not."""
-    known = _BY_OBJECT.get(id(function))
-    if known is not None:
-        return known
+    """Return the error text and the suggested fix for an unsupported function, else None."""
+    entry = _BY_OBJECT.get(id(function))
+    if entry is not None:
+        return entry
     owner = getattr(function, "__self__", None)
     if isinstance(owner, np.ufunc):
         name = f"np.{owner.__name__}.{getattr(function, '__name__', '')}"
@@ -90,12 +90,12 @@ def _module_of(function: object, owner: object) -> str:
     """Return the module of a function, of its class, or of the object it is bound to."""
     if isinstance(function, types.FunctionType | type | np.ufunc):
         return getattr(function, "__module__", None) or ""
-    own = getattr(function, "__module__", None)
-    if isinstance(own, str) and own:
-        return own
+    module = getattr(function, "__module__", None)
+    if isinstance(module, str) and module:
+        return module
     if owner is not None and not isinstance(owner, types.ModuleType):
         return type(owner).__module__
-    return type(function).__module__ if own is None else ""
+    return type(function).__module__ if module is None else ""
 
 
 _METHODS: tuple[tuple[str, str, str], ...] = (

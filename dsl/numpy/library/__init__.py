@@ -1,1 +1,1 @@
-"""Functions of NumPy that are written in the language itself."""
+"""Library definitions: functions of NumPy written in the language itself."""

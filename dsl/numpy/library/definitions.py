@@ -1,9 +1,8 @@
-"""Functions written in the language itself, which handlers inline by `sort_strategy.inlined`.
+"""Library definitions in the language: binary search, quantiles, histograms, linear solvers.
 
-What whole functions of NumPy mean is in `composed`; here are the loops that several of them share.
-
-Each text is one function over arrays that its caller has made: what it writes is a copy or an
-output. `clamp` marks positions that are in range by construction.
+Each text is one function that handlers inline. Arguments that it writes are copies or outputs that
+its caller allocated. `clamp` marks subscripts that are in range by construction, so that they need
+no check.
 """
 
 SEARCH = """
@@ -30,9 +29,10 @@ def search(a, v, out, right):
                 lo += half if p == p else 0
         out[k] = lo
 """
-"""Where each value goes into a sorted line: before its equals, or after them with `right`.
+"""Insertion points in a sorted vector: before equal elements, or after them with `right`.
 
-Each value takes as many rounds as others, and none of them branches: what a processor foresees.
+Branch-free binary search: the iteration count depends on the length alone, and each iteration is a
+select, so that there is no branch to mispredict.
 """
 
 RISING = """
@@ -50,7 +50,7 @@ def rising(edges, out):
         out[k] = edges[clamp(n - 1 - k)] if falls else edges[k]
     return falls
 """
-"""Edges in rising order, and whether they fall; what does neither raises."""
+"""Monotonic edges in increasing order, and whether they were decreasing; raises for others."""
 
 QUANTILES = """
 def quantiles(rows, n, places, out):
@@ -65,8 +65,8 @@ def quantiles(rows, n, places, out):
             between = high - gap * (1.0 - part) if part >= 0.5 else low + gap * part
             out[q, r] = between if last == last else last
 """
-"""Points between two of the first `n` values of rows that are in order, NaN last; places are from
-0 to `n - 1`."""
+"""Linear interpolation between order statistics: rows are sorted up to `n`, NaN last, and `places`
+are real positions from 0 to `n - 1`. The result of a row with a NaN is NaN."""
 
 ELEMENTS = """
 def elements(rows, n, places, out):
@@ -75,14 +75,14 @@ def elements(rows, n, places, out):
             last = rows[r, clamp(n - 1)]
             out[q, r] = rows[r, clamp(places[q])] if last == last else last
 """
-"""The values at places of rows whose first `n` are in order, NaN last."""
+"""Order statistics: the elements at positions of rows that are sorted up to `n`, NaN last."""
 
 MIDDLE = """
 def middle(rows, below, half, last, out):
     low, high = rows[0, clamp(below)] * 1.0, rows[0, clamp(half)] * 1.0
     out[0] = (low + high) / 2.0 if last == last else last
 """
-"""The middle of two places of a row, NaN where the largest value is."""
+"""The mean of the elements at two positions of a row; NaN where `last`, the largest, is NaN."""
 
 HISTOGRAM_EQUAL = """
 def histogram_equal(a, weights, edges, counts):
@@ -101,7 +101,7 @@ def histogram_equal(a, weights, edges, counts):
                 at += 1
             counts[at] += weights[k]
 """
-"""Add the weight of each value to its bin, for bins of one width."""
+"""Weighted histogram with bins of equal width: the bin is computed, then corrected by its edges."""
 
 HISTOGRAM_EDGES = """
 def histogram_edges(a, weights, edges, counts):
@@ -121,7 +121,7 @@ def histogram_edges(a, weights, edges, counts):
                 lo += half if edges[clamp(lo + half)] <= value else 0
             counts[lo] += weights[k]
 """
-"""Add the weight of each value to its bin, for bins between any rising edges."""
+"""Weighted histogram with any increasing edges: the bin is found by binary search."""
 
 INTERPOLATE = """
 def interpolate(x, xp, fp, out, left, right, has_nan):
@@ -156,7 +156,7 @@ def interpolate(x, xp, fp, out, left, right, has_nan):
                         between = low
                 out[k] = between
 """
-"""Piecewise linear interpolation; between infinities from whichever side gives a number."""
+"""Piecewise linear interpolation; between infinities from the end whose result is no NaN."""
 
 _ELIMINATED = """
 def {name}(a{given}):
@@ -192,8 +192,11 @@ def {name}(a{given}):
         a[e:, e:] -= a[e:, s:e] @ a[s:e, e:]
     {end}
 """
-"""Gaussian elimination with partial pivoting, of 32 columns at a time: `a` becomes its factors. As
-in Golub and Van Loan, "Matrix Computations", 3.2.11; a column of zeros is left as it is."""
+"""Blocked LU factorization with partial pivoting, in panels of 32 columns. `a` is overwritten by
+its factors; a column whose pivot is 0 is not eliminated.
+
+Source: G. H. Golub and C. F. Van Loan, Matrix Computations, 3.2.11.
+"""
 
 SOLVE = _ELIMINATED.format(
     name="solve", given=", b", start="m = b.shape[1]", taken="",
@@ -217,20 +220,21 @@ SOLVE = _ELIMINATED.format(
                 b[i] -= a[i, k] * b[k]
         b[:s] -= a[:s, s:last] @ b[s:last]""",
 )  # fmt: skip
-"""Substitution behind an elimination; `b` becomes the solution, `a` is used up."""
+"""Linear solve: LU factorization, then forward and back substitution in blocks of 32 rows; `b` is
+overwritten by the solution, `a` by its factors."""
 
 DETERMINANT = _ELIMINATED.format(
     name="determinant", given="", start="result = 1.0", failed="", turned="result = -result",
     taken="result = result * a[k, k]", end="return result",
 )  # fmt: skip
-"""The product of the pivots of an elimination; `a` is used up."""
+"""Determinant: the product of the pivots, negated at each row exchange; `a` is overwritten."""
 
 SIGN_AND_LOG = _ELIMINATED.format(
     name="slogdet", given="", start="sign, size_log = 1.0, 0.0", failed="", turned="sign = -sign",
     taken="sign, size_log = sign * np.sign(a[k, k]), size_log + np.log(abs(a[k, k]))",
     end="return sign, size_log",
 )  # fmt: skip
-"""The sign of that product, and the logarithm of its size, which may be none of a float."""
+"""Sign and logarithm of the absolute value of the determinant, which itself may overflow."""
 
 CHOLESKY = """
 def cholesky(a):
@@ -251,7 +255,7 @@ def cholesky(a):
     for j in range(n):
         a[j, j + 1:] = 0
 """
-"""The lower factor of a positive definite matrix, in place, 32 columns at a time."""
+"""Blocked Cholesky factorization, lower factor, in place, in panels of 32 columns."""
 
 POWER_MODULO = """
 def power_modulo(base, exponent, modulus):
@@ -289,5 +293,8 @@ def power_modulo(base, exponent, modulus):
             turns //= 2
     return found
 """
-"""An integer power by squares, without its sign, each product less than the modulus; -1 where there
-is none. The inverse of the base is found by Euclid's algorithm; large products are added up."""
+"""Modular exponentiation by squaring, modulo `abs(modulus)`; -1 where there is no result.
+
+For a negative exponent the inverse of the base comes from the extended Euclidean algorithm.
+Products that might overflow int64 are computed by doubling and adding.
+"""

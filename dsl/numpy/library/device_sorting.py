@@ -1,8 +1,10 @@
-"""What devices of many threads do in another way than a processor does: sorting.
+"""Parallel merge sort for devices of many threads, as library definitions in the language.
 
-The texts are functions as those of `library` are, and leave the same. An element of two runs that
-are merged is found by itself: how many of those before it are of the first run is looked for by
-halving, so that all elements are found at the same time.
+The results equal those of the definitions of `sorting`. Merging is a gather: each output element
+finds, by binary search along its diagonal, how many of the elements before it come from the first
+run, so that all iterations of a merge are independent.
+
+Source: O. Green, R. McColl and D. A. Bader, GPU Merge Path, 2012.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ _FIND = """
                         at{turn} = other{turn}
                 {made}[r, k] = {given}[r, clamp(at{turn})]
 """
-"""Merge runs of `2**width` elements in pairs: element `k` is that of the first run after `low` of
-its own, or the one of the second after the others."""
+"""Merge runs of `2**width` elements in pairs: `low` of the elements before `k` come from the first
+run and the others from the second; element `k` is the lesser of the next ones of the two runs."""
 
 _WIDTHS = """
     rows, n = x.shape
@@ -60,37 +62,37 @@ _WIDTHS = """
 
 
 def _text(head: str, *merges: str) -> str:
-    """Return the text of a function of two merges in each round."""
+    """Return the text of a function that makes two merges an iteration."""
     return f"def {head}:\n{_WIDTHS}{''.join(merges)}"
 
 
 def _merge(given: str, made: str, turn: int, along: str = "") -> str:
-    """Return the text of the first or second merge of a round, and what goes along."""
+    """Return the text of the first or second merge of an iteration, with the statements `along`."""
     width = "2 * level" if turn == 1 else "2 * level + 1"
     return _FIND.format(given=given, made=made, width=width, turn=turn) + along
 
 
 SORT_ROWS = _text("sort_rows(x, w, rounds)", _merge("x", "w", 1), _merge("w", "x", 2))
 """Merge sort of each row in place, NaN last; `w` is scratch of the same shape. There are `rounds`
-of two merges each, as many as the elements of a row ask for where that is negative."""
+iterations of two merges each; a negative one stands for as many as the row length requires."""
 
 ARGSORT_ROWS = _text(
     "argsort_rows(x, y, order, w, rounds)",
     _merge("x", "y", 1, "                w[r, k] = order[r, clamp(at1)]\n"),
     _merge("y", "x", 2, "                order[r, k] = w[r, clamp(at2)]\n"),
 )
-"""Stable merge sort of `x`, NaN last, and of the positions in `order` with it; `y` and `w` are
+"""Stable merge sort of `x`, NaN last, that applies the permutation to `order`, too; `y` and `w` are
 scratch."""
 
 
 def rounds_for(rows: Array) -> Static:
-    """Return how many rounds of two merges sort rows, -1 where only the run knows."""
+    """Return how many iterations of two merges sort rows, -1 where the length is dynamic."""
     size = rows.shape[1].constant
     return Static(-1 if size is None else (max(size - 1, 0).bit_length() + 1) // 2)
 
 
 def either(site: Site, many: Callable[[], object], few: Callable[[], object]) -> None:
-    """Emit what devices of many threads do, and what all others do instead."""
+    """Emit a branch on the target: `many` for devices of many threads, `few` for all others."""
     ctx = site.ctx
     ctx.control += 1
     with ctx.block() as then:

@@ -1,4 +1,7 @@
-"""How rows are put in order: texts in the language itself, as those of `library` are."""
+"""Sorting and selection of rows: insertion sort, radix sort, quickselect and sorting networks.
+
+The texts are library definitions in the language, which handlers inline.
+"""
 
 import textwrap
 
@@ -67,12 +70,12 @@ def sort_rows(x, order, w, places, ordinal, digits):
                         if order is not None:
                             order[r, k] = places[r, k]
 """
-"""Put each row in order in place, stably, NaN last; `order`, where there is one, goes along.
+"""Sort each row in place, stably, NaN last, and apply the permutation to `order` if there is one.
 
-Rows of few are put in order by insertion, others digit by digit, the last one first: numbers go
-where those with smaller digits end, in the order in which they are. Two digits that all have in
-common are left out, and so is a row that is in order. `ordinal` is the operation of that name, of
-so many digits to the base 256; `w` and `places` are scratch.
+Short rows are sorted by insertion, others by radix sort, least significant digit first: a counting
+sort a digit. A pair of digits in which all elements agree is skipped, and so is a sorted row.
+`ordinal` is the operation of that name, an order-preserving integer of `digits` digits to the base
+256; `w` and `places` are scratch.
 
 Source: D. E. Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R.
 """
@@ -141,23 +144,24 @@ def select_rows(x, order, w, places, turns, ordinal):
                     lo = at
             start = k + 1
 """
-"""Put in place what sorting puts at each of `turns`, which rise, and part the rest around it.
+"""Quickselect: partition each row in place around the order statistics `turns`, which increase.
 
-A pivot is looked for among some, a little beyond the place, and the range on its other side is
-left. Where that takes too long, pivots halve the range of the ordinals, so that there are no more
-rounds than these have bits and twice the logarithm of the length. What is least is left at once.
+The pivot is an element of a sorted sample, a little beyond the position sought, so that the larger
+part is discarded. When the iterations budgeted (twice the logarithm of the length) are used up,
+pivots bisect the range of the ordinals: at most as many further iterations as these have bits. A
+least element as the pivot, which partitions nothing, is handled by partitioning with `<=`.
 `w` and `places` are scratch.
 
-Source: R. W. Floyd and R. L. Rivest, Expected time bounds for selection.
+Source: R. W. Floyd and R. L. Rivest, Expected time bounds for selection, 1975.
 """
 
 
 def sort_few(count: int) -> str:
-    """Return the text that sorts columns of so few integers in place.
+    """Return the text of a sorting network for columns of `count` integers, in place.
 
-    Neighbours change places where they have to, as often as the largest one may have to move:
-    nothing depends on data, so that many columns are sorted side by side. A loop does no more
-    than compilers make vectors of.
+    Bubble sort with compare-exchanges as minimum and maximum: no control flow depends on data, so
+    that the loop over columns vectorizes. It is distributed into loops of at most about 36
+    compare-exchanges, more than which C compilers do not vectorize.
 
     >>> print(sort_few(2))
     def sort_few(x):
@@ -193,7 +197,7 @@ def turned(x, y, turn):
     else:
         y[...] = turn(x)
 """
-"""Make of each number what `turn` makes of it: its rank, or the number of one; or copy it."""
+"""Map each element by `turn` (to its ordinal, or back from it), or copy it where there is none."""
 
 SORT_BESIDE = """
 def sort_beside(x, t):
@@ -234,10 +238,11 @@ def sort_beside(x, t):
                 for k in range(n):
                     x[g * lanes + b, k] = t[g, k, b]
 """
-"""Put rows of integers in order in place, as many side by side as the last axis of `t` is long.
+"""Merge-exchange sorting network over rows of integers in place, one row a SIMD lane.
 
-What is exchanged does not depend on the numbers, so that all of those rows do it at once; `t` is
-scratch, of a place for each row of each group. Equal integers are the same.
+The compare-exchanges do not depend on the data, so that all lanes make the same ones. `t` is
+scratch: a group of rows, the position in a row, and the lane. The sort is not stable, which equal
+integers do not show.
 
 Source: D. E. Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.
 """

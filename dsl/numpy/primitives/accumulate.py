@@ -1,4 +1,7 @@
-"""Accumulations: over letters, and by `ufunc.at` where data says, each contribution counted."""
+"""Accumulating assignments: updates over index variables, and the scatter updates of `ufunc.at`.
+
+Iterations that update one element all count.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ UPDATES: dict[np.ufunc, str] = {
     np.bitwise_and: "bitand", np.bitwise_or: "bitor", np.bitwise_xor: "bitxor",
     np.left_shift: "shl", np.right_shift: "shr",
 }  # fmt: skip
-"""The ufuncs that have `at`, and the operation that each contribution is taken in by."""
+"""The ufuncs that have `at`, and the operation of the update of each."""
 
 
 def accumulate(
@@ -39,16 +42,22 @@ def accumulate(
     reduced: Domain,
     span: Span,
 ) -> None:
-    """Emit `access op= value`, in the joined type: through a temporary where that is wider."""
-    joined = operated(op, kind, value.kind, span)
-    row = logical(op, kind.dtype.kind)
-    dtype = joined.dtype.compute
+    """Emit `access op= value`, computed in the promoted type of both.
+
+    Where that is wider than the accumulator's and several iterations update an element, a wide
+    temporary is the accumulator: copied in before, converted back after.
+    """
+    promoted = operated(op, kind, value.kind, span)
+    update_op = logical(op, kind.dtype.kind)
+    dtype = promoted.dtype.compute
     if dtype is kind.dtype:
-        ctx.emit(Assign(access, row, False, cast(value.expr, dtype), free, reduced, span=span))
+        ctx.emit(
+            Assign(access, update_op, False, cast(value.expr, dtype), free, reduced, span=span)
+        )
         return
     if not reduced.ranges and not any(isinstance(i, Dynamic) for i in access.index):
         old = cast(Read(access.node, access.index, span), dtype)
-        new = Apply(row, (old, cast(value.expr, dtype)), dtype)
+        new = Apply(update_op, (old, cast(value.expr, dtype)), dtype)
         ctx.emit(Assign(access, None, False, cast(new, kind.dtype), free, span=span))
         return
     node = access.node
@@ -56,15 +65,18 @@ def accumulate(
     copy = ctx.whole(wide, span)
     index = tuple(var(axis) for axis in copy.axes)
     ctx.store(copy, cast(Read(node, index, span), dtype), span)
-    total = cast(value.expr, dtype)
-    ctx.emit(Assign(Access(wide, access.index), row, False, total, free, reduced, span=span))
-    whole = ctx.whole(node, span)
-    back = Read(wide, tuple(var(axis) for axis in whole.axes), span)
-    ctx.store(whole, cast(back, node.dtype), span)
+    update = cast(value.expr, dtype)
+    ctx.emit(Assign(Access(wide, access.index), update_op, False, update, free, reduced, span=span))
+    target = ctx.whole(node, span)
+    converted_back = Read(wide, tuple(var(axis) for axis in target.axes), span)
+    ctx.store(target, cast(converted_back, node.dtype), span)
 
 
 def ufunc_at(ufunc: np.ufunc) -> Body:
-    """Return `ufunc.at`: `a[indices] op= b` in which positions that come twice count twice."""
+    """Return `ufunc.at`: `a[indices] op= b`, unbuffered: a repeated index is updated repeatedly.
+
+    CdTypeError CD0452 where `a` is no array with an axis, CD0451 for a part of complex numbers.
+    """
     op = OPS[UPDATES[ufunc]]
 
     def body(site: Site, a: Value, indices: Value, b: Value) -> Value:
@@ -73,28 +85,28 @@ def ufunc_at(ufunc: np.ufunc) -> Body:
             text = f"`{ufunc.__name__}.at` writes an array, and is given {describe(a)}"
             raise error("CD0452", CdTypeError, text, span)
         writable(a, span)
-        place = subscript(ctx, a, spread_out([indices]), span, "a")
-        if isinstance(place, Masked):  # selects no element twice
-            assign(ctx, place, b, span, op)
+        target = subscript(ctx, a, spread_out([indices]), span, "a")
+        if isinstance(target, Masked):  # a mask selects no element twice
+            assign(ctx, target, b, span, op)
             return NONE
-        assert isinstance(place, Array), "a subscript of an array is a place or a selection"
-        if place.part is not None:
+        assert isinstance(target, Array), "a subscript of an array is a place or a selection"
+        if target.part is not None:
             raise part_accumulated(span, "a")
-        read = place.base
+        read = target.base
         assert read is not None, "elements of what can be written can be written"
-        if ufunc is np.power and place.kind.dtype.kind in "iu":
+        if ufunc is np.power and target.kind.dtype.kind in "iu":
             require_nonnegative(site, a, b)
-        value = broadcast_to(ctx, array_of(site, b), place.shape, span)
-        element = Scalar(value.at(tuple(map(var, place.axes))), value.kind)
-        access, free = Access(read.node, read.index), Domain(place.ranges)
-        accumulate(ctx, access, place.kind, op, element, free, Domain(), span)
+        value = broadcast_to(ctx, array_of(site, b), target.shape, span)
+        element = Scalar(value.at(tuple(map(var, target.axes))), value.kind)
+        access, free = Access(read.node, read.index), Domain(target.ranges)
+        accumulate(ctx, access, target.kind, op, element, free, Domain(), span)
         return NONE
 
     return body
 
 
 def part_accumulated(span: Span, name: str) -> CdError:
-    """Return CdTypeError CD0451: real or imaginary parts are not accumulated into by position."""
+    """Return CdTypeError CD0451: no scatter updates of the real or imaginary part of an array."""
     return error(
         "CD0451", CdTypeError, f"`{name}` is one part of complex numbers, into which nothing is "
         "accumulated by position", span,

@@ -1,4 +1,4 @@
-"""Attributes of arrays and numbers: shape, type, transpose, real and imaginary part."""
+"""Attributes of arrays and scalars: shape, dtype, size, transpose, real and imaginary part."""
 
 from __future__ import annotations
 
@@ -31,40 +31,40 @@ _REFUSED = {
 
 
 def attribute(site: Site, value: Value, name: str) -> Value | None:
-    """Return an attribute of a number or array, None where the name is not one.
+    """Return an attribute of an array, scalar or masked selection; None for other names and values.
 
-    CdTypeError CD0555 for attributes that the language refuses.
+    CdTypeError CD0555 for attributes that the language does not support.
     """
     if name in _REFUSED:
         message, way_out = _REFUSED[name]
         raise error("CD0555", CdTypeError, message, site.span, helps=(way_out,))
     if isinstance(value, Masked):
-        return _of_selection(site, value, name)
+        return _selection_attribute(site, value, name)
     if isinstance(value, Static) and kind_of_number(value.value) is None:
         return None
     if not isinstance(value, Array | Scalar | Static | Group):
         return None
-    return _of_array(site, value, array_of(site, value), name)
+    return _array_attribute(site, value, array_of(site, value), name)
 
 
 def missing(owner: str, name: str, pool: Sequence[str], span: Span) -> CdError:
-    """Return CdNameError CD0414: an attribute that nothing has, with the nearest that there is."""
+    """Return CdNameError CD0414 for an unknown attribute, with the nearest name of `pool`."""
     close = nearest(name, pool)
     helps = (f"did you mean `{close}`?",) if close else ()
     return error("CD0414", CdNameError, f"{owner} has no attribute `{name}`", span, helps=helps)
 
 
 def of_group(group: Group, name: str, span: Span) -> Value:
-    """Return a field of a named tuple, or a method of a tuple or list, to be called.
+    """Return a field of a named tuple, or a bound method of a tuple or list.
 
-    CdNameError CD0414 for what a named tuple has not, and for methods of its own.
+    CdNameError CD0414 for unknown attributes, and for methods that a named tuple's class defines.
     """
     fields = group.fields
     if name in fields:
         return group.items[fields.index(name)]
-    home = str(getattr(getattr(group.made, name, None), "__module__", ""))
-    replaces = name == "_replace" and is_library(home)
-    if fields and not replaces and not hasattr(tuple, name):
+    module = str(getattr(getattr(group.made, name, None), "__module__", ""))
+    is_replace = name == "_replace" and is_library(module)
+    if fields and not is_replace and not hasattr(tuple, name):
         close = nearest(name, fields)
         raise error(
             "CD0414", CdNameError,
@@ -73,14 +73,14 @@ def of_group(group: Group, name: str, span: Span) -> Value:
             ("read its fields, and write here what its methods do",),
         )  # fmt: skip
     if not fields and not hasattr(list if group.kind == "list" else tuple, name):
-        what, array = f"a {group.kind}", hasattr(np.ndarray, name)
-        helps = (f"make an array of it first: `np.array(...).{name}`",) if array else ()
+        what, is_array_method = f"a {group.kind}", hasattr(np.ndarray, name)
+        helps = (f"make an array of it first: `np.array(...).{name}`",) if is_array_method else ()
         text = f"{what} has no attribute `{name}`"
         raise error("CD0414", CdNameError, text, span, helps=helps)
     return Bound(group, name)
 
 
-def _of_array(site: Site, value: Value, array: Array, name: str) -> Value | None:
+def _array_attribute(site: Site, value: Value, array: Array, name: str) -> Value | None:
     dtype = strong_of(array.kind)
     match name:
         case "shape":
@@ -107,13 +107,13 @@ def _of_array(site: Site, value: Value, array: Array, name: str) -> Value | None
             return None
 
 
-def _of_selection(site: Site, value: Masked, name: str) -> Value | None:
+def _selection_attribute(site: Site, value: Masked, name: str) -> Value | None:
     match name:
         case "size":
             array, where = operand(site, value)
             return number_of_elements(site, array, tuple(range(array.rank)), where)
         case "shape":
-            size = _of_selection(site, value, "size")
+            size = _selection_attribute(site, value, "size")
             assert size is not None
             return Group((size,))
         case "dtype":
@@ -125,18 +125,18 @@ def _of_selection(site: Site, value: Masked, name: str) -> Value | None:
 
 
 def attribute_function(name: str) -> Callable[..., Value]:
-    """Return `np.shape`, `np.ndim` or `np.size`."""
+    """Return the body of `np.shape`, `np.ndim` or `np.size`."""
 
     def body(site: Site, a: Value) -> Value:
-        found = attribute(site, array_of(site, a), name)
-        assert found is not None, "every array has a shape"
-        return found
+        result = attribute(site, array_of(site, a), name)
+        assert result is not None, "every array has a shape"
+        return result
 
     return body
 
 
 def is_of_kind(kinds: str) -> Callable[..., Value]:
-    """Return `np.iscomplexobj` or `np.isrealobj`: what is known of an element type."""
+    """Return the body of `np.iscomplexobj` or `np.isrealobj`: a static test of the dtype's kind."""
 
     def body(site: Site, x: Value) -> Value:
         return Static(array_of(site, x).kind.dtype.kind in kinds)
@@ -150,12 +150,15 @@ def is_scalar(site: Site, element: Value) -> Value:
 
 
 def result_type(site: Site, *arrays_and_dtypes: Value) -> Value:
-    """Return `np.result_type`: the type that values have together."""
-    kind: Kind | None = None
+    """Return `np.result_type`: the promoted dtype of values and dtypes, static.
+
+    CdTypeError CD0440 without arguments.
+    """
+    promoted: Kind | None = None
     for value in arrays_and_dtypes:
-        named = dtype_object(value.value) if isinstance(value, Static) else None
-        own = Kind(named) if named is not None else array_of(site, value).kind
-        kind = own if kind is None else join(kind, own)
-    if kind is None:
+        dtype = dtype_object(value.value) if isinstance(value, Static) else None
+        value_kind = Kind(dtype) if dtype is not None else array_of(site, value).kind
+        promoted = value_kind if promoted is None else join(promoted, value_kind)
+    if promoted is None:
         raise error("CD0440", CdTypeError, "`np.result_type` takes at least one value", site.span)
-    return Static(strong_of(kind).numpy)
+    return Static(strong_of(promoted).numpy)

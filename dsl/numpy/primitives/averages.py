@@ -1,4 +1,4 @@
-"""Means, variances and what else divides by a number of elements."""
+"""Statistics: mean, variance, weighted average and peak-to-peak, also without regard to NaN."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .ufuncs import combine_of, strong_of
 def number_of_elements(
     site: Site, array: Array, axes: Sequence[int], where: Expr | None, keepdims: bool = False
 ) -> Value:
-    """Return how many elements a reduction takes, as an integer (per kept position if masked)."""
+    """Return the element count of a reduction, an int64; under a mask, one for each result."""
     if where is None:
         return Scalar(Position(count(array.shape, axes)), Kind(dtypes.int64, True))
     ones = Array(array.axes, array.shape, Position(const(1)), Kind(dtypes.int64), copied=True)
@@ -51,7 +51,10 @@ def number_of_elements(
 def mean(
     site: Site, a: Value, axis: Value = NONE, dtype: Value = NONE, *, keepdims: Value = NO
 ) -> Value:
-    """Return `np.mean`: integers are averaged in float64, half floats summed in float32."""
+    """Return `np.mean`: integers are averaged in float64; float16 is accumulated in float32.
+
+    CdTypeError CD0404 for a bool `dtype`.
+    """
     array, where = operand(site, a)
     axes = axes_of(site, axis, array.rank)
     return mean_of(
@@ -67,30 +70,33 @@ def mean_of(
     keepdims: bool = False,
     where: Expr | None = None,
 ) -> Value:
-    """Return the mean over some axes of an array; that of an integer `dtype` is truncated to it."""
-    own = array.kind.dtype
+    """Return the mean over axes of an array; with an integer `dtype` it is truncated.
+
+    CdTypeError CD0404 for a bool `dtype`.
+    """
+    element = array.kind.dtype
     if dtype is not None and dtype.kind == "b":
-        raise _not_worked_out(site, "mean", array, dtype, "leave `dtype=` out, or use `np.any`")
-    kind = Kind(dtype or (dtypes.float64 if own.kind in "biu" else own))
+        raise _dtype_error(site, "mean", array, dtype, "leave `dtype=` out, or use `np.any`")
+    kind = Kind(dtype or (dtypes.float64 if element.kind in "biu" else element))
     total = accumulate(site, OPS["add"], array, axes, kind, keepdims, where)
     number = number_of_elements(site, array, axes, where, keepdims)
-    return _divided(site, total, number, kind)
+    return _divide(site, total, number, kind)
 
 
-def _divided(site: Site, total: Value, number: Value, kind: Kind) -> Value:
-    """Return total / number in the type of the total; integers are divided in float64."""
+def _divide(site: Site, total: Value, number: Value, kind: Kind) -> Value:
+    """Return `total / number` in the kind of the total; integers are divided in float64."""
     dtype = dtypes.float64 if kind.dtype.kind in "iu" else kind.dtype.compute
 
     def combine(left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
-        by = cast(right[0], dtype.real) if dtype.kind != "c" else cast(right[0], dtype)
-        quotient = Apply(OPS["div"], (cast(left[0], dtype), by), dtype)
+        divisor = cast(right[0], dtype.real) if dtype.kind != "c" else cast(right[0], dtype)
+        quotient = Apply(OPS["div"], (cast(left[0], dtype), divisor), dtype)
         return (cast(quotient, kind.dtype) if kind.dtype.kind in "iu" else quotient), kind
 
     return elementwise(site.ctx, combine, [total, number], site.span)
 
 
 def variance(root: bool) -> Body:
-    """Return `np.var`, or `np.std` with `root`."""
+    """Return the body of `np.var`, or of `np.std` with `root`."""
 
     def body(
         site: Site,
@@ -105,8 +111,8 @@ def variance(root: bool) -> Body:
         array, where = operand(site, a)
         axes = axes_of(site, axis, array.rank)
         freedom = static_number(site, ddof if is_none(correction) else correction, "ddof")
-        kept = static_bool(site, keepdims, "keepdims")
-        result = _variance(site, array, axes, dtype_of(site, dtype), freedom, kept, where)
+        keeps_axes = static_bool(site, keepdims, "keepdims")
+        result = _variance(site, array, axes, dtype_of(site, dtype), freedom, keeps_axes, where)
         if not root:
             return result
         return elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
@@ -115,7 +121,7 @@ def variance(root: bool) -> Body:
 
 
 def variance_method(root: bool) -> Body:
-    """Return the method `var`, or `std` with `root`, which takes no `correction`."""
+    """Return the body of the method `var`, or `std` with `root`, which takes no `correction`."""
     function = variance(root)
 
     def body(
@@ -132,9 +138,9 @@ def variance_method(root: bool) -> Body:
     return body
 
 
-def _not_worked_out(site: Site, what: str, array: Array, dtype: DType, way: str) -> CdError:
-    text = f"the {what} of {describe(array)} is not worked out in {dtype}"
-    return error("CD0404", CdTypeError, text, site.span, helps=(way,))
+def _dtype_error(site: Site, statistic: str, array: Array, dtype: DType, fix: str) -> CdError:
+    text = f"the {statistic} of {describe(array)} is not worked out in {dtype}"
+    return error("CD0404", CdTypeError, text, site.span, helps=(fix,))
 
 
 def _variance(
@@ -146,45 +152,45 @@ def _variance(
     keepdims: bool,
     where: Expr | None,
 ) -> Value:
-    """Mean first, then the mean of squared distances from it, as NumPy does."""
+    """Return the variance by the two-pass algorithm: the mean, then the mean squared deviation."""
     array = settled(site.ctx, array, "values", site.span)
-    own = array.kind.dtype
-    kind = Kind(dtype or (dtypes.float64 if own.kind in "biu" else own))
+    element = array.kind.dtype
+    kind = Kind(dtype or (dtypes.float64 if element.kind in "biu" else element))
     if kind.dtype.kind in "biu":
-        raise _not_worked_out(site, "variance", array, kind.dtype, "leave `dtype=` out")
-    if own.kind == "c" and kind.dtype.kind != "c":
-        way = "leave `dtype=` out, or take a part: `.real`, `.imag`"
-        raise _not_worked_out(site, "variance", array, kind.dtype, way)
-    centre = mean_of(site, array, axes, kind.dtype, keepdims=True, where=where)
-    centre = stored_once(site, centre, "mean")
-    distance = elementwise(
+        raise _dtype_error(site, "variance", array, kind.dtype, "leave `dtype=` out")
+    if element.kind == "c" and kind.dtype.kind != "c":
+        fix = "leave `dtype=` out, or take a part: `.real`, `.imag`"
+        raise _dtype_error(site, "variance", array, kind.dtype, fix)
+    center = mean_of(site, array, axes, kind.dtype, keepdims=True, where=where)
+    center = stored_once(site, center, "mean")
+    deviation = elementwise(
         site.ctx,
         lambda x, m: (
             Apply(OPS["sub"], (cast(x[0], kind.dtype.compute), cast(m[0], kind.dtype.compute)),
                   kind.dtype.compute), kind,
         ),
-        [array, centre], site.span,
+        [array, center], site.span,
     )  # fmt: skip
-    square = _squared(site, as_array(site.ctx, distance, site.span))
-    real_kind = square.kind
+    squares = _square(site, as_array(site.ctx, deviation, site.span))
+    result_kind = squares.kind
     if where is not None:
-        where = _over(where, array, square)
-    total = accumulate(site, OPS["add"], square, axes, real_kind, keepdims, where)
-    number = number_of_elements(site, square, axes, where, keepdims)
+        where = _rebase_predicate(where, array, squares)
+    total = accumulate(site, OPS["add"], squares, axes, result_kind, keepdims, where)
+    number = number_of_elements(site, squares, axes, where, keepdims)
     if freedom:
         number = arithmetic(site, "-", number, Static(freedom))
         number = elementwise(site.ctx, combine_of(np.maximum, True), [number, ZERO], site.span)
-    return _divided(site, total, number, real_kind)
+    return _divide(site, total, number, result_kind)
 
 
-def _over(where: Expr, old: Array, new: Array) -> Expr:
-    """Return a predicate over the axes of one array as one over those of another."""
+def _rebase_predicate(where: Expr, old: Array, new: Array) -> Expr:
+    """Return a predicate over the axes of `old`, rewritten over the axes of `new`."""
     moved = Array(old.axes, old.shape, where, BOOL)
     return moved.at(tuple(var(axis) for axis in new.axes))
 
 
-def _squared(site: Site, value: Array) -> Array:
-    """Return |x|**2, real also for complex values."""
+def _square(site: Site, value: Array) -> Array:
+    """Return |x|**2, real for complex values, too."""
     if value.kind.dtype.kind != "c":
         squared = elementwise(site.ctx, combine_of(np.square), [value], site.span)
         return as_array(site.ctx, squared, site.span)
@@ -196,14 +202,14 @@ def _squared(site: Site, value: Array) -> Array:
 
 
 def stored_once(site: Site, value: Value, label: str) -> Value:
-    """Return a computed value from storage, so that each use of it is a read."""
+    """Materialize a computed array or scalar, so that each use is a read, no recomputation."""
     match value:
         case Array():
             return in_memory(site.ctx, value, label, site.span)
         case Scalar():
             node = site.ctx.variable(label, value, site.span)
-            whole = site.ctx.whole(node, site.span, Kind(node.dtype, value.kind.weak))
-            return Scalar(whole.body, whole.kind)
+            stored = site.ctx.whole(node, site.span, Kind(node.dtype, value.kind.weak))
+            return Scalar(stored.body, stored.kind)
         case _:
             return value
 
@@ -217,41 +223,49 @@ def peak_to_peak(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = 
 def average(
     site: Site, a: Value, axis: Value = NONE, weights: Value = NONE, *, keepdims: Value = NO
 ) -> Value:
-    """Return `np.average`, weighted along the axis where weights are given."""
+    """Return `np.average`: the mean, or the weighted mean where weights are given.
+
+    CdTypeError CD0452 where the shape of the weights does not fit, CdZeroDivisionError CD0457 at
+    run time where they sum to zero.
+    """
     if is_none(weights):
         return mean(site, a, axis, keepdims=keepdims)
-    array, factor = array_of(site, a), array_of(site, weights)
-    wide = dtypes.promote(strong_of(array.kind), strong_of(factor.kind))
+    array, weight = array_of(site, a), array_of(site, weights)
+    promoted = dtypes.promote(strong_of(array.kind), strong_of(weight.kind))
     if array.kind.dtype.kind in "biu":
-        wide = dtypes.promote(wide, dtypes.float64)
-    array, factor = (array_of(site, converted(site, one, wide)) for one in (array, factor))
-    if factor.rank != array.rank and (is_none(axis) or factor.rank != 1):
-        text = f"weights of shape {describe(factor)} are none of {describe(array)}"
+        promoted = dtypes.promote(promoted, dtypes.float64)
+    array, weight = (array_of(site, converted(site, one, promoted)) for one in (array, weight))
+    if weight.rank != array.rank and (is_none(axis) or weight.rank != 1):
+        text = f"weights of shape {describe(weight)} are none of {describe(array)}"
         helps = ("give one weight for each element, or one for each along `axis=`",)
         raise error("CD0452", CdTypeError, text, site.span, helps=helps)
-    if factor.rank != array.rank:
-        at = axis_of(site, axis, array.rank)
-        site.ctx.equal_extents(factor.shape[0], array.shape[at], "values and weights", site.span)
+    if weight.rank != array.rank:
+        position = axis_of(site, axis, array.rank)
+        site.ctx.equal_extents(
+            weight.shape[0], array.shape[position], "values and weights", site.span
+        )
         names = site.ctx.axes(array.rank)
-        shape = tuple(const(1) if n != at else factor.shape[0] for n in range(array.rank))
-        factor = Array(names, shape, factor.at((var(names[at]),)), factor.kind, factor.copied)
-    total = reducer("sum")
-    factor = settled(site.ctx, factor, "weights", site.span)
-    spread = elementwise(
-        site.ctx, lambda x, w: (cast(w[0], w[1].dtype.compute), w[1]), [array, factor], site.span
+        shape = tuple(const(1) if n != position else weight.shape[0] for n in range(array.rank))
+        weight = Array(names, shape, weight.at((var(names[position]),)), weight.kind, weight.copied)
+    sum_over = reducer("sum")
+    weight = settled(site.ctx, weight, "weights", site.span)
+    broadcast_weight = elementwise(
+        site.ctx, lambda x, w: (cast(w[0], w[1].dtype.compute), w[1]), [array, weight], site.span
     )
-    product = arithmetic(site, "*", array, factor)
+    product = arithmetic(site, "*", array, weight)
     if array_of(site, weights).rank == array.rank:
-        for one, other in zip(array.shape, factor.shape, strict=True):
+        for one, other in zip(array.shape, weight.shape, strict=True):
             site.ctx.equal_extents(one, other, "values and weights", site.span)
-    above = total(site, product, axis, keepdims=keepdims)
-    whole = stored_once(site, total(site, spread, axis, keepdims=keepdims), "weight")
-    _require_weight(site, array_of(site, whole))
-    return arithmetic(site, "/", above, whole)
+    weighted_sum = sum_over(site, product, axis, keepdims=keepdims)
+    weight_sum = stored_once(
+        site, sum_over(site, broadcast_weight, axis, keepdims=keepdims), "weight"
+    )
+    _require_weight(site, array_of(site, weight_sum))
+    return arithmetic(site, "/", weighted_sum, weight_sum)
 
 
 def _require_weight(site: Site, total: Array) -> None:
-    """Require that no sum of weights is zero, as NumPy does."""
+    """Emit the check that no sum of weights is zero, which NumPy makes."""
     dtype = total.kind.dtype.compute
     zero = cast(Const(0, dtypes.int64), dtype)
     test = Apply(OPS["ne"], (cast(total.body, dtype), zero), dtypes.bool_)
@@ -261,7 +275,7 @@ def _require_weight(site: Site, total: Array) -> None:
 
 
 def variance_skipping_nan(root: bool) -> Body:
-    """Return `np.nanvar`, or `np.nanstd` with `root`."""
+    """Return the body of `np.nanvar`, or of `np.nanstd` with `root`."""
 
     def body(
         site: Site, a: Value, axis: Value = NONE, *, ddof: Value = ZERO, keepdims: Value = NO
@@ -271,9 +285,9 @@ def variance_skipping_nan(root: bool) -> Body:
             return variance(root)(site, array, axis, ddof=ddof, keepdims=keepdims)
         array = settled(site.ctx, array, "values", site.span)
         freedom = static_number(site, ddof, "ddof")
-        kept = static_bool(site, keepdims, "keepdims")
+        keeps_axes = static_bool(site, keepdims, "keepdims")
         axes = axes_of(site, axis, array.rank)
-        result = _variance(site, array, axes, None, freedom, kept, present(array))
+        result = _variance(site, array, axes, None, freedom, keeps_axes, present(array))
         if not root:
             return result
         return elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
@@ -282,34 +296,34 @@ def variance_skipping_nan(root: bool) -> Body:
 
 
 def present(array: Array) -> Expr:
-    """Return where the elements of a float array are not NaN, over its axes."""
-    missing = Apply(OPS["isnan"], (cast(array.body, array.kind.dtype.compute),), dtypes.bool_)
-    return Select(missing, FALSE, TRUE)
+    """Return the predicate that an element of a float array is not NaN, over the array's axes."""
+    is_nan = Apply(OPS["isnan"], (cast(array.body, array.kind.dtype.compute),), dtypes.bool_)
+    return Select(is_nan, FALSE, TRUE)
 
 
 def skipping_nan(name: str) -> Body:
-    """Return `np.nansum`, `np.nanprod`, `np.nanmax`, `np.nanmin` or `np.nanmean`."""
+    """Return the body of `np.nansum`, `np.nanprod`, `np.nanmax`, `np.nanmin` or `np.nanmean`."""
 
     def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
         array = array_of(site, a)
         if array.kind.dtype.kind not in "fc":
-            whole = mean if name == "mean" else reducer(name)
-            return whole(site, array, axis, keepdims=keepdims)
+            function = mean if name == "mean" else reducer(name)
+            return function(site, array, axis, keepdims=keepdims)
         axes = axes_of(site, axis, array.rank)
-        kept = static_bool(site, keepdims, "keepdims")
+        keeps_axes = static_bool(site, keepdims, "keepdims")
         where = present(array)
         if name == "mean":
-            return mean_of(site, array, axes, None, kept, where)
+            return mean_of(site, array, axes, None, keeps_axes, where)
         if name in ("max", "min"):
             require_ordered(site, array, f"nan{name}")
             require_elements(site, array, axes, f"nan{name}")
-            return _extreme_skipping_nan(site, array, axes, kept, name)
+            return _extreme_skipping_nan(site, array, axes, keeps_axes, name)
         op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]
-        result = accumulate(site, op, array, axes, Kind(array.kind.dtype), kept, where)
+        result = accumulate(site, op, array, axes, Kind(array.kind.dtype), keeps_axes, where)
         if name in ("sum", "prod"):
             return result
-        number = number_of_elements(site, array, axes, where, kept)
-        return elementwise(site.ctx, _nan_if_none, [number, result], site.span)
+        number = number_of_elements(site, array, axes, where, keeps_axes)
+        return elementwise(site.ctx, _select_nan_if_empty, [number, result], site.span)
 
     return body
 
@@ -317,31 +331,37 @@ def skipping_nan(name: str) -> Body:
 def _extreme_skipping_nan(
     site: Site, array: Array, axes: Sequence[int], keepdims: bool, name: str
 ) -> Value:
-    """Return the greatest or least of the numbers that are there, NaN where there is none.
+    """Return the maximum or minimum of the elements that are not NaN, NaN where all are.
 
-    Whether one is there is the greatest of 1 for each NaN and 2 for each number: such extremes
-    are looked for in lanes, side by side.
+    Whether there is one is a maximum reduction, too, of 1 for a NaN and 2 for a number: floating
+    maximum reductions are vectorized.
     """
     array = settled(site.ctx, array, "values", site.span)
     kind, dtype = Kind(array.kind.dtype), array.kind.dtype.compute
     element = cast(array.body, dtype)
-    missing = Apply(OPS["isnan"], (element,), dtypes.bool_)
+    is_nan = Apply(OPS["isnan"], (element,), dtypes.bool_)
 
-    def extreme(op: str, instead: float, there: Expr, of: Kind) -> Value:
-        body = Select(missing, Const(instead, dtype), there)
-        value = Array(array.axes, array.shape, body, of, copied=True)
-        return stored_once(site, accumulate(site, OPS[op], value, axes, of, keepdims), name)
+    def extreme(op: str, instead: float, present_value: Expr, result_kind: Kind) -> Value:
+        body = Select(is_nan, Const(instead, dtype), present_value)
+        value = Array(array.axes, array.shape, body, result_kind, copied=True)
+        return stored_once(
+            site, accumulate(site, OPS[op], value, axes, result_kind, keepdims), name
+        )
 
-    found = extreme(name, -inf if name == "max" else inf, element, kind)
-    some = extreme("max", 1.0, Const(2.0, dtype), Kind(dtype))
-    return elementwise(site.ctx, _nan_if_one, [some, found], site.span)
-
-
-def _nan_if_one(some: tuple[Expr, Kind], found: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
-    nothing = Apply(OPS["eq"], (some[0], Const(1.0, some[0].dtype)), dtypes.bool_)
-    return Select(nothing, Const(nan, found[0].dtype), found[0]), found[1]
+    extreme_value = extreme(name, -inf if name == "max" else inf, element, kind)
+    validity = extreme("max", 1.0, Const(2.0, dtype), Kind(dtype))
+    return elementwise(site.ctx, _select_nan_if_invalid, [validity, extreme_value], site.span)
 
 
-def _nan_if_none(number: tuple[Expr, Kind], result: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
-    nothing = Apply(OPS["eq"], (number[0], Position(const(0))), dtypes.bool_)
-    return Select(nothing, cast(Const(nan, dtypes.float64), result[0].dtype), result[0]), result[1]
+def _select_nan_if_invalid(
+    validity: tuple[Expr, Kind], result: tuple[Expr, Kind]
+) -> tuple[Expr, Kind]:
+    is_empty = Apply(OPS["eq"], (validity[0], Const(1.0, validity[0].dtype)), dtypes.bool_)
+    return Select(is_empty, Const(nan, result[0].dtype), result[0]), result[1]
+
+
+def _select_nan_if_empty(
+    element_count: tuple[Expr, Kind], result: tuple[Expr, Kind]
+) -> tuple[Expr, Kind]:
+    is_empty = Apply(OPS["eq"], (element_count[0], Position(const(0))), dtypes.bool_)
+    return Select(is_empty, cast(Const(nan, dtypes.float64), result[0].dtype), result[0]), result[1]

@@ -1,4 +1,4 @@
-"""Rounding and casts: `np.round`, element types called as functions, Python's number types."""
+"""Conversions and rounding: `np.round`, dtypes called as functions, Python's number types."""
 
 from __future__ import annotations
 
@@ -42,12 +42,15 @@ from .ufuncs import Pair, combine_of, strong_of
 
 if TYPE_CHECKING:
     from . import powers
-else:  # what few programs need
+else:  # imported at first use
     powers = LazyModule(".powers", __package__)
 
 
 def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
-    """Return `np.round`: halves to even, to a number of decimals."""
+    """Return `np.round` to a static number of decimals, ties to even, in the dtype of the operand.
+
+    CdTypeError CD0449 for integers and negative `decimals`, CD0404 for decimals of bools.
+    """
     digits = static_int(site, decimals, "the number of decimals")
     kind = powers.kind_of(site, a).dtype.kind
     if kind in "iu" and digits < 0:
@@ -64,16 +67,24 @@ def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
         return elementwise(site.ctx, combine_of(np.rint), [a], site.span)
 
     def combine(pair: Pair) -> Pair:
-        own = Kind(strong_of(pair[1]))
-        if own.dtype.kind == "c":
-            raise TypeError(f"`round` to decimals is not defined for {own}")
-        return apply("round_to", pair, (Const(float(digits), own.dtype.compute), own), to=own)
+        result_kind = Kind(strong_of(pair[1]))
+        if result_kind.dtype.kind == "c":
+            raise TypeError(f"`round` to decimals is not defined for {result_kind}")
+        return apply(
+            "round_to",
+            pair,
+            (Const(float(digits), result_kind.dtype.compute), result_kind),
+            to=result_kind,
+        )
 
     return elementwise(site.ctx, combine, [a], site.span)
 
 
 def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
-    """Return Python's `round`: an int without digits."""
+    """Return Python's `round` of a scalar: an int without `ndigits`, else a number of its kind.
+
+    CdTypeError CD0552 for arrays, CD0404 for bools, CD0449 for too many digits.
+    """
     scalar = one_number(site, number, "round", "np.round")
     if not is_none(ndigits) and scalar.kind == WEAK_FLOAT:
         return _round_decimal(site, scalar, ndigits)
@@ -91,22 +102,24 @@ def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
 
 
 _EXACT_POWERS = 22
-"""Powers of ten up to this one are float64s."""
+"""The powers of ten up to this exponent are exact in float64."""
 
 
 def _round_decimal(site: Site, number: Scalar, ndigits: Value) -> Scalar:
-    """Return a float rounded to decimals as Python does: what is nearest to its exact value."""
+    """Return a float rounded to decimals as Python does: correctly, from its exact value."""
     digits = static_int(site, ndigits, "the number of decimals")
     if abs(digits) > _EXACT_POWERS:
         text = f"`round` to {digits} decimals is not supported"
         helps = (f"up to {_EXACT_POWERS} decimals before and behind the point are",)
         raise error("CD0449", CdTypeError, text, site.span, helps=helps)
-    by = Const(float(digits), dtypes.float64)
-    return Scalar(Apply(OPS["round_decimal"], (number.expr, by), dtypes.float64), WEAK_FLOAT)
+    digit_count = Const(float(digits), dtypes.float64)
+    return Scalar(
+        Apply(OPS["round_decimal"], (number.expr, digit_count), dtypes.float64), WEAK_FLOAT
+    )
 
 
 def one_number(site: Site, value: Value, name: str, instead: str) -> Scalar:
-    """Return a number. CdTypeError CD0552 where it is an array, naming what to write instead."""
+    """Return a value as a scalar. CdTypeError CD0552 for arrays, which suggests `instead`."""
     if isinstance(value, Array | Masked) and not (isinstance(value, Array) and value.rank == 0):
         raise error(
             "CD0552", CdTypeError, f"`{name}` takes one number, and is given {describe(value)}",
@@ -116,11 +129,11 @@ def one_number(site: Site, value: Value, name: str, instead: str) -> Scalar:
 
 
 def cast_handler(dtype: DType, function: Callable[..., object] | None = None) -> Handler:
-    """Return the handler of an element type called as a function: `np.float32(e)`, `i32(e)`."""
+    """Return the handler of a dtype called as a function: `np.float32(e)`, `i32(e)`."""
 
     def body(site: Site, value: Value = ZERO) -> Value:
         if function is not None and isinstance(value, Array) and value.kind == Kind(dtype):
-            return value  # as NumPy's types do
+            return value  # NumPy's scalar types return such an argument itself
         return converted(site, value, dtype)
 
     handler = takes(dtype.name, body)
@@ -128,7 +141,10 @@ def cast_handler(dtype: DType, function: Callable[..., object] | None = None) ->
 
 
 def python_cast(name: str, kind: Kind, instead: str) -> Body:
-    """Return the meaning of `int`, `float` or `bool` on one number."""
+    """Return the body of `int`, `float` or `bool` of a scalar.
+
+    It raises CdTypeError CD0404 for complex numbers, CD0552 for arrays.
+    """
 
     def body(site: Site, value: Value = ZERO) -> Value:
         scalar = one_number(site, value, name, instead)
@@ -141,7 +157,7 @@ def python_cast(name: str, kind: Kind, instead: str) -> Body:
 
 
 def python_complex(site: Site, real: Value = ZERO, imag: Value = NONE) -> Value:
-    """Return Python's `complex(re, im)`."""
+    """Return Python's `complex(re, im)`, complex128. CdTypeError CD0552 for arrays."""
     re = one_number(site, real, "complex", "x + 1j * y")
     if is_none(imag):
         return Scalar(cast(re.expr, dtypes.complex128), WEAK_COMPLEX)
@@ -152,27 +168,29 @@ def python_complex(site: Site, real: Value = ZERO, imag: Value = NONE) -> Value:
 
 
 def to_float(site: Site, values: tuple[Value, ...], name: str) -> tuple[Value, ...]:
-    """Return what functions of `math` work on: Python's floats, if all are numbers.
+    """Return the operands of a function of `math`: converted to Python floats if all are scalars.
 
-    Of elements at index letters and of whole arrays they are NumPy's, which keep the type.
+    Elements in index notation and arrays keep their dtype, as the operands of NumPy's functions do.
     """
-    points = site.ctx.pointwise and not site.ctx.of_items
-    if points or not all(map(_is_number, values)):
+    is_elementwise = site.ctx.pointwise and not site.ctx.of_items
+    if is_elementwise or not all(map(_is_number, values)):
         return values
-    to = python_cast(name, WEAK_FLOAT, "")
-    return tuple(to(site, value) for value in values)
+    convert = python_cast(name, WEAK_FLOAT, "")
+    return tuple(convert(site, value) for value in values)
 
 
 def to_complex(site: Site, values: tuple[Value, ...], _: str) -> tuple[Value, ...]:
-    """Return what functions of `cmath` work on, which is complex: numbers are Python's."""
-    points = site.ctx.pointwise and not site.ctx.of_items
-    if not points and all(map(_is_number, values)):
+    """Return the operands of a function of `cmath` as complex; scalars as Python's complex."""
+    is_elementwise = site.ctx.pointwise and not site.ctx.of_items
+    if not is_elementwise and all(map(_is_number, values)):
         return tuple(python_complex(site, value) for value in values)
     kinds = [powers.kind_of(site, value) for value in values]
-    wide = [Kind(dtypes.promote(kind.dtype, dtypes.complex64), kind.weak) for kind in kinds]
+    complex_kinds = [
+        Kind(dtypes.promote(kind.dtype, dtypes.complex64), kind.weak) for kind in kinds
+    ]
     return tuple(
         converted(site, value, kind.dtype, kind.weak)
-        for value, kind in zip(values, wide, strict=True)
+        for value, kind in zip(values, complex_kinds, strict=True)
     )
 
 
@@ -183,13 +201,13 @@ def _is_number(value: Value) -> bool:
 
 
 def to_integer(op: str) -> Body:
-    """Return the meaning of `math.floor`, `math.ceil` or `math.trunc`: a Python int."""
+    """Return the body of `math.floor`, `math.ceil` or `math.trunc`; the result is a Python int."""
 
     def body(site: Site, x: Value) -> Value:
         scalar = one_number(site, x, f"math.{op}", f"np.{op}")
         if scalar.kind.dtype.kind in "biu":
             return Scalar(cast(scalar.expr, dtypes.int64), WEAK_INT)
-        whole, _ = apply(op, (scalar.expr, scalar.kind))
-        return Scalar(cast(whole, dtypes.int64), WEAK_INT)
+        integral, _ = apply(op, (scalar.expr, scalar.kind))
+        return Scalar(cast(integral, dtypes.int64), WEAK_INT)
 
     return body

@@ -1,4 +1,7 @@
-"""Products with sums: `@`, `dot`, `einsum` and their kind, all one sum of products over letters."""
+"""Tensor contractions: `@`, `dot`, `einsum` and others, as sums of products over index variables.
+
+out[i, j] = sum[k](a[i, k] * b[k, j])
+"""
 
 from __future__ import annotations
 
@@ -44,25 +47,26 @@ from .ufuncs import combine_of, resolved, strong_of
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An array with a letter for each axis; one letter twice is a diagonal."""
+    """An operand of a contraction: an index letter for each axis; a repeated one is a diagonal."""
 
     array: Array
     letters: str
 
 
 def product_sum(site: Site, operands: Sequence[Operand], output: str) -> Value:
-    """Return the sum, over all letters not in `output`, of the product of the operands.
+    """Return the contraction of the operands over all index letters that are not in `output`.
 
-    Extents of one letter are equal or 1. CdShapeError CD0301 where they differ.
+    Bools are contracted by `or` of `and`. The extents of a letter are equal, or 1 and broadcast;
+    CdShapeError CD0301 where they differ. A scalar if `output` is empty.
     """
-    used = "".join(operand.letters for operand in operands)
-    summed = [letter for letter in dict.fromkeys(used) if letter not in output]
-    repeated = len(operands) > 1 and len(set(used)) > max(len(o.letters) for o in operands)
-    if summed or repeated:
+    letters = "".join(operand.letters for operand in operands)
+    summed = [letter for letter in dict.fromkeys(letters) if letter not in output]
+    has_reuse = len(operands) > 1 and len(set(letters)) > max(len(o.letters) for o in operands)
+    if summed or has_reuse:
         operands = [
             Operand(settled(site.ctx, o.array, "factor", site.span), o.letters) for o in operands
         ]
-    symbols = {letter: site.ctx.symbol(letter.lower()) for letter in dict.fromkeys(used)}
+    symbols = {letter: site.ctx.symbol(letter.lower()) for letter in dict.fromkeys(letters)}
     extents = _extents(site, operands)
     expr, kind = _product(operands, symbols)
     if summed:
@@ -79,18 +83,18 @@ def _extents(site: Site, operands: Sequence[Operand]) -> dict[str, Affine]:
     extents: dict[str, Affine] = {}
     for operand in operands:
         for letter, size in zip(operand.letters, operand.array.shape, strict=True):
-            known = extents.get(letter, const(1))
-            if known.constant == 1:
+            extent = extents.get(letter, const(1))
+            if extent.constant == 1:
                 extents[letter] = size
             elif size.constant != 1:
-                if site.ctx.known.differ(known, size):
+                if site.ctx.known.differ(extent, size):
                     shown = " and ".join(shape_text(o.array.shape) for o in operands)
                     raise error(
                         "CD0301", CdShapeError, f"shapes {shown} do not fit in a product",
                         site.span,
-                        label=f"{known} against {size}",
+                        label=f"{extent} against {size}",
                     )  # fmt: skip
-                site.ctx.equal_extents(known, size, "the axes of a product differ", site.span)
+                site.ctx.equal_extents(extent, size, "the axes of a product differ", site.span)
     return extents
 
 
@@ -114,26 +118,30 @@ def _product(operands: Sequence[Operand], symbols: dict[str, Symbol]) -> tuple[E
 
 
 def matmul(site: Site, x1: Value, x2: Value) -> Value:
-    """Return `x1 @ x2`: the last axis against the last but one, other axes broadcast."""
+    """Return `x1 @ x2`: the last axis contracted with the last but one, batch axes broadcast.
+
+    CdTypeError CD0454 for scalars, CdShapeError CD0301 for unequal contracted axes.
+    """
     left, right = array_of(site, x1), array_of(site, x2)
     if not left.rank or not right.rank:
         raise error(
             "CD0454", CdTypeError, "`@` needs arrays with at least one axis", site.span,
             label=f"{describe(x1)} and {describe(x2)}", helps=("use `*` for numbers",),
         )  # fmt: skip
-    batch = string.ascii_uppercase
+    alphabet = string.ascii_uppercase
     rows, columns = "i" * (left.rank > 1), "j" * (right.rank > 1)
-    ahead = [batch[len(batch) - max(a.rank - 2, 0) :] for a in (left, right)]
-    output = max(ahead, key=len) + rows + columns
-    _require_one_length(site, left, right)
+    batch_axes = [alphabet[len(alphabet) - max(a.rank - 2, 0) :] for a in (left, right)]
+    output = max(batch_axes, key=len) + rows + columns
+    _require_equal_extents(site, left, right)
     return product_sum(
-        site, [Operand(left, ahead[0] + rows + "k"), Operand(right, ahead[1] + "k" + columns)],
+        site,
+        [Operand(left, batch_axes[0] + rows + "k"), Operand(right, batch_axes[1] + "k" + columns)],
         output,
     )  # fmt: skip
 
 
-def _require_one_length(site: Site, left: Array, right: Array) -> None:
-    """Require the contracted axes to have one size: unlike `einsum`, `@` does not stretch them."""
+def _require_equal_extents(site: Site, left: Array, right: Array) -> None:
+    """Require equal sizes of the contracted axes: unlike `einsum`, `@` does not broadcast them."""
     inner, outer = left.shape[-1], right.shape[-2 if right.rank > 1 else -1]
     if site.ctx.known.differ(inner, outer):
         shown = f"{shape_text(left.shape)} and {shape_text(right.shape)}"
@@ -144,79 +152,87 @@ def _require_one_length(site: Site, left: Array, right: Array) -> None:
     site.ctx.equal_extents(inner, outer, "the axes of a product differ", site.span)
 
 
-def _made_array(site: Site, value: Value) -> Array:
-    """Return a value as NumPy makes an array of it: Python's numbers have 64 bits then."""
+def _as_strong_array(site: Site, value: Value) -> Array:
+    """Return `np.asarray(value)`: a Python number becomes a 64-bit array that promotes as one."""
     array = array_of(site, value)
     return replace(array, kind=Kind(strong_of(array.kind)))
 
 
-def _scaled(site: Site, left: Array, right: Array) -> Value:
-    """Return the product of two operands of which one at least is a number."""
+def _multiply_scalar(site: Site, left: Array, right: Array) -> Value:
+    """Return the product of two operands of which at least one has rank 0."""
     sides = [side if side.rank else Scalar(side.body, side.kind) for side in (left, right)]
     return arithmetic(site, "*", *sides)
 
 
 def dot(site: Site, a: Value, b: Value) -> Value:
-    """Return `np.dot`: numbers multiply; the last axis against the last but one otherwise."""
-    left, right = _made_array(site, a), _made_array(site, b)
+    """Return `np.dot`: the last axis contracted with the last but one; scalars multiply."""
+    left, right = _as_strong_array(site, a), _as_strong_array(site, b)
     if not left.rank or not right.rank:
-        return _scaled(site, left, right)
-    own = string.ascii_lowercase[: left.rank - 1]
-    other = string.ascii_uppercase[: right.rank - 1]
-    second = other[:-1] + "z" + other[-1:]
-    _require_one_length(site, left, right)
-    return product_sum(site, [Operand(left, own + "z"), Operand(right, second)], own + other)
+        return _multiply_scalar(site, left, right)
+    left_axes = string.ascii_lowercase[: left.rank - 1]
+    right_axes = string.ascii_uppercase[: right.rank - 1]
+    right_letters = right_axes[:-1] + "z" + right_axes[-1:]
+    _require_equal_extents(site, left, right)
+    return product_sum(
+        site,
+        [Operand(left, left_axes + "z"), Operand(right, right_letters)],
+        left_axes + right_axes,
+    )
 
 
 def inner(site: Site, a: Value, b: Value) -> Value:
-    """Return the product over the last axes."""
-    left, right = _made_array(site, a), _made_array(site, b)
+    """Return `np.inner`: the contraction of the last axes; scalars multiply."""
+    left, right = _as_strong_array(site, a), _as_strong_array(site, b)
     if not left.rank or not right.rank:
-        return _scaled(site, left, right)
-    own = string.ascii_lowercase[: left.rank - 1]
-    other = string.ascii_uppercase[: right.rank - 1]
-    return product_sum(site, [Operand(left, own + "z"), Operand(right, other + "z")], own + other)
+        return _multiply_scalar(site, left, right)
+    left_axes = string.ascii_lowercase[: left.rank - 1]
+    right_axes = string.ascii_uppercase[: right.rank - 1]
+    return product_sum(
+        site,
+        [Operand(left, left_axes + "z"), Operand(right, right_axes + "z")],
+        left_axes + right_axes,
+    )
 
 
 def outer(site: Site, a: Value, b: Value) -> Value:
-    """Return all products of the elements of two arrays, flattened."""
-    left, right = (_made_array(site, elements(site, side)) for side in (a, b))
+    """Return `np.outer`: the outer product of two flattened arrays, a matrix."""
+    left, right = (_as_strong_array(site, elements(site, side)) for side in (a, b))
     return product_sum(site, [Operand(left, "i"), Operand(right, "j")], "ij")
 
 
 def vdot(site: Site, a: Value, b: Value) -> Value:
-    """Return the product of flattened arrays, the first conjugated."""
-    return dot(site, _conjugated(site, elements(site, a)), elements(site, b))
+    """Return `np.vdot`: the inner product of two flattened arrays, the first conjugated."""
+    return dot(site, _conjugate(site, elements(site, a)), elements(site, b))
 
 
-def _conjugated(site: Site, value: Value) -> Value:
-    """Return the conjugate of complex values, all others as they are: bools stay bools."""
+def _conjugate(site: Site, value: Value) -> Value:
+    """Return the conjugate of complex values, others unchanged: bools stay bools."""
     if array_of(site, value).kind.dtype.kind != "c":
         return value
     return elementwise(site.ctx, combine_of(np.conjugate), [value], site.span)
 
 
 def vecdot(site: Site, x1: Value, x2: Value) -> Value:
-    """Return the products over the last axis, the first conjugated, other axes broadcast."""
-    product = array_of(site, arithmetic(site, "*", _conjugated(site, x1), x2))
+    """Return `np.vecdot`: inner products over the last axis, the first operand conjugated."""
+    product = array_of(site, arithmetic(site, "*", _conjugate(site, x1), x2))
     op = OPS["or" if product.kind.dtype.kind == "b" else "add"]
     return accumulate(site, op, product, (product.rank - 1,), product.kind)
 
 
 def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:
-    """Return `ufunc.outer(a, b)`: every element of one with every element of the other."""
-    left, right = _made_array(site, a), _made_array(site, b)
+    """Return `ufunc.outer(a, b)`: the ufunc of every pair; the axes of `a` come first."""
+    left, right = _as_strong_array(site, a), _as_strong_array(site, b)
     axes = (*left.axes, *site.ctx.axes(right.rank))
     shape = (*left.shape, *(const(1) for _ in range(right.rank)))
-    spread = Array(axes, shape, left.body, left.kind, left.copied)
+    expanded = Array(axes, shape, left.body, left.kind, left.copied)
     if ufunc in (np.power, np.float_power):
-        return power(site, spread, right, ufunc, False)
-    return elementwise(site.ctx, combine_of(ufunc), [spread, right], site.span)
+        return power(site, expanded, right, ufunc, False)
+    return elementwise(site.ctx, combine_of(ufunc), [expanded, right], site.span)
 
 
 def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
-    """Return the sum over the axes given: a number of them, or two lists."""
-    left, right = _made_array(site, a), _made_array(site, b)
+    """Return `np.tensordot`: the contraction of `axes`, a number of them or a pair of lists."""
+    left, right = _as_strong_array(site, a), _as_strong_array(site, b)
     items = items_of(axes)
     if items is None:
         number = static_int(site, axes, "the number of axes")
@@ -227,22 +243,25 @@ def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
             (axis_of(site, one, left.rank), axis_of(site, other, right.rank))
             for one, other in zip(*sides, strict=True)
         ]
-    first = list(string.ascii_lowercase[: left.rank])
-    second = list(string.ascii_uppercase[: right.rank])
+    left_letters = list(string.ascii_lowercase[: left.rank])
+    right_letters = list(string.ascii_uppercase[: right.rank])
     for one, other in pairs:
-        second[other] = first[one]
-    summed = {first[one] for one, _ in pairs}
-    output = "".join(letter for letter in (*first, *second) if letter not in summed)
-    found = product_sum(
-        site, [Operand(left, "".join(first)), Operand(right, "".join(second))], output
+        right_letters[other] = left_letters[one]
+    summed = {left_letters[one] for one, _ in pairs}
+    output = "".join(letter for letter in (*left_letters, *right_letters) if letter not in summed)
+    result = product_sum(
+        site, [Operand(left, "".join(left_letters)), Operand(right, "".join(right_letters))], output
     )
-    if isinstance(found, Scalar):  # NumPy gives an array without axes
-        return Array((), (), found.expr, found.kind, copied=True)
-    return found
+    if isinstance(result, Scalar):  # NumPy returns an array of rank 0
+        return Array((), (), result.expr, result.kind, copied=True)
+    return result
 
 
 def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NONE) -> Value:
-    """Return `np.einsum` of a specification written in the source."""
+    """Return `np.einsum` of a static subscripts string; a transpose or diagonal is a view.
+
+    CdTypeError CD0455 where the string does not fit the operands.
+    """
     text = constant(subscripts)
     if text is NOT_CONSTANT or not isinstance(text, str):
         raise needs(
@@ -255,96 +274,104 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
     inputs, arrow, output = text.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(arrays):
-        raise _specification(site, text, f"it names {len(terms)} operands, given {len(arrays)}")
+        raise _subscripts_error(site, text, f"it names {len(terms)} operands, given {len(arrays)}")
     rank = max((a.rank - len(t) + 3 for t, a in zip(terms, arrays, strict=True) if "..." in t),
                default=0)  # fmt: skip
-    spare = [letter for letter in string.ascii_uppercase if letter not in text][:rank]
-    dots = "".join(spare)
-    full = [_with_dots(term, array.rank, dots) for term, array in zip(terms, arrays, strict=True)]
-    for term, array in zip(full, arrays, strict=True):
+    unused = [letter for letter in string.ascii_uppercase if letter not in text][:rank]
+    ellipsis_letters = "".join(unused)
+    expanded = [
+        _expand_ellipsis(term, array.rank, ellipsis_letters)
+        for term, array in zip(terms, arrays, strict=True)
+    ]
+    for term, array in zip(expanded, arrays, strict=True):
         if len(term) != array.rank:
-            raise _specification(site, text, f"`{term}` stands for {describe(array)}")
+            raise _subscripts_error(site, text, f"`{term}` stands for {describe(array)}")
     if arrow:
-        output = output.replace("...", dots)
+        output = output.replace("...", ellipsis_letters)
     else:
-        joined = "".join(full)
-        output = dots + "".join(
-            x for x in sorted(set(joined)) if joined.count(x) == 1 and x not in dots
+        joined = "".join(expanded)
+        output = ellipsis_letters + "".join(
+            x for x in sorted(set(joined)) if joined.count(x) == 1 and x not in ellipsis_letters
         )
-    if len(set(output)) < len(output) or set(output) - set("".join(full)):
-        raise _specification(site, text, f"its output `{output}`")
-    if len(arrays) == 1 and set(output) == set(full[0]):
-        return _view(site, arrays[0], full[0], output)
-    factors = [Operand(a, t) for a, t in zip(arrays, full, strict=True)]
-    made = product_sum(site, factors, output)
-    order = _order_of_sum(site, factors, output)
-    return replace(made, order=order) if isinstance(made, Array) else made
+    if len(set(output)) < len(output) or set(output) - set("".join(expanded)):
+        raise _subscripts_error(site, text, f"its output `{output}`")
+    if len(arrays) == 1 and set(output) == set(expanded[0]):
+        return _einsum_view(site, arrays[0], expanded[0], output)
+    factors = [Operand(a, t) for a, t in zip(arrays, expanded, strict=True)]
+    result = product_sum(site, factors, output)
+    order = _einsum_order(site, factors, output)
+    return replace(result, order=order) if isinstance(result, Array) else result
 
 
-def _order_of_sum(site: Site, operands: Sequence[Operand], output: str) -> Order:
-    """Return the order of what `einsum` gives: it goes over all letters as a ufunc over axes."""
-    used = "".join(operand.letters for operand in operands)
-    letters = output + "".join(x for x in dict.fromkeys(used) if x not in output)
+def _einsum_order(site: Site, operands: Sequence[Operand], output: str) -> Order:
+    """Return the memory order of the result of `einsum`; None where it is unknown.
+
+    NumPy chooses it as for a ufunc whose axes are all the index letters.
+    """
+    all_letters = "".join(operand.letters for operand in operands)
+    letters = output + "".join(x for x in dict.fromkeys(all_letters) if x not in output)
     if not site.ctx.orders or any(len(set(one.letters)) < len(one.letters) for one in operands):
         return None if site.ctx.orders and len(output) > 1 else ()
     extents = _extents(site, operands)
     rows = []
     for operand in operands:
-        found = strides_of(site.ctx, operand.array)
-        if found is None:
+        strides = strides_of(site.ctx, operand.array)
+        if strides is None:
             return None
-        own = dict(zip(operand.letters, found, strict=True))
-        rows.append(tuple(own.get(letter, const(0)) for letter in letters))
+        stride_of = dict(zip(operand.letters, strides, strict=True))
+        rows.append(tuple(stride_of.get(letter, const(0)) for letter in letters))
     order = kept(site.ctx, rows, tuple(extents[letter] for letter in letters))
     sizes = tuple(extents[letter] for letter in output)
     return order and normal(tuple(n for n in order if n < len(output)), sizes)
 
 
-def _view(site: Site, array: Array, letters: str, output: str) -> Value:
-    """Return one operand of `einsum` with its axes in another order, diagonals among them."""
-    first = {letter: letters.index(letter) for letter in output}
-    pairs = [(array.shape[first[x]], size) for x, size in zip(letters, array.shape, strict=True)]
+def _einsum_view(site: Site, array: Array, letters: str, output: str) -> Value:
+    """Return `einsum` of one operand without a sum, as a view: a transpose or diagonals."""
+    axis_of_letter = {letter: letters.index(letter) for letter in output}
+    pairs = [
+        (array.shape[axis_of_letter[x]], size) for x, size in zip(letters, array.shape, strict=True)
+    ]
     if not output or any(site.ctx.known.differ(*pair) for pair in pairs):
         return product_sum(site, [Operand(array, letters)], output)
     for one, other in pairs:
         site.ctx.equal_extents(one, other, "the axes of a product differ", site.span)
-    axes = [array.axes[first[letter]] for letter in output]
-    index = [var(array.axes[first[letter]]) for letter in letters]
-    return remap(array, axes, [array.shape[first[letter]] for letter in output], index)
+    axes = [array.axes[axis_of_letter[letter]] for letter in output]
+    index = [var(array.axes[axis_of_letter[letter]]) for letter in letters]
+    return remap(array, axes, [array.shape[axis_of_letter[letter]] for letter in output], index)
 
 
-def _with_dots(term: str, rank: int, dots: str) -> str:
+def _expand_ellipsis(term: str, rank: int, letters: str) -> str:
     if "..." not in term:
         return term
-    here = rank - len(term) + 3
-    return term.replace("...", dots[len(dots) - here :] if here else "")
+    count = rank - len(term) + 3
+    return term.replace("...", letters[len(letters) - count :] if count else "")
 
 
-def _specification(site: Site, text: str, why: str) -> Exception:
+def _subscripts_error(site: Site, text: str, why: str) -> Exception:
     return error(
         "CD0455", CdTypeError, f"the einsum specification {text!r} does not fit: {why}", site.span
     )
 
 
 def matvec(site: Site, x1: Value, x2: Value) -> Value:
-    """Return matrices times vectors, other axes broadcast."""
+    """Return `np.matvec`: matrix-vector products, batch axes broadcast."""
     column = expand_dims(site, x2, Static(-1))
     return squeeze(site, matmul(site, x1, column), Static(-1))
 
 
 def kron(site: Site, a: Value, b: Value) -> Value:
-    """Return the Kronecker product."""
-    left, right = _made_array(site, a), _made_array(site, b)
+    """Return `np.kron`: the Kronecker product, a reshaped outer product of interleaved axes."""
+    left, right = _as_strong_array(site, a), _as_strong_array(site, b)
     rank = max(left.rank, right.rank)
     sides = []
-    for array, at in ((left, 1), (right, 0)):
+    for array, parity in ((left, 1), (right, 0)):
         axes, shape = list(array.axes), list(array.shape)
         while len(axes) < rank:
             axes.insert(0, site.ctx.symbol("i"))
             shape.insert(0, const(1))
-        full: Value = Array(tuple(axes), tuple(shape), array.body, array.kind, array.copied)
-        places = Group(tuple(Static(2 * n + at) for n in range(rank)))
-        sides.append((array_of(site, expand_dims(site, full, places)), shape))
+        padded: Value = Array(tuple(axes), tuple(shape), array.body, array.kind, array.copied)
+        new_axes = Group(tuple(Static(2 * n + parity) for n in range(rank)))
+        sides.append((array_of(site, expand_dims(site, padded, new_axes)), shape))
     product = arithmetic(site, "*", sides[0][0], sides[1][0])
     sizes = tuple(
         as_number(total_size(pair)) for pair in zip(sides[0][1], sides[1][1], strict=True)
@@ -360,19 +387,19 @@ def trace(
     axis2: Value = ONE,
     dtype: Value = NONE,
 ) -> Value:
-    """Return the sum of a diagonal."""
-    line = array_of(site, diagonal(site, a, offset, axis1, axis2))
-    kind = Kind(dtype_of(site, dtype) or line.kind.dtype.summed)
-    return accumulate(site, OPS["add"], line, (line.rank - 1,), kind)
+    """Return `np.trace`: the sum along a diagonal of two axes."""
+    diagonal_array = array_of(site, diagonal(site, a, offset, axis1, axis2))
+    kind = Kind(dtype_of(site, dtype) or diagonal_array.kind.dtype.summed)
+    return accumulate(site, OPS["add"], diagonal_array, (diagonal_array.rank - 1,), kind)
 
 
 def matrix_trace(site: Site, x: Value, *, offset: Value = ZERO, dtype: Value = NONE) -> Value:
-    """Return the sums of the diagonals of matrices, which are the last two axes."""
+    """Return `np.linalg.trace`: the traces of matrices in the last two axes."""
     return trace(site, x, offset, Static(-2), Static(-1), dtype)
 
 
 def matrix_power(site: Site, a: Value, n: Value) -> Value:
-    """Return a matrix multiplied with itself, by squaring. CdTypeError CD0454 for negative `n`."""
+    """Return a matrix to a static power by squaring. CdTypeError CD0454 for `n` below 1."""
     power = static_int(site, n, "the power of a matrix")
     base = array_of(site, a)
     if power < 1:
@@ -394,7 +421,7 @@ def matrix_power(site: Site, a: Value, n: Value) -> Value:
 
 
 def multi_dot(site: Site, arrays: Value) -> Value:
-    """Return the product of a chain of matrices, from left to right."""
+    """Return `np.linalg.multi_dot`: the product of matrices, associated from the left."""
     items = items_of(arrays) or ()
     result = items[0]
     for item in items[1:]:
@@ -403,7 +430,7 @@ def multi_dot(site: Site, arrays: Value) -> Value:
 
 
 def cross(site: Site, a: Value, b: Value) -> Value:
-    """Return the cross product of vectors of three along the last axis."""
+    """Return `np.cross` of 3-vectors along the last axis. CdTypeError CD0454 for others."""
     left, right = array_of(site, a), array_of(site, b)
     for array in (left, right):
         if not array.rank or array.shape[-1].constant != 3:
@@ -413,13 +440,13 @@ def cross(site: Site, a: Value, b: Value) -> Value:
                 label=f"this is {describe(array)}",
             )  # fmt: skip
 
-    def part(array: Array, n: int) -> Value:
+    def component(array: Array, n: int) -> Value:
         index = (*(var(axis) for axis in array.axes[:-1]), const(n))
         return Array(array.axes[:-1], array.shape[:-1], array.at(index), array.kind, copied=True)
 
     columns = []
     for one, two in ((1, 2), (2, 0), (0, 1)):
-        plus = arithmetic(site, "*", part(left, one), part(right, two))
-        minus = arithmetic(site, "*", part(left, two), part(right, one))
+        plus = arithmetic(site, "*", component(left, one), component(right, two))
+        minus = arithmetic(site, "*", component(left, two), component(right, one))
         columns.append(arithmetic(site, "-", plus, minus))
     return stacked(site, Group(tuple(columns)), Static(-1))

@@ -1,12 +1,12 @@
-"""Convolutions and correlations of two lines.
+"""Discrete convolution and correlation of two vectors, as reductions over a sliding window.
 
-An element is a sum over the window in which both lines have elements, in the order of the first:
+An element is a sum over the window in which both vectors have elements, in the order of the first:
 
     y[i] = sum[k](a[k] * v[at - k]),    at = i + offset
 
-Where all of the shorter line is in the window, its terms are counted from 0 to the same number for
-every element: neighbouring elements are then added up side by side. At the ends of the longer line
-windows are shorter, each by one term; so the elements are written in three parts.
+Where the window holds all of the shorter vector, the trip count of `k` is the same for every
+element, so that the loop over `i` can be vectorized. At the ends of the longer vector windows are
+truncated, each by one more term; so the iterations of `i` are peeled at both ends: three loops.
 """
 
 from __future__ import annotations
@@ -39,77 +39,88 @@ _MODES = ("full", "same", "valid")
 
 
 def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Value:
-    """Return the discrete convolution of two lines; CdValueError CD0459 where one is empty."""
-    return _convolved(site, a, v, text_of(site, mode, "mode", _MODES), False)
+    """Return the discrete convolution of two vectors.
+
+    CdTypeError CD0452 for another rank than 1, CdValueError CD0459 where one is empty.
+    """
+    return _convolve(site, a, v, text_of(site, mode, "mode", _MODES), False)
 
 
 def correlate(site: Site, a: Value, v: Value, mode: Value = Static("valid")) -> Value:
-    """Return the correlation of two lines: the convolution with the other turned around."""
-    turned = flip(site, v)
-    if array_of(site, turned).kind.dtype.kind == "c":  # of a bool `conjugate` would be an int8
-        turned = elementwise(site.ctx, combine_of(np.conjugate), [turned], site.span)
-    return _convolved(site, a, turned, text_of(site, mode, "mode", _MODES), True)
+    """Return the correlation of two vectors: the convolution with the second reversed, conjugated.
+
+    CdTypeError CD0452 for another rank than 1, CdValueError CD0459 where one is empty.
+    """
+    reversed_v = flip(site, v)
+    if array_of(site, reversed_v).kind.dtype.kind == "c":  # `conjugate` of a bool would be an int8
+        reversed_v = elementwise(site.ctx, combine_of(np.conjugate), [reversed_v], site.span)
+    return _convolve(site, a, reversed_v, text_of(site, mode, "mode", _MODES), True)
 
 
-def _convolved(site: Site, a: Value, v: Value, mode: str, turned: bool) -> Array:
+def _convolve(site: Site, a: Value, v: Value, mode: str, is_reversed: bool) -> Array:
     left, right = array_of(site, a), array_of(site, v)
     if left.rank != 1 or right.rank != 1:
         raise error("CD0452", CdTypeError, "`convolve` takes arrays of one axis", site.span)
-    for line in (left, right):
-        require_elements(site, line, (0,), "convolve")
+    for vector in (left, right):
+        require_elements(site, vector, (0,), "convolve")
     kind = Kind(resolved(np.multiply, (left.kind, right.kind))[-1])
     dtype = kind.dtype.compute
-    left, right = _line(site, left, "a", dtype), _line(site, right, "v", dtype, turned)
-    pair = _Pair(site, left, right, kind, mode, turned)
+    left, right = (
+        _prepare_operand(site, left, "a", dtype),
+        _prepare_operand(site, right, "v", dtype, is_reversed),
+    )
+    convolution = _Convolution(site, left, right, kind, mode, is_reversed)
     known = site.ctx.known
-    size, longer = pair.size(known), pair.is_longer(known)
+    size, longer = convolution.size(known), convolution.is_left_longer(known)
     if site.ctx.pointwise:
-        return pair.anywhere(size, pair.offset(known))
+        return convolution.virtual_elements(size, convolution.offset(known))
     if longer is not None and mode == "valid":
-        return pair.whole(size, longer)
+        return convolution.full_windows(size, longer)
     node = site.ctx.node("convolved", (size,), kind.dtype)
     result = site.ctx.whole(node, site.span)
     if longer is not None:
-        pair.store(result, longer)
+        convolution.store(result, longer)
         return result
-    _as_the_run_says(pair, result)
+    _store_versioned(convolution, result)
     return result
 
 
-def _as_the_run_says(pair: _Pair, result: Array) -> None:
-    """Store the elements in one of two ways: which line is the longer is known in the run."""
-    ctx, span = pair.site.ctx, pair.site.span
-    test = compare("le", pair.m, pair.n)
+def _store_versioned(convolution: _Convolution, result: Array) -> None:
+    """Emit both versions under a run-time test of which vector is the longer."""
+    ctx, span = convolution.site.ctx, convolution.site.span
+    test = compare("le", convolution.m, convolution.n)
     ctx.control += 1
     with ctx.block() as then, ctx.knowing(ctx.known.assuming(test)):
-        pair.store(result, True)
+        convolution.store(result, True)
     with ctx.block() as other, ctx.knowing(ctx.known.assuming(negate(test))):
-        pair.store(result, False)
+        convolution.store(result, False)
     ctx.control -= 1
     ctx.emit(Branch(test, tuple(then), tuple(other), span))
 
 
-def _line(site: Site, line: Array, label: str, dtype: DType, turned: bool = False) -> Array:
-    """Return a line whose elements are cheap to read, many times, as what they are added up as.
+def _prepare_operand(
+    site: Site, vector: Array, label: str, dtype: DType, is_reversed: bool = False
+) -> Array:
+    """Return a vector whose elements are cheap to read repeatedly, in the accumulator's type.
 
-    One that was turned is stored so: neighbours are side by side in memory, whichever is longer.
+    A reversed one is materialized, so that its elements are contiguous, whichever is the longer.
     """
-    if site.ctx.pointwise or line.kind.dtype == dtype and not turned:
-        return settled(site.ctx, line, label, site.span)
-    return site.ctx.materialize(line, label, site.span, dtype)
+    if site.ctx.pointwise or vector.kind.dtype == dtype and not is_reversed:
+        return settled(site.ctx, vector, label, site.span)
+    return site.ctx.materialize(vector, label, site.span, dtype)
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two lines and what is wanted of them."""
+class _Convolution:
+    """Two vectors, the mode and the element kind of their convolution."""
 
     site: Site
     left: Array
     right: Array
     kind: Kind
     mode: str
-    turned: bool
-    """Whether the right one was turned around: where it is the longer, NumPy turns the result."""
+    is_reversed: bool
+    """Whether the right vector was reversed: where it is the longer, NumPy reverses the result."""
 
     @property
     def n(self) -> Affine:
@@ -119,54 +130,56 @@ class _Pair:
     def m(self) -> Affine:
         return self.right.shape[0]
 
-    def is_longer(self, known: Known) -> bool | None:
-        """Whether the left line is at least as long as the other; None where the run decides."""
+    def is_left_longer(self, known: Known) -> bool | None:
+        """Whether the left vector is at least as long as the right; None where that is dynamic."""
         if known.nonnegative(self.n - self.m):
             return True
         return False if known.less(self.n, self.m) else None
 
     def size(self, known: Known) -> Affine:
-        """Return how many elements there are."""
+        """Return the length of the result."""
         shorter, longer = known.minimum(self.n, self.m), known.maximum(self.n, self.m)
         sizes = {"full": self.n + self.m - 1, "same": longer, "valid": longer - shorter + 1}
         return sizes[self.mode]
 
     def offset(self, known: Known) -> Affine:
-        """Return where the first element is among those of "full"."""
+        """Return the position of the first element in the result of mode "full"."""
         shorter = known.minimum(self.n, self.m)
         if self.mode == "full":
             return const(0)
         if self.mode == "valid":
             return shorter - 1
         swapped = known.minimum(const(1), known.maximum(const(0), self.m - self.n))
-        return floordiv(shorter - 1 + (swapped if self.turned else 0), const(2))
+        return floordiv(shorter - 1 + (swapped if self.is_reversed else 0), const(2))
 
     def total(self, count: Affine, first: Affine | int, last: Affine) -> Expr:
-        """Return the sum of `a[first + k] * v[last - k]` for so many k."""
+        """Return the sum of `a[first + k] * v[last - k]` for k from 0 to `count - 1`."""
         k, dtype = self.site.ctx.symbol("k"), self.kind.dtype.compute
-        both, some = (OPS["and"], OPS["or"]) if dtype.kind == "b" else (OPS["mul"], OPS["add"])
+        product_op, sum_op = (
+            (OPS["and"], OPS["or"]) if dtype.kind == "b" else (OPS["mul"], OPS["add"])
+        )
         factors = self.left.at((var(k) + first,)), self.right.at((last - var(k),))
-        product = Apply(both, (cast(factors[0], dtype), cast(factors[1], dtype)), dtype)
+        product = Apply(product_op, (cast(factors[0], dtype), cast(factors[1], dtype)), dtype)
         domain = Domain((Range(k, const(0), count),))
-        return Reduce(some, domain, product, dtype, span=self.site.span)
+        return Reduce(sum_op, domain, product, dtype, span=self.site.span)
 
-    def anywhere(self, size: Affine, offset: Affine) -> Array:
-        """Return elements that are computed where they are read, each with its own window."""
+    def virtual_elements(self, size: Affine, offset: Affine) -> Array:
+        """Return virtual elements, computed where they are read, each with bounds of its window."""
         out = self.site.ctx.symbol("i")
         at = var(out) + offset
         first = index_max(const(0), at - self.m + 1)
         total = self.total(index_min(self.n, at + 1) - first, first, at - first)
         return Array((out,), (size,), total, self.kind, copied=True)
 
-    def whole(self, size: Affine, longer: bool) -> Array:
-        """Return elements whose windows have all of the shorter line."""
+    def full_windows(self, size: Affine, longer: bool) -> Array:
+        """Return the elements whose windows hold all of the shorter vector."""
         out = self.site.ctx.symbol("i")
         at = var(out)
         terms = (self.m, at, self.m - 1) if longer else (self.n, const(0), at + self.n - 1)
         return Array((out,), (size,), self.total(*terms), self.kind, copied=True)
 
     def store(self, result: Array, longer: bool) -> None:
-        """Store the elements in three parts."""
+        """Emit the stores of the elements: the peeled ends and the middle."""
         for start, count, part in self.parts(longer):
             if count.constant is None or count.constant > 0:
                 target = shifted(result, 0, start, count)
@@ -175,20 +188,20 @@ class _Pair:
                 self.site.ctx.store(target, cast(value, dtype), self.site.span)
 
     def parts(self, longer: bool) -> Iterator[tuple[Affine, Affine, Array]]:
-        """Yield where each part starts, how many elements it has, and these."""
+        """Yield the start, the length and the elements of each part: head, middle, tail."""
         known = self.site.ctx.known
         shorter, longest = (self.m, self.n) if longer else (self.n, self.m)
         size, offset = self.size(known), self.offset(known)
-        before = shorter - 1 - offset
+        head = shorter - 1 - offset
         out = self.site.ctx.symbol("i")
         at = var(out) + offset
-        yield const(0), before, self.part(out, before, self.total(at + 1, 0, at))
+        yield const(0), head, self.part(out, head, self.total(at + 1, 0, at))
         middle = longest - shorter + 1
-        yield before, middle, self.whole(middle, longer)
+        yield head, middle, self.full_windows(middle, longer)
         out = self.site.ctx.symbol("i")
-        left, after = var(out) + longest - self.m + 1, size - before - middle
+        left, tail = var(out) + longest - self.m + 1, size - head - middle
         terms = (shorter - 1 - var(out), left, self.m - 1)
-        yield before + middle, after, self.part(out, after, self.total(*terms))
+        yield head + middle, tail, self.part(out, tail, self.total(*terms))
 
     def part(self, out: Symbol, size: Affine, total: Expr) -> Array:
         return Array((out,), (size,), total, self.kind, copied=True)

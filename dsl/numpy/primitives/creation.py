@@ -1,4 +1,4 @@
-"""Arrays out of nothing: filled ones, ranges, grids, identities, and copies of what is given."""
+"""Array creation: constants, ranges, identities, copies, and conversions of nested sequences."""
 
 from __future__ import annotations
 
@@ -65,35 +65,35 @@ from .shaping import elements
 from .ufuncs import combine_of, strong_of
 from .views import subscript
 
-_PYTHON = {"b": WEAK_BOOL, "i": WEAK_INT, "u": WEAK_INT, "f": WEAK_FLOAT, "c": WEAK_COMPLEX}
-"""What a NumPy number of each kind is as a Python one."""
+_PYTHON_KINDS = {"b": WEAK_BOOL, "i": WEAK_INT, "u": WEAK_INT, "f": WEAK_FLOAT, "c": WEAK_COMPLEX}
+"""The kind of the Python number that a NumPy scalar of each dtype kind converts to."""
 
 
 def require_c_order(site: Site, order: Value) -> None:
-    """Refuse (CdValueError CD0448) an order that new arrays cannot be asked to have in memory."""
+    """Reject (CdValueError CD0448) a memory order that is not supported for new arrays."""
     if not is_none(order):
         text_of(site, order, "the order of a new array", ("C", "K", "A"))
 
 
-def _as_model(site: Site, made: Array, model: Array, order: Value) -> Array:
-    """Return a new array with the order in memory that NumPy gives what is made like another."""
+def _set_model_order(site: Site, array: Array, model: Array, order: Value) -> Array:
+    """Return a new array with the memory order that NumPy derives from a model and `order`."""
     require_c_order(site, order)
     if constant(order) == "C" or not site.ctx.orders:
-        return made
-    kept = of_operands(site.ctx, [model], model.shape)
+        return array
+    model_order = of_operands(site.ctx, [model], model.shape)
     if constant(order) == "A":
-        kept = if_fortran(site.ctx, model)
-    return replace(made, order=kept) if made.rank == model.rank else made
+        model_order = if_fortran(site.ctx, model)
+    return replace(array, order=model_order) if array.rank == model.rank else array
 
 
 def filled(site: Site, shape: tuple[Affine, ...], number: float, dtype: DType) -> Array:
-    """Return an array of one constant."""
+    """Return a virtual array of a shape and dtype, every element `number`."""
     body = cast(Const(number, dtypes.int64), dtype.compute)
     return Array(site.ctx.axes(len(shape)), shape, body, Kind(dtype), copied=True)
 
 
 def filler(number: int) -> Callable[..., Value]:
-    """Return `np.zeros`, `np.ones` or `np.empty` (which is zeros here)."""
+    """Return the body of `np.zeros`, `np.ones` or `np.empty` (which is zeros here)."""
 
     def body(site: Site, shape: Value, dtype: Value = NONE, order: Value = NONE) -> Value:
         require_c_order(site, order)
@@ -104,20 +104,20 @@ def filler(number: int) -> Callable[..., Value]:
 
 
 def filler_like(number: int) -> Callable[..., Value]:
-    """Return `np.zeros_like` and its kind."""
+    """Return the body of `np.zeros_like`, `np.ones_like` or `np.empty_like`."""
 
     def body(
         site: Site,
         a: Value,
         dtype: Value = NONE,
         order: Value = NONE,
-        subok: Value = NONE,  # without a meaning where there are no subclasses of arrays
+        subok: Value = NONE,  # ignored: there are no subclasses of arrays
         shape: Value = NONE,
     ) -> Value:
         model = own_type(array_of(site, a))
         sizes = model.shape if is_none(shape) else static_shape(site, shape)
-        made = filled(site, sizes, number, dtype_of(site, dtype) or model.kind.dtype)
-        return _as_model(site, made, model, order)
+        result = filled(site, sizes, number, dtype_of(site, dtype) or model.kind.dtype)
+        return _set_model_order(site, result, model, order)
 
     return body
 
@@ -125,29 +125,29 @@ def filler_like(number: int) -> Callable[..., Value]:
 def full(
     site: Site, shape: Value, fill_value: Value, dtype: Value = NONE, order: Value = NONE
 ) -> Value:
-    """Return an array of one value, of that value's type."""
+    """Return `np.full`: an array of one value, of the value's dtype unless `dtype` is given."""
     require_c_order(site, order)
     element = dtype_of(site, dtype)
     if element is not None:
         fill_value = fitting(site, fill_value, element)
-    return _spread(site, own_type(array_of(site, fill_value)), static_shape(site, shape))
+    return _broadcast_new(site, own_type(array_of(site, fill_value)), static_shape(site, shape))
 
 
-def _spread(site: Site, value: Array, shape: tuple[Affine, ...]) -> Array:
-    """Return a new array of a shape that a value is broadcast to."""
-    made = broadcast_to(site.ctx, value, shape, site.span)
-    return Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
+def _broadcast_new(site: Site, value: Array, shape: tuple[Affine, ...]) -> Array:
+    """Return a new array: a value broadcast to a shape."""
+    result = broadcast_to(site.ctx, value, shape, site.span)
+    return Array(result.axes, result.shape, result.body, Kind(result.kind.dtype), copied=True)
 
 
 def full_like(
     site: Site, a: Value, fill_value: Value, dtype: Value = NONE, shape: Value = NONE
 ) -> Value:
-    """Return an array of one value with the shape and type of another array."""
+    """Return `np.full_like`: an array of one value, of the shape and dtype of the model `a`."""
     model = own_type(array_of(site, a))
     sizes = model.shape if is_none(shape) else static_shape(site, shape)
     element = dtype_of(site, dtype) or model.kind.dtype
-    made = _spread(site, array_of(site, fitting(site, fill_value, element)), sizes)
-    return _as_model(site, made, model, NONE)
+    result = _broadcast_new(site, array_of(site, fitting(site, fill_value, element)), sizes)
+    return _set_model_order(site, result, model, NONE)
 
 
 def array(
@@ -159,36 +159,42 @@ def array(
     order: Value = NONE,
     ndmin: Value = ZERO,
 ) -> Value:
-    """Return a new array of what is given: an array, numbers, or sequences of them."""
+    """Return `np.array` of an array, a number or nested sequences; a copy by default.
+
+    CdValueError CD0453 for `copy=False` where a copy is needed.
+    """
     if isinstance(object, Masked):
         return array_of(site, object)
     element = dtype_of(site, dtype)
-    made = object if isinstance(object, Array) else _nested(site, object, element)
-    forced = None if is_none(copy) else static_bool(site, copy, "copy")
-    copied = forced is True or made is not object
-    if element is not None and made.kind.dtype is not element:
-        made, copied = array_of(site, converted(site, made, element)), True
-    if copied and forced is False:
+    result = object if isinstance(object, Array) else _stack_nested(site, object, element)
+    requested = None if is_none(copy) else static_bool(site, copy, "copy")
+    is_copy = requested is True or result is not object
+    if element is not None and result.kind.dtype is not element:
+        result, is_copy = array_of(site, converted(site, result, element)), True
+    if is_copy and requested is False:
         raise error(
             "CD0453", CdValueError, f"{describe(object)} cannot be had without a copy", site.span,
             helps=("leave `copy=False` out", "or take what there is: `np.asarray(...)`"),
         )  # fmt: skip
-    model = made = _leading(site, made, static_int(site, ndmin, "ndmin"))
-    if not copied:
-        return made if is_none(order) else asarray(site, made, order=order)
-    made = Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
-    return _as_model(site, made, model, order)
+    model = result = _prepend_axes(site, result, static_int(site, ndmin, "ndmin"))
+    if not is_copy:
+        return result if is_none(order) else asarray(site, result, order=order)
+    result = Array(result.axes, result.shape, result.body, Kind(result.kind.dtype), copied=True)
+    return _set_model_order(site, result, model, order)
 
 
-def _leading(site: Site, array: Array, rank: int) -> Array:
-    """Return the array with axes of size 1 before its own, up to so many."""
-    more = max(rank - array.rank, 0)
-    axes = (*site.ctx.axes(more), *array.axes)
-    return replace(array, axes=axes, shape=(*(const(1),) * more, *array.shape))
+def _prepend_axes(site: Site, array: Array, rank: int) -> Array:
+    """Return the array with leading axes of size 1 up to a rank (`ndmin`)."""
+    count = max(rank - array.rank, 0)
+    axes = (*site.ctx.axes(count), *array.axes)
+    return replace(array, axes=axes, shape=(*(const(1),) * count, *array.shape))
 
 
-def _nested(site: Site, value: Value, dtype: DType | None = None) -> Array:
-    """Return sequences as an array; Python numbers have their full type here, or have to fit."""
+def _stack_nested(site: Site, value: Value, dtype: DType | None = None) -> Array:
+    """Return nested sequences as an array; constant ones become a table in the program.
+
+    Python numbers become 64-bit ones, or have to fit in `dtype` where it is given.
+    """
     items = items_of(value)
     if items is None or not items:
         if dtype is not None and array_of(site, value).kind in (WEAK_INT, WEAK_FLOAT):
@@ -198,11 +204,11 @@ def _nested(site: Site, value: Value, dtype: DType | None = None) -> Array:
     if table is not None:
         _require_table_fits(site, table, dtype)
         return table
-    return stack(site.ctx, [_nested(site, item, dtype) for item in items], 0, site.span)
+    return stack(site.ctx, [_stack_nested(site, item, dtype) for item in items], 0, site.span)
 
 
 def _require_table_fits(site: Site, table: Array, dtype: DType | None) -> None:
-    """Require that the numbers of a constant table fit into an element type."""
+    """Require that the extremes of a constant table fit in an element type."""
     if dtype is None or table.kind.dtype not in (dtypes.int64, dtypes.float64):
         return
     assert isinstance(table.body, Read), "a table is read"
@@ -212,7 +218,7 @@ def _require_table_fits(site: Site, table: Array, dtype: DType | None) -> None:
 
 
 def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> Value:
-    """Return the array itself where it is one of that type, else a new one."""
+    """Return `np.asarray`: the argument itself if it is an array of the dtype, else a new array."""
     require_c_order(site, order)
     element = dtype_of(site, dtype)
     if isinstance(a, Array) and element in (None, a.kind.dtype):
@@ -221,35 +227,38 @@ def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> V
 
 
 def in_c_order(site: Site, a: Value, dtype: Value = NONE) -> Value:
-    """Return the array itself where it is one of that type that lies in C order, else a new one."""
-    found = asarray(site, a, dtype)
-    if isinstance(found, Array) and not found.rank:
-        return array(site, found, ndmin=ONE)
-    if not isinstance(found, Array):
-        return found
-    found = based(site.ctx, found, site.span)
-    lies = is_in_order(site, found, range(found.rank))
-    if lies is None:
-        made = site.ctx.materialize(found, "copy", site.span)
-        binds(site.ctx, made, found, site.span)  # refused where somebody could tell
-        return made
-    return found if lies else array(site, found, order=Static("C"))
+    """Return `np.ascontiguousarray`: the argument if it has the dtype and C order, else a copy.
+
+    The result has rank 1 at least.
+    """
+    result = asarray(site, a, dtype)
+    if isinstance(result, Array) and not result.rank:
+        return array(site, result, ndmin=ONE)
+    if not isinstance(result, Array):
+        return result
+    result = based(site.ctx, result, site.span)
+    is_contiguous = is_in_order(site, result, range(result.rank))
+    if is_contiguous is None:
+        copied = site.ctx.materialize(result, "copy", site.span)
+        binds(site.ctx, copied, result, site.span)  # rejected where a view would be observable
+        return copied
+    return result if is_contiguous else array(site, result, order=Static("C"))
 
 
 def copy(site: Site, a: Value, order: Value = Static("K")) -> Value:
-    """Return a new array with the same elements."""
+    """Return `np.copy`: a new array of the same elements, in the memory order of `a` by default."""
     return array(site, a, order=order)
 
 
 def copy_method(site: Site, a: Value, order: Value = Static("C")) -> Value:
-    """Return `x.copy()`, whose elements are in C order."""
+    """Return `x.copy()`: a new array of the same elements, in C order by default."""
     return array(site, a, order=order)
 
 
 def new_array(
     site: Site, shape: Value, dtype: Value = NONE, buffer: Value = NONE, order: Value = NONE
 ) -> Value:
-    """Return `np.ndarray(shape, dtype)`."""
+    """Return `np.ndarray(shape, dtype)`, zeros. CdTypeError CD0453 with a buffer."""
     require_c_order(site, order)
     if not is_none(buffer):
         raise error("CD0453", CdTypeError, "`np.ndarray` over a buffer is not supported", site.span)
@@ -257,7 +266,7 @@ def new_array(
 
 
 def sized(site: Site, extent: Affine) -> Affine:
-    """Return a computed size: not negative, without run-time parameters."""
+    """Return a computed extent clamped at 0; its integer parameters are made static if possible."""
     site.ctx.prefer_static(extent)
     return site.ctx.known.maximum(extent, const(0))
 
@@ -265,106 +274,122 @@ def sized(site: Site, extent: Affine) -> Affine:
 def arange(
     site: Site, start: Value, stop: Value = NONE, step: Value = ONE, dtype: Value = NONE
 ) -> Value:
-    """Return evenly spaced numbers below `stop`."""
+    """Return `np.arange`: `start + i * step` below `stop`, in `dtype` or the promoted dtype.
+
+    CdTypeError CD0453 for bool and complex dtypes, CdValueError CD0453 for a zero step or a length
+    that is not finite.
+    """
     if is_none(stop):
         start, stop = ZERO, start
     element = dtype_of(site, dtype)
     scalars = [as_scalar(value, site.span, "an end of `arange`") for value in (start, stop, step)]
-    own = reduce(dtypes.promote, (strong_of(one.kind) for one in scalars), dtypes.int64)
-    made = element or own
-    if own.kind == "c" or made.kind not in "iuf":
-        text = f"`arange` counts in integers and floats, not in {own if own.kind == 'c' else made}"
+    promoted = reduce(dtypes.promote, (strong_of(one.kind) for one in scalars), dtypes.int64)
+    result_dtype = element or promoted
+    if promoted.kind == "c" or result_dtype.kind not in "iuf":
+        text = (
+            "`arange` counts in integers and floats, not in "
+            f"{promoted if promoted.kind == 'c' else result_dtype}"
+        )
         raise error("CD0453", CdTypeError, text, site.span, helps=("convert its result",))
     axis = site.ctx.symbol("i")
-    if own.kind == "f":
-        extent, first, second = _float_range(site, start, stop, step, made)
-        body = _element(axis, first, second, made)
+    if promoted.kind == "f":
+        extent, first, second = _float_range(site, start, stop, step, result_dtype)
+        body = _range_element(axis, first, second, result_dtype)
     else:
-        by = static_int(site, step, "the step of `arange`")
-        if by == 0:
+        stride = static_int(site, step, "the step of `arange`")
+        if stride == 0:
             raise error("CD0453", CdValueError, "the step of `arange` is zero", site.span)
         low, last = index_in(site, start, "the start"), index_in(site, stop, "the stop")
-        gap = last - low + (by - 1) if by > 0 else low - last - (by + 1)
-        extent = sized(site, floordiv(gap, const(abs(by))))
+        gap = last - low + (stride - 1) if stride > 0 else low - last - (stride + 1)
+        extent = sized(site, floordiv(gap, const(abs(stride))))
         if extent.constant != 0:
-            fitting(site, Scalar(Position(low), WEAK_INT), made)
-        body = Position(var(axis) * by + low)
-        if made.kind == "f" and made.bits < 64 and (by != 1 or low.constant != 0):
-            body = _element(axis, Position(low), Position(low + by), made)
-    return Array((axis,), (extent,), cast(body, made.compute), Kind(made), copied=True)
+            fitting(site, Scalar(Position(low), WEAK_INT), result_dtype)
+        body = Position(var(axis) * stride + low)
+        if (
+            result_dtype.kind == "f"
+            and result_dtype.bits < 64
+            and (stride != 1 or low.constant != 0)
+        ):
+            body = _range_element(axis, Position(low), Position(low + stride), result_dtype)
+    return Array(
+        (axis,), (extent,), cast(body, result_dtype.compute), Kind(result_dtype), copied=True
+    )
 
 
 def _float_range(
     site: Site, start: Value, stop: Value, step: Value, dtype: DType
 ) -> tuple[Affine, Expr, Expr]:
-    """Return the length of a range of floats, and its first two numbers, as float64.
+    """Return the length of a range of floats and its first two elements, as float64.
 
-    Python's numbers have to fit the type that the range is made in. A step towards the end leaves
-    the first number however long it is, so that an infinite one does.
+    Python numbers have to fit in `dtype`. A step towards `stop` gives at least the first element,
+    however long it is, even an infinite step, for which the quotient of the length is 0.
     """
-    plain: list[Any] = [constant(value) for value in (start, stop, step)]
-    if all(isinstance(number, int | float | np.number) for number in plain):
-        first, last, by = map(float, plain)
-        if not by or not math.isfinite((last - first) / by):
-            shown = f"{first:g}, {last:g}, {by:g}"
+    constants: list[Any] = [constant(value) for value in (start, stop, step)]
+    if all(isinstance(number, int | float | np.number) for number in constants):
+        first, last, stride = map(float, constants)
+        if not stride or not math.isfinite((last - first) / stride):
+            shown = f"{first:g}, {last:g}, {stride:g}"
             raise error("CD0453", CdValueError, f"`arange` has no length for {shown}", site.span)
-        length = max(math.ceil((last - first) / by), last > first if by > 0 else last < first)
-        for number in (plain[0], plain[0] + plain[2])[:length]:
+        length = max(
+            math.ceil((last - first) / stride), last > first if stride > 0 else last < first
+        )
+        for number in (constants[0], constants[0] + constants[2])[:length]:
             if not isinstance(number, np.generic):
                 assigned(site, Static(number), dtype)
         low, high = (
-            Const(number, dtypes.float64) for number in (first, first + by if length > 1 else first)
+            Const(number, dtypes.float64)
+            for number in (first, first + stride if length > 1 else first)
         )
         return const(length), low, high
     first_value = stored_once(site, converted(site, start, dtypes.float64), "start")
     by_value = stored_once(site, converted(site, step, dtypes.float64), "step")
     first_expr, by_expr = (as_scalar(v, site.span).expr for v in (first_value, by_value))
     stop_expr = as_scalar(converted(site, stop, dtypes.float64), site.span).expr
-    gap = Apply(OPS["sub"], (stop_expr, first_expr), dtypes.float64)
-    ratio = Apply(OPS["div"], (gap, by_expr), dtypes.float64)
+    span_expr = Apply(OPS["sub"], (stop_expr, first_expr), dtypes.float64)
+    ratio = Apply(OPS["div"], (span_expr, by_expr), dtypes.float64)
     finite = Apply(OPS["isfinite"], (ratio,), dtypes.bool_)
     text, helps = "`arange` has no length for {0}, {1}, {2}", ("give other ends, or another step",)
     fault = Fault("CD0453", "CdValueError", text, helps)
     site.ctx.check(finite, fault, (first_expr, stop_expr, by_expr), site.span, Domain())
-    rising, behind, before = (
+    rising, below_stop, above_stop = (
         Apply(OPS["lt"], pair, dtypes.bool_)
         for pair in (
             (Const(0.0, dtypes.float64), by_expr), (first_expr, stop_expr), (stop_expr, first_expr)
         )
     )  # fmt: skip
-    ahead = Select(rising, behind, before)
-    whole = cast(Apply(OPS["ceil"], (ratio,), dtypes.float64), dtypes.int64)
-    many = Apply(OPS["max"], (whole, cast(ahead, dtypes.int64)), dtypes.int64)
-    extent = site.ctx.known.maximum(var(site.ctx.let("n", many, site.span)), const(0))
-    following = Apply(OPS["add"], (first_expr, by_expr), dtypes.float64)
-    second = Select(compare("lt", const(1), extent), following, first_expr)
+    is_nonempty = Select(rising, below_stop, above_stop)
+    ceiling = cast(Apply(OPS["ceil"], (ratio,), dtypes.float64), dtypes.int64)
+    count = Apply(OPS["max"], (ceiling, cast(is_nonempty, dtypes.int64)), dtypes.int64)
+    extent = site.ctx.known.maximum(var(site.ctx.let("n", count, site.span)), const(0))
+    next_expr = Apply(OPS["add"], (first_expr, by_expr), dtypes.float64)
+    second = Select(compare("lt", const(1), extent), next_expr, first_expr)
     stored = stored_once(site, Scalar(second, Kind(dtypes.float64)), "second")
     return extent, first_expr, as_scalar(stored, site.span).expr
 
 
-def _element(axis: Symbol, first: Expr, second: Expr, dtype: DType) -> Expr:
-    """Return a number of a range, worked out in its own type from the first two as NumPy does.
+def _range_element(axis: Symbol, first: Expr, second: Expr, dtype: DType) -> Expr:
+    """Return element `i` of a range, computed in its dtype from the first two as NumPy does.
 
-    These two are themselves, which the difference need not give again: nor the first, where it is
-    infinite.
+    The first two are selected, not computed: `first + i * (second - first)` is not bit-identical to
+    them in general, because the difference is rounded, or infinite.
     """
     compute = dtype.compute
     low, high = (cast(cast(end, dtype), compute) for end in (first, second))
-    place = cast(Position(var(axis)), compute)
+    position = cast(Position(var(axis)), compute)
     step = Apply(OPS["sub"], (high, low), compute)
-    element = Apply(OPS["add"], (low, Apply(OPS["mul"], (place, step), compute)), compute)
-    if isinstance(low, Const) and isinstance(high, Const) and _is_exact(low, high):
+    element = Apply(OPS["add"], (low, Apply(OPS["mul"], (position, step), compute)), compute)
+    if isinstance(low, Const) and isinstance(high, Const) and _is_bit_identical(low, high):
         return element
-    given = Select(compare("eq", var(axis), const(0)), low, high)
-    return Select(compare("lt", var(axis), const(2)), given, element)
+    first_two = Select(compare("eq", var(axis), const(0)), low, high)
+    return Select(compare("lt", var(axis), const(2)), first_two, element)
 
 
-def _is_exact(low: Const, high: Const) -> bool:
-    """Whether the first number and the difference give both again, their signs too."""
+def _is_bit_identical(low: Const, high: Const) -> bool:
+    """Whether `low + i * (high - low)` is bit-identical to `low` and `high` for `i` of 0 and 1."""
     with np.errstate(all="ignore"):
-        given = np.array([low.value, high.value], low.dtype.numpy)
-        made = given[0] + np.arange(2) * (given[1] - given[0])
-        return bool(made.astype(given.dtype).tobytes() == given.tobytes())
+        expected = np.array([low.value, high.value], low.dtype.numpy)
+        computed = expected[0] + np.arange(2) * (expected[1] - expected[0])
+        return bool(computed.astype(expected.dtype).tobytes() == expected.tobytes())
 
 
 def linspace(
@@ -376,10 +401,14 @@ def linspace(
     retstep: Value = NO,
     dtype: Value = NONE,
 ) -> Value:
-    """Return `num` evenly spaced numbers between two ends, each step rounded to their type."""
+    """Return `np.linspace`: `num` evenly spaced numbers; with `retstep` the step, too.
+
+    Each operation is rounded in the promoted dtype of the ends, float64 for integers, as in NumPy.
+    CdTypeError CD0453 where an end is an array.
+    """
     size = extent_of(site, num, "the number of points")
-    closed = static_bool(site, endpoint, "endpoint")
-    gaps = size - 1 if closed else size
+    has_endpoint = static_bool(site, endpoint, "endpoint")
+    gaps = size - 1 if has_endpoint else size
     ends = [array_of(site, value) for value in (start, stop)]
     if any(end.rank for end in ends):
         raise error("CD0453", CdTypeError, "`linspace` takes numbers as its ends here", site.span)
@@ -388,43 +417,45 @@ def linspace(
     first, last = (converted(site, value, kind) for value in (start, stop))
     if all(constant(value) is NOT_CONSTANT for value in (start, stop)):
         first, last = stored_once(site, first, "start"), stored_once(site, last, "stop")
-    single = gaps.constant is not None and gaps.constant <= 0
-    number = Scalar(Position(site.ctx.known.maximum(gaps, const(1))), Kind(dtypes.int64, True))
+    is_single = gaps.constant is not None and gaps.constant <= 0
+    divisor = Scalar(Position(site.ctx.known.maximum(gaps, const(1))), Kind(dtypes.int64, True))
     gap = converted(site, arithmetic(site, "-", last, first), kind)
-    step = arithmetic(site, "/", gap, number)
-    step = Static(float("nan")) if single else step
+    step = arithmetic(site, "/", gap, divisor)
+    step = Static(float("nan")) if is_single else step
     step = stored_once(site, step, "step") if isinstance(step, Scalar) else step
     axis = site.ctx.symbol("i")
-    at = Array((axis,), (size,), cast(Position(var(axis)), kind), Kind(kind), copied=True)
-    way = converted(site, arithmetic(site, "*", at, step), kind)
-    line = arithmetic(site, "+", way, first)
-    if single:
-        line = arithmetic(site, "+", arithmetic(site, "*", at, ZERO), first)
-    elif closed:
-        line = _ending(site, array_of(site, line), last)
+    positions = Array((axis,), (size,), cast(Position(var(axis)), kind), Kind(kind), copied=True)
+    offsets = converted(site, arithmetic(site, "*", positions, step), kind)
+    vector = arithmetic(site, "+", offsets, first)
+    if is_single:
+        vector = arithmetic(site, "+", arithmetic(site, "*", positions, ZERO), first)
+    elif has_endpoint:
+        vector = _replace_last(site, array_of(site, vector), last)
     element = dtype_of(site, dtype)
     if element is not None:
         if element.kind in "iu":
-            line = elementwise(site.ctx, combine_of(np.floor), [line], site.span)
-        line = converted(site, line, element)
+            vector = elementwise(site.ctx, combine_of(np.floor), [vector], site.span)
+        vector = converted(site, vector, element)
     if not static_bool(site, retstep, "retstep"):
-        return line
+        return vector
     if gaps.constant is None and not site.ctx.known.nonnegative(gaps - 1):
-        some = Scalar(compare("ge", gaps, const(1)), BOOL)
-        step = where(site, some, step, Static(float("nan")))
-    return Group((line, step))
+        has_step = Scalar(compare("ge", gaps, const(1)), BOOL)
+        step = where(site, has_step, step, Static(float("nan")))
+    return Group((vector, step))
 
 
-def _ending(site: Site, line: Array, last: Value) -> Array:
-    """Return the line with its last element exactly the given end."""
-    dtype = line.kind.dtype.compute
+def _replace_last(site: Site, vector: Array, last: Value) -> Array:
+    """Return the vector with its last element replaced by the exact end."""
+    dtype = vector.kind.dtype.compute
     end = cast(as_scalar(last, site.span).expr, dtype)
-    place, size = var(line.axes[0]), line.shape[0]
-    test = compare("eq", place, size - 1)
-    if not site.ctx.known.nonnegative(size - 2):  # one alone is the start
-        several = compare("ge", place, const(1))
-        test = Apply(OPS["and"], (test, several), dtypes.bool_)
-    return Array(line.axes, line.shape, Select(test, end, line.body), line.kind, copied=True)
+    position, size = var(vector.axes[0]), vector.shape[0]
+    test = compare("eq", position, size - 1)
+    if not site.ctx.known.nonnegative(size - 2):  # a single element is the start
+        not_first = compare("ge", position, const(1))
+        test = Apply(OPS["and"], (test, not_first), dtypes.bool_)
+    return Array(
+        vector.axes, vector.shape, Select(test, end, vector.body), vector.kind, copied=True
+    )
 
 
 def logspace(
@@ -436,26 +467,26 @@ def logspace(
     base: Value = Static(10.0),
     dtype: Value = NONE,
 ) -> Value:
-    """Return numbers evenly spaced on a logarithmic scale."""
-    line = arithmetic(site, "**", base, linspace(site, start, stop, num, endpoint))
+    """Return `np.logspace`: `base` to the power of evenly spaced exponents."""
+    vector = arithmetic(site, "**", base, linspace(site, start, stop, num, endpoint))
     element = dtype_of(site, dtype)
-    return line if element is None else converted(site, line, element)
+    return vector if element is None else converted(site, vector, element)
 
 
 def eye(site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE) -> Value:
-    """Return ones on a diagonal, zeros elsewhere."""
+    """Return `np.eye`: an N x M matrix of ones on diagonal `k`, zeros elsewhere."""
     rows = extent_of(site, N, "a size")
     columns = rows if is_none(M) else extent_of(site, M, "a size")
     return _banded(site, rows, columns, k, dtype, "eq")
 
 
 def identity(site: Site, n: Value, dtype: Value = NONE) -> Value:
-    """Return the identity matrix."""
+    """Return `np.identity`: the identity matrix of order `n`."""
     return eye(site, n, NONE, ZERO, dtype)
 
 
 def tri(site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE) -> Value:
-    """Return ones on and below a diagonal. A size below 0 is 0, as NumPy has it."""
+    """Return `np.tri`: ones on and below diagonal `k`. A negative size is 0, as in NumPy."""
     rows = sized(site, index_in(site, N, "a size"))
     columns = rows if is_none(M) else sized(site, index_in(site, M, "a size"))
     return _banded(site, rows, columns, k, dtype, "le")
@@ -471,7 +502,7 @@ def _banded(site: Site, rows: Affine, columns: Affine, k: Value, dtype: Value, o
 
 
 def finfo(function: Callable[..., object]) -> Handler:
-    """Return `np.finfo` or `np.iinfo`, known now."""
+    """Return the handler of `np.finfo` or `np.iinfo`, whose result is static."""
 
     def body(site: Site, dtype: Value) -> Value:
         element = dtype_of(site, dtype) if not isinstance(dtype, Array) else dtype.kind.dtype
@@ -483,13 +514,13 @@ def finfo(function: Callable[..., object]) -> Handler:
 
 
 def make_dtype(site: Site, dtype: Value) -> Value:
-    """Return `np.dtype(...)`."""
-    found = dtype_of(site, dtype)
-    return dtype if found is None else Static(found.numpy)
+    """Return `np.dtype(...)`, static."""
+    element = dtype_of(site, dtype)
+    return dtype if element is None else Static(element.numpy)
 
 
 def fill(site: Site, a: Value, value: Value) -> Value:
-    """Write one value everywhere, in place."""
+    """Store one value to every element of an array: `a.fill(value)`."""
     array = array_of(site, a)
     if array_of(site, value).kind == WEAK_INT:
         value = fitting(site, value, array.kind.dtype)
@@ -505,7 +536,10 @@ def astype(
     casting: Value = NONE,
     copy: Value = YES,
 ) -> Value:
-    """Return the values in another element type."""
+    """Return `a.astype(dtype)`: the values converted, a copy unless `copy=False` allows none.
+
+    CdTypeError CD0405 for a conversion that `casting` does not permit.
+    """
     element = dtype_of(site, dtype)
     if element is None:
         element = dtypes.float64
@@ -515,8 +549,8 @@ def astype(
         return a
     result = converted(site, a, element)
     if isinstance(result, Array):
-        made = Array(result.axes, result.shape, result.body, result.kind, copied=True)
-        return _as_model(site, made, array_of(site, a), order)
+        copied = Array(result.axes, result.shape, result.body, result.kind, copied=True)
+        return _set_model_order(site, copied, array_of(site, a), order)
     if isinstance(a, Array) and isinstance(result, Scalar):
         return Array((), (), result.expr, result.kind, copied=True)
     return result
@@ -526,7 +560,7 @@ _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe", "same_value")
 
 
 def _require_cast(site: Site, source: DType, dtype: DType, casting: Value) -> None:
-    """Refuse (CdTypeError CD0405) a cast that a rule of NumPy does not permit."""
+    """Reject (CdTypeError CD0405) a cast that the casting rule does not permit."""
     rule: Any = text_of(site, casting, "casting", _CASTING)
     if rule == "same_value":
         text = "the rule 'same_value' is not part of the language"
@@ -539,18 +573,21 @@ def _require_cast(site: Site, source: DType, dtype: DType, casting: Value) -> No
 
 
 def item(site: Site, a: Value, *args: Value) -> Value:
-    """Return one element of an array as a Python number."""
-    made = array_of(site, a)
-    position = items_of(args[0]) if len(args) == 1 else args
-    chosen = position if position is not None else args
-    if not chosen:
-        chosen = (ZERO,) * made.rank
-        if any(size.constant != 1 for size in made.shape):
+    """Return `a.item(...)`: one element as a Python number.
+
+    CdValueError CD0453 without a position, unless the array has a single element.
+    """
+    array = array_of(site, a)
+    subscripts = items_of(args[0]) if len(args) == 1 else args
+    index = subscripts if subscripts is not None else args
+    if not index:
+        index = (ZERO,) * array.rank
+        if any(size.constant != 1 for size in array.shape):
             raise error(
-                "CD0453", CdValueError, f"`item` of {describe(made)} needs a position", site.span
+                "CD0453", CdValueError, f"`item` of {describe(array)} needs a position", site.span
             )
-    if len(chosen) == 1 and made.rank > 1:
-        made = elements(site, made)
-    found = as_scalar(subscript(site.ctx, made, list(chosen), site.span, "the array"), site.span)
-    weak = _PYTHON[found.kind.dtype.kind]
-    return Scalar(cast(found.expr, weak.dtype), weak)
+    if len(index) == 1 and array.rank > 1:
+        array = elements(site, array)
+    element = as_scalar(subscript(site.ctx, array, list(index), site.span, "the array"), site.span)
+    weak = _PYTHON_KINDS[element.kind.dtype.kind]
+    return Scalar(cast(element.expr, weak.dtype), weak)

@@ -1,1 +1,1 @@
-"""Values while a function is elaborated: types, arrays, the builder, ranges."""
+"""Values during elaboration: types, arrays, the IR builder, range analysis."""

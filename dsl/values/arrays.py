@@ -1,5 +1,7 @@
-"""The primitives of array notation: broadcasting, elementwise work, reductions, contractions.
-Each takes values and gives a value; only `materialize` and run-time checks emit statements."""
+"""Primitives of array notation: broadcasting, elementwise operations, reductions, contractions.
+
+Each maps values to a value; only `materialize` and run-time checks emit statements.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ from .values import (
 
 
 def describe(value: Value) -> str:
-    """Return what a value is, in a user's words: `f32[512, 1024]`, `a Python float`, `a tuple`."""
+    """Return a description of a value for users: `f32[512, 1024]`, `a Python float`, `a tuple`."""
     match value:
         case Array():
             sizes = ", ".join(str(extent) for extent in value.shape)
@@ -48,7 +50,7 @@ def describe(value: Value) -> str:
         case Scalar(_, kind):
             return f"a run-time {kind}"
         case Static(inner):
-            return _object_text(inner)
+            return _describe_object(inner)
         case Group(items, kind):
             return f"a {kind} of {len(items)}"
         case Masked(array):
@@ -69,8 +71,8 @@ def describe(value: Value) -> str:
             return f"`{mode}(...)`"
 
 
-def _object_text(value: object) -> str:
-    """Return a Python object in a user's words."""
+def _describe_object(value: object) -> str:
+    """Return the description of a Python object for users."""
     match value:
         case None:
             return "None"
@@ -88,7 +90,7 @@ def _object_text(value: object) -> str:
 
 
 def as_scalar(value: Value, span: Span, what: str = "this", *helps: str) -> Scalar:
-    """Return a number as a run-time scalar. CdTypeError CD0401 where it is not one number."""
+    """Return a number as a run-time scalar. CdTypeError CD0401 for other values."""
     match value:
         case Scalar():
             return value
@@ -105,7 +107,7 @@ def as_scalar(value: Value, span: Span, what: str = "this", *helps: str) -> Scal
 
 
 def as_array(ctx: Context, value: Value, span: Span) -> Array:
-    """Return a value as an array: numbers have rank 0, sequences are stacked.
+    """Return a value as an array: numbers as rank 0, sequences stacked along a new first axis.
 
     CdTypeError CD0402 where the value has no element type.
     """
@@ -139,20 +141,20 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
 
 
 def strong(kind: Kind) -> Kind:
-    """Return the kind of an array made of such numbers."""
+    """Return the non-adapting kind of the same element type: that of an array of such numbers."""
     return Kind(kind.dtype)
 
 
 def elementwise(
     ctx: Context, combine: Callable[..., tuple[Expr, Kind]], values: Sequence[Value], span: Span
 ) -> Value:
-    """Return `combine` applied to the elements of broadcast values; a scalar where none has axes.
+    """Return `combine` applied elementwise to broadcast values; a scalar where none has axes.
 
     `combine` takes (expression, kind) pairs and gives one. Its TypeError becomes CD0404.
     """
     masked = next((value for value in values if isinstance(value, Masked)), None)
     if masked is not None:
-        return _under_mask(ctx, combine, values, masked, span)
+        return _apply_under_mask(ctx, combine, values, masked, span)
     arrays = [as_array(ctx, value, span) for value in values]
     try:
         require_fits(ctx, combine, arrays, span)
@@ -162,24 +164,26 @@ def elementwise(
         shape = broadcast_shape(ctx, [array.shape for array in arrays], span)
         axes = ctx.axes(len(shape))
         at = tuple(map(var, axes))
-        spread = ((broadcast_to(ctx, one, shape, span).at(at), one.kind) for one in arrays)
-        expr, kind = combine(*spread)
+        operands = ((broadcast_to(ctx, one, shape, span).at(at), one.kind) for one in arrays)
+        expr, kind = combine(*operands)
     except TypeError as problem:
         if isinstance(problem, CdTypeError):
             raise
         kinds = " and ".join(describe(value) for value in values)
         shown = " and ".join(str(array.kind) for array in arrays)
         numbers = not any(array.rank for array in arrays)
-        way = _ways_out([array.kind.dtype.kind for array in arrays], numbers, str(problem))
+        hint = _suggest_conversion(
+            [array.kind.dtype.kind for array in arrays], numbers, str(problem)
+        )
         text = f"{problem} (here: {kinds})" if len(kinds) < 200 else f"{problem} (here: {shown})"
-        raise error("CD0404", CdTypeError, text, span, helps=(way,)) from None
+        raise error("CD0404", CdTypeError, text, span, helps=(hint,)) from None
     order = of_operands(ctx, arrays, shape)
-    made = Array(axes, shape, expr, strong(kind), copied=True, order=order)
-    return made if shape else Scalar(expr, made.kind)
+    result = Array(axes, shape, expr, strong(kind), copied=True, order=order)
+    return result if shape else Scalar(expr, result.kind)
 
 
-def _ways_out(kinds: Sequence[str], numbers: bool, problem: str) -> str:
-    """Return what to type instead of an operation that operands of these kinds do not have."""
+def _suggest_conversion(kinds: Sequence[str], numbers: bool, problem: str) -> str:
+    """Return the fix hint for an operation that is not defined for operands of these kinds."""
     if "c" in kinds:
         return "take a real part first: `.real`, `.imag` or `abs(...)`"
     if "f" in kinds or "float" in problem:
@@ -191,30 +195,33 @@ def _ways_out(kinds: Sequence[str], numbers: bool, problem: str) -> str:
 
 
 def operate(ctx: Context, op: str | Op, values: Sequence[Value], span: Span) -> Value:
-    """Return an operation of the table applied elementwise."""
+    """Return an operation of the operator table applied elementwise."""
     return elementwise(ctx, lambda *pairs: apply(op, *pairs), values, span)
 
 
 def astype(ctx: Context, value: Value, dtype: dtypes.DType, span: Span) -> Value:
-    """Return the value converted, a new array where it is one."""
+    """Return the value cast to an element type; an array gives a new array."""
     return elementwise(
         ctx, lambda pair: (cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)), [value], span
     )
 
 
 def is_cheap(value: Array) -> bool:
-    """Whether reading an element costs a load and index arithmetic at most: no temporary pays."""
+    """Whether an element costs at most a load and index arithmetic, so that no temporary pays."""
     return all(isinstance(e, Read | Position | Const | Cast) for e in walk(value.body))
 
 
 def settled(ctx: Context, value: Array, label: str, span: Span) -> Array:
-    """Return the array itself where elements are cheap to read, else materialized."""
+    """Return the array itself where its elements are cheap to recompute, else materialized."""
     return value if is_cheap(value) else in_memory(ctx, value, label, span)
 
 
 def with_sums_stored(ctx: Context, value: Array, label: str, span: Span) -> Array:
-    """Return the array itself, materialized where elements have sums: for what repeats elements, or
-    takes them one by one, while a product of matrices is computed as a whole."""
+    """Return the array, materialized where its elements contain reductions.
+
+    For consumers that read elements repeatedly or singly, while a matrix product is best computed
+    as a whole.
+    """
     has_sums = any(isinstance(e, Reduce) for e in walk(value.body))
     return in_memory(ctx, value, label, span) if has_sums else value
 
@@ -228,30 +235,30 @@ def reduce(
     keepdims: bool = False,
     kind: Kind | None = None,
 ) -> Value:
-    """Return the accumulation over some axes, in the kind given (default: the value's own).
+    """Return the reduction by `op` over some axes, in the kind given (default: that of the value).
 
     A scalar where no axis is left.
     """
-    result = kind or value.kind
-    names = ctx.axes(value.rank)
-    body = cast(value.at(tuple(var(name) for name in names)), result.dtype.compute)
-    ranges = tuple(Range(names[axis], const(0), value.shape[axis]) for axis in axes)
-    expr = Reduce(op, Domain(ranges), body, result.dtype.compute, span=span)
-    kept = [axis for axis in range(value.rank) if axis not in axes]
+    result_kind = kind or value.kind
+    symbols = ctx.axes(value.rank)
+    body = cast(value.at(tuple(var(name) for name in symbols)), result_kind.dtype.compute)
+    ranges = tuple(Range(symbols[axis], const(0), value.shape[axis]) for axis in axes)
+    expr = Reduce(op, Domain(ranges), body, result_kind.dtype.compute, span=span)
+    free_axes = [axis for axis in range(value.rank) if axis not in axes]
     if keepdims:
-        fresh = {axis: ctx.symbol("i") for axis in axes}
-        out = tuple(fresh.get(axis, names[axis]) for axis in range(value.rank))
+        unit_axes = {axis: ctx.symbol("i") for axis in axes}
+        out = tuple(unit_axes.get(axis, symbols[axis]) for axis in range(value.rank))
         shape = tuple(
-            const(1) if axis in fresh else value.shape[axis] for axis in range(value.rank)
+            const(1) if axis in unit_axes else value.shape[axis] for axis in range(value.rank)
         )
         order = of_operands(ctx, [value], value.shape)
-        return Array(out, shape, expr, strong(result), copied=True, order=order)
-    if not kept:
-        return Scalar(expr, strong(result))
+        return Array(out, shape, expr, strong(result_kind), copied=True, order=order)
+    if not free_axes:
+        return Scalar(expr, strong(result_kind))
     return Array(
-        tuple(names[axis] for axis in kept),
-        tuple(value.shape[axis] for axis in kept),
-        expr, strong(result), copied=True, order=of_rest(ctx, value, kept),
+        tuple(symbols[axis] for axis in free_axes),
+        tuple(value.shape[axis] for axis in free_axes),
+        expr, strong(result_kind), copied=True, order=of_rest(ctx, value, free_axes),
     )  # fmt: skip
 
 
@@ -264,7 +271,7 @@ def count(shape: Sequence[Affine], axes: Sequence[int]) -> Affine:
 
 
 def stack(ctx: Context, arrays: Sequence[Array], axis: int, span: Span) -> Array:
-    """Return the arrays joined along a new axis, as a new array of their joined type."""
+    """Return the arrays stacked along a new axis, as a new array of their promoted type."""
     kind = arrays[0].kind
     for array in arrays[1:]:
         kind = join(kind, array.kind)
@@ -274,27 +281,27 @@ def stack(ctx: Context, arrays: Sequence[Array], axis: int, span: Span) -> Array
             texts = " and ".join(shape_text(x) for x in dict.fromkeys(a.shape for a in arrays))
             text = f"items of shapes {texts} make no array"
             raise error("CD0313", CdShapeError, text, span)
-        for own, other in zip(array.shape, shape, strict=True):
-            ctx.equal_extents(own, other, "items of different shapes make no array", span)
+        for size, other in zip(array.shape, shape, strict=True):
+            ctx.equal_extents(size, other, "items of different shapes make no array", span)
     at = axis % (len(shape) + 1)
     full = (*shape[:at], const(len(arrays)), *shape[at:])
     node = ctx.node("stacked", full, kind.dtype)
     for position, array in enumerate(arrays):
-        spread = broadcast_to(ctx, array, shape, span)
+        element = broadcast_to(ctx, array, shape, span)
         axes = ctx.axes(len(shape))
         index = tuple(var(a) for a in axes)
         target = Array(
             axes, shape, Read(node, (*index[:at], const(position), *index[at:]), span),
             Kind(kind.dtype),
         )  # fmt: skip
-        ctx.store(target, cast(spread.at(index), kind.dtype), span)
+        ctx.store(target, cast(element.at(index), kind.dtype), span)
     return ctx.whole(node, span)
 
 
 def contract(
     ctx: Context, left: Array, right: Array, pairs: Sequence[tuple[int, int]], span: Span
 ) -> Value:
-    """Return the sum over paired axes of left * right: the free axes of left, then of right."""
+    """Return the sum of left * right over paired axes; free axes: those of left, then of right."""
     left, right = settled(ctx, left, "left", span), settled(ctx, right, "right", span)
     for a, b in pairs:
         ctx.equal_extents(left.shape[a], right.shape[b], "the contracted axes differ", span)
@@ -319,7 +326,7 @@ def contract(
 
 
 def permuted(value: Array, order: Sequence[int]) -> Array:
-    """Return the array with its axes in another order; a view of a view."""
+    """Return the transposed array, axis `n` of it being axis `order[n]`; of a view, a view."""
     return Array(
         tuple(value.axes[n] for n in order), tuple(value.shape[n] for n in order),
         value.body, value.kind, value.copied,
@@ -327,27 +334,27 @@ def permuted(value: Array, order: Sequence[int]) -> Array:
 
 
 def renamed(ctx: Context, value: Array) -> Array:
-    """Return the same array over new axis symbols, so that it can stand beside itself."""
+    """Return the array over fresh axis symbols (alpha-renamed), so that both can be combined."""
     axes = ctx.axes(value.rank)
     body = replace_symbols(value.body, dict(zip(value.axes, map(var, axes), strict=True)))
     return Array(axes, value.shape, body, value.kind, value.copied)
 
 
-def _under_mask(
+def _apply_under_mask(
     ctx: Context,
     combine: Callable[..., tuple[Expr, Kind]],
     values: Sequence[Value],
     masked: Masked,
     span: Span,
 ) -> Value:
-    """Return elementwise work on masked selections: all under one mask, or numbers."""
-    plain: list[Value] = []
+    """Return an elementwise operation on numbers and on selections under one mask."""
+    operands: list[Value] = []
     for value in values:
         match value:
             case Masked() if of_same_elements(ctx, value, masked, span):
-                plain.append(value.array)
+                operands.append(value.array)
             case Scalar() | Static():
-                plain.append(value)
+                operands.append(value)
             case _:
                 raise error(
                     "CD0403",
@@ -357,6 +364,6 @@ def _under_mask(
                     span,
                     helps=("use `np.where(mask, ..., ...)` on whole arrays",),
                 )
-    result = elementwise(ctx, combine, plain, span)
+    result = elementwise(ctx, combine, operands, span)
     assert isinstance(result, Array), "a selection of an array is an array"
     return Masked(result, masked.mask, masked.held)

@@ -1,4 +1,4 @@
-"""What functions of the library assign says of which call it is: a trace tells them by that."""
+"""Attribution of inlined library statements to the user's call, by which traces group them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .builder import Context
 
 @contextmanager
 def standing_in(ctx: Context, call: Span) -> Iterator[None]:
-    """A function of the library is elaborated inside: what it assigns says of which call it is."""
+    """Context manager: assignments emitted inside get `call`, the library call they implement."""
     begin = len(ctx.out)
     yield
     body = tuple(ctx.out[begin:])
-    ctx.out[begin:] = map_statements(body, lambda one: (_part_of(one, call),))
+    ctx.out[begin:] = map_statements(body, lambda one: (_attribute_to(one, call),))
 
 
-def _part_of(statement: Statement, call: Span) -> Statement:
+def _attribute_to(statement: Statement, call: Span) -> Statement:
     if isinstance(statement, Assign) and statement.call is None:
         return replace(statement, call=call)
     return statement

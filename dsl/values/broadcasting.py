@@ -1,6 +1,6 @@
-"""Shapes that broadcast, by NumPy's rule: axes of size 1, and those that are missing, go over all.
+"""Broadcasting of shapes by NumPy's rule: axes of size 1 and missing axes are stretched.
 
-A size that only the run knows goes over another one where it is proven to be 0 or 1.
+A dynamic size is stretched over another one where it is proven to be 0 or 1.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from .fix_hints import WAYS_OUT
 from .types import TRUE
 from .values import Array
 
-_APART = "the shapes do not broadcast together"
+_MISMATCH = "the shapes do not broadcast together"
 
 
 def broadcast_shape(
     ctx: Context, shapes: Sequence[tuple[Affine, ...]], span: Span
 ) -> tuple[Affine, ...]:
-    """Return the common shape, NumPy's rule. CdShapeError CD0302 where there is none."""
+    """Return the broadcast shape by NumPy's rule. CdShapeError CD0302 where there is none."""
     rank = max((len(shape) for shape in shapes), default=0)
     out: list[Affine] = []
     for axis in range(-rank, 0):
         sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
         wide = [size for size in sizes if size.constant != 1]
-        chosen = min(wide, key=lambda size: _is_one_at_most(ctx, size), default=const(1))
+        chosen = min(wide, key=lambda size: _is_at_most_one(ctx, size), default=const(1))
         for size in wide:
-            if _stretches(ctx, size, chosen, _APART, span):
+            if _stretch_dynamic(ctx, size, chosen, _MISMATCH, span):
                 continue
             if ctx.known.differ(chosen, size):
                 texts = " and ".join(shape_text(shape) for shape in shapes if shape)
@@ -38,24 +38,24 @@ def broadcast_shape(
                     "CD0302", CdShapeError, f"shapes {texts} do not broadcast together", span,
                     label=f"axis {axis}: {chosen} against {size}",
                 )  # fmt: skip
-            ctx.equal_extents(chosen, size, _APART, span)
+            ctx.equal_extents(chosen, size, _MISMATCH, span)
         out.append(chosen)
     return tuple(out)
 
 
-def _is_one_at_most(ctx: Context, size: Affine) -> bool:
-    """Whether a size that is not known is 0 or 1, as that of `x[k:k + 1]`."""
+def _is_at_most_one(ctx: Context, size: Affine) -> bool:
+    """Whether a dynamic size is proven to be 0 or 1, as that of `x[k:k + 1]`."""
     return size.constant is None and ctx.known.nonnegative(const(1) - size)
 
 
-def _stretches(ctx: Context, own: Affine, wanted: Affine, what: str, span: Span) -> bool:
-    """Whether an axis of 0 or 1 elements goes over another size, which the run checks."""
-    if not _is_one_at_most(ctx, own) or _is_one_at_most(ctx, wanted):
+def _stretch_dynamic(ctx: Context, size: Affine, wanted: Affine, what: str, span: Span) -> bool:
+    """Whether an axis of dynamic size 0 or 1 is stretched over another size; emits the check."""
+    if not _is_at_most_one(ctx, size) or _is_at_most_one(ctx, wanted):
         return False
-    if ctx.known.equal(own, wanted):
+    if ctx.known.equal(size, wanted):
         return False
-    test = Select(compare("eq", own, const(1)), TRUE, compare("eq", own, wanted))
-    text, sides = f"{what}: sizes {{0}} and {{1}} differ", (Position(own), Position(wanted))
+    test = Select(compare("eq", size, const(1)), TRUE, compare("eq", size, wanted))
+    text, sides = f"{what}: sizes {{0}} and {{1}} differ", (Position(size), Position(wanted))
     fault = Fault("CD0301", "CdShapeError", text, WAYS_OUT["CD0301"])
     ctx.check_sizes(test, fault, sides, span)
     return True
@@ -68,7 +68,7 @@ def shape_text(shape: Sequence[Affine]) -> str:
 
 
 def broadcast_to(ctx: Context, value: Array, shape: tuple[Affine, ...], span: Span) -> Array:
-    """Return the array repeated over size-1 and missing axes up to `shape`; it is not writable."""
+    """Return the array broadcast to `shape` along size-1 and missing axes; it is not writable."""
     if value.shape == shape:
         return value
     if len(value.shape) > len(shape):
@@ -80,13 +80,13 @@ def broadcast_to(ctx: Context, value: Array, shape: tuple[Affine, ...], span: Sp
         )
     axes = ctx.axes(len(shape))
     index: list[Affine] = []
-    for own, wanted, axis in zip(
+    for size, wanted, axis in zip(
         value.shape, shape[len(shape) - value.rank :], axes[len(shape) - value.rank :], strict=True
     ):
         what = f"shape {shape_text(value.shape)} does not broadcast to {shape_text(shape)}"
-        stretched = own.constant == 1 and wanted.constant != 1
-        stretched = stretched or _stretches(ctx, own, wanted, what, span)
+        stretched = size.constant == 1 and wanted.constant != 1
+        stretched = stretched or _stretch_dynamic(ctx, size, wanted, what, span)
         if not stretched:
-            ctx.equal_extents(own, wanted, what, span)
+            ctx.equal_extents(size, wanted, what, span)
         index.append(const(0) if stretched else var(axis))
     return Array(axes, shape, value.at(tuple(index)), value.kind, copied=True)

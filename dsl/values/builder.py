@@ -1,7 +1,7 @@
-"""The state of one elaboration: statements emitted so far, fresh symbols and nodes, what is known.
+"""IR builder: emitted statements, fresh symbols and nodes, and integer facts of an elaboration.
 
 One `Context` lives for one elaboration of one function. Blocks are emitted into lists that are
-swapped while a body is elaborated, so that a body can be thrown away and done again.
+swapped while a body is elaborated, so that a body can be discarded and elaborated again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ AXIS_NAMES = "ijklmnopqrstuvw"
 
 
 class NeedStatic(Exception):
-    """An integer parameter turned out to be needed now; elaboration starts again with it static."""
+    """Restart request: an integer parameter has to be static; elaboration starts again."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__(names)
@@ -65,8 +65,11 @@ class NeedStatic(Exception):
 
 
 class NeedState(Exception):
-    """Inputs are what the function writes: elaboration starts again with the numbers at `paths`
-    given in each call, and with properties of objects inlined."""
+    """Restart request: the function writes its inputs.
+
+    Elaboration starts again with the numbers at `paths` as arguments of each call, and with
+    properties of objects inlined.
+    """
 
     def __init__(self, paths: frozenset[Path], properties: bool) -> None:
         super().__init__(paths, properties)
@@ -75,8 +78,10 @@ class NeedState(Exception):
 
 
 class NeedKind(Exception):
-    """A name that lives across rounds of a loop needs a wider kind; the loop is done again.
-    `inner` is a loop whose variable the name is: the next loop around it is the one to hold it."""
+    """Restart request: a loop-carried name needs a wider kind; its loop is elaborated again.
+
+    `inner` is a loop whose variable the name is: the enclosing loop is the one that carries it.
+    """
 
     def __init__(self, name: str, kind: Kind, inner: object = None) -> None:
         super().__init__(name, kind)
@@ -86,11 +91,11 @@ class NeedKind(Exception):
 
 
 class NeedOrder(Exception):
-    """It matters how a local array is in memory: elaboration starts again with that known."""
+    """Restart request: the layout of a local array matters, and has to be tracked."""
 
 
 class NeedUnroll(Exception):
-    """A loop variable turned out to be needed as a number; its loop is done again, unrolled."""
+    """Restart request: a loop variable has to be static; its loop is unrolled."""
 
     def __init__(self, symbol: Symbol) -> None:
         super().__init__(symbol)
@@ -99,7 +104,7 @@ class NeedUnroll(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An index expression and the axis that it subscripts."""
+    """A use of an index expression as the subscript of an axis, for range inference."""
 
     index: Affine | Expr
     extent: Affine
@@ -110,11 +115,11 @@ class Use:
 
 @dataclass
 class Context:
-    """Emission state; see the module's text. `origin` maps a parameter's symbol to its name."""
+    """State of the IR builder. `origin` maps the symbol of an integer parameter to its name."""
 
     function_name: str
     prologue: list[Statement] = field(default_factory=list)
-    """Statements before all others: run-time integers read once."""
+    """Statements before all others: reads of run-time integers, early checks."""
     out: list[Statement] = field(default_factory=list)
     known: Known = field(default_factory=Known)
     conditions: tuple[Expr, ...] = ()
@@ -123,88 +128,88 @@ class Context:
     locals: list[Node] = field(default_factory=list)
     origin: dict[Symbol, str] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
-    """Of the names in `origin` those that came with many values: run-time values if they can be."""
+    """Names in `origin` that calls gave many values: dynamic where they can be."""
     deciding: frozenset[str] = frozenset()
-    """Those of them that decide the branch whose sides are being merged."""
+    """Those of `given` that the condition of the branch being merged depends on."""
     guarded: set[Expr] = field(default_factory=set)
-    """Divisors and products of such numbers that are checked to give what Python computes."""
+    """Divisors and products of `given` names with an emitted check that they equal Python's."""
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
-    """The loop statement of each loop variable, to unroll it where its number is needed."""
+    """The loop statement of each loop variable, to unroll it where the variable must be static."""
     exchanged: set[Node] = field(default_factory=set)
-    """Nodes whose arrays change places in a loop."""
+    """Nodes whose buffers a loop permutes (`Permute`) instead of copying."""
     rebound: set[Node] = field(default_factory=set)
-    """Nodes in which a loop keeps an attribute that a call has bound to another array."""
+    """Nodes that carry, across iterations, an attribute that a call rebinds to another array."""
     called: Names = ()
-    """What arrays are called where a statement is elaborated."""
+    """The names of arrays where a statement is elaborated."""
     asks_layout: bool = False
-    """Whether it was decided by how an argument lies in memory what something gives."""
+    """Whether a result depends on the layout (strides) of an argument."""
     orders: bool = False
-    """Whether it is known of new arrays in which order NumPy has their elements."""
+    """Whether the memory order that NumPy gives new arrays is tracked; see `memory_order`."""
     unordered: set[Node] = field(default_factory=set)
-    """Nodes of arrays that NumPy has in another order, or with gaps, depending on the run."""
+    """Nodes of arrays whose memory order, or contiguity, in NumPy is known at run time only."""
     mixed: set[str] = field(default_factory=set)
-    """Names that iterations of a loop give arrays in different orders."""
+    """Names to which iterations of a loop bind arrays of different memory orders."""
     said: set[Symbol | str] = field(default_factory=set)
-    """The letters and loop variables of the source, and the names that it gives a value."""
+    """Index and loop variables of the source, and the names that it assigns."""
     bindings: dict[tuple[Node, Span], frozenset[Node]] = field(default_factory=dict)
-    """Which writes make an array anew, and of what array Python would not make a copy there."""
+    """Writes (node, span) that rebind a whole array, with the nodes it would alias in Python."""
     sizes: frozenset[Symbol] = frozenset()
-    """Sizes of parameters that only the run knows."""
+    """Dynamic sizes of parameters."""
     stack: tuple[Span, ...] = ()
     """The calls being inlined, outermost first."""
     active: tuple[object, ...] = ()
-    """The functions being elaborated, outermost first: none may call itself."""
+    """The functions being elaborated, outermost first; recursion is refused."""
     control: int = 0
-    """How many loops and undecided branches are around what is emitted."""
+    """Nesting depth of loops and run-time branches at the point of emission."""
     unsure: int = 0
-    """How many of them may not get to it: not loops that surely run all of a first round."""
+    """Of `control`, those that may skip it: not loops that surely complete a first iteration."""
     ended: bool = False
-    """Whether every run ends where this is: what follows is not looked at."""
+    """Whether the point of emission is unreachable: an unconditional check before it fails."""
     domain: tuple[Range, ...] = ()
-    """The ranges of the index letters in scope, outermost first."""
+    """The ranges of the index variables in scope, outermost first."""
     tensor_value: Callable[[Handle, Span], Array] | None = None
-    """Gives the array of a persistent tensor's value; set by `elaborate`."""
+    """Returns the value of a persistent tensor as an array; set by `elaborate`."""
     constant: Callable[[np.ndarray[Any, Any], DType], Node] | None = None
-    """Gives the hidden input that is a table of constants; set by `elaborate`."""
+    """Returns the hidden input for a constant table; set by `elaborate`."""
     tables: dict[Node, np.ndarray[Any, Any]] = field(default_factory=dict)
-    """The tables of constants among the inputs."""
+    """The constant tables among the inputs."""
     inline_source: Callable[[str, Sequence[Value], Mapping[str, Value], Span], Value] | None = None
-    """Inlines a function of the library, given as text; set by `elaborate`."""
+    """Inlines a library function, given as source text; set by `elaborate`."""
     uses: list[Use] | None = None
-    """While the ranges of letters are collected: where they index what; nothing is checked."""
+    """During range inference: the uses of index variables so far (no checks are emitted)."""
     of_items: bool = False
-    """Whether the points are items of a comprehension: numbers, as Python has them."""
+    """Whether the iteration points are items of a comprehension, with Python's number types."""
     serial: int = 0
 
     @property
     def stable(self) -> frozenset[Symbol]:
-        """Symbols that hold wherever a name is visible: loop variables, parameters, sizes."""
+        """Symbols valid in the whole scope of a name: loop variables, parameters, sizes."""
         return frozenset(self.loop_symbols) | self.origin.keys() | self.sizes
 
     @property
     def pointwise(self) -> bool:
-        """Whether expressions are being elaborated at each point of index letters."""
+        """Whether expressions are being elaborated per point of an iteration domain."""
         return bool(self.domain) or self.uses is not None
 
     def symbol(self, name: str) -> Symbol:
-        """Return a new symbol."""
+        """Return a fresh symbol."""
         self.serial += 1
         return Symbol(name, self.serial)
 
     def size(self, name: str) -> Affine:
-        """Return a run-time size of a parameter: a new symbol, at least 2."""
+        """Return a dynamic size of a parameter: a fresh symbol, at least 2."""
         symbol = self.symbol(name)
         self.sizes |= {symbol}
         self.known = self.known.with_bounds(symbol, const(2), None)
         return var(symbol)
 
     def axes(self, rank: int) -> tuple[Symbol, ...]:
-        """Return new symbols for the axes of an array."""
+        """Return fresh symbols for the axes of an array."""
         return tuple(self.symbol(AXIS_NAMES[n % len(AXIS_NAMES)]) for n in range(rank))
 
     def node(self, label: str, shape: tuple[Affine, ...], dtype: DType) -> Node:
-        """Return a new local node; one of run-time shape is allocated here."""
+        """Return a new local node; one of dynamic shape gets its `Alloc` here."""
         self.serial += 1
         node = Node(self.serial, label, shape, dtype)
         if (sizes := node.static_shape) is not None and math.prod(sizes) * dtype.bits >= 2**66:
@@ -221,14 +226,14 @@ class Context:
     def emit(self, statement: Statement) -> None:
         """Append a statement to the block being built.
 
-        CdSyntaxError CD0522 where it would need an index letter that nothing around it binds.
+        CdSyntaxError CD0522 where it would use an index variable, which no loop binds.
         """
-        letters = {r.symbol for r in self.domain}
-        stray = sorted(letters & uses_of(statement), key=str) if letters else ()
-        if stray and not isinstance(statement, Break | Continue):
-            names = ", ".join(f"`{symbol.name}`" for symbol in stray)
-            makes = isinstance(statement, Alloc | Assign | Let)
-            what = "needs an array of its own" if makes else "would have to run"
+        index_vars = {r.symbol for r in self.domain}
+        unbound = sorted(index_vars & uses_of(statement), key=str) if index_vars else ()
+        if unbound and not isinstance(statement, Break | Continue):
+            names = ", ".join(f"`{symbol.name}`" for symbol in unbound)
+            allocates = isinstance(statement, Alloc | Assign | Let)
+            what = "needs an array of its own" if allocates else "would have to run"
             raise error(
                 "CD0522", CdSyntaxError,
                 f"`{statement.span.text}` {what} at every point of {names}", statement.span,
@@ -240,7 +245,7 @@ class Context:
 
     @contextmanager
     def block(self) -> Iterator[list[Statement]]:
-        """Collect what is emitted inside into a new list, which is the value."""
+        """Context manager: yield a new list that collects the statements emitted inside."""
         outer, self.out = self.out, []
         try:
             yield self.out
@@ -249,7 +254,7 @@ class Context:
 
     @contextmanager
     def knowing(self, known: Known) -> Iterator[None]:
-        """Replace what is known inside."""
+        """Context manager: replace the integer facts inside."""
         outer, self.known = self.known, known
         try:
             yield
@@ -258,7 +263,7 @@ class Context:
 
     @contextmanager
     def under(self, test: Expr) -> Iterator[None]:
-        """Inside, expressions are evaluated only where the test holds."""
+        """Context manager: expressions inside are evaluated under the predicate `test`."""
         outer, self.conditions = self.conditions, (*self.conditions, test)
         try:
             with self.knowing(self.known.assuming(test)):
@@ -267,7 +272,7 @@ class Context:
             self.conditions = outer
 
     def let(self, name: str, value: Expr, span: Span) -> Symbol:
-        """Return a symbol that holds an int64 value, read here."""
+        """Return a fresh symbol bound by an emitted `Let` to an int64 value."""
         symbol = self.symbol(name)
         self.emit(Let(symbol, value, span))
         return symbol
@@ -276,7 +281,7 @@ class Context:
         self, target: Array, value: Expr, span: Span, op: Op | None = None,
         where: Expr | None = None,
     ) -> None:  # fmt: skip
-        """Emit `target op= value` over all axes of a place; `value` is over the target's axes."""
+        """Emit `target op= value` over all axes of the target; `value` is over the same axes."""
         place = target.place
         assert place is not None, "a store needs a place"
         free = Domain(target.ranges, where)
@@ -285,7 +290,7 @@ class Context:
     def materialize(
         self, value: Array, label: str, span: Span, dtype: DType | None = None
     ) -> Array:
-        """Return a new array that holds the value."""
+        """Return a new array that the value is stored in, in C order."""
         node = self.node(label, value.shape, dtype or value.kind.dtype)
         target = self.whole(node, span)
         self.store(target, cast(value.at(tuple(map(var, target.axes))), node.dtype), span)
@@ -293,7 +298,7 @@ class Context:
         return target
 
     def variable(self, label: str, value: Scalar, span: Span) -> Node:
-        """Return a new rank-0 node set to the value."""
+        """Return a new rank-0 node initialized with the value."""
         node = self.node(label, (), value.kind.dtype)
         self.set(node, value.expr, span)
         return node
@@ -313,8 +318,11 @@ class Context:
     def check_sizes(
         self, test: Expr, fault: Fault, sides: tuple[Position, Position], span: Span
     ) -> None:
-        """Emit a run-time check of sizes: where they are those of arguments and every run gets
-        here, before anything is written, so that the call can be compiled for its sizes alone."""
+        """Emit a run-time check of sizes.
+
+        Where they are sizes of arguments and the check is unconditional it goes into the prologue,
+        before any write, so that the call can be specialized by its sizes alone.
+        """
         known = {x for side in sides for x in side.index.symbols()} <= self.sizes
         if known and not (self.control or self.conditions or self.pointwise):
             self.prologue.append(Check(test, fault, sides, Domain(), span))
@@ -322,13 +330,13 @@ class Context:
             self.check(test, fault, sides, span, Domain())
 
     def guard(self, value: Expr, test: Expr, fault: Fault, span: Span) -> None:
-        """Check that a value computed of numbers that came with many values is what Python has."""
+        """Emit the check that a value computed from `given` parameters equals Python's."""
         if not self.pointwise:
             self.check(test, fault, (), span, Domain())
             self.guarded.add(value)
 
     def under_conditions(self, test: Expr) -> Expr:
-        """Return `test`, or true where the enclosing conditions do not hold."""
+        """Return `test` predicated on the enclosing conditions: true where they do not hold."""
         for condition in reversed(self.conditions):
             test = Select(condition, test, TRUE)
         return test
@@ -336,7 +344,7 @@ class Context:
     def require(
         self, index: Affine | Expr, extent: Affine, axis: int, name: str, span: Span
     ) -> None:
-        """Require `0 <= index < extent` here: proven, or checked in the run at every point.
+        """Require `0 <= index < extent` here: proven, or checked at run time at every point.
 
         A failing check raises CdIndexError CD0601 with the index and the size.
         """
@@ -361,17 +369,21 @@ class Context:
         fault, values = index_fault(value, extent, axis, name, self.domain, span.text)
         early = isinstance(index, Affine) and index.terms and index.symbols() <= self.origin.keys()
         if early and not self.control and not self.conditions and extent.constant is not None:
-            # a run-time integer given by the caller: checked before anything is written
+            # a run-time integer argument: checked before any write
             fault, values = index_fault(value, extent, axis, name, (), span.text)
             self.prologue.append(Check(test, fault, values, Domain(), span))
             return
         self.check(test, fault, values, span, Domain(self.domain))
 
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
-        """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""
-        letters = {r.symbol for r in self.domain}
+        """Raise CdIndexError CD0602 where a point of the domain is surely out of range."""
+        index_vars = {r.symbol for r in self.domain}
         used = sorted(index.symbols(), key=str)
-        if any(map(says_of_indices, self.conditions)) or not used or not letters.issuperset(used):
+        if (
+            any(map(says_of_indices, self.conditions))
+            or not used
+            or not index_vars.issuperset(used)
+        ):
             return
         for upwards in (False, True):
             point = corner(index, self.domain, upwards)
@@ -402,7 +414,7 @@ class Context:
         span: Span,
         ways: tuple[str, ...] = WAYS_OUT["CD0301"],
     ) -> None:
-        """Require two extents to be equal: proven, refused (CdShapeError) or checked in the run."""
+        """Require equal extents: proven, refused (CdShapeError CD0301) or checked at run time."""
         if self.known.equal(left, right):
             return
         text, sides = f"{what}: sizes {{0}} and {{1}} differ", (Position(left), Position(right))
@@ -414,29 +426,28 @@ class Context:
             self.known = self.known.with_facts(left - right, right - left)
 
     def scalar_index(self, symbol: Symbol) -> Scalar:
-        """Return a symbol as a number, of the kind of a Python int."""
+        """Return a symbol as a scalar of the kind of a Python int."""
         return Scalar(Position(var(symbol)), WEAK_INT)
 
     def require_static_parameters(self, index: Affine) -> None:
-        """Ask for another elaboration in which integer parameters in `index` are numbers."""
+        """Raise NeedStatic where `index` uses integer parameters, so that they become static."""
         names = {self.origin[symbol] for symbol in index.symbols() if symbol in self.origin}
         if names:
             raise NeedStatic(frozenset(names))
 
     def prefer_static(self, index: Affine) -> None:
-        """Ask for another elaboration with the integer parameters in `index` as numbers, but for
-        those that came with many values."""
+        """Raise NeedStatic where `index` uses integer parameters that are not all in `given`."""
         names = {self.origin[symbol] for symbol in index.symbols() if symbol in self.origin}
         if not names <= self.given:
             raise NeedStatic(frozenset(names - self.given))
 
     def require_static(self, index: Affine) -> None:
-        """Ask for another elaboration with the symbols of `index` as numbers, if that helps."""
+        """Raise NeedStatic or NeedUnroll where either makes symbols of `index` static."""
         self.require_static_parameters(index)
         self.require_unrolled((index,))
 
     def require_unrolled(self, index: Sequence[Index]) -> None:
-        """Ask for the loops of variables in an index to be unrolled."""
+        """Raise NeedUnroll where an index uses a loop variable, so that its loop is unrolled."""
         for symbol in (x for one in index if isinstance(one, Affine) for x in one.symbols()):
             if symbol in self.loop_symbols:
                 raise NeedUnroll(symbol)
@@ -452,11 +463,11 @@ def error(
     notes: tuple[str, ...] = (),
     helps: tuple[str, ...] = (),
 ) -> CdError:
-    """Return an error of one diagnostic whose first place is `span`."""
+    """Return an error of one diagnostic with `span` as its primary location."""
     helps = helps or WAYS_OUT.get(code, ())
     return kind(Diagnostic(code, message, (Label(span, label), *labels), notes, helps))
 
 
 def compare(op: str, left: Affine, right: Affine) -> Expr:
-    """Return the comparison of two index expressions as a bool expression."""
+    """Return the comparison `left op right` of two index expressions, as a bool expression."""
     return Apply(OPS[op], (Position(left), Position(right)), dtypes.bool_)

@@ -1,7 +1,7 @@
-"""What a handler of the NumPy table is given, and how it reads its arguments.
+"""Call sites of NumPy functions: argument binding, and conversion of arguments to static values.
 
-A handler is written as a Python function of values with NumPy's own parameter names; `takes`
-binds a call to it, so that a wrong argument is refused in NumPy's words.
+A handler is written as a Python function of values with NumPy's parameter names; `takes` binds a
+call to it, so that a wrong argument is refused in NumPy's words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .values import Array, Group, Masked, Scalar, Static, Value
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a call stands: what is being built, and its place in the source."""
+    """A call site: the IR builder, and the location in the source."""
 
     ctx: Context
     span: Span
@@ -55,7 +55,7 @@ def is_none(value: Value) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of the language for which no Python or NumPy object exists."""
+    """A keyword of the language for which no Python or NumPy object exists."""
 
     name: str
 
@@ -74,10 +74,10 @@ def takes(name: str, body: Body) -> Handler:
         try:
             bound = signature.bind(site, *args, **keywords)
         except TypeError as problem:
-            known = [p for p in signature.parameters if p != "site"]
+            parameters = [p for p in signature.parameters if p != "site"]
             raise error(
                 "CD0440", CdTypeError, f"`{name}`: {problem}", site.span,
-                helps=(f"supported here: {name}({', '.join(known)})",),
+                helps=(f"supported here: {name}({', '.join(parameters)})",),
             ) from None  # fmt: skip
         return body(*bound.args, **bound.kwargs)
 
@@ -86,12 +86,12 @@ def takes(name: str, body: Body) -> Handler:
 
 @cache
 def _signature(body: Body) -> inspect.Signature:
-    """Return the parameters, for which there are too many functions to ask when they are made."""
+    """Return the signature of a handler's body, computed lazily: there are many handlers."""
     return inspect.signature(body)
 
 
 def with_out(handler: Handler, position: int | None = None) -> Handler:
-    """Return the handler with NumPy's `out=`, also as the positional argument of that number."""
+    """Return the handler with NumPy's `out=`, also as the positional argument at `position`."""
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         keywords = dict(keywords)
@@ -107,7 +107,7 @@ def with_out(handler: Handler, position: int | None = None) -> Handler:
 
 
 def stored(site: Site, out: Value, result: Value) -> Value:
-    """Assign a result into the array given as `out` and return that. CdTypeError CD0441."""
+    """Store a result in `out` and return that. CdTypeError CD0441 where it is no array."""
     if not isinstance(out, Array | Masked):
         raise error(
             "CD0441", CdTypeError, f"`out` has to be an array, and is {describe(out)}", site.span
@@ -117,14 +117,14 @@ def stored(site: Site, out: Value, result: Value) -> Value:
 
 
 def folds(function: Callable[..., Any], handler: Handler) -> Handler:
-    """Return the handler with calls on constants computed now, by the function itself."""
+    """Return the handler with constant folding: calls on constants run `function` itself."""
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-        plain = [constant(value) for value in args]
-        named = {name: constant(value) for name, value in keywords.items()}
-        if any(found is NOT_CONSTANT for found in (*plain, *named.values())):
+        constants = [constant(value) for value in args]
+        keyword_constants = {name: constant(value) for name, value in keywords.items()}
+        if any(item is NOT_CONSTANT for item in (*constants, *keyword_constants.values())):
             return handler(site, args, keywords)
-        result = called(site, function, plain, named)
+        result = called(site, function, constants, keyword_constants)
         return handler(site, args, keywords) if result is None else result
 
     return handle
@@ -136,16 +136,16 @@ def called(
     args: Sequence[object],
     keywords: Mapping[str, object] | None = None,
 ) -> Value | None:
-    """Return the value of a call on constants, None where it is not numbers or strings.
+    """Return the folded value of a call on constants, None unless numbers, strings, groups of them.
 
     CdValueError CD0442 where the call raises.
     """
-    if function in (int, float):  # of NumPy's complex numbers they take the real part, and warn
+    if function in (int, float):  # NumPy's complex numbers: the real part is taken, with a warning
         args = [arg.real if isinstance(arg, np.complexfloating) else arg for arg in args]
     try:
         with np.errstate(all="ignore"):
             result = fold(function, args, keywords)
-    except Warning:  # under a filter that makes errors of them: the run computes it
+    except Warning:  # under a filter that raises warnings: computed at run time
         return None
     except Exception as problem:
         name = getattr(function, "__name__", "the call")
@@ -157,7 +157,7 @@ def called(
 
 
 def from_constant(result: object) -> Value | None:
-    """Return a Python result as a value, None where it is no number, string or group of them."""
+    """Return a Python object as a value, None unless a number, string, or tuple or list of them."""
     if isinstance(result, tuple | list):
         items = [from_constant(item) for item in result]
         if any(item is None for item in items):
@@ -172,7 +172,7 @@ NOT_CONSTANT = Word("a value not known while compiling")
 
 
 def constant(value: Value) -> object:
-    """Return the Python object of a value known while compiling, else `NOT_CONSTANT`."""
+    """Return the Python object of a static value, else `NOT_CONSTANT`."""
     match value:
         case Static(inner):
             return inner
@@ -187,11 +187,11 @@ def constant(value: Value) -> object:
             return NOT_CONSTANT
 
 
-_PLAIN = "pass it as a plain Python number, or write it in the source"
+_STATIC_HINT = "pass it as a plain Python number, or write it in the source"
 
 
-def needs(site: Site, what: str, value: Value, fix: str = _PLAIN) -> Exception:
-    """Return CdTypeError CD0443: an argument has to be known while compiling."""
+def needs(site: Site, what: str, value: Value, fix: str = _STATIC_HINT) -> Exception:
+    """Return CdTypeError CD0443: an argument has to be static."""
     return error(
         "CD0443", CdTypeError,
         f"{what} has to be known while compiling, and is {describe(value)}", site.span,
@@ -200,47 +200,47 @@ def needs(site: Site, what: str, value: Value, fix: str = _PLAIN) -> Exception:
 
 
 def static_int(site: Site, value: Value, what: str) -> int:
-    """Return an integer that is known while compiling; asks for another elaboration if that helps.
+    """Return a static integer; restarts elaboration (NeedStatic, NeedUnroll) if that makes it one.
 
-    CdTypeError CD0443 where it is no such integer.
+    CdTypeError CD0443 where it is not static, CD0444 where it is no integer.
     """
-    found = constant(value)
-    if isinstance(found, int | np.integer) and not isinstance(found, bool):
-        return int(found)
+    literal = constant(value)
+    if isinstance(literal, int | np.integer) and not isinstance(literal, bool):
+        return int(literal)
     at = position_of(value)
     if at is not None:
         if at.constant is not None:
             return at.constant
         site.ctx.require_static(at)
-    if found is not NOT_CONSTANT:
+    if literal is not NOT_CONSTANT:
         text = f"{what} has to be an integer, and is {describe(value)}"
         raise error("CD0444", CdTypeError, text, site.span, helps=("write a whole number: `0`",))
     raise needs(site, what, value)
 
 
 def static_bool(site: Site, value: Value, what: str) -> bool:
-    """Return a flag that is known while compiling, an integer parameter too.
+    """Return a static flag; an integer parameter is made static.
 
     CdTypeError CD0443 where it is not.
     """
-    found = constant(value)
-    if found is NOT_CONSTANT:
+    literal = constant(value)
+    if literal is NOT_CONSTANT:
         if (at := position_of(value)) is not None:
             site.ctx.require_static(at)
         raise needs(site, what, value)
-    return bool(found)
+    return bool(literal)
 
 
 def static_number(site: Site, value: Value, what: str) -> float:
-    """Return a real number that is known while compiling. CdTypeError CD0443 where it is not."""
-    found = constant(value)
-    if isinstance(found, int | float | np.integer | np.floating):
-        return float(found)
+    """Return a static real number. CdTypeError CD0443 where it is not static."""
+    literal = constant(value)
+    if isinstance(literal, int | float | np.integer | np.floating):
+        return float(literal)
     return float(static_int(site, value, what))
 
 
 def position_of(value: Value) -> Affine | None:
-    """Return the index expression of an integer value, None where it is not one."""
+    """Return the affine index expression of an integer value, None where it has none."""
     match value:
         case Static(int() | np.integer() as number) if not isinstance(number, bool):
             return const(int(number))
@@ -253,9 +253,9 @@ def position_of(value: Value) -> Affine | None:
 
 
 def extent_of(site: Site, value: Value, what: str) -> Affine:
-    """Return a size: a number, or an expression of loop variables and integers read once.
+    """Return a size: a constant, or affine in loop variables and integers read once.
 
-    Sizes that use an integer parameter make it static. CdTypeError CD0444 where it is no integer,
+    Integer parameters in it become static. CdTypeError CD0444 where it is no integer,
     CdValueError CD0445 where it is negative.
     """
     at = position_of(value)
@@ -278,12 +278,12 @@ def _read_once(site: Site, value: Value, what: str) -> Affine:
             "CD0444", CdTypeError, f"{what} has to be an integer, and is {describe(value)}",
             site.span, helps=("convert it: `int(...)`",),
         )  # fmt: skip
-    require_known(site.ctx, scalar.expr)  # a size of each iteration
+    require_known(site.ctx, scalar.expr)  # a size that varies by iteration
     return var(site.ctx.let("n", cast(scalar.expr, dtypes.int64), site.span))
 
 
 def index_in(site: Site, value: Value, what: str) -> Affine:
-    """Return an integer as an index expression, a data-dependent one read once."""
+    """Return an integer as an affine index expression; a data-dependent one is read once."""
     at = position_of(value)
     return _read_once(site, value, what) if at is None else at
 
@@ -300,7 +300,7 @@ def items_of(value: Value) -> tuple[Value, ...] | None:
 
 
 def static_shape(site: Site, value: Value) -> tuple[Affine, ...]:
-    """Return a shape given as an integer, tuple or list; see `extent_of`."""
+    """Return a shape given as an integer, tuple or list, one extent per axis; see `extent_of`."""
     items = items_of(value)
     if items is None:
         items = (value,)
@@ -308,7 +308,7 @@ def static_shape(site: Site, value: Value) -> tuple[Affine, ...]:
 
 
 def axis_of(site: Site, value: Value, rank: int) -> int:
-    """Return an axis counted from the front. CdIndexError CD0446 where there is no such axis."""
+    """Return an axis, normalized to `0 <= axis < rank`. CdIndexError CD0446 if out of range."""
     axis = static_int(site, value, "an axis")
     if not -rank <= axis < rank:
         raise error(
@@ -320,14 +320,14 @@ def axis_of(site: Site, value: Value, rank: int) -> int:
 
 
 def axes_of(site: Site, value: Value, rank: int) -> tuple[int, ...]:
-    """Return the axes named by None (all), an integer or a tuple, in order."""
+    """Return the axes given by None (all), an integer or a tuple, normalized and sorted."""
     if is_none(value):
         return tuple(range(rank))
     items = items_of(value)
-    found = [axis_of(site, item, rank) for item in (items if items is not None else (value,))]
-    if len(set(found)) < len(found):
+    axes = [axis_of(site, item, rank) for item in (items if items is not None else (value,))]
+    if len(set(axes)) < len(axes):
         raise error("CD0446", CdIndexError, "an axis is given twice", site.span)
-    return tuple(sorted(found))
+    return tuple(sorted(axes))
 
 
 _BUILTIN = {
@@ -343,7 +343,7 @@ def dtype_object(value: object) -> DType | None:
         case Word(name) if name in dtypes.BY_SHORT:
             return dtypes.BY_SHORT[name]
         case str(name):  # as NumPy reads it: "i8" has eight bytes, the name i8 eight bits
-            return dtypes.from_numpy(name) if _is_known(name) else dtypes.BY_SHORT.get(name)
+            return dtypes.from_numpy(name) if _is_numpy_dtype(name) else dtypes.BY_SHORT.get(name)
         case np.dtype():
             return dtypes.from_numpy(value)
         case type() if value in _BUILTIN:
@@ -354,7 +354,7 @@ def dtype_object(value: object) -> DType | None:
             return None
 
 
-def _is_known(name: str) -> bool:
+def _is_numpy_dtype(name: str) -> bool:
     """Whether NumPy has an element type of that name."""
     try:
         np.dtype(name)
@@ -364,17 +364,17 @@ def _is_known(name: str) -> bool:
 
 
 def dtype_of(site: Site, value: Value) -> DType | None:
-    """Return the element type given as `dtype=`, None for None. CdTypeError CD0447."""
+    """Return the element type given as `dtype=`, None for None. CdTypeError CD0447 for others."""
     if is_none(value):
         return None
-    found = dtype_object(value.value) if isinstance(value, Static) else None
-    if found is None:
+    dtype = dtype_object(value.value) if isinstance(value, Static) else None
+    if dtype is None:
         raise error("CD0447", CdTypeError, f"{describe(value)} is not an element type", site.span)
-    return found
+    return dtype
 
 
 def array_of(site: Site, value: Value) -> Array:
-    """Return a value as an array; see `arrays.as_array`. Constant sequences are stacked."""
+    """Return a value as an array; see `arrays.as_array`. Static sequences are stacked."""
     items = items_of(value)
     if isinstance(value, Static) and items is not None:
         value = Group(items, "list")
@@ -383,10 +383,10 @@ def array_of(site: Site, value: Value) -> Array:
 
 def text_of(site: Site, value: Value, what: str, allowed: Sequence[str]) -> str:
     """Return a string argument that is one of those allowed. CdValueError CD0448."""
-    found = constant(value)
-    if not isinstance(found, str) or found not in allowed:
+    text = constant(value)
+    if not isinstance(text, str) or text not in allowed:
         raise error(
             "CD0448", CdValueError, f"{what} has to be one of {', '.join(map(repr, allowed))}",
             site.span,
         )  # fmt: skip
-    return found
+    return text

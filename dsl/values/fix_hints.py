@@ -1,4 +1,4 @@
-"""What to type instead, by error code or situation, where the place knows nothing more."""
+"""Fix hints of diagnostics by error code or situation, where the error site has none of its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ FILL = (
     "fill an array in a loop, and count: `found, n = np.zeros(x.size, np.int64), 0`, then "
     "`for k in range(x.size):`, `if x[k] > 0:`, `found[n] = k`, `n += 1`; `found[:n]` are they"
 )
-"""What to write instead of a list whose length is known only at run time."""
+"""The alternative to a list of dynamic length."""
 PICK = (
     "to have them as an array, fill one in a loop, and count: `out, n = np.zeros(x.size), 0`, then "
     "`for v in x:`, `if v > 0:`, `out[n] = v`, `n += 1`; `out[:n]` are they"
 )
-"""What to write instead of a selection that is returned, or is computed with as an array."""
+"""The alternative to a masked selection that is returned, or used as an array."""
 
 WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -98,17 +98,17 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0603": ("test the size before: `if x.shape[0] > 0:`",),
     }
 )
-"""Code to helps. Codes that always say more where they are raised are not listed."""
+"""Error code to fix hints. Codes whose error sites always give their hints are not listed."""
 
 
 def before_the_points(text: str) -> tuple[str, ...]:
-    """Return what to type instead of `text`, which cannot run at each point of index letters.
+    """Return fix hints for `text`, which cannot be executed per point of the iteration domain.
 
     >>> before_the_points("np.median(x[i])")[0]
     'call it before, for all points: `t = np.median(...)`, and index `t`'
     """
-    found = re.match(r"[A-Za-z_][\w.]*(?=\()", text)
-    name = "" if found is None or found[0] in ("print", "raise", "assert") else found[0]
+    call = re.match(r"[A-Za-z_][\w.]*(?=\()", text)
+    name = "" if call is None or call[0] in ("print", "raise", "assert") else call[0]
     before = (f"call it before, for all points: `t = {name}(...)`, and index `t`",) if name else ()
     return (
         *before,

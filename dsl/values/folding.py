@@ -1,7 +1,7 @@
-"""Constant folding: what Python's operators and functions compute from values known now.
+"""Constant folding of Python's operators and functions, with a bound on the size of results.
 
-Elaboration runs in the user's process, so that a constant expression whose result Python could
-only compute in hours, or not hold, has to be refused before it is computed.
+Elaboration runs in the user's process, so that a constant expression whose result would take
+hours or exhaust memory has to be refused before it is evaluated.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ PYTHON_UNARY: dict[str, Callable[..., object]] = {
 }  # fmt: skip
 
 LONGEST = 1 << 22
-"""How many bits an integer, and how many elements a text or sequence may have that is computed
-when compiling: more than a million digits."""
+"""The most bits of a folded integer, and elements of a folded string or sequence: more than a
+million digits."""
 
 
 def fold(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any] | None = None
 ) -> Any:
-    """Return what a function computes from constants; raises what it raises.
+    """Return the result of a function on constants; its exceptions propagate.
 
     OverflowError where the result would have more than `LONGEST` bits or elements.
     """
-    size = _size(function, args)
+    size = _bound_size(function, args)
     if size > LONGEST:
         unit = "elements" if any(isinstance(arg, _SEQUENCES) for arg in args) else "bits"
         raise OverflowError(f"its result has more than {LONGEST:,} {unit}")
@@ -47,8 +47,8 @@ def fold(
 _SEQUENCES = (str, bytes, list, tuple)
 
 
-def _size(function: Callable[..., Any], args: Sequence[Any]) -> int:
-    """Return how many bits or elements a result has at most, 0 where it is as small as its
+def _bound_size(function: Callable[..., Any], args: Sequence[Any]) -> int:
+    """Return an upper bound of the bits or elements of a result, 0 where it is no larger than the
     arguments."""
     match args:
         case (int(base), int(exponent)) if function in (operator.pow, pow):

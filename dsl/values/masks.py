@@ -1,4 +1,4 @@
-"""Selections under boolean masks: whether two of them are of the same elements."""
+"""Boolean masks: whether two masked selections have the same elements."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .values import Masked
 
 
 def of_same_elements(ctx: Context, one: Masked, other: Masked, span: Span) -> bool:
-    """Whether two selections are of the same elements.
+    """Whether two selections have the same elements: proven, or checked at run time.
 
-    Where a name was bound to one of them its mask is a copy of what the mask was then. That the
-    other mask is still equal to it is checked in the run: CdTypeError CD0403.
+    A selection bound to a name holds a copy of its mask as of that time. That the other mask is
+    still equal to it is checked at run time: CdTypeError CD0403.
     """
     left, right = one.mask, other.mask
     if left.rank != right.rank:
         return False
     pairs = list(zip(left.shape, right.shape, strict=True))
-    if any(ctx.known.differ(mine, theirs) for mine, theirs in pairs):
+    if any(ctx.known.differ(size, wanted) for size, wanted in pairs):
         return False
-    theirs = right.at(tuple(var(axis) for axis in left.axes))
-    if left.shape == right.shape and left.body == theirs:
+    right_body = right.at(tuple(var(axis) for axis in left.axes))
+    if left.shape == right.shape and left.body == right_body:
         return True
     if not (one.held or other.held):
         return False
@@ -38,7 +38,7 @@ def of_same_elements(ctx: Context, one: Masked, other: Masked, span: Span) -> bo
         "CD0403", "CdTypeError", "selections meet whose masks differ, first at position "
         f"{numbers if left.rank == 1 else f'({numbers})'}", WAYS_OUT["two masks"],
     )  # fmt: skip
-    equal = Apply(OPS["eq"], (left.body, theirs), dtypes.bool_)
+    equal = Apply(OPS["eq"], (left.body, right_body), dtypes.bool_)
     at = tuple(Position(var(axis)) for axis in left.axes)
     ctx.check(equal, fault, at, span, Domain(left.ranges))
     return True

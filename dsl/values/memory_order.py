@@ -1,10 +1,11 @@
-"""In which order the elements of an array are in memory, as NumPy has it.
+"""Memory order (layout) of arrays, as in NumPy: strides of views, C, Fortran and K order.
 
-A view has the strides of its base. A new array keeps the order of what it is made of ("K order"):
-`order` are its axes from the outermost in memory to the innermost, `()` for C order, None where
-the run decides. Nobody sees it but `ravel`, `reshape` and what else gives a view for one layout
-and a copy for another: so elaboration begins without it, and again with it (`NeedOrder`) where
-that is asked of a local array, which is in memory then as NumPy has it.
+A view has the strides of its base. A new array keeps the order of its operands (K order): `order`
+lists its axes from the outermost in memory to the innermost, `()` for C order, None where it is
+known at run time only. It is observable only through `ravel`, `reshape` and the like, which give
+a view for one layout and a copy for another. Elaboration therefore starts without tracking it,
+and restarts with it (`NeedOrder`) where the layout of a local array matters; local arrays are
+then laid out as in NumPy.
 """
 
 from __future__ import annotations
@@ -32,20 +33,22 @@ from .values import Array, Group, Order, Value
 
 Strides = tuple[Affine, ...]
 Rows = Sequence[Strides | None]
-"""Of each operand its strides along the axes of the result, 0 where it repeats elements."""
+"""The strides of each operand along the axes of the result, 0 where it is broadcast."""
 
 
 def in_memory(
     ctx: Context, value: Array, label: str, span: Span, dtype: DType | None = None
 ) -> Array:
-    """Return a new array that holds the value, in memory as NumPy has it."""
+    """Return a new array that holds the value, in NumPy's memory order where orders are tracked."""
     order = order_of(ctx, value)
     if not order:
-        made = ctx.materialize(value, label, span, dtype)
-        if order is None and made.place is not None:
-            ctx.unordered.add(made.place.node)
-        return made
-    return _turned(ctx.materialize(_turned(value, order), label, span, dtype), _inverse(order))
+        array = ctx.materialize(value, label, span, dtype)
+        if order is None and array.place is not None:
+            ctx.unordered.add(array.place.node)
+        return array
+    return _permute_axes(
+        ctx.materialize(_permute_axes(value, order), label, span, dtype), _invert_permutation(order)
+    )
 
 
 def held(
@@ -56,37 +59,39 @@ def held(
     dtype: DType | None = None,
     bases: frozenset[Node] = frozenset(),
 ) -> Array:
-    """Return a new array that holds a value where Python has no new one, but the value's own.
+    """Return a new array that holds a value, where Python binds the value's own array.
 
-    `bases` are the nodes of which it is one, where it is no view of a single one.
+    `bases` are the nodes that it may alias, where it is no view of a single one.
     """
-    made = in_memory(ctx, value, label, span, dtype)
-    binds(ctx, made, value, span, bases)
-    return replace(made, listed=value.listed)
+    array = in_memory(ctx, value, label, span, dtype)
+    binds(ctx, array, value, span, bases)
+    return replace(array, listed=value.listed)
 
 
 def binds(
     ctx: Context, array: Array, value: Array, span: Span, bases: frozenset[Node] = frozenset()
 ) -> None:
-    """Note that a whole array, written by the statement at `span`, is bound to a value anew."""
+    """Record that the write of a whole array at `span` is a rebinding to `value`."""
     assert array.place is not None
     key = array.place.node, span
     ctx.bindings[key] = ctx.bindings.get(key, frozenset()) | bases | bases_of(value)
 
 
 def bases_of(value: Value) -> frozenset[Node]:
-    """Return the node that an array is a view of in NumPy's sense; none for other values."""
+    """Return the node that an array is a view of, as in NumPy; the empty set for other values."""
     aliased = value.aliased if isinstance(value, Array) else None
     return frozenset() if aliased is None else frozenset({aliased.node})
 
 
 def as_new(ctx: Context, made: Value, given: Iterable[Value]) -> Value:
-    """Return what a function has made of values: what it keeps somewhere else in another order is
-    a new array in C order."""
+    """Return the result `made` of a function of the values `given`.
+
+    Views of other arrays in it that are not dense in C order count as new arrays in C order.
+    """
     match made:
         case Group(items):
             return made.of(as_new(ctx, item, given) for item in items)
-        case Array() if made.aliased is None or bases_of(made) <= _bases(given):
+        case Array() if made.aliased is None or bases_of(made) <= _collect_bases(given):
             return made
         case Array() if is_dense(ctx, made, range(made.rank)) is not True:
             return replace(made, copied=True)
@@ -94,38 +99,38 @@ def as_new(ctx: Context, made: Value, given: Iterable[Value]) -> Value:
             return made
 
 
-def _bases(values: Iterable[Value]) -> frozenset[Node]:
-    """Return the nodes that values are views of, items of tuples and lists too."""
-    found = frozenset[Node]()
+def _collect_bases(values: Iterable[Value]) -> frozenset[Node]:
+    """Return the nodes that values, and items of tuples and lists, are views of."""
+    bases = frozenset[Node]()
     for value in values:
-        found |= _bases(value.items) if isinstance(value, Group) else bases_of(value)
-    return found
+        bases |= _collect_bases(value.items) if isinstance(value, Group) else bases_of(value)
+    return bases
 
 
 def based(ctx: Context, value: Array, span: Span) -> Array:
-    """Return the array, a new value held, where views of it are to have strides as in NumPy."""
+    """Return the array, a new value materialized where views of it need NumPy's strides."""
     if not ctx.orders or ctx.pointwise or not value.rank or value.aliased is not None:
         return value
-    made = in_memory(ctx, value, "value", span)
-    return replace(made, sealed=value.sealed, listed=value.listed)
+    array = in_memory(ctx, value, "value", span)
+    return replace(array, sealed=value.sealed, listed=value.listed)
 
 
 def alike(
     ctx: Context, label: str, values: Sequence[Array], shape: Strides, kind: Kind, span: Span
 ) -> Array:
-    """Return a new array, not filled yet, in the order that all of some values have."""
+    """Return a new uninitialized array, in the memory order that all `values` have."""
     orders = {order_of(ctx, value) for value in values}
     order = orders.pop() if len(orders) == 1 else None
     sizes = tuple(shape[axis] for axis in order) if order else shape
     node = ctx.node(label, sizes, kind.dtype)
     if order is None:
         ctx.unordered.add(node)
-    made = ctx.whole(node, span)
-    return _turned(made, _inverse(order)) if order else made
+    array = ctx.whole(node, span)
+    return _permute_axes(array, _invert_permutation(order)) if order else array
 
 
 def order_of(ctx: Context, value: Array) -> Order:
-    """Return the order of an array whose elements follow each other, None where others do not."""
+    """Return the memory order of a dense array, None for other views and where it is dynamic."""
     if not ctx.orders or not value.rank:
         return ()
     if value.aliased is None:
@@ -136,18 +141,18 @@ def order_of(ctx: Context, value: Array) -> Order:
 
 
 def strides_of(ctx: Context, value: Array) -> Strides | None:
-    """Return the elements between neighbours along each axis; None where they vary, or the run
-    decides."""
+    """Return the stride of each axis in elements; None where it is not constant, or known at run
+    time only."""
     read = value.aliased
     if read is None:
         return None if value.order is None else dense(value.shape, value.order)
-    if _is_given(ctx, read):
+    if _is_parameter(ctx, read):
         ctx.asks_layout = True
-    return _strides(ctx, value, read)
+    return _view_strides(ctx, value, read)
 
 
 def dense(shape: Strides, order: Sequence[int] = ()) -> Strides:
-    """Return strides of elements that follow each other.
+    """Return the strides of a dense array, in elements; `order` lists axes, outermost first.
 
     >>> [str(n) for n in dense((const(2), const(3)), (1, 0))]
     ['1', '2']
@@ -160,21 +165,21 @@ def dense(shape: Strides, order: Sequence[int] = ()) -> Strides:
 
 
 def is_dense(ctx: Context, value: Array, axes: Sequence[int]) -> bool | None:
-    """Whether elements of a view follow each other, along the last of some axes first; None where
-    only the run knows.
+    """Whether a view is dense with `axes` from the outermost to the innermost; None where that is
+    known at run time only.
 
-    Elaboration starts again (NeedOrder) where a local array is asked about without orders.
+    Raises NeedOrder for a local array where orders are not tracked.
     """
-    strides = _asked(ctx, value)
+    strides = _require_strides(ctx, value)
     if any(size.constant == 0 for size in value.shape):
         return True
-    return None if strides is None else _follow(ctx, value.shape, strides, axes)
+    return None if strides is None else _has_dense_strides(ctx, value.shape, strides, axes)
 
 
 def is_mergeable(ctx: Context, value: Array, groups: Sequence[Sequence[int]]) -> bool | None:
-    """Whether the axes of each group follow each other in memory without gaps; None where only the
-    run knows."""
-    strides, sure = _asked(ctx, value), True
+    """Whether the axes of each group can be merged into one of constant stride; None where that is
+    known at run time only."""
+    strides, is_proven = _require_strides(ctx, value), True
     for outer, inner in (pair for group in groups for pair in pairwise(group)):
         if strides is None:
             return None
@@ -184,96 +189,100 @@ def is_mergeable(ctx: Context, value: Array, groups: Sequence[Sequence[int]]) ->
         several = all(ctx.known.less(const(1), value.shape[axis]) for axis in (outer, inner))
         if several and ctx.known.differ(strides[outer], wanted):
             return False
-        sure = False
-    return True if sure else None
+        is_proven = False
+    return True if is_proven else None
 
 
 def kept(ctx: Context, rows: Rows, shape: Strides, joined: bool = False) -> Order:
-    """Return the order that NumPy gives a new array of operands with some strides: from the
-    innermost axis on, the one with the smaller strides; where operands differ, C order. What is
-    `joined` of them is ordered from the outermost axis on, which differs for axes of one element.
+    """Return the memory order that NumPy gives a new array of operands with the strides `rows`.
+
+    Axes of smaller strides go further in; where operands disagree, C order. It is an insertion
+    sort from the innermost axis, or from the outermost one where the operands are `joined`
+    (concatenated), which differs for axes of one element. None where it is known at run time only.
     """
     if not ctx.orders or len(shape) < 2:
         return ()
     if None in rows:
         return None
-    found = [[_size_of_step(ctx, step, n) for step, n in zip(row, shape, strict=True)]
+    steps = [[_magnitude(ctx, step, n) for step, n in zip(row, shape, strict=True)]
              for row in rows if row is not None]  # fmt: skip
-    rising = range(len(shape))
-    done: list[int] = []
-    for axis in rising if joined else reversed(rising):
-        at = len(done)
-        for place in reversed(range(len(done))):
-            sides = (done[place], axis) if joined else (axis, done[place])
-            swapped = _is_further_in(ctx, [(row[sides[0]], row[sides[1]]) for row in found])
-            if swapped == "unknown":
+    axes = range(len(shape))
+    sorted_axes: list[int] = []
+    for axis in axes if joined else reversed(axes):
+        at = len(sorted_axes)
+        for place in reversed(range(len(sorted_axes))):
+            sides = (sorted_axes[place], axis) if joined else (axis, sorted_axes[place])
+            is_inner = _compare_strides(ctx, [(row[sides[0]], row[sides[1]]) for row in steps])
+            if is_inner == "unknown":
                 return None
-            if swapped == "no":
+            if is_inner == "no":
                 break
-            at = place if swapped == "yes" else at
-        done.insert(at, axis)
-    return normal(tuple(done if joined else reversed(done)), shape)
+            at = place if is_inner == "yes" else at
+        sorted_axes.insert(at, axis)
+    return normal(tuple(sorted_axes if joined else reversed(sorted_axes)), shape)
 
 
 def of_operands(
     ctx: Context, values: Sequence[Array], shape: Strides, joined: bool = False
 ) -> Order:
-    """Return the order of a new array that values are broadcast to, element by element."""
+    """Return the memory order of the result of an elementwise operation on `values`."""
     if not ctx.orders or len(shape) < 2:
         return ()
-    rows = [_padded(ctx, value, len(shape)) for value in values if value.rank]
+    rows = [_pad_strides(ctx, value, len(shape)) for value in values if value.rank]
     return kept(ctx, rows, shape, joined)
 
 
 def of_rest(ctx: Context, value: Array, axes: Sequence[int]) -> Order:
-    """Return the order of what is left of an array when others of its axes are gone."""
+    """Return the memory order of a reduction of an array that keeps `axes`."""
     order = of_operands(ctx, [value], value.shape)
     if not order:
         return order
-    place = {axis: n for n, axis in enumerate(axes)}
+    positions = {axis: n for n, axis in enumerate(axes)}
     shape = tuple(value.shape[axis] for axis in axes)
-    return normal(tuple(place[axis] for axis in order if axis in place), shape)
+    return normal(tuple(positions[axis] for axis in order if axis in positions), shape)
 
 
 def if_fortran(ctx: Context, value: Array) -> Order:
-    """Return the order of a new array that is in Fortran order where a value is, else in C order;
-    None where only the run knows."""
+    """Return the order of a new array in NumPy's A order: Fortran where `value` is, else C.
+
+    None where that is known at run time only.
+    """
     if not ctx.orders or value.rank < 2:
         return ()
     axes = tuple(range(value.rank))
     if value.aliased is None:
         return value.order if value.order in (None, axes[::-1]) else ()
-    ways = [is_dense(ctx, value, each) for each in (axes, axes[::-1])]
-    if ways[0] or ways[1] is False:
+    is_dense_in = [is_dense(ctx, value, each) for each in (axes, axes[::-1])]
+    if is_dense_in[0] or is_dense_in[1] is False:
         return ()
-    return axes[::-1] if ways[1] and ways[0] is False else None
+    return axes[::-1] if is_dense_in[1] and is_dense_in[0] is False else None
 
 
 def normal(order: tuple[int, ...], shape: Strides) -> tuple[int, ...]:
-    """Return an order, `()` where it is C order but for axes of one element."""
+    """Return an order in normal form: `()` where it is C order up to axes of one element."""
     seen = [axis for axis in order if shape[axis].constant != 1]
     return () if seen == sorted(seen) else order
 
 
 def as_kept(ctx: Context, made: Array, *values: Array, joined: bool = False) -> Array:
-    """Return a new array, with the order that NumPy gives what is made of values."""
+    """Return `made` as a new array, in the memory order that NumPy derives from its operands."""
     order = of_operands(ctx, values, made.shape, joined)
     return replace(made, copied=True, order=order) if order != () else made
 
 
-def _padded(ctx: Context, value: Array, rank: int) -> Strides | None:
+def _pad_strides(ctx: Context, value: Array, rank: int) -> Strides | None:
     strides = strides_of(ctx, value)
     if strides is None:
         return None
-    own = (
+    steps = (
         const(0) if size.constant == 1 else step
         for step, size in zip(strides, value.shape, strict=True)
     )
-    return (*(const(0),) * (rank - value.rank), *own)
+    return (*(const(0),) * (rank - value.rank), *steps)
 
 
-def _size_of_step(ctx: Context, step: Affine, extent: Affine) -> Affine | None:
-    """Return how large a step is, whatever its sign; None where only the run knows."""
+def _magnitude(ctx: Context, step: Affine, extent: Affine) -> Affine | None:
+    """Return the absolute value of a stride; None where its sign is known at run time only."""
     if extent.constant == 1:
         return const(0)
     if ctx.known.nonnegative(step):
@@ -281,70 +290,75 @@ def _size_of_step(ctx: Context, step: Affine, extent: Affine) -> Affine | None:
     return -step if ctx.known.nonnegative(-step) else None
 
 
-def _is_further_in(ctx: Context, pairs: Sequence[tuple[Affine | None, Affine | None]]) -> str:
-    """Return whether an axis is further in than another by the steps along both."""
-    found = "open"
+def _compare_strides(ctx: Context, pairs: Sequence[tuple[Affine | None, Affine | None]]) -> str:
+    """Return whether an axis is further in than another, by pairs of strides: one per operand.
+
+    "yes", "no", "open" where no operand decides, "unknown" where that is known at run time only.
+    """
+    answer = "open"
     for step, other in pairs:
         if step is None or other is None:
             return "unknown"
         if 0 in (step.constant, other.constant):
             continue
         if ctx.known.nonnegative(step - other):
-            found = "no"
+            answer = "no"
         elif ctx.known.less(step, other):
-            found = "yes" if found == "open" else found
+            answer = "yes" if answer == "open" else answer
         else:
             return "unknown"
-    return found
+    return answer
 
 
-def _asked(ctx: Context, value: Array) -> Strides | None:
-    """Return the strides of a view on which depends what it gives."""
+def _require_strides(ctx: Context, value: Array) -> Strides | None:
+    """Return the strides of a view on which a result depends; NeedOrder if not tracked."""
     read = value.aliased
     assert read is not None, "what is no view has no memory yet"
-    if not ctx.orders and not _is_given(ctx, read):
+    if not ctx.orders and not _is_parameter(ctx, read):
         raise NeedOrder
-    return _strides(ctx, value, read)
+    return _view_strides(ctx, value, read)
 
 
-def _is_given(ctx: Context, read: Read) -> bool:
+def _is_parameter(ctx: Context, read: Read) -> bool:
     return any(one.node is read.node for one in ctx.parameters.values())
 
 
-def _follow(ctx: Context, shape: Strides, strides: Strides, axes: Sequence[int]) -> bool | None:
-    step, sure = const(1), True
+def _has_dense_strides(
+    ctx: Context, shape: Strides, strides: Strides, axes: Sequence[int]
+) -> bool | None:
+    step, is_proven = const(1), True
     for axis in reversed(axes):
         if shape[axis].constant != 1 and not ctx.known.equal(strides[axis], step):
             if ctx.known.differ(strides[axis], step) and ctx.known.less(const(1), shape[axis]):
                 return False
-            sure = False
+            is_proven = False
         step = multiply(step, shape[axis])
-    return True if sure else None
+    return True if is_proven else None
 
 
-def _strides(ctx: Context, value: Array, read: Read) -> Strides | None:
-    """Return the elements between neighbours along each axis of a view, None where they vary."""
+def _view_strides(ctx: Context, value: Array, read: Read) -> Strides | None:
+    """Return the stride of each axis of a view in elements, None where one is not constant."""
     if read.node in ctx.unordered:
         return None
-    address, plain = const(0), True
+    address, is_static = const(0), True
     for index, stride in zip(read.index, read.node.element_strides, strict=True):
         assert isinstance(index, Affine), "a view has no subscripts that depend on data"
-        plain = plain and stride.constant is not None
+        is_static = is_static and stride.constant is not None
         address = address + multiply(index, stride)
-    if plain:
+    if is_static:
         address = recombine_quotients(address)
-        inner = {s for atom, _ in address.terms if isinstance(atom, Quasi)
+        quotient_symbols = {s for atom, _ in address.terms if isinstance(atom, Quasi)
                  for s in Affine(((atom, 1),)).symbols()}  # fmt: skip
-        if inner & set(value.axes):
+        if quotient_symbols & set(value.axes):
             return None
-        found = [const(address.coefficient(axis)) for axis in value.axes]
+        steps = [const(address.coefficient(axis)) for axis in value.axes]
     else:
-        found = [_slope(read, axis) for axis in value.axes]
-    return tuple(step * (1 if value.part is None else 2) for step in found)
+        steps = [_stride_along(read, axis) for axis in value.axes]
+    return tuple(step * (1 if value.part is None else 2) for step in steps)
 
 
-def _slope(read: Read, axis: Symbol) -> Affine:
-    """Return the distance from position 0 to 1 along an axis (run-time strides)."""
+def _stride_along(read: Read, axis: Symbol) -> Affine:
+    """Return the stride along an axis: the distance from index 0 to 1 (for dynamic strides)."""
     total = const(0)
     for index, stride in zip(read.index, read.node.element_strides, strict=True):
         assert isinstance(index, Affine), "a view has no subscripts that depend on data"
@@ -353,10 +367,10 @@ def _slope(read: Read, axis: Symbol) -> Affine:
     return total
 
 
-def _turned(value: Array, order: Sequence[int]) -> Array:
+def _permute_axes(value: Array, order: Sequence[int]) -> Array:
     axes, shape = (tuple(of[n] for n in order) for of in (value.axes, value.shape))
     return replace(value, axes=axes, shape=shape, order=())  # type: ignore[arg-type]
 
 
-def _inverse(order: Sequence[int]) -> tuple[int, ...]:
+def _invert_permutation(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(order)), key=order.__getitem__))

@@ -1,4 +1,4 @@
-"""Positions on one axis: integers as index expressions, slices cut to size, edges, reads."""
+"""Subscripts of one axis: integer indices, slices clipped to the axis, boundary modes, gathers."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ from .constant_tables import require_known
 from .types import FALSE, WEAK_BOOL, WEAK_INT, both, cast
 from .values import Array, Edge, Scalar, Section, Static, Value
 
-_WAYS_TO_INDEX = (
+_INDEX_HINTS = (
     ("give a whole number: `0`, `n - 1`",),
     ("give a whole number, a slice or an array of positions: `x[0]`, `x[1:3]`, `x[idx]`",),
 )
-"""What to type where no number is: as the end of a slice or range, and as a subscript."""
+"""Fix hints where a number is missing: as a bound of a slice or range, and as a subscript."""
 RANGE_OF_LETTERS = "use an index with a range: `sum[k in range(lo, hi)](...)`"
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One base axis turned into a new axis: element n is at `start + n * step`."""
+    """The part of an axis that a slice selects: element n is at `start + n * step`."""
 
     start: Affine
     step: Affine
@@ -64,40 +64,40 @@ class Cut:
 
 
 def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr:
-    """Return an integer value as an index: affine where it is, else an int64 expression.
+    """Return an integer value as a subscript: affine where it is, else an int64 expression.
 
-    A run-time number that does not depend on index letters is read once, into a symbol.
-    CdTypeError CD0501 where the value is not an integer. An end or a step may be a bool of Python,
-    which is one; what an array is indexed with may not: in NumPy that is a mask.
+    A run-time number that does not depend on index variables is read once, into a symbol.
+    CdTypeError CD0501 where the value is not an integer. A bound or a step may be a Python bool;
+    a subscript of an array may not: in NumPy that is a mask.
     """
     if not what.startswith("`"):
         value = _as_int(value)
     elif isinstance(value, Static) and isinstance(value.value, bool):
         raise error("CD0501", CdTypeError, f"{what} is indexed with a bool", span)
-    helps = () if isinstance(value, Array) else _WAYS_TO_INDEX[what.startswith("`")]
+    helps = () if isinstance(value, Array) else _INDEX_HINTS[what.startswith("`")]
     scalar = as_scalar(value, span, f"an index of {what}", *helps)
     if scalar.kind.dtype.kind not in "iu":
-        way = "convert it: `int(...)`"
+        hint = "convert it: `int(...)`"
         if "/" in span.text.replace("//", ""):
             whole = re.sub("(?<!/)/(?!/)", "//", span.text)
-            way = f"whole numbers are divided by `//`: `{whole}`"
+            hint = f"whole numbers are divided by `//`: `{whole}`"
         raise error(
             "CD0501", CdTypeError, f"{what} takes integers, and is given {describe(value)}", span,
-            helps=(way,),
+            helps=(hint,),
         )  # fmt: skip
     expr = cast(scalar.expr, dtypes.int64)
     if isinstance(expr, Position):
         return expr.index
     require_known(ctx, expr, negative=True)
-    letters = {r.symbol for r in ctx.domain}
+    index_vars = {r.symbol for r in ctx.domain}
     used = {s for e in walk(expr) if isinstance(e, Read | Position) for s in _symbols_of(e)}
-    if ctx.conditions or letters & used or ctx.uses is not None and used:
+    if ctx.conditions or index_vars & used or ctx.uses is not None and used:
         return expr
     return var(ctx.let("at", expr, span))
 
 
 def _as_int(value: Value) -> Value:
-    """Return a bool of Python as the integer that it is, any other value as it is."""
+    """Return a Python bool as an integer, any other value unchanged."""
     match value:
         case Static(bool(known)):
             return Static(int(known))
@@ -108,21 +108,21 @@ def _as_int(value: Value) -> Value:
 
 
 def steady(ctx: Context, at: Affine | Expr, otherwise: int, span: Span) -> Affine | Expr:
-    """Return an index that no index letter has a part in as a symbol, read once.
+    """Return an index that is invariant in the index variables as a symbol, read once.
 
-    Under conditions it is `otherwise` where they do not hold: what it is made from may not be
-    there. One variable always is, whatever the conditions are about.
+    Under conditions the symbol is `otherwise` where they do not hold, since its operands may be
+    out of range there. A single variable can always be read, whatever the conditions.
     """
     if isinstance(at, Affine):
         return at
     guarded = at
     for condition in reversed(ctx.conditions):
         guarded = Select(condition, guarded, Position(const(otherwise)))
-    alone = isinstance(at, Read) and not at.index
-    letters = {r.symbol for r in ctx.domain}
-    for value in (guarded, at) if alone else (guarded,):
+    is_variable = isinstance(at, Read) and not at.index
+    index_vars = {r.symbol for r in ctx.domain}
+    for value in (guarded, at) if is_variable else (guarded,):
         used = {s for e in walk(value) if isinstance(e, Read | Position) for s in _symbols_of(e)}
-        if not letters & used and (ctx.uses is None or used <= ctx.stable):
+        if not index_vars & used and (ctx.uses is None or used <= ctx.stable):
             return var(ctx.let("at", value, span))
     return at
 
@@ -130,41 +130,42 @@ def steady(ctx: Context, at: Affine | Expr, otherwise: int, span: Span) -> Affin
 def _symbols_of(expr: Read | Position) -> frozenset[Symbol]:
     if isinstance(expr, Position):
         return expr.index.symbols()
-    found: frozenset[Symbol] = frozenset()
+    symbols: frozenset[Symbol] = frozenset()
     for index in expr.index:
         if isinstance(index, Affine):
-            found |= index.symbols()
-    return found
+            symbols |= index.symbols()
+    return symbols
 
 
 def cut_of(ctx: Context, section: Section, extent: Affine, span: Span) -> Cut:
-    """Return what a slice takes of an axis, clipped and counted from the end as NumPy does."""
+    """Return what a slice selects of an axis, clipped and counted from the end as in NumPy."""
     stride = const(1) if section.step is None else step_of(ctx, section.step, "a slice", span)
     step = 1 if stride.constant is None else stride.constant
-    lower, upper = (_bound(ctx, part, span) for part in (section.lower, section.upper))
+    lower, upper = (_slice_bound(ctx, part, span) for part in (section.lower, section.upper))
     numbers = [part is None or part.constant is not None for part in (lower, upper)]
     if all(numbers) and extent.constant is not None and stride.constant is not None:
         ends = [None if part is None else part.constant for part in (lower, upper)]
         start, stop, _ = slice(ends[0], ends[1], step).indices(extent.constant)
         return Cut(const(start), stride, const(len(range(start, stop, step))))
     if stride.constant is None:
-        return _cut_either_way(ctx, stride, lower, upper, extent, span)
-    start_at, gap = _ends(ctx, lower, upper, extent, step < 0, span)
-    if abs(step) > 1:  # a large step would wrap if it were added
+        return _cut_by_run_time_step(ctx, stride, lower, upper, extent, span)
+    start_at, gap = _start_and_distance(ctx, lower, upper, extent, step < 0, span)
+    if abs(step) > 1:  # adding a large step would overflow
         gap = floordiv(gap - 1, const(abs(step))) + 1
     cut = Cut(start_at, stride, ctx.known.maximum(gap, const(0)))
-    width = _width(section, extent)
-    return cut if width is None else _of_width(ctx, cut, width, extent, span)
+    width = _static_width(section, extent)
+    return cut if width is None else _limit_extent(ctx, cut, width, extent, span)
 
 
-def _width(section: Section, extent: Affine) -> int | None:
-    """Return by how much the second bound of a slice is above the first, None where that varies.
+def _static_width(section: Section, extent: Affine) -> int | None:
+    """Return the static difference `upper - lower` of the bounds of a slice, None where it varies.
 
-    Where that is the way it steps, it takes no more anywhere, whatever the signs of its bounds are
-    and wherever they wrap, which both do in one type. (`x[1:-1]` has bounds that are apart the
-    other way.)
+    Where its sign is that of the step it limits the extent, whatever the signs of the bounds and
+    wherever they wrap, as both wrap in one type. (For `x[1:-1]` the sign is the opposite one.)
     """
-    ends = [None if one is None else _linear(one, extent) for one in (section.lower, section.upper)]
+    ends = [
+        None if one is None else _linearize(one, extent) for one in (section.lower, section.upper)
+    ]
     if ends[0] is None or ends[1] is None:
         return None
     (one, first, low), (other, second, high) = ends[0], ends[1]
@@ -172,18 +173,18 @@ def _width(section: Section, extent: Affine) -> int | None:
     return high - low if first == second and len(types) < 2 else None
 
 
-def _linear(value: Value, extent: Affine) -> tuple[DType | None, dict[object, int], int] | None:
-    """Return a bound as multiples of what varies, and a constant; before these the type that it is
-    computed in, None where nothing is computed.
+def _linearize(value: Value, extent: Affine) -> tuple[DType | None, dict[object, int], int] | None:
+    """Return a bound as a linear form: the type it is computed in, coefficients and a constant.
 
-    None of a type that wraps inside of the axis, which a number from its end may do.
+    The type is None where nothing is computed. The result is None where the type may wrap within
+    the axis, counted from its end too.
     """
     if isinstance(value, Static):
         return (None, {}, int(value.value)) if isinstance(value.value, int | np.integer) else None
     if not isinstance(value, Scalar) or value.kind.dtype.kind not in "iu":
         return None
-    expr = _kept_value(cast(value.expr, dtypes.int64))
-    if not isinstance(expr, Position) and not _is_computed(expr):
+    expr = _strip_widening_casts(cast(value.expr, dtypes.int64))
+    if not isinstance(expr, Position) and not _is_linear_op(expr):
         return None, {expr: 1}, 0
     dtype, size = expr.dtype, extent.constant
     if dtype.kind == "i" and dtype.bits < 64 and (size is None or size > 1 << (dtype.bits - 1)):
@@ -193,12 +194,12 @@ def _linear(value: Value, extent: Affine) -> tuple[DType | None, dict[object, in
     return dtype, {atom: k for atom, k in terms.items() if k}, offset
 
 
-def _is_computed(expr: Expr) -> bool:
+def _is_linear_op(expr: Expr) -> bool:
     return isinstance(expr, Apply) and expr.op.name in ("add", "sub", "neg", "mul")
 
 
-def _kept_value(expr: Expr) -> Expr:
-    """Return a number without the conversions that keep every value of its type."""
+def _strip_widening_casts(expr: Expr) -> Expr:
+    """Return a number without its value-preserving (widening) casts."""
     while isinstance(expr, Cast) and expr.value.dtype.kind in "iu":
         inner, outer = expr.value.dtype, expr.dtype
         wider = inner.bits < outer.bits if inner.kind != outer.kind else inner.bits <= outer.bits
@@ -209,8 +210,8 @@ def _kept_value(expr: Expr) -> Expr:
 
 
 def _add_terms(terms: dict[object, int], expr: Expr, by: int, dtype: DType) -> int:
-    """Add a multiple of an integer that is computed in a type to its terms; return its constant."""
-    plain = _kept_value(expr)
+    """Add the terms of `by * expr`, computed in `dtype`, to `terms`; return the constant."""
+    plain = _strip_widening_casts(expr)
     match plain:
         case Position(index) if dtype is dtypes.int64:
             for atom, k in index.terms:
@@ -228,40 +229,45 @@ def _add_terms(terms: dict[object, int], expr: Expr, by: int, dtype: DType) -> i
         ):
             return _add_terms(terms, inner, by * k, dtype)
         case _:
-            part = expr if _is_computed(plain) else plain
+            part = expr if _is_linear_op(plain) else plain
             terms[part] = terms.get(part, 0) + by
             return 0
 
 
-def _of_width(ctx: Context, cut: Cut, width: int, extent: Affine, span: Span) -> Cut:
-    """Return a cut that is known to take no more than its bounds are apart."""
+def _limit_extent(ctx: Context, cut: Cut, width: int, extent: Affine, span: Span) -> Cut:
+    """Return a cut with the fact that its extent is limited by the distance of its bounds."""
     known, step = ctx.known, cut.step.constant
     assert step is not None, "its sign is known"
-    ahead = width if step > 0 else -width
-    most = -(-ahead // abs(step))
-    if ahead == 0:
+    distance = width if step > 0 else -width
+    max_count = -(-distance // abs(step))
+    if distance == 0:
         return Cut(cut.start, cut.step, const(0))
-    if ahead < 0 or abs(step) > 1 and most > 1 or known.nonnegative(const(most) - cut.extent):
+    if (
+        distance < 0
+        or abs(step) > 1
+        and max_count > 1
+        or known.nonnegative(const(max_count) - cut.extent)
+    ):
         return cut
     count = ctx.let("count", Position(cut.extent), span)
     start = ctx.let("start", Position(cut.start), span)
     ends = (const(0), extent - var(count)) if step > 0 else (var(count) - 1, extent - 1)
-    ctx.known = known.with_bounds(count, const(0), const(most)).with_bounds(start, *ends)
+    ctx.known = known.with_bounds(count, const(0), const(max_count)).with_bounds(start, *ends)
     return Cut(var(start), cut.step, var(count))
 
 
-def _ends(
+def _start_and_distance(
     ctx: Context, lower: Affine | None, upper: Affine | None, extent: Affine, down: bool, span: Span
 ) -> tuple[Affine, Affine]:
-    """Return where a slice of positive or negative step starts, and how far away it stops."""
+    """Return the start of a slice of positive or negative step, and the distance to its stop."""
     floor = -1 if down else 0
-    first, behind = (extent - 1, const(-1)) if down else (const(0), extent)
+    first, past_end = (extent - 1, const(-1)) if down else (const(0), extent)
     start = first if lower is None else clipped(ctx, lower, extent, floor, span)
-    stop = behind if upper is None else clipped(ctx, upper, extent, floor, span)
+    stop = past_end if upper is None else clipped(ctx, upper, extent, floor, span)
     return start, start - stop if down else stop - start
 
 
-def _cut_either_way(
+def _cut_by_run_time_step(
     ctx: Context,
     step: Affine,
     lower: Affine | None,
@@ -269,19 +275,19 @@ def _cut_either_way(
     extent: Affine,
     span: Span,
 ) -> Cut:
-    """Return what a slice of a run-time step takes: its sign decides the ends."""
+    """Return what a slice of run-time step selects: the sign of the step decides the bounds."""
     known = ctx.known
     if known.nonnegative(step - 1):
-        start, gap = _ends(ctx, lower, upper, extent, False, span)
+        start, gap = _start_and_distance(ctx, lower, upper, extent, False, span)
         return Cut(start, step, known.maximum(floordiv(gap - 1, step) + 1, const(0)))
-    ends = [_ends(ctx, lower, upper, extent, down, span) for down in (False, True)]
+    ends = [_start_and_distance(ctx, lower, upper, extent, down, span) for down in (False, True)]
     upwards = compare("ge", step, const(1))
-    (first, ahead), (last, back) = ends
+    (first, up_gap), (last, down_gap) = ends
     by, other = (
         maximum(step, const(1)),
         maximum(-step, const(1)),
     )  # also where it is never looked at
-    counts = (floordiv(ahead - 1, by) + 1, floordiv(back - 1, other) + 1)
+    counts = (floordiv(up_gap - 1, by) + 1, floordiv(down_gap - 1, other) + 1)
     most = (Position(maximum(one, const(0))) for one in counts)
     start_at = ctx.let("start", Select(upwards, Position(first), Position(last)), span)
     count = ctx.let("count", Select(upwards, *most), span)
@@ -291,9 +297,9 @@ def _cut_either_way(
 
 
 def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
-    """Return the step of a slice or range: a number, or a run-time integer checked not to be zero.
+    """Return the step of a slice or range: static, or a run-time integer checked to be nonzero.
 
-    CdValueError CD0503 where it is zero.
+    CdValueError CD0503 where it is zero, CdIndexError CD0503 where it uses an index variable.
     """
     at = steady(ctx, index_of(ctx, value, span, f"the step of {what}"), 1, span)
     text, helps = (
@@ -304,7 +310,7 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
         ),
     )
     if not isinstance(at, Affine) or at.constant == 0:
-        kind = CdValueError if isinstance(at, Affine) else CdIndexError  # of a letter
+        kind = CdValueError if isinstance(at, Affine) else CdIndexError  # uses an index variable
         raise error("CD0503", kind, text, span, helps=helps)
     ctx.prefer_static(at)
     if at.constant is None and not ctx.known.nonnegative(at - 1):
@@ -313,7 +319,7 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
     return at
 
 
-def _bound(ctx: Context, value: Value | None, span: Span) -> Affine | None:
+def _slice_bound(ctx: Context, value: Value | None, span: Span) -> Affine | None:
     if value is None or value == Static(None):
         return None
     at = steady(ctx, index_of(ctx, value, span, "a slice"), 0, span)
@@ -327,7 +333,7 @@ def _bound(ctx: Context, value: Value | None, span: Span) -> Affine | None:
 
 
 def clipped(ctx: Context, at: Affine, extent: Affine, floor: int, span: Span) -> Affine:
-    """Return a slice bound within `floor .. extent + floor`, negative ones counted from the end."""
+    """Return a slice bound clipped to `floor .. extent + floor`, negative ones from the end."""
     known, top = ctx.known, extent + floor
     if known.nonnegative(at):
         return known.minimum(at, top)
@@ -346,19 +352,19 @@ def clipped(ctx: Context, at: Affine, extent: Affine, floor: int, span: Span) ->
 def position_on(
     ctx: Context, item: Value, extent: Affine, axis: int, span: Span, name: str
 ) -> Affine | Expr:
-    """Return a single position on an axis, in range: proven, refused or checked.
+    """Return an integer subscript of an axis, in range: proven, refused or checked.
 
-    A known one that is out of range is refused where it is surely reached. Under a test or in a
-    loop the run fails where it gets there, and what would be read behind that is never read.
+    A static one that is out of range is refused where it is surely reached (CdIndexError CD0601).
+    Under a condition or in a loop a check that fails is emitted; the read after it is dead code.
     """
     at = index_of(ctx, item, span, f"`{name}`")
     given = at.constant if isinstance(at, Affine) else None
     if isinstance(at, Affine) and (given is not None or not ctx.pointwise):
-        at = extent + at if ctx.known.nonnegative(-at - 1) else at  # surely from the end
+        at = extent + at if ctx.known.nonnegative(-at - 1) else at  # proven to count from the end
     size = extent.constant
     if given is not None and size is not None and not -size <= given < size:
         if ctx.unsure or ctx.conditions:
-            _fails(ctx, given, extent, axis, name, span)
+            _emit_failure(ctx, given, extent, axis, name, span)
             return const(0)
         raise error(
             "CD0601", CdIndexError,
@@ -369,8 +375,10 @@ def position_on(
     return at
 
 
-def _fails(ctx: Context, given: int, extent: Affine, axis: int, name: str, span: Span) -> None:
-    """Emit a check that fails where the run reads at a known position out of range."""
+def _emit_failure(
+    ctx: Context, given: int, extent: Affine, axis: int, name: str, span: Span
+) -> None:
+    """Emit a check that always fails: a static position is out of range."""
     if ctx.uses is None:
         at = Position(const(given))
         fault, values = index_fault(at, extent, axis, name, ctx.domain)
@@ -380,9 +388,9 @@ def _fails(ctx: Context, given: int, extent: Affine, axis: int, name: str, span:
 def edge_of(
     ctx: Context, item: Edge, extent: Affine, axis: int, span: Span, name: str
 ) -> tuple[Expr | None, Affine | Expr]:
-    """Return the test for being inside (pad only) and the position to read.
+    """Return the in-range predicate (pad only, else None) and the position to read.
 
-    An empty axis has no element to clamp or wrap to: that none is read there is checked.
+    An empty axis has no element to clamp or wrap to: a check fails where one is read.
     """
     at = index_of(ctx, item.index, span, f"`{name}`")
     if item.mode != "pad":
@@ -417,7 +425,7 @@ def edge_of(
 
 
 def element_at(ctx: Context, base: Array, index: Sequence[Affine | Expr], span: Span) -> Expr:
-    """Return the element of `base` at an index of which some parts may be data-dependent."""
+    """Return the element of `base` at subscripts, some of which may be data-dependent."""
     affine = {a: i for a, i in zip(base.axes, index, strict=True) if isinstance(i, Affine)}
     dynamic = {a: i for a, i in zip(base.axes, index, strict=True) if not isinstance(i, Affine)}
     if not dynamic:
@@ -433,7 +441,7 @@ def element_at(ctx: Context, base: Array, index: Sequence[Affine | Expr], span: 
 def _substitute_dynamic(
     expr: Expr, affine: Mapping[Symbol, Affine], dynamic: Mapping[Symbol, Expr]
 ) -> Expr:
-    """Return a read with axis symbols replaced by index expressions and by data-dependent ones."""
+    """Return an expression with axis symbols replaced by affine and data-dependent subscripts."""
 
     def index_for(index: Index) -> Index:
         if isinstance(index, Dynamic):
@@ -456,7 +464,7 @@ def _substitute_dynamic(
 
 
 def as_expr(index: Affine, affine: Mapping[Symbol, Affine], dynamic: Mapping[Symbol, Expr]) -> Expr:
-    """Return an index expression as an int64 expression, some symbols being data-dependent."""
+    """Return an index expression as an int64 expression, its symbols substituted."""
     total: Expr | None = None
     plain = const(index.offset)
     for atom, factor in index.terms:

@@ -1,8 +1,9 @@
-"""What is known of integers, and proofs from it: `e >= 0` for affine `e`, or a counterexample.
+"""Range analysis of integers: symbolic bounds and facts, and proofs of `e >= 0` for affine `e`.
 
-`Known` holds, for each symbol, its inclusive bounds (which may use symbols bound further out) and
-affine facts from enclosing tests. A lower bound is found by replacing the innermost symbols with
-the bound that makes the expression smallest: exact for affine bounds of nested loops.
+`Known` holds the inclusive bounds of each symbol (which may use symbols bound further out) and
+affine facts from enclosing conditions. A lower bound is computed by eliminating symbols, the
+innermost first, each by the bound that minimizes the expression: exact for affine bounds of
+nested loops.
 """
 
 from __future__ import annotations
@@ -31,35 +32,35 @@ from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import Op
 
 _FUEL = 200
-"""Replacements tried in one proof; beyond it the answer is `not proven`, which is safe."""
+"""Substitutions per proof; beyond it the answer is `not proven`, which is conservative."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """Bounds of symbols (inclusive, None where open) and expressions known to be >= 0."""
+    """Assumptions: inclusive bounds of symbols (None: unbounded), and expressions that are >= 0."""
 
     bounds: Mapping[Symbol, tuple[Affine | None, Affine | None]] = field(default_factory=dict)
     facts: tuple[Affine, ...] = ()
     proven: dict[Affine, bool] = field(default_factory=dict, compare=False, repr=False)
-    """Whether each expression asked about is proven to be >= 0: most are asked about often."""
+    """Memo of `nonnegative`: whether an expression is proven to be >= 0."""
 
     def with_ranges(self, ranges: Iterable[Range]) -> Known:
-        """Return this knowledge and that each range's symbol lies in it."""
+        """Return these assumptions, and that the symbol of each range is within the range."""
         added = {r.symbol: (r.lo, r.hi - 1) for r in ranges}
         return Known({**self.bounds, **added}, self.facts)
 
     def with_bounds(self, symbol: Symbol, lo: Affine | None, hi: Affine | None) -> Known:
-        """Return this knowledge and the inclusive bounds of one more symbol."""
+        """Return these assumptions and the inclusive bounds of one more symbol."""
         return Known({**self.bounds, symbol: (lo, hi)}, self.facts)
 
     def with_facts(self, *facts: Affine) -> Known:
-        """Return this knowledge and that each given expression is >= 0."""
+        """Return these assumptions, and that each given expression is >= 0."""
         return Known(self.bounds, self.facts + facts)
 
     def assuming(self, test: Expr) -> Known:
-        """Return this knowledge and what a test says of integers, where it holds."""
+        """Return these assumptions and the integer facts that hold where a test does."""
         facts = list(facts_of(test))
-        for part in _unequal(test):
+        for part in _nonzero_differences(test):
             for gap in (part, -part):
                 if self.nonnegative(gap):
                     facts.append(gap - 1)
@@ -67,10 +68,10 @@ class Known:
 
     def nonnegative(self, e: Affine) -> bool:
         """Whether `e >= 0` is proven."""
-        found = self.proven.get(e)
-        if found is None:
-            found = self.proven[e] = self._is_nonnegative(e)
-        return found
+        answer = self.proven.get(e)
+        if answer is None:
+            answer = self.proven[e] = self._is_nonnegative(e)
+        return answer
 
     def _is_nonnegative(self, e: Affine) -> bool:
         if self._at_least(e, 0):
@@ -85,37 +86,37 @@ class Known:
         return self.nonnegative(right - left - 1)
 
     def equal(self, left: Affine, right: Affine) -> bool:
-        """Whether both are proven equal."""
+        """Whether `left == right` is proven."""
         if left == right:
             return True
         return self.nonnegative(left - right) and self.nonnegative(right - left)
 
     def differ(self, left: Affine, right: Affine) -> bool:
-        """Whether both are proven different."""
+        """Whether `left != right` is proven."""
         if not (left - right).terms:
             return left != right
-        # facts of code that never runs prove anything, both of these too
+        # contradictory facts, those of dead code, prove both of these
         return self.less(left, right) != self.less(right, left)
 
     def minimum(self, left: Affine, right: Affine) -> Affine:
-        """Return min(left, right), the one that is proven smaller where there is one."""
+        """Return min(left, right), simplified to one side where the order is proven."""
         if self.nonnegative(right - left):
             return left
         return right if self.nonnegative(left - right) else index_min(left, right)
 
     def maximum(self, left: Affine, right: Affine) -> Affine:
-        """Return max(left, right), the one that is proven larger where there is one."""
+        """Return max(left, right), simplified to one side where the order is proven."""
         if self.nonnegative(left - right):
             return left
         return right if self.nonnegative(right - left) else index_max(left, right)
 
     def _at_least(self, e: Affine, bound: int) -> bool:
-        found = _lower(e, self, [_FUEL])
-        return found is not None and found >= bound
+        lower = _lower_bound(e, self, [_FUEL])
+        return lower is not None and lower >= bound
 
 
 def facts_of(test: Expr) -> tuple[Affine, ...]:
-    """Return affine expressions that are >= 0 wherever the test holds (those that can be seen)."""
+    """Return affine expressions that are >= 0 where the test holds: from its syntax, incomplete."""
     match test:
         case Apply(Op(name="and"), (left, right), _):
             return facts_of(left) + facts_of(right)
@@ -140,11 +141,11 @@ def facts_of(test: Expr) -> tuple[Affine, ...]:
             return ()
 
 
-def _unequal(test: Expr) -> list[Affine]:
-    """Return the differences that a test says are not zero."""
+def _nonzero_differences(test: Expr) -> list[Affine]:
+    """Return the differences that are nonzero where a test holds."""
     match test:
         case Apply(Op(name="and"), (left, right), _) | Select(left, right, Const(False, _)):
-            return _unequal(left) + _unequal(right)
+            return _nonzero_differences(left) + _nonzero_differences(right)
         case Apply(Op(name="ne"), (Position(left), Position(right)), _):
             return [left - right]
         case _:
@@ -152,14 +153,14 @@ def _unequal(test: Expr) -> list[Affine]:
 
 
 def factors(e: Affine) -> Iterator[Affine]:
-    """Yield both sides of each product of unknowns in an expression: `n` and `i` of `n*i + 1`."""
+    """Yield both factors of each product of symbols in an expression: `n` and `i` of `n*i + 1`."""
     for atom, _ in e.terms:
         if isinstance(atom, Quasi) and atom.op == "mul":
             yield from (atom.left, atom.right)
 
 
 def says_of_indices(test: Expr) -> bool:
-    """Whether a test compares index expressions anywhere, so that it may exclude points."""
+    """Whether a test compares index expressions, so that it may restrict the domain."""
     return any(
         isinstance(part, Apply) and all(isinstance(arg, Position) for arg in part.args)
         for part in walk(test)
@@ -167,36 +168,36 @@ def says_of_indices(test: Expr) -> bool:
 
 
 def smallest(e: Affine, known: Known) -> int | None:
-    """Return the greatest proven lower bound of an expression, None where there is none."""
-    return _lower(e, known, [_FUEL])
+    """Return the greatest proven constant lower bound of an expression, None for none."""
+    return _lower_bound(e, known, [_FUEL])
 
 
 def largest(e: Affine, known: Known) -> int | None:
-    """Return the least proven upper bound of an expression as a number, None if there is none."""
-    found = _lower(-e, known, [_FUEL])
-    return None if found is None else -found
+    """Return the least proven constant upper bound of an expression, None for none."""
+    lower = _lower_bound(-e, known, [_FUEL])
+    return None if lower is None else -lower
 
 
 def extreme(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> Affine:
-    """Return a bound of `e` without the symbols of `ranges`, which go innermost first.
+    """Return an upper (`upwards`) or lower bound of `e` with the symbols of `ranges` eliminated.
 
-    Exact where bounds are affine; what is inside of a `min`, a quotient or the like is bounded by
-    the extremes of its parts, which `e` need not reach.
+    Innermost ranges go first. Exact where bounds are affine; a `min`, a quotient or the like is
+    bounded by interval arithmetic on its operands, which need not be tight.
     """
     for r in reversed(ranges):
         if r.symbol in e.symbols():
-            e = _bound(e, r, upwards)
+            e = _eliminate(e, r, upwards)
     return e
 
 
-def _bound(e: Affine, r: Range, upwards: bool) -> Affine:
-    """Return a bound of an expression over one range."""
+def _eliminate(e: Affine, r: Range, upwards: bool) -> Affine:
+    """Return an upper or lower bound of an expression over one range."""
     total = const(e.offset)
     for atom, factor in e.terms:
         high = (factor > 0) == upwards
         match atom:
             case Quasi() if r.symbol in atom.left.symbols() | atom.right.symbols():
-                value = _bound_of_quasi(atom, r, high)
+                value = _eliminate_in_quasi(atom, r, high)
             case Symbol() if atom == r.symbol:
                 value = r.hi - 1 if high else r.lo
             case _:
@@ -205,9 +206,9 @@ def _bound(e: Affine, r: Range, upwards: bool) -> Affine:
     return total
 
 
-def _bound_of_quasi(quasi: Quasi, r: Range, upwards: bool) -> Affine:
+def _eliminate_in_quasi(quasi: Quasi, r: Range, upwards: bool) -> Affine:
     (left, low), (right, least) = (
-        (_bound(side, r, upwards), _bound(side, r, not upwards))
+        (_eliminate(side, r, upwards), _eliminate(side, r, not upwards))
         for side in (quasi.left, quasi.right)
     )
     by, zero = quasi.right.constant, const(0)
@@ -222,12 +223,12 @@ def _bound_of_quasi(quasi: Quasi, r: Range, upwards: bool) -> Affine:
             return functools.reduce(pick, products)
         case "floordiv" if by is not None:
             return floordiv(left if by > 0 else low, quasi.right)
-        case "floordiv":  # a quotient is no further from zero than what is divided
+        case "floordiv":  # |quotient| <= |dividend|
             return pick(pick(left, -low), zero)
         case "mod" if by is not None:
             ends = [floordiv(side, quasi.right).constant for side in (left, low)]
             if by > 0 and ends[0] is not None and ends[0] == ends[1]:
-                return mod(left, quasi.right)  # it does not begin anew in between
+                return mod(left, quasi.right)  # no wraparound within the range
             return const(max(by - 1, 0) if upwards else min(by + 1, 0))
         case "mod":
             return pick(right - 1 if upwards else right + 1, zero)
@@ -236,7 +237,7 @@ def _bound_of_quasi(quasi: Quasi, r: Range, upwards: bool) -> Affine:
 
 
 def corner(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> dict[Symbol, Affine]:
-    """Return the point of `ranges` (in order) at which an affine `e` is extreme."""
+    """Return the vertex of `ranges` (outermost first) that maximizes or minimizes an affine `e`."""
     point: dict[Symbol, Affine] = {}
     for r in reversed(ranges):
         high = (e.coefficient(r.symbol) > 0) == upwards and e.coefficient(r.symbol) != 0
@@ -248,8 +249,8 @@ def corner(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> dict[Symbol, 
     return point
 
 
-def _lower(e: Affine, known: Known, fuel: list[int]) -> int | None:
-    """Return the greatest lower bound found for `e`; the fuel is shared by the whole search."""
+def _lower_bound(e: Affine, known: Known, fuel: list[int]) -> int | None:
+    """Return a proven lower bound of `e`, None for none; `fuel` is shared by the whole search."""
     if not e.terms:
         return e.offset
     if fuel[0] <= 0:
@@ -257,76 +258,80 @@ def _lower(e: Affine, known: Known, fuel: list[int]) -> int | None:
     fuel[0] -= 1
     quasis = [(atom, factor) for atom, factor in e.terms if isinstance(atom, Quasi)]
     for atom, factor in quasis:
-        most = _dealt_out(atom, known, fuel) if factor < 0 and atom.op == "mul" else None
+        most = _blocked_upper_bound(atom, known, fuel) if factor < 0 and atom.op == "mul" else None
         if most is not None:
-            return _lower(e + (most - Affine(((atom, 1),), 0)) * factor, known, fuel)
-    if quasis:  # where one side is enough it is chosen last, for each side of the others
-        atom, factor = min(quasis, key=lambda one: _one_side_is_enough(*one))
+            return _lower_bound(e + (most - Affine(((atom, 1),), 0)) * factor, known, fuel)
+    if quasis:  # those where one side is enough last: per side of the others
+        atom, factor = min(quasis, key=lambda one: _is_one_side_enough(*one))
         rest = e - Affine(((atom, 1),), 0) * factor
-        return _lower_quasi(atom, factor, rest, known, fuel)
+        return _quasi_lower_bound(atom, factor, rest, known, fuel)
     symbol = max(e.symbols(), key=lambda s: s.serial)
     lo, hi = known.bounds.get(symbol, (None, None))
     bound = lo if e.coefficient(symbol) > 0 else hi
     if bound is None or symbol in bound.symbols():
         return None
-    return _lower(e + (bound - var(symbol)) * e.coefficient(symbol), known, fuel)
+    return _lower_bound(e + (bound - var(symbol)) * e.coefficient(symbol), known, fuel)
 
 
-def _one_side_is_enough(quasi: Quasi, factor: int) -> bool:
-    """Whether a lower bound of either side is one of `factor * quasi`."""
+def _is_one_side_enough(quasi: Quasi, factor: int) -> bool:
+    """Whether a lower bound of either operand gives one of `factor * quasi`."""
     return quasi.op in ("min", "max") and (quasi.op == "max") == (factor > 0)
 
 
-def _lower_quasi(
+def _quasi_lower_bound(
     atom: Quasi, factor: int, rest: Affine, known: Known, fuel: list[int]
 ) -> int | None:
     """Return a lower bound of `factor * atom + rest`."""
     left, right = atom.left, atom.right
     match atom.op:
         case "min" | "max":
-            sides = [_lower(side * factor + rest, known, fuel) for side in (left, right)]
-            found = [side for side in sides if side is not None]
-            if _one_side_is_enough(atom, factor):
-                return max(found, default=None)
-            return min(found) if len(found) == 2 else None
+            sides = [_lower_bound(side * factor + rest, known, fuel) for side in (left, right)]
+            proven = [side for side in sides if side is not None]
+            if _is_one_side_enough(atom, factor):
+                return max(proven, default=None)
+            return min(proven) if len(proven) == 2 else None
         case "floordiv" if right.constant is not None and right.constant > 0:
             by = right.constant
             quotient = (left - (by - 1)) if factor > 0 else left
-            scaled = _lower(quotient * factor + rest * by, known, fuel)
+            scaled = _lower_bound(quotient * factor + rest * by, known, fuel)
             return None if scaled is None else -((-scaled) // by)
         case "mod" if right.constant is not None and right.constant > 0:
-            return _lower(rest + (0 if factor > 0 else factor * (right.constant - 1)), known, fuel)
+            return _lower_bound(
+                rest + (0 if factor > 0 else factor * (right.constant - 1)), known, fuel
+            )
         case "mul":
-            least = _least_of_product(left, right, factor, known, fuel)
-            below = None if least is None else _lower(rest, known, fuel)
+            least = _product_lower_bound(left, right, factor, known, fuel)
+            below = None if least is None else _lower_bound(rest, known, fuel)
             return None if below is None or least is None else below + least
         case _:
             return None
 
 
-def _least_of_product(
+def _product_lower_bound(
     left: Affine, right: Affine, factor: int, known: Known, fuel: list[int]
 ) -> int | None:
     """Return a lower bound of `factor * left * right`."""
-    lows = [_lower(side, known, fuel) for side in (left, right)]
+    lows = [_lower_bound(side, known, fuel) for side in (left, right)]
     if lows[0] is None or lows[1] is None:
         return None
-    if factor > 0 and min(lows[0], lows[1]) >= 0:  # neither needs to end anywhere
+    if factor > 0 and min(lows[0], lows[1]) >= 0:  # needs no upper bounds
         return factor * lows[0] * lows[1]
-    highs = [_lower(-side, known, fuel) for side in (left, right)]
+    highs = [_lower_bound(-side, known, fuel) for side in (left, right)]
     if highs[0] is None or highs[1] is None:
         return None
     return min(a * b * factor for a in (lows[0], -highs[0]) for b in (lows[1], -highs[1]))
 
 
-def _dealt_out(product: Quasi, known: Known, fuel: list[int]) -> Affine | None:
-    """Return the most that `d * j` is where `j` is at most `e // d + c` and `d` is positive, which
-    is `e + c * d`; None for other products."""
+def _blocked_upper_bound(product: Quasi, known: Known, fuel: list[int]) -> Affine | None:
+    """Return the upper bound `e + c * d` of `d * j` where `j <= e // d + c` and `d >= 1`.
+
+    None for other products.
+    """
     for by, side in ((product.left, product.right), (product.right, product.left)):
         _, most = known.bounds.get(side.symbol, (None, None)) if side.symbol else (None, None)
         match most:
             case Affine(((Quasi("floordiv", whole, right), 1),), more) if right == by:
-                least = _lower(by, known, fuel)
+                least = _lower_bound(by, known, fuel)
                 return None if least is None or least < 1 else whole + by * more
             case _:
                 pass

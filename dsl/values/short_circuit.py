@@ -1,5 +1,7 @@
-"""Expressions that are evaluated only where a test holds: the later operands of `and` and `or`,
-one side of `a if c else b`, what stands behind the first comparison that fails."""
+"""Short-circuit evaluation: operands that are evaluated under a predicate.
+
+These are later operands of `and`, `or` and chained comparisons, and the sides of `a if c else b`.
+"""
 
 from __future__ import annotations
 
@@ -22,67 +24,68 @@ T = TypeVar("T")
 def under(
     ctx: Context, test: Expr, evaluate: Callable[[], T], span: Span, holds: bool = True
 ) -> tuple[Expr, T]:
-    """Return a test, and what is evaluated where it holds, or where it does not.
+    """Return a test, and the value of `evaluate()` under it, or under its negation (`holds=False`).
 
-    What an inlined function does there is done in a branch. It may change what the test is made of,
-    so the test is a variable then, and everything is elaborated again under that.
+    Statements with side effects, of inlined functions, go into a branch. They may write what the
+    test reads, so the test is saved in a variable then, and the value is elaborated again.
     """
     count = len(ctx.locals)
     wanted = test if holds else negate(test)
     with ctx.block() as out, ctx.under(wanted):
         value = evaluate()
-    letters = {r.symbol for r in ctx.domain}
-    open_ = ctx.uses is not None or letters & free_symbols(test)
-    if open_ or _is_harmless(out, ctx.locals[count:]):
+    index_vars = {r.symbol for r in ctx.domain}
+    varies = ctx.uses is not None or index_vars & free_symbols(test)
+    if varies or _is_speculatable(out, ctx.locals[count:]):
         ctx.out += out
         return test, value
     del ctx.locals[count:]
-    kept = Read(ctx.variable("holds", Scalar(test, BOOL), span), ())
-    side = kept if holds else negate(kept)
-    with ctx.block() as out, ctx.under(side), ctx.knowing(ctx.known.assuming(wanted)):
+    saved = Read(ctx.variable("holds", Scalar(test, BOOL), span), ())
+    predicate = saved if holds else negate(saved)
+    with ctx.block() as out, ctx.under(predicate), ctx.knowing(ctx.known.assuming(wanted)):
         value = evaluate()
-    ctx.out += _only_where(side, out, span)
-    return kept, value
+    ctx.out += _predicate(predicate, out, span)
+    return saved, value
 
 
-def _is_harmless(out: list[Statement], made: list[Node]) -> bool:
-    """Whether statements may run where nobody asks for what they give.
+def _is_speculatable(out: list[Statement], new_nodes: list[Node]) -> bool:
+    """Whether statements may be executed speculatively, where their results are not used.
 
-    They fill new arrays, which nobody else sees, and read what is there: an index that may be out
-    of range would have a check.
+    They write only new arrays, and their reads are in range: other indices would have checks.
     """
     inner = list(statements(out))
     if all(isinstance(one, Let | Check | Alloc) for one in inner):
         return not any(isinstance(one, Check) and one.fault.code[:5] == "CD076" for one in inner)
     plain = all(isinstance(one, Assign | Block | Let | Alloc) for one in inner)
-    return plain and set(writes(out)) <= set(made)
+    return plain and set(writes(out)) <= set(new_nodes)
 
 
-def _only_where(test: Expr, out: Iterable[Statement], span: Span) -> list[Statement]:
-    """Return statements that run only where a test holds, and what is needed behind them: symbols,
-    which are zero elsewhere, and storage."""
-    found: list[Statement] = []
-    run: list[Statement] = []
+def _predicate(test: Expr, out: Iterable[Statement], span: Span) -> list[Statement]:
+    """Return statements predicated on a test, by branches.
 
-    def close() -> None:
-        if run:
-            found.append(Branch(test, tuple(run), (), span))
-            run.clear()
+    What later code uses stays outside: allocations, and symbols, which are zero elsewhere.
+    """
+    result: list[Statement] = []
+    pending: list[Statement] = []
+
+    def flush() -> None:
+        if pending:
+            result.append(Branch(test, tuple(pending), (), span))
+            pending.clear()
 
     for one in out:
         match one:
             case Let(symbol, value, place):
-                close()
+                flush()
                 if any(isinstance(part, Read) for part in walk(value)):
                     value = Select(test, value, Position(const(0)))
-                found.append(Let(symbol, value, place))
+                result.append(Let(symbol, value, place))
             case Alloc():
-                close()
-                found.append(one)
+                flush()
+                result.append(one)
             case Block(text, body) if any(isinstance(part, Alloc) for part in statements(body)):
-                close()
-                found.append(Block(text, tuple(_only_where(test, body, span)), one.span))
+                flush()
+                result.append(Block(text, tuple(_predicate(test, body, span)), one.span))
             case _:
-                run.append(one)
-    close()
-    return found
+                pending.append(one)
+    flush()
+    return result

@@ -1,4 +1,4 @@
-"""Assignment into places: NumPy's broadcasting and casting, operators, masks."""
+"""Stores into arrays: NumPy's broadcasting, casting, compound operators and masks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .masks import of_same_elements
 from .types import SIGNS, Kind, admit, cast, join, same_kind
 from .values import Array, Masked, Scalar, Static, Value
 
-_BITS = ("shl", "shr", "bitand", "bitor", "bitxor")
-"""Operators that floats do not have."""
+_BITWISE = ("shl", "shr", "bitand", "bitor", "bitxor")
+"""Bitwise operators, which floats do not have."""
 
 
 def assign(
@@ -50,15 +50,16 @@ def assign(
             "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
             helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
         )  # fmt: skip
-    spread = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
-    element = spread.at(tuple(var(axis) for axis in place.axes))
-    store_element(ctx, place, (element, spread.kind), span, op, where, value)
+    operand = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
+    element = operand.at(tuple(var(axis) for axis in place.axes))
+    store_element(ctx, place, (element, operand.kind), span, op, where, value)
 
 
 def writable(place: Array, span: Span) -> Read:
-    """Return the elements that a write of the place goes to.
+    """Return the elements that a write to an array goes to.
 
-    CdValueError CD0462 where it is a copy or a view that is only read, CD0451 for new values.
+    CdValueError CD0462 for a copy or a read-only view, CD0451 for new values; CdTypeError CD0707
+    for lists.
     """
     read = place.base
     if place.sealed:
@@ -79,40 +80,40 @@ def writable(place: Array, span: Span) -> Read:
 
 
 def assign_product(ctx: Context, place: Array, value: Value, product: Array, span: Span) -> None:
-    """Emit `place @= value`, whose product has to have the shape of the place as it is.
+    """Emit `place @= value`, whose product has to have the shape of `place`.
 
-    Axes of size 1 are not stretched over the place, as NumPy does not. CdShapeError CD0302.
+    Axes of size 1 of the product are not broadcast, as in NumPy. CdShapeError CD0302.
     """
-    found, wanted = product.shape, place.shape
-    extra = len(found) - len(wanted)
+    shape, wanted = product.shape, place.shape
+    extra = len(shape) - len(wanted)
     fits = as_array(ctx, value, span).rank > 1 and extra >= 0
-    fits = fits and all(size.constant == 1 for size in found[:extra])
-    pairs = list(zip(found[extra:], wanted, strict=True)) if fits else []
-    if not fits or any(ctx.known.differ(own, other) for own, other in pairs):
+    fits = fits and all(size.constant == 1 for size in shape[:extra])
+    pairs = list(zip(shape[extra:], wanted, strict=True)) if fits else []
+    if not fits or any(ctx.known.differ(size, other) for size, other in pairs):
         raise error(
-            "CD0302", CdShapeError, f"the product has shape {shape_text(found)}, and cannot be "
+            "CD0302", CdShapeError, f"the product has shape {shape_text(shape)}, and cannot be "
             f"stored by `@=` in an array of shape {shape_text(wanted)}", span,
             label=f"{describe(place)} @= {describe(value)}",
             helps=("to keep the product as a new array: `z = x @ y`",),
         )  # fmt: skip
-    for own, other in pairs:
-        ctx.equal_extents(own, other, "the product does not have the shape of the target", span)
-    inner = tuple(const(0) for _ in found[:extra])
+    for size, other in pairs:
+        ctx.equal_extents(size, other, "the product does not have the shape of the target", span)
+    inner = tuple(const(0) for _ in shape[:extra])
     axes = ctx.axes(len(wanted))
     body = product.at((*inner, *map(var, axes)))
     assign(ctx, place, Array(axes, wanted, body, product.kind, copied=True), span)
 
 
 def distinct(place: Array) -> bool:
-    """Whether each element of a gathered place is another one, whatever the positions hold.
+    """Whether the elements of a gathered array are distinct, whatever the positions hold.
 
-    `x[np.arange(n), idx]` is: its first index alone tells the elements apart.
+    Those of `x[np.arange(n), idx]` are: the first subscript is injective in the axis.
     """
     read = place.base
     assert read is not None
-    told = [i.symbols() for i in read.index if isinstance(i, Affine)]
+    symbol_sets = [i.symbols() for i in read.index if isinstance(i, Affine)]
     return all(
-        extent.constant == 1 or frozenset({axis}) in map(frozenset, told)
+        extent.constant == 1 or frozenset({axis}) in map(frozenset, symbol_sets)
         for axis, extent in zip(place.axes, place.shape, strict=True)
     )
 
@@ -126,7 +127,10 @@ def store_element(
     where: Expr | None,
     shown: Value,
 ) -> None:
-    """Emit the store of one typed element expression over the axes of a place."""
+    """Emit `place op= pair` over the axes of `place`, where `where` holds.
+
+    `shown` is the value as error messages describe it.
+    """
     expr, kind = pair
     dtype = place.kind.dtype
     if op is not None:
@@ -135,7 +139,7 @@ def store_element(
             if place.part is None:
                 ctx.store(place, cast(expr, dtype), span, logical(op, dtype.kind), where)
                 return
-        expr, kind = _combined(op, place, expr, computed), computed
+        expr, kind = _combine(op, place, expr, computed), computed
     require_storable(kind, dtype, shown, span)
     if place.part is None:
         ctx.store(place, cast(expr, dtype), span, None, where)
@@ -146,17 +150,17 @@ def store_element(
 
 
 def part_updated(place: Array, value: Scalar, op: Op | None, span: Span) -> Expr:
-    """Return the complex number that `place op= value` stores, for one part of the place."""
+    """Return the complex number that `place op= value` stores, where `place` is a part of it."""
     expr, kind = value.expr, value.kind
     if op is not None:
         computed = operated(op, place.kind, kind, span)
-        expr, kind = _combined(op, place, expr, computed), computed
+        expr, kind = _combine(op, place, expr, computed), computed
     require_storable(kind, place.kind.dtype, value, span)
     return with_part(place, cast(expr, place.kind.dtype))[1]
 
 
 def with_part(place: Array, value: Expr) -> tuple[Read, Expr]:
-    """Return the element that a part of complex numbers is written to, and its new number."""
+    """Return the complex element that a store to a part of it writes, and its new value."""
     assert place.part is not None, "a part of complex numbers"
     name, read = place.part
     other = Apply(OPS["imag" if name == "real" else "real"], (read,), value.dtype)
@@ -167,29 +171,29 @@ def with_part(place: Array, value: Expr) -> tuple[Read, Expr]:
 def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
     """Return the kind in which `target op= value` is computed; it must be storable in the target.
 
-    CdTypeError CD0404 where the operation has no meaning, CD0405 where the result cannot go back.
+    CdTypeError CD0404 where the operation is undefined, CD0405 where the result is not storable.
     """
     try:
         kind = admit(logical(op, target.dtype.kind), join(target, value))
     except TypeError as problem:
-        helps = ("convert to integers first: `x.astype(np.int64)`",) if op.name in _BITS else ()
+        helps = ("convert to integers first: `x.astype(np.int64)`",) if op.name in _BITWISE else ()
         raise error("CD0404", CdTypeError, str(problem), span, helps=helps) from None
     if not same_kind(kind, target.dtype):
         name = f"np.{kind.dtype}"
-        way = f"make it `{name}` before: an array by `.astype({name})`, a number by `{name}(...)`"
+        hint = f"make it `{name}` before: an array by `.astype({name})`, a number by `{name}(...)`"
         raise error(
             "CD0405",
             CdTypeError,
             f"`{SIGNS.get(op.name, op.name)}` of {target} and {value} gives {kind}, which "
             f"cannot be stored in {target}",
             span,
-            helps=(way,),
+            helps=(hint,),
         )
     return kind
 
 
 def logical(op: Op, kind: str) -> Op:
-    """Return what an operator means on bools: `+` is or, `*` is and, as in NumPy."""
+    """Return the operator for a kind of element: on bools `+` is or, `*` is and, as in NumPy."""
     names = {"add": "or", "mul": "and"}
     return OPS[names[op.name]] if kind == "b" and op.name in names else op
 
@@ -199,18 +203,18 @@ def require_storable(kind: Kind, dtype: DType, shown: Value, span: Span) -> None
     if same_kind(kind, dtype):
         return
     if isinstance(shown, Static) and isinstance(shown.value, float) and shown.value.is_integer():
-        fix = f"write `{int(shown.value)}`"
+        hint = f"write `{int(shown.value)}`"
     else:
         name = "bool" if dtype.kind == "b" else f"np.{dtype}"
         array = isinstance(shown, Array) and shown.rank > 0
-        fix = f"convert it: `.astype({name})`" if array else f"convert it: `{name}(...)`"
+        hint = f"convert it: `.astype({name})`" if array else f"convert it: `{name}(...)`"
     raise error(
         "CD0405", CdTypeError, f"{kind} values cannot be stored in {dtype} without a cast", span,
-        label=f"this is {describe(shown)}", helps=(fix,),
+        label=f"this is {describe(shown)}", helps=(hint,),
     )  # fmt: skip
 
 
-def _combined(op: Op, place: Array, expr: Expr, kind: Kind) -> Expr:
+def _combine(op: Op, place: Array, expr: Expr, kind: Kind) -> Expr:
     dtype = kind.dtype.compute
     result = Apply(op, (cast(place.body, dtype), cast(expr, dtype)), dtype)
     return Cast(result, place.kind.dtype)

@@ -1,7 +1,8 @@
-"""Types of values: an element type and whether it adapts (Python scalars do), and conversions.
+"""Types of values: element types, weak (adapting) Python scalars, type promotion, conversions.
 
-The functions here turn an operation on typed expressions into `Apply` with explicit `Cast`s, as
-NumPy 2 promotes. Float16 and bfloat16 are computed in float32 and keep their own name in `Kind`.
+The functions here turn an operation on typed expressions into `Apply` with explicit `Cast`s, by
+the promotion rules of NumPy 2. Float16 and bfloat16 are computed in float32; `Kind` names the
+storage type.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ...lowering.ir.ops import OPS, Op
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An element type; `weak` for Python scalars, letters and loop variables, which adapt."""
+    """An element type; `weak` for Python scalars, index and loop variables, which adapt."""
 
     dtype: DType
     weak: bool = False
@@ -34,7 +35,7 @@ class Kind:
 
 
 class Unfit(TypeError):
-    """A Python int cannot be held by the integer type that an operation makes of it."""
+    """A Python int is out of range of the integer type `dtype` that an operation casts it to."""
 
     def __init__(self, text: str, dtype: DType) -> None:
         super().__init__(text)
@@ -47,7 +48,7 @@ WEAK_FLOAT = Kind(dtypes.float64, True)
 WEAK_COMPLEX = Kind(dtypes.complex128, True)
 BOOL = Kind(dtypes.bool_)
 WEAK_TYPES = (dtypes.bool_, dtypes.int64, dtypes.float64, dtypes.complex128)
-"""The types of Python's numbers."""
+"""The element types of Python's numbers."""
 
 
 def kind_of_number(value: object) -> Kind | None:
@@ -69,7 +70,7 @@ def kind_of_number(value: object) -> Kind | None:
 
 
 def join(left: Kind, right: Kind) -> Kind:
-    """Return the kind of an operation on both, NumPy 2's rules.
+    """Return the promoted kind of two operands, by NumPy 2's rules.
 
     >>> join(Kind(dtypes.float32), WEAK_FLOAT), join(Kind(dtypes.int32), WEAK_FLOAT)
     (float32, float64)
@@ -92,7 +93,7 @@ def join(left: Kind, right: Kind) -> Kind:
 
 
 def join_all(kinds: Sequence[Kind]) -> Kind:
-    """Return the kind of an operation on several, to which Python's numbers adapt last.
+    """Return the promoted kind of several operands; weak ones are joined last.
 
     >>> join_all([Kind(dtypes.int8), WEAK_FLOAT, Kind(dtypes.float32)])
     float32
@@ -101,39 +102,42 @@ def join_all(kinds: Sequence[Kind]) -> Kind:
 
 
 def same_kind(source: Kind, target: DType) -> bool:
-    """Whether a store may cast silently: within a kind or to a stronger one; integers wrap."""
+    """Whether a store may cast implicitly: NumPy's `same_kind` rule; integers wrap."""
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     return order[source.dtype.kind] <= order[target.kind]
 
 
 def cast(expr: Expr, dtype: DType) -> Expr:
-    """Return the expression as `dtype`; constants are converted here where that is exact."""
+    """Return the expression cast to `dtype`; constants are folded where that is exact.
+
+    Raises OverflowError for a Python int beyond a signed type.
+    """
     if expr.dtype is dtype:
         value = expr.value if isinstance(expr, Const) else 0
         if dtype.kind == "i" and isinstance(value, int) and not fits(value, dtype):
             raise OverflowError(f"{digits(value)} does not fit in {dtype}")
         return expr
-    if isinstance(expr, Const) and (folded := _fold(expr, dtype)) is not None:
+    if isinstance(expr, Const) and (folded := _fold_cast(expr, dtype)) is not None:
         return folded
     if isinstance(expr, Position) and expr.index.constant is not None:
         return cast(Const(expr.index.constant, dtypes.int64), dtype)
-    if dtype.kind == "f" and isinstance(expr, Const) and not _is_held(expr):
-        expr = cast(expr, dtypes.float64)  # of 16 bits, rounded when it runs
+    if dtype.kind == "f" and isinstance(expr, Const) and not _is_in_range(expr):
+        expr = cast(expr, dtypes.float64)  # 16-bit floats are rounded at run time
     return Cast(expr, dtype)
 
 
-def _is_held(expr: Const) -> bool:
-    """Whether the type of a constant holds it: a Python int may be beyond int64."""
+def _is_in_range(expr: Const) -> bool:
+    """Whether a constant is within its type: a Python int may be beyond int64."""
     return not isinstance(expr.value, int) or fits(expr.value, expr.dtype)
 
 
 def computed(expr: Expr, kind: Kind, dtype: DType) -> Expr:
-    """Return an operand of a kind in the type that `dtype` is computed in.
+    """Return an operand of a kind, cast to the compute type of `dtype`.
 
-    What 16 bits may not hold is rounded to them before, as NumPy converts operands.
+    For 16-bit floats it is rounded to 16 bits before, as NumPy converts operands.
     """
-    held = kind.dtype is dtype or not kind.weak and kind.dtype.bits <= 8
-    if dtype.kind == "f" and dtype.bits == 16 and not held:
+    is_exact = kind.dtype is dtype or not kind.weak and kind.dtype.bits <= 8
+    if dtype.kind == "f" and dtype.bits == 16 and not is_exact:
         expr = cast(expr, dtype)
     return cast(expr, dtype.compute)
 
@@ -141,11 +145,11 @@ def computed(expr: Expr, kind: Kind, dtype: DType) -> Expr:
 def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tuple[Expr, Kind]:
     """Return the operation on promoted operands and the kind of its result.
 
-    Operands are joined, raised to the weakest kind that the operation admits (`sqrt` of ints is
+    Operands are promoted, raised to the weakest kind that the operation admits (`sqrt` of ints is
     float64), and computed in float32 where the element type has 16 bits.
     """
     row = OPS[op] if isinstance(op, str) else op
-    if row.name in _OPPOSITE and to is None and (exact := compared_exactly(row, *args)):
+    if row.name in _NEGATED and to is None and (exact := compared_exactly(row, *args)):
         return exact
     kind = to or args[0][1]
     if to is None:
@@ -154,7 +158,7 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
     kind = admit(row, kind)
     dtype = kind.dtype.compute
     for expr, other in args if row.result != "bool" else ():
-        _require_fit(expr, other, kind)
+        _require_in_range(expr, other, kind)
     operands = tuple(computed(expr, other, kind.dtype) for expr, other in args)
     match row.result:
         case "bool":
@@ -163,31 +167,31 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
             real = Kind(dtype.real, kind.weak)
             return Apply(row, operands, dtype.real), real
         case "unsigned" | "signed" | "float":
-            letter = "i" if row.result == "signed" else row.result[0]
-            made = dtypes.BY_SHORT[f"{letter}{dtype.bits}"]
-            return Apply(row, operands, made), Kind(made, kind.weak)
+            prefix = "i" if row.result == "signed" else row.result[0]
+            result_type = dtypes.BY_SHORT[f"{prefix}{dtype.bits}"]
+            return Apply(row, operands, result_type), Kind(result_type, kind.weak)
         case "complex":
-            made = dtypes.complex128 if dtype.bits == 64 else dtypes.complex64
-            return Apply(row, operands, made), Kind(made, kind.weak)
+            result_type = dtypes.complex128 if dtype.bits == 64 else dtypes.complex64
+            return Apply(row, operands, result_type), Kind(result_type, kind.weak)
         case _:
             return Apply(row, operands, dtype), kind
 
 
-def _require_fit(expr: Expr, own: Kind, wanted: Kind) -> None:
-    """Refuse (Unfit) a Python int that the element type cannot hold, as NumPy does."""
+def _require_in_range(expr: Expr, kind: Kind, wanted: Kind) -> None:
+    """Raise Unfit for a Python int that is out of range of the element type, as NumPy does."""
     value = expr.value if isinstance(expr, Const) else None
     if isinstance(expr, Position):
         value = expr.index.constant
-    if not own.weak or not isinstance(value, int) or isinstance(value, bool):
+    if not kind.weak or not isinstance(value, int) or isinstance(value, bool):
         return
     if not fits(value, wanted.dtype):
         raise Unfit(f"{digits(value)} does not fit in {wanted.dtype.name}", wanted.dtype)
 
 
 def hold(*operands: Affine) -> None:
-    """Refuse numbers among the operands of index arithmetic that int64 does not hold.
+    """Require the constants among the operands of index arithmetic to fit int64.
 
-    OverflowError where there is one, which becomes CD0461.
+    OverflowError where one does not, which becomes CD0461.
     """
     for index in operands:
         if index.constant is not None and not fits(index.constant, dtypes.int64):
@@ -195,7 +199,7 @@ def hold(*operands: Affine) -> None:
 
 
 def fits(value: int, dtype: DType) -> bool:
-    """Whether an element type can hold a Python int: every float can, rounded, up to 2**1023."""
+    """Whether a Python int is in range of an element type; floats hold up to 2**1023, rounded."""
     if dtype.kind not in "iu":
         return dtype.kind == "b" or abs(value) < 2**1023
     lo = -(1 << (dtype.bits - 1)) if dtype.kind == "i" else 0
@@ -203,29 +207,29 @@ def fits(value: int, dtype: DType) -> bool:
 
 
 def may_be_given(kind: type) -> bool:
-    """Whether an attribute of a type may be a value of the run: Python's integers, any floats."""
+    """Whether an attribute of this type may be a run-time value: Python ints, any floats."""
     return kind is int or issubclass(kind, float | np.floating)
 
 
 _DIGITS = 2048
-"""Bits up to which whole numbers are written by digits: Python may refuse from 640 digits on."""
+"""The most bits of integers written in decimal: Python may refuse from 640 digits on."""
 
 
 def constant_text(value: object) -> str:
-    """Return what a constant is told apart by from others of its type: a number by its bits, also
-    where its type writes it otherwise."""
+    """Return a text that is unique among constants of its type: of a number by its bits, whatever
+    the `repr` of a subclass."""
     if isinstance(value, float):
         return f"{'-' if isnan(value) and copysign(1, value) < 0 else ''}{float.__repr__(value)}"
     if isinstance(value, np.floating) and np.isnan(value):
         return "-nan" if np.signbit(value) else "nan"
     if not isinstance(value, int) or isinstance(value, bool | Enum):
         return repr(value)
-    # Python refuses to write the digits of long ones
+    # Python refuses decimal digits of long ones
     return int.__repr__(value) if value.bit_length() <= _DIGITS else hex(value)
 
 
 def digits(value: object) -> str:
-    """Return an integer as text, a very long one in words."""
+    """Return an integer as text for users, a very long one in words."""
     long = isinstance(value, int) and abs(value) >= 2**256
     return "an integer of more than 77 digits" if long else str(value)
 
@@ -233,10 +237,10 @@ def digits(value: object) -> str:
 def compared_exactly(
     row: Op, left: tuple[Expr, Kind], right: tuple[Expr, Kind]
 ) -> tuple[Expr, Kind] | None:
-    """Return a comparison of integers that no one type holds, by value as NumPy compares.
+    """Return a comparison by value of integers without a common integer type, as in NumPy.
 
-    A Python int beside integers of a type, and signed integers beside uint64. None for other
-    operands: they are compared in their joined type.
+    These are a Python int with integers of a type, and signed integers with uint64. None for other
+    operands, which are compared in their promoted type.
     """
     kinds = [left[1], right[1]]
     if any(kind.dtype.kind not in "iu" for kind in kinds) or all(kind.weak for kind in kinds):
@@ -244,7 +248,7 @@ def compared_exactly(
     for side, other in ((left, right), (right, left)):
         known = whole_constant(side[0]) if side[1].weak else None
         if known is not None and not fits(known, dtypes.int64):
-            return _compared_with_long(row, known, other, side is left), BOOL
+            return _compare_with_long(row, known, other, side is left), BOOL
     wide = [kind.dtype is dtypes.uint64 for kind in kinds]
     if not any(wide):
         if not any(kind.weak for kind in kinds):
@@ -254,7 +258,7 @@ def compared_exactly(
     if all(wide):
         return None
     signed = right if wide[0] else left
-    # a negative number is less than every element, whichever side it is on
+    # a negative number is less than every unsigned one, whichever side it is on
     answer = row.name in (("lt", "le", "ne") if signed is left else ("gt", "ge", "ne"))
     plain = Apply(row, tuple(cast(e, dtypes.uint64) for e, _ in (left, right)), dtypes.bool_)
     known = whole_constant(signed[0])
@@ -264,8 +268,8 @@ def compared_exactly(
     return Select(below, Const(answer, dtypes.bool_), plain), BOOL
 
 
-def _compared_with_long(row: Op, number: int, other: tuple[Expr, Kind], is_left: bool) -> Expr:
-    """Return a comparison of a Python int that int64 does not hold with integers of a type."""
+def _compare_with_long(row: Op, number: int, other: tuple[Expr, Kind], is_left: bool) -> Expr:
+    """Return a comparison of a Python int beyond int64 with integers of a type."""
     expr, kind = other
     if fits(number, kind.dtype):
         constant = Const(number, kind.dtype)
@@ -276,7 +280,7 @@ def _compared_with_long(row: Op, number: int, other: tuple[Expr, Kind], is_left:
 
 
 def whole_constant(expr: Expr) -> int | None:
-    """Return the integer that an expression is, None where it is none or not known."""
+    """Return the value of a constant integer expression, None for other expressions."""
     match expr:
         case Position(index):
             return index.constant
@@ -287,9 +291,9 @@ def whole_constant(expr: Expr) -> int | None:
 
 
 def admit(row: Op, kind: Kind) -> Kind:
-    """Return the kind itself, or the one that NumPy raises it to, for an operation.
+    """Return the kind, or the one that NumPy promotes it to, for an operation.
 
-    Raises TypeError where the operation has no meaning for the kind at all.
+    Raises TypeError where the operation is not defined for the kind.
     """
     if kind.dtype.kind in row.admits:
         return kind
@@ -311,7 +315,7 @@ def truth(expr: Expr) -> Expr:
 
 
 def both(*tests: Expr | None) -> Expr | None:
-    """Return the conjunction of tests, None for none; constant true drops out."""
+    """Return the conjunction of tests, None where all are None or constant true."""
     out: Expr | None = None
     for test in tests:
         if test is None or test == TRUE:
@@ -321,19 +325,19 @@ def both(*tests: Expr | None) -> Expr | None:
 
 
 def any_of(*tests: Expr) -> Expr:
-    """Return the disjunction of tests, of which there is one at least."""
+    """Return the disjunction of one or more tests."""
     return fold_left(lambda one, other: Apply(OPS["or"], (one, other), dtypes.bool_), tests)
 
 
 def negate(test: Expr) -> Expr:
-    """Return the negation of a bool expression, comparisons of integers turned around."""
+    """Return the negation of a bool expression; integer comparisons are inverted."""
     match test:
         case Const(value, _):
             return Const(not value, dtypes.bool_)
         case Apply(Op(name="logical_not"), (inner,), _):
             return inner
-        case Apply(op, (left, right), _) if op.name in _OPPOSITE and left.dtype.kind in "biu":
-            return Apply(OPS[_OPPOSITE[op.name]], (left, right), dtypes.bool_)
+        case Apply(op, (left, right), _) if op.name in _NEGATED and left.dtype.kind in "biu":
+            return Apply(OPS[_NEGATED[op.name]], (left, right), dtypes.bool_)
         case _:
             return Apply(OPS["logical_not"], (test,), dtypes.bool_)
 
@@ -344,21 +348,21 @@ SIGNS = {
     "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>", "invert": "~",
     "neg": "-", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
 }  # fmt: skip
-"""How operations of the table are written, where that is not their name."""
+"""The notation of operators in source, where it is not their name."""
 TRUE = Const(True, dtypes.bool_)
 FALSE = Const(False, dtypes.bool_)
 ZERO = Position(const(0))
-_OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+_NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 
 
 def number(value: bool | int | float | complex, kind: Kind) -> Expr:
-    """Return a constant of a kind; whole numbers become index expressions, so that they fold."""
+    """Return a constant of a kind; integers become index expressions, so that they fold."""
     if kind.dtype is dtypes.int64 and isinstance(value, int) and abs(value) < 2**62:
         return Position(const(int(value)))
     return Const(bool(value) if kind.dtype is dtypes.bool_ else value, kind.dtype)
 
 
-def _fold(expr: Const, dtype: DType) -> Const | None:
+def _fold_cast(expr: Const, dtype: DType) -> Const | None:
     value = expr.value
     match dtype.kind:
         case "b":

@@ -1,19 +1,19 @@
-"""What an expression of a `@cd` function is while it is elaborated.
+"""Value representation of elaboration: what an expression of a `@cd` function evaluates to.
 
-    Value := Static(object)              known now: numbers, strings, None, functions, modules
+    Value := Static(object)              static: numbers, strings, None, functions, modules
            | Scalar(expr, kind)          one run-time number
            | Array(axes, shape, body)    a function of index symbols: `body` with `axes` in `shape`
            | Masked(array, mask)         the elements of an array under a mask
            | Group(items)                a tuple or list of values
            | Bound(value, method)        a method taken from a value, not called yet
            | Handle(tensor, path)        a persistent tensor, whose fields are arrays
-           | Opaque(object, path)        an object of the user's: its attributes are looked up
+           | Opaque(object, path)        a user object, whose attributes are looked up
            | Lazy(function, scope)       a function or lambda whose body will be inlined
            | Edge | Section | Unset      inside subscripts; a name that may not be read
 
-An `Array` whose body is a `Read` with affine indices is a view: names bound to it alias its node,
-and it can be written. Any other body is a value that exists only as an expression until a name,
-a contraction or a result needs it as an array.
+An `Array` whose body is a `Read` with affine subscripts is a view: names bound to it alias its
+node, and it can be written. Any other body is a virtual value, an expression until a name, a
+contraction or a result materializes it.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from ..source import surface as s
 from .types import Kind
 
 OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
-"""What a Python function consists of: attributes of its own, which may be replaced."""
+"""The attributes that define a Python function, all of which may be reassigned."""
 UNDER = ("__wrapped__", "__func__")
-"""What leads to the Python function that another one is made of."""
+"""The attributes that lead to the Python function inside a wrapper or a bound method."""
 
 KEYS = "<keys>"
-"""The step of a path from a dictionary to the tuple of its keys; no attribute has such a name."""
+"""The path step from a dictionary to the tuple of its keys; not a valid attribute name."""
 TABLE = "<table>"
-"""Begins the root of a path to a table of constants; no Python name can."""
+"""The prefix of the root of a path to a constant table; not a valid Python name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Where an input is found at call time: a root name, then attributes and items.
+    """The access path of an input at call time: a root name, then attributes and items.
 
     `captured` roots are looked up in the function's scope, others among its arguments. A step is
-    the name of an attribute, an item's number, or any other item's key in a tuple of its own; there
-    is a name behind where the item has one.
+    the name of an attribute, an item's number, or any other item's key as a 1-tuple, with the name
+    of the item as a second element where it has one.
     """
 
     root: str
@@ -60,29 +60,29 @@ class Path:
 
     @property
     def owner(self) -> Path | None:
-        """The path of the tensor whose field it leads to, None where it leads to no field."""
+        """The path of the tensor whose field this is, None for other paths."""
         if self.steps and isinstance(self.steps[-1], str) and self.steps[-1].startswith("@"):
             return Path(self.root, self.steps[:-1], self.captured)
         return None
 
     @property
     def is_parameter(self) -> bool:
-        """Whether it leads to an argument itself."""
+        """Whether this is the path of an argument itself."""
         return not self.steps and not self.captured
 
     @property
     def is_table(self) -> bool:
-        """Whether it leads to a table of constants, which is the same in every call."""
+        """Whether this is the path of a constant table, which is the same in every call."""
         return self.captured and self.root.startswith(TABLE)
 
     @property
     def is_field(self) -> bool:
-        """Whether it leads to a field of a tensor."""
+        """Whether this is the path of a field of a tensor."""
         return bool(self.steps) and str(self.steps[-1]).startswith("@")
 
     @property
     def label(self) -> str:
-        """What the array at its end is called: the last name on it, with the numbers behind."""
+        """The label of the array at this path: its last name, with the item numbers that follow."""
         label = self.root
         for step in self.steps:
             match step:
@@ -95,10 +95,10 @@ class Path:
         return label
 
     def __str__(self) -> str:
-        return self.root + "".join(map(_step_text, self.steps))
+        return self.root + "".join(map(_format_step, self.steps))
 
 
-def _step_text(step: str | int | tuple[object, ...]) -> str:
+def _format_step(step: str | int | tuple[object, ...]) -> str:
     match step:
         case str():
             return f".{step.removeprefix('@')}"
@@ -110,7 +110,7 @@ def _step_text(step: str | int | tuple[object, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A Python object known while compiling: 1 and 1.0 are two, and 0.0 and -0.0."""
+    """A static Python object; 1 and 1.0 are different ones, and so are 0.0 and -0.0."""
 
     value: object
 
@@ -131,44 +131,44 @@ class Scalar:
 
 
 class Listed(IntEnum):
-    """Whether an array stands for a list of Python, whose operators mean something else."""
+    """Whether an array represents a Python list, whose operators differ from those of arrays."""
 
     NO = 0
     LIST = 1
     NUMBERS = 2
-    """A list of Python's own numbers: each of them adapts to the types of arrays beside it."""
+    """A list of Python numbers: each of them adapts to the element types of array operands."""
 
 
 Order = tuple[int, ...] | None
-"""The axes of an array from the outermost in memory on, `()` for C order, None where the run
-decides."""
+"""The axes of an array from the outermost in memory to the innermost, `()` for C order, None where
+that is known at run time only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """`body` for each value of `axes` within `shape` (each axis from 0)."""
+    """A function of index symbols: `body` over `axes`, each from 0 to its extent in `shape`."""
 
     axes: tuple[Symbol, ...]
     shape: tuple[Affine, ...]
     body: Expr
     kind: Kind
     copied: bool = False
-    """True where NumPy made a new array although the body reads like a view."""
+    """Whether NumPy creates a new array although the body has the form of a view."""
     sealed: str = ""
-    """Why the array may not be written, empty where it may: `a reshape that copied`."""
+    """Why the array is read-only, empty where it is not: `a reshape that copied`."""
     listed: Listed = field(default=Listed.NO, compare=False)
-    """Whether the caller gave a list: its `+` is another one."""
+    """Whether the argument is a Python list: its `+` is concatenation."""
     chosen: bool = field(default=False, compare=False)
-    """Whether an array of positions chose it: to write there writes the base, to read copies."""
+    """Whether it is indexed by an array: a store writes the base, a read copies."""
     given: tuple[int, Path] | None = field(default=None, compare=False)
-    """Which object of the caller's it is, and the way to it; None for what is made of one, `x[:]`.
-    By its `id`: what elaboration leaves behind must not keep the caller's memory."""
+    """The `id` and path of the caller's object that it is; None for derived arrays, such as `x[:]`.
+    An `id`, so that results of elaboration keep no memory of the caller alive."""
     order: Order = field(default=(), compare=False)
-    """Where it is no view: the order in memory that NumPy gives it."""
+    """The memory order that NumPy gives it, where it is no view."""
 
     @property
     def rank(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
@@ -181,12 +181,12 @@ class Array:
 
     @property
     def place(self) -> Read | None:
-        """The body where it can be written: elements of a node, gathered ones too; else None."""
+        """The body where it is assignable: elements of a node, gathered ones too; else None."""
         return self.body if isinstance(self.body, Read) and not self.copied else None
 
     @property
     def view(self) -> Read | None:
-        """The body where it is a view of a node in NumPy's sense, else None."""
+        """The body where it is a view of a node, as in NumPy, else None."""
         place = self.place
         if place is None or any(isinstance(i, Dynamic) for i in place.index):
             return None
@@ -194,7 +194,7 @@ class Array:
 
     @property
     def part(self) -> tuple[str, Read] | None:
-        """For the real or imaginary part of a complex place: its name and the place; else None."""
+        """The name and the complex elements of an assignable real or imaginary part; else None."""
         match self.body:
             case Apply(Op(name="real" | "imag" as name), (Read() as read,), _) if not self.copied:
                 return name, read
@@ -203,28 +203,28 @@ class Array:
 
     @property
     def base(self) -> Read | None:
-        """The elements that a write goes to, those of a part's whole numbers too; else None."""
+        """The elements that a store writes, for a part the complex ones; else None."""
         part = self.part
         return self.place if part is None else part[1]
 
     @property
     def aliased(self) -> Read | None:
-        """The elements that it is a view of in NumPy's sense, those of a part too; else None."""
+        """The elements that it is a view of, as in NumPy, of a part the complex ones, or None."""
         base = self.base
         if base is None or any(isinstance(i, Dynamic) for i in base.index):
             return None
         return base
 
     def at(self, index: tuple[Affine, ...]) -> Expr:
-        """Return the element at an index, as an expression."""
+        """Return the element at an index, one subscript per axis, as an expression."""
         return replace_symbols(self.body, dict(zip(self.axes, index, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """The elements of `array` where `mask` holds, in order; their number is a run-time matter.
+    """The elements of `array` where `mask` holds, in order; their number is dynamic.
 
-    `held`: the mask is an array of its own, which nobody writes, as it was when a name was bound.
+    `held`: the mask is a private copy, taken when a name was bound to the selection.
     """
 
     array: Array
@@ -234,7 +234,7 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An index that may leave its axis: `clamp`, `wrap`, or `pad` with what is read outside."""
+    """A subscript with a boundary mode: `clamp`, `wrap`, or `pad` with the fill value outside."""
 
     mode: str
     index: Scalar
@@ -243,7 +243,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A slice with evaluated parts."""
+    """A slice with evaluated bounds and step."""
 
     lower: Value | None
     upper: Value | None
@@ -257,27 +257,27 @@ class Group:
     items: tuple[Value, ...]
     kind: str = "tuple"
     fields: tuple[str, ...] = ()
-    """The names of the items of a named tuple."""
+    """The field names of a named tuple."""
     made: type | None = None
-    """Its class."""
+    """The class of a named tuple."""
     one: object = field(default_factory=object, compare=False, repr=False)
-    """Which tuple or list it is: one that two names have is the same."""
+    """The identity of the tuple or list: shared by all names that are bound to it."""
 
     def of(self, items: Iterable[Value]) -> Group:
-        """Return the same tuple or list with its items as they are kept elsewhere."""
+        """Return the same tuple or list (by identity) with other values for its items."""
         return Group(tuple(items), self.kind, self.fields, self.made, self.one)
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`value.method`, waiting for its call."""
+    """A bound method `value.method`, not called yet."""
 
     value: Value
     method: str
 
 
 class TensorLike(Protocol):
-    """What elaboration knows of a persistent tensor."""
+    """The interface of a persistent tensor to elaboration."""
 
     @property
     def dtype(self) -> DType:
@@ -285,7 +285,7 @@ class TensorLike(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape, that of every field."""
+        """The shape, which every field has."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -293,12 +293,12 @@ class TensorLike(Protocol):
 
     @property
     def request(self) -> Decision | None:
-        """What was asked of its memory."""
+        """The memory mode requested for it, None for no request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A persistent tensor found at `path`."""
+    """A persistent tensor, and its access path."""
 
     tensor: TensorLike
     path: Path
@@ -306,41 +306,41 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An object of the user's whose attributes and items are looked up now and at every call."""
+    """A user object, whose attributes and items are looked up now and at every call."""
 
     value: object = field(compare=False)
     path: Path
 
 
 class Scope(Protocol):
-    """The names among which a function was defined; a `Frame` is one."""
+    """The scope that a function was defined in; `Frame` implements it."""
 
     @property
     def lookup(self) -> Callable[[str], object]:
-        """How objects captured from further out are found."""
+        """The lookup of objects captured from enclosing scopes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """A function defined inside or a lambda: its surface and the names it was defined among."""
+    """A nested function or a lambda, to be inlined: its syntax and its defining scope."""
 
     function: s.Function | s.Lambda
     scope: Scope
     defaults: tuple[tuple[str, Value], ...] = ()
-    """The values of parameters that have one, as they were where the function was defined."""
+    """The default values of parameters, evaluated at the definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unset:
-    """A name that may not be read: why, in words, and where."""
+    """A name that may not be read: the reason, in words for users, and the location."""
 
     reason: str
     span: Span = field(compare=False, repr=False)
     helps: tuple[str, ...] = ()
     reserved: bool = False
-    """Whether the loop at `span` sets it, whichever way it is left."""
+    """Whether the loop at `span` assigns it on every exit."""
     failed: bool = False
-    """Whether the statement that binds it is wrong: reading it is no error of its own."""
+    """Whether its defining statement is in error: reading it is not reported again."""
 
 
 Value = (
@@ -360,7 +360,7 @@ Value = (
 
 
 def replace_symbols(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
-    """Return the expression with index symbols replaced everywhere."""
+    """Return the expression with index symbols substituted everywhere."""
     if not values:
         return expr
     return rebuild(
@@ -371,21 +371,21 @@ def replace_symbols(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
 
 
 def replace_in_index(index: Index, values: Mapping[Symbol, Affine]) -> Index:
-    """Return an index with symbols replaced, dynamic ones inside their expression."""
+    """Return a subscript with symbols substituted, in the expression of a dynamic one too."""
     if isinstance(index, Dynamic):
         return Dynamic(replace_symbols(index.value, values))
     return substitute(index, values)
 
 
 def as_new(value: Value) -> Value:
-    """Return what a subscript, an attribute or a method makes of an array: another object."""
+    """Return a value derived by a subscript, an attribute or a method: not the caller's object."""
     if isinstance(value, Array) and value.given is not None:
         return replace(value, given=None)
     return value
 
 
 def whole(node: Node, axes: tuple[Symbol, ...], kind: Kind, span: Span) -> Array:
-    """Return the array of a whole node."""
+    """Return the array of all elements of a node, over `axes`."""
     return Array(
         axes, node.shape, Read(node, tuple(Affine(((a, 1),), 0) for a in axes), span), kind
     )

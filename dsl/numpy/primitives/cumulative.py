@@ -1,4 +1,7 @@
-"""What runs along an axis: cumulative sums, windows, slopes, covariances and norms."""
+"""Scans along an axis (ufunc.accumulate), and finite differences, covariances, polynomials, norms.
+
+A scan is a sequential loop: out[n] = op(out[n - 1], x[n]), a loop-carried dependence of distance 1.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +55,11 @@ REDUCERS: dict[np.ufunc, str] = {
     np.logical_and: "all", np.logical_or: "any", np.bitwise_and: "bitand",
     np.bitwise_or: "bitor", np.bitwise_xor: "bitxor",
 }  # fmt: skip
-"""The ufuncs with a neutral element, and what reducing by them is called."""
+"""The ufuncs with a neutral element -> the name of the reduction by them."""
 
 
 def ufunc_reduce(ufunc: np.ufunc, name: str) -> Body:
-    """Return `ufunc.reduce`, which goes over the first axis unless told otherwise."""
+    """Return the handler of `ufunc.reduce`, which reduces the first axis by default."""
 
     def body(
         site: Site, array: Value, axis: Value = ZERO, dtype: Value = NONE, *, keepdims: Value = NO
@@ -77,17 +80,21 @@ def ufunc_reduce(ufunc: np.ufunc, name: str) -> Body:
         values = array_of(site, array)
         if values.kind.dtype.kind not in "biu":
             text = f"`{ufunc.__name__}` is not defined for {describe(values)}"
-            way = "convert to integers first: `x.astype(np.int64)`, or compare: `x > 0`"
-            raise error("CD0404", CdTypeError, text, site.span, helps=(way,))
-        kept = static_bool(site, keepdims, "keepdims")
+            hint = "convert to integers first: `x.astype(np.int64)`, or compare: `x > 0`"
+            raise error("CD0404", CdTypeError, text, site.span, helps=(hint,))
+        keep_dims = static_bool(site, keepdims, "keepdims")
         axes = axes_of(site, axis, values.rank)
-        return accumulate(site, OPS[name], values, axes, Kind(values.kind.dtype), kept)
+        return accumulate(site, OPS[name], values, axes, Kind(values.kind.dtype), keep_dims)
 
     return body
 
 
 def cumulative(name: str, one_axis: bool = False) -> Body:
-    """Return `np.cumsum` or `np.cumprod`; with `one_axis` all elements are not joined to a line."""
+    """Return the handler of `np.cumsum` or `np.cumprod`.
+
+    With `one_axis` a value of another rank than 1 needs an axis (CdTypeError CD0452): it is not
+    flattened.
+    """
     ufunc = np.add if name == "sum" else np.multiply
 
     def body(site: Site, a: Value, axis: Value = NONE, dtype: Value = NONE) -> Value:
@@ -98,53 +105,58 @@ def cumulative(name: str, one_axis: bool = False) -> Body:
         if is_none(axis):
             values, axis = array_of(site, ravel(site, at_least(1, site, values))), ZERO
         element = dtype_of(site, dtype) or values.kind.dtype.summed
-        return _running(site, ufunc, values, axis_of(site, axis, values.rank), element)
+        return _scan_axis(site, ufunc, values, axis_of(site, axis, values.rank), element)
 
     return body
 
 
 def ufunc_accumulate(ufunc: np.ufunc) -> Body:
-    """Return `ufunc.accumulate`, along the first axis unless told otherwise."""
+    """Return the handler of `ufunc.accumulate`, which scans the first axis by default."""
 
     def body(site: Site, array: Value, axis: Value = ZERO, dtype: Value = NONE) -> Value:
         values = array_of(site, array)
-        own = values.kind.dtype
+        operand_dtype = values.kind.dtype
         element = dtype_of(site, dtype)
         if element is None and ufunc in (np.add, np.multiply):
-            element = own.summed
+            element = operand_dtype.summed
         elif element is None:
-            elementwise(site.ctx, combine_of(ufunc), [values, values], site.span)  # refuses here
-            element = resolved(ufunc, (Kind(own), Kind(own)))[-1]
-        return _running(site, ufunc, values, axis_of(site, axis, values.rank), element)
+            elementwise(site.ctx, combine_of(ufunc), [values, values], site.span)  # raises CD0404
+            element = resolved(ufunc, (Kind(operand_dtype), Kind(operand_dtype)))[-1]
+        return _scan_axis(site, ufunc, values, axis_of(site, axis, values.rank), element)
 
     return body
 
 
-def _running(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType) -> Array:
-    """Return every partial result along an axis, by one step after the other."""
+def _scan_axis(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType) -> Array:
+    """Return the inclusive scan of an axis by `ufunc`, an array of the shape of `values`.
+
+    The loop over the axis is sequential: an iteration reads the element of the previous one.
+    """
     ctx = site.ctx
     values = with_sums_stored(ctx, values, "values", site.span)
     node = ctx.node("running", values.shape, dtype)
     size = values.shape[axis]
-    first = tuple(index_min(s, const(1)) if n == axis else s for n, s in enumerate(values.shape))
-    place = tuple(map(var, values.axes))
-    start = Array(values.axes, first, Read(node, place, site.span), Kind(dtype))
-    ctx.store(start, cast(values.body, dtype), site.span)
+    first_shape = tuple(
+        index_min(s, const(1)) if n == axis else s for n, s in enumerate(values.shape)
+    )
+    subscripts = tuple(map(var, values.axes))
+    first_slice = Array(values.axes, first_shape, Read(node, subscripts, site.span), Kind(dtype))
+    ctx.store(first_slice, cast(values.body, dtype), site.span)
     step = ctx.symbol(values.axes[axis].name)
-    rest = [n for n in range(values.rank) if n != axis]
+    other_dims = [n for n in range(values.rank) if n != axis]
     names = ctx.axes(values.rank)
-    here = tuple(var(step) if n == axis else var(names[n]) for n in range(values.rank))
-    before = tuple(var(step) - 1 if n == axis else at for n, at in enumerate(here))
+    current = tuple(var(step) if n == axis else var(names[n]) for n in range(values.rank))
+    previous = tuple(var(step) - 1 if n == axis else at for n, at in enumerate(current))
     kind = Kind(dtype)
-    sides = (Read(node, before, site.span), values.at(here))
+    sides = (Read(node, previous, site.span), values.at(current))
     pair = [Scalar(cast(side, dtype.compute), kind) for side in sides]
-    both = as_scalar(elementwise(ctx, combine_of(ufunc), pair, site.span), site.span)
+    combined = as_scalar(elementwise(ctx, combine_of(ufunc), pair, site.span), site.span)
     target = Array(
-        tuple(names[n] for n in rest), tuple(values.shape[n] for n in rest),
-        Read(node, here, site.span), kind,
+        tuple(names[n] for n in other_dims), tuple(values.shape[n] for n in other_dims),
+        Read(node, current, site.span), kind,
     )  # fmt: skip
     with ctx.block() as out:
-        ctx.store(target, cast(both.expr, dtype), site.span)
+        ctx.store(target, cast(combined.expr, dtype), site.span)
     ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=True))
     return as_kept(ctx, ctx.whole(node, site.span), values)
 
@@ -157,7 +169,7 @@ def cov(
     bias: Value = NO,
     ddof: Value = NONE,
 ) -> Value:
-    """Return the covariance matrix of variables in rows, those of `y` behind the others."""
+    """Return the covariance matrix of variables in rows; those of `y` follow those of `m`."""
     in_rows = static_bool(site, rowvar, "rowvar")
     table = _variables(site, m, in_rows)
     if not is_none(y):
@@ -170,8 +182,10 @@ def cov(
     freedom = static_number(site, ddof, "ddof")
     centre = stored_once(site, mean(site, table, ONE, keepdims=YES), "mean")
     centred = stored_once(site, arithmetic(site, "-", table, centre), "centred")
-    turned = elementwise(site.ctx, combine_of(np.conjugate), [transpose(site, centred)], site.span)
-    product = matmul(site, centred, turned)
+    transposed = elementwise(
+        site.ctx, combine_of(np.conjugate), [transpose(site, centred)], site.span
+    )
+    product = matmul(site, centred, transposed)
     number = arithmetic(site, "-", as_number(table.shape[1]), Static(freedom))
     number = elementwise(site.ctx, combine_of(np.maximum), [number, Static(0.0)], site.span)
     factor = elementwise(site.ctx, combine_of(np.divide), [Static(1.0), number], site.span)
@@ -179,7 +193,7 @@ def cov(
 
 
 def _variables(site: Site, value: Value, in_rows: bool) -> Array:
-    """Return a table with a variable in each row; one axis is one variable."""
+    """Return a matrix with a variable in each row; a value of rank 1 is one variable."""
     array = array_of(site, value)
     if array.rank > 2:
         text = f"`cov` takes one or two axes, and is given {describe(array)}"
@@ -190,7 +204,7 @@ def _variables(site: Site, value: Value, in_rows: bool) -> Array:
 
 
 def corrcoef(site: Site, x: Value, y: Value = NONE, rowvar: Value = YES) -> Value:
-    """Return the correlations of variables in rows, those of `y` behind the others."""
+    """Return the correlation matrix of variables in rows; those of `y` follow those of `x`."""
     table = array_of(site, stored_once(site, cov(site, x, y, rowvar), "covariance"))
     if not table.rank:
         return arithmetic(site, "/", table, table)
@@ -208,14 +222,14 @@ def corrcoef(site: Site, x: Value, y: Value = NONE, rowvar: Value = YES) -> Valu
 
 
 def shifted(value: Array, axis: int, by: int | Affine, size: Affine) -> Array:
-    """Return the elements from a distance on, `size` of them along an axis."""
+    """Return the slice of `size` elements along an axis that begins at offset `by`, as a view."""
     index = [var(a) + by if n == axis else var(a) for n, a in enumerate(value.axes)]
     shape = [size if n == axis else extent for n, extent in enumerate(value.shape)]
     return remap(value, value.axes, shape, index)
 
 
 def gradient(site: Site, f: Value, *varargs: Value, axis: Value = NONE) -> Value:
-    """Return slopes: central differences inside, one-sided ones at the ends."""
+    """Return finite differences: central ones inside, one-sided ones at both ends of each axis."""
     require_subtracted(site, array_of(site, f), "gradient")
     values = settled(site.ctx, array_of(site, converted_float(site, f)), "values", site.span)
     axes = axes_of(site, axis, values.rank)
@@ -234,16 +248,16 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
     node = site.ctx.node("slope", values.shape, values.kind.dtype)
     whole = site.ctx.whole(node, site.span)
     wide = arithmetic(site, "*", Static(2.0), step)
-    pieces = (
+    segments = (
         (1, size - 2, 2, 0, wide), (0, const(1), 1, 0, step), (size - 1, const(1), size - 1,
                                                               size - 2, step),
     )  # fmt: skip
-    for at, length, ahead, behind, gap in pieces:
+    for start, length, upper, lower, gap in segments:
         rise = arithmetic(
-            site, "-", shifted(values, axis, ahead, length), shifted(values, axis, behind, length)
+            site, "-", shifted(values, axis, upper, length), shifted(values, axis, lower, length)
         )
         part = array_of(site, arithmetic(site, "/", rise, gap))
-        target = shifted(whole, axis, at, length)
+        target = shifted(whole, axis, start, length)
         site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
     return as_kept(site.ctx, whole, values)
 
@@ -251,7 +265,7 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
 def polyval(site: Site, p: Value, x: Value) -> Value:
     """Return a polynomial at many points, highest power first, by Horner's rule.
 
-    Coefficients with more axes are rows of them along the first: each is broadcast with the points.
+    Coefficients of rank above 1 have the powers along axis 0; each row is broadcast with `x`.
     """
     factors = array_of(site, p)
     if not factors.rank:
@@ -260,8 +274,8 @@ def polyval(site: Site, p: Value, x: Value) -> Value:
     size = static_int(site, as_number(factors.shape[0]), "the number of coefficients")
     points = array_of(site, x)
     x = points if points.rank else Scalar(points.body, Kind(strong_of(points.kind)))
-    nothing = arithmetic(site, "*", x, Static(0))
-    result = converted(site, nothing, dtypes.bool_) if points.kind.dtype.kind == "b" else nothing
+    zeros = arithmetic(site, "*", x, Static(0))
+    result = converted(site, zeros, dtypes.bool_) if points.kind.dtype.kind == "b" else zeros
     for n in range(size):
         names = site.ctx.axes(factors.rank - 1)
         factor = remap(factors, names, factors.shape[1:], (const(n), *map(var, names)))
@@ -276,11 +290,11 @@ def trapezoid(
     dx: Value = Static(1.0),
     axis: Value = Static(-1),
 ) -> Value:
-    """Return the integral by trapezoids."""
+    """Return the integral along an axis by the trapezoidal rule."""
     values = settled(site.ctx, array_of(site, y), "values", site.span)
-    place = axis_of(site, axis, values.rank)
-    size = values.shape[place] - 1
-    pair = arithmetic(site, "+", shifted(values, place, 1, size), shifted(values, place, 0, size))
+    dim = axis_of(site, axis, values.rank)
+    size = values.shape[dim] - 1
+    pair = arithmetic(site, "+", shifted(values, dim, 1, size), shifted(values, dim, 0, size))
     if is_none(x):
         width: Value = dx
     else:
@@ -292,16 +306,16 @@ def trapezoid(
             arithmetic(site, "-", shifted(points, 0, 1, size), shifted(points, 0, 0, size)),
         )
         names = site.ctx.axes(values.rank)
-        shape = [size if n == place else const(1) for n in range(values.rank)]
-        width = remap(gap, names, shape, (var(names[place]),))
+        shape = [size if n == dim else const(1) for n in range(values.rank)]
+        width = remap(gap, names, shape, (var(names[dim]),))
     area = arithmetic(site, "/", arithmetic(site, "*", pair, width), Static(2.0))
-    return reducer("sum")(site, area, Static(place))
+    return reducer("sum")(site, area, Static(dim))
 
 
 def norm(
     site: Site, x: Value, ord: Value = NONE, axis: Value = NONE, keepdims: Value = NO
 ) -> Value:
-    """Return the norm of a vector or matrix. CdTypeError CD0456 for norms that need an SVD."""
+    """Return a vector or matrix norm. CdTypeError CD0456 for norms that need an SVD."""
     values = array_of(site, converted_float(site, x))
     axes = axes_of(site, axis, values.rank)
     kind = constant(ord)
@@ -310,8 +324,8 @@ def norm(
     total = reducer("sum")
     if kind is None or kind == "fro" or (kind == 2 and len(axes) == 1):
         squares = arithmetic(site, "**", size, Static(2))
-        found = total(site, squares, over, keepdims=keepdims)
-        return elementwise(site.ctx, combine_of(np.sqrt), [found], site.span)
+        sum_of_squares = total(site, squares, over, keepdims=keepdims)
+        return elementwise(site.ctx, combine_of(np.sqrt), [sum_of_squares], site.span)
     if len(axes) == 1:
         return _vector_norm(site, size, over, ord, keepdims)
     if (
@@ -320,12 +334,12 @@ def norm(
         and not static_bool(site, keepdims, "keepdims")
     ):
         assert isinstance(kind, int | float)
-        summed = axes[0] if abs(kind) == 1 else axes[1]
-        sums = total(site, size, Static(summed))
-        left = axes[0] if abs(kind) != 1 else axes[1] - 1
+        summed_dim = axes[0] if abs(kind) == 1 else axes[1]
+        sums = total(site, size, Static(summed_dim))
+        remaining = axes[0] if abs(kind) != 1 else axes[1] - 1
         if kind > 0:
-            return reducer("max")(site, sums, Static(left), initial=Static(0))
-        return reducer("min")(site, sums, Static(left))
+            return reducer("max")(site, sums, Static(remaining), initial=Static(0))
+        return reducer("min")(site, sums, Static(remaining))
     raise error(
         "CD0456", CdTypeError,
         f"the norm {kind!r} of {describe(values)} is not part of the language", site.span,
@@ -344,23 +358,23 @@ def _vector_norm(site: Site, size: Value, over: Value, ord: Value, keepdims: Val
         return converted(site, count_nonzero(site, size, over, keepdims=keepdims), dtype)
     power = static_number(site, ord, "the order of the norm")
     raised = arithmetic(site, "**", size, Static(power))
-    found = reducer("sum")(site, raised, over, keepdims=keepdims)
-    return arithmetic(site, "**", found, Static(1.0 / power))
+    power_sum = reducer("sum")(site, raised, over, keepdims=keepdims)
+    return arithmetic(site, "**", power_sum, Static(1.0 / power))
 
 
 def vector_norm(
     site: Site, x: Value, *, axis: Value = NONE, keepdims: Value = NO, ord: Value = NONE
 ) -> Value:
-    """Return the norm of all elements, or along axes."""
+    """Return the vector norm of all elements, or of those along some axes."""
     if not is_none(axis):
         return norm(site, x, ord, axis, keepdims)
-    found = norm(site, ravel(site, x), ord, ZERO)
+    result = norm(site, ravel(site, x), ord, ZERO)
     if not static_bool(site, keepdims, "keepdims"):
-        return found
+        return result
     ones = (const(1),) * array_of(site, x).rank
-    return broadcast_to(site.ctx, array_of(site, found), ones, site.span)
+    return broadcast_to(site.ctx, array_of(site, result), ones, site.span)
 
 
 def matrix_norm(site: Site, x: Value, *, keepdims: Value = NO, ord: Value = Static("fro")) -> Value:
-    """Return the norms of matrices, which are the last two axes."""
+    """Return the norms of a stack of matrices over the last two axes."""
     return norm(site, x, ord, Group((Static(-2), Static(-1))), keepdims)

@@ -1,4 +1,4 @@
-"""Elementwise functions as handlers: ufuncs, Python's operators, casts, `where`, `clip`, powers."""
+"""Handlers of elementwise functions: ufuncs, Python's operators, casts, `where`, `clip`."""
 
 from __future__ import annotations
 
@@ -47,14 +47,17 @@ from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
 
 if TYPE_CHECKING:
     from . import powers
-else:  # what few programs need
+else:  # imported at the first use
     powers = LazyModule(".powers", __package__)
 
 _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
 
 def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
-    """Return the handler of a ufunc with `out=`; `python` keeps Python numbers what they are."""
+    """Return the handler of a ufunc, with `out=` and `dtype=`.
+
+    With `python` an operation on Python numbers alone gives a weakly typed Python number.
+    """
     combine = combine_of(ufunc, python)
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
@@ -70,7 +73,7 @@ def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
                 helps=("use `np.where(condition, ..., ...)` for `where=`" if keywords else fix,),
             )  # fmt: skip
         if dtype is not None:
-            args = _computed_in(site, ufunc, args, dtype)
+            args = _cast_operands(site, ufunc, args, dtype)
         if ufunc in (np.power, np.float_power):
             return powers.power(site, args[0], args[1], ufunc, python)
         return elementwise(site.ctx, combine, args, site.span)
@@ -78,24 +81,26 @@ def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
     return with_out(folds(ufunc, handle) if not python else handle, ufunc.nin)
 
 
-def _computed_in(
+def _cast_operands(
     site: Site, ufunc: np.ufunc, args: Sequence[Value], dtype: DType
 ) -> tuple[Value, ...]:
-    """Return the operands in the types that NumPy computes in for a result of a type.
+    """Return the operands cast to the types that NumPy computes in for a result of `dtype`.
 
-    CdTypeError CD0404 where it has no such function, or would cast beyond `same_kind`.
+    CdTypeError CD0404 where the ufunc has no such loop, or a cast would exceed `same_kind`.
     """
     kinds = [Kind(strong_of(powers.kind_of(site, value))) for value in args]
     wanted = (*(None,) * ufunc.nin, dtype.numpy)
     try:
-        given = [kind.dtype.numpy for kind in kinds]
-        found = ufunc.resolve_dtypes((*given, None), signature=wanted, casting="same_kind")
+        operand_types = [kind.dtype.numpy for kind in kinds]
+        resolved_types = ufunc.resolve_dtypes(
+            (*operand_types, None), signature=wanted, casting="same_kind"
+        )
     except TypeError:
         shown = " and ".join(map(repr, kinds))
         text = f"`{ufunc.__name__}` with dtype={dtype.name} is not defined for {shown}"
         helps = ("convert its result: `.astype(...)`",)
         raise error("CD0404", CdTypeError, text, site.span, helps=helps) from None
-    types = [dtypes.from_numpy(one) for one in found[:-1]]
+    types = [dtypes.from_numpy(one) for one in resolved_types[:-1]]
     return tuple(
         value if to is None else converted(site, value, to)
         for value, to in zip(args, types, strict=True)
@@ -105,9 +110,9 @@ def _computed_in(
 def arithmetic(site: Site, symbol: str, left: Value, right: Value) -> Value:
     """Return `left symbol right` of Python's operators and comparisons, on any values.
 
-    Numbers known now are computed now; integer index expressions stay index expressions.
+    Static operands are folded; an affine index expression of Python integers stays one.
     """
-    folded = _folded(site, symbol, left, right)
+    folded = _fold_operands(site, symbol, left, right)
     if folded is not None:
         return folded
     if symbol == "**":
@@ -115,21 +120,21 @@ def arithmetic(site: Site, symbol: str, left: Value, right: Value) -> Value:
     return elementwise(site.ctx, combine_of(OPERATORS[symbol], True), (left, right), site.span)
 
 
-def _folded(site: Site, symbol: str, left: Value, right: Value) -> Value | None:
-    plain = constant(left), constant(right)
-    if plain[0] is not NOT_CONSTANT and plain[1] is not NOT_CONSTANT:
-        return called(site, PYTHON[symbol], plain)
+def _fold_operands(site: Site, symbol: str, left: Value, right: Value) -> Value | None:
+    operands = constant(left), constant(right)
+    if operands[0] is not NOT_CONSTANT and operands[1] is not NOT_CONSTANT:
+        return called(site, PYTHON[symbol], operands)
     if symbol == "+" and isinstance(left, Group) and isinstance(right, Group):
         return Group(left.items + right.items, left.kind)
-    if symbol == "*" and isinstance(left, Group) and isinstance(plain[1], int):
-        return Group(fold(operator.mul, (left.items, plain[1])), left.kind)
+    if symbol == "*" and isinstance(left, Group) and isinstance(operands[1], int):
+        return Group(fold(operator.mul, (left.items, operands[1])), left.kind)
     a, b = weak_position(left), weak_position(right)
     index = None if a is None or b is None else _index_arithmetic(symbol, a, b)
     return None if index is None else Scalar(Position(index), WEAK_INT)
 
 
 def weak_position(value: Value) -> Affine | None:
-    """Return the index expression of a Python integer, None for any other value."""
+    """Return the affine index expression of a weak (Python) integer, None for any other value."""
     match value:
         case Static(bool()):
             return None
@@ -159,7 +164,7 @@ def _index_arithmetic(symbol: str, left: Affine, right: Affine) -> Affine | None
 
 
 def converted(site: Site, value: Value, dtype: DType, weak: bool = False) -> Value:
-    """Return the value cast to an element type, rounded to it."""
+    """Return the value cast to an element type, rounded to its precision."""
     return elementwise(
         site.ctx,
         lambda pair: (cast(cast(pair[0], dtype), dtype.compute), Kind(dtype, weak)),
@@ -169,7 +174,7 @@ def converted(site: Site, value: Value, dtype: DType, weak: bool = False) -> Val
 
 
 def where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
-    """Return `x` where the condition holds, else `y`. CdTypeError CD0551 for one argument."""
+    """Return `x` where the condition holds, else `y`: a select. CdTypeError CD0551 without both."""
     if is_none(x) != is_none(y):
         raise error(
             "CD0440",
@@ -188,14 +193,14 @@ def where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Val
 
 
 def select(test: Pair, yes: Pair, no: Pair) -> Pair:
-    """Return the choice between two expressions, in their joined type."""
+    """Return the select between two expressions, in their joined type."""
     kind = join(yes[1], no[1])
     dtype = kind.dtype.compute
     return Select(truth(test[0]), cast(yes[0], dtype), cast(no[0], dtype)), kind
 
 
 def numpy_where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
-    """Return `np.where`, whose numbers are NumPy scalars."""
+    """Return `np.where`, whose scalar results are NumPy scalars (strongly typed)."""
     result = where(site, condition, x, y)
     if not isinstance(result, Scalar):
         return result
@@ -213,7 +218,7 @@ def clip(
     min: Value = NONE,
     max: Value = NONE,
 ) -> Value:
-    """Return the values within limits, None for no limit."""
+    """Return the values clamped between two limits, of which either may be None."""
     low, high = (a_min if is_none(min) else min), (a_max if is_none(max) else max)
     if is_none(low) and is_none(high):
         return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
@@ -224,7 +229,7 @@ def clip(
 
 
 def select_list(site: Site, condlist: Value, choicelist: Value, default: Value = ZERO) -> Value:
-    """Return `np.select`: the first choice whose condition holds."""
+    """Return `np.select`: nested selects, of which the first condition that holds decides."""
     tests = condlist.items if isinstance(condlist, Group) else ()
     choices = choicelist.items if isinstance(choicelist, Group) else ()
     if not tests or len(tests) != len(choices):
@@ -243,7 +248,7 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
 
 
 def real(site: Site, val: Value) -> Value:
-    """Return the real part; a real array is its own."""
+    """Return the real part; of real values, the values themselves."""
     if powers.kind_of(site, val).dtype.kind != "c":
         return val
     return part_of(site, val, "real")
@@ -259,10 +264,10 @@ def imag(site: Site, val: Value) -> Value:
 
 
 def _zero_like(site: Site, val: Value) -> Value:
-    """Return `0` of the value's own type for every element, whatever it is: also for infinities."""
-    known = constant(val)
-    if isinstance(known, int | float | np.generic):
-        return Static(known.imag)
+    """Return a zero of the value's type for every element, also for infinities and NaN."""
+    static = constant(val)
+    if isinstance(static, int | float | np.generic):
+        return Static(static.imag)
 
     def combine(pair: Pair) -> Pair:
         kind = WEAK_INT if pair[1] == WEAK_BOOL else pair[1]
@@ -272,7 +277,7 @@ def _zero_like(site: Site, val: Value) -> Value:
 
 
 def part_of(site: Site, val: Value, name: str) -> Value:
-    """Return one part of complex values: a view of an array that has storage."""
+    """Return the real or imaginary part of complex values: a view where the array has storage."""
     if not isinstance(val, Array) or val.place is None:
         return operate(site.ctx, name, [val], site.span)
     dtype = val.kind.dtype.real
@@ -280,7 +285,7 @@ def part_of(site: Site, val: Value, name: str) -> Value:
 
 
 def angle(site: Site, z: Value, deg: Value = NONE) -> Value:
-    """Return the angle of complex or real values."""
+    """Return the argument of complex or real values, in radians, or in degrees with `deg`."""
     if powers.kind_of(site, z).dtype.kind == "c":
         result = operate(site.ctx, "angle", [z], site.span)
     else:
@@ -300,31 +305,33 @@ def logarithm(site: Site, x: Value, base: Value = NONE) -> Value:
 
 
 def division_pair(site: Site, x: Value, y: Value) -> Value:
-    """Return `divmod`: the floor quotient and the remainder."""
+    """Return `divmod`: the floored quotient and the remainder, which has the sign of `y`."""
     return Group((arithmetic(site, "//", x, y), arithmetic(site, "%", x, y)))
 
 
 def parts_of(site: Site, x: Value) -> Value:
-    """Return `np.modf`: the fractional and the whole part, both with the sign of `x`.
+    """Return `np.modf`: the fractional and the integral part, both with the sign of `x`.
 
-    The fraction of an infinity is zero.
+    The fractional part of an infinity is zero.
     """
 
     def as_float(pair: Pair) -> Pair:
-        own = pair[1].dtype
-        dtype = own if own is dtypes.bfloat16 else resolved(np.modf, (pair[1],))[-1]
+        operand_dtype = pair[1].dtype
+        dtype = (
+            operand_dtype if operand_dtype is dtypes.bfloat16 else resolved(np.modf, (pair[1],))[-1]
+        )
         return cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)
 
     x = elementwise(site.ctx, as_float, [x], site.span)
     whole = elementwise(site.ctx, combine_of(np.trunc), [x], site.span)
-    endless = elementwise(site.ctx, combine_of(np.isinf), [x], site.span)
-    rest = where(site, endless, Static(0.0), arithmetic(site, "-", x, whole))
-    # whole numbers leave 0.0 of any sign
-    return Group((elementwise(site.ctx, combine_of(np.copysign), [rest, x], site.span), whole))
+    is_infinite = elementwise(site.ctx, combine_of(np.isinf), [x], site.span)
+    fraction = where(site, is_infinite, Static(0.0), arithmetic(site, "-", x, whole))
+    # the fraction of an integral value is 0.0 of either sign: it takes that of x
+    return Group((elementwise(site.ctx, combine_of(np.copysign), [fraction, x], site.span), whole))
 
 
 def infinite(sign: str) -> Body:
-    """Return `np.isposinf` or `np.isneginf`."""
+    """Return the handler of `np.isposinf` or `np.isneginf`, as `sign` is "+" or "-"."""
 
     def body(site: Site, x: Value) -> Value:
         if powers.kind_of(site, x).dtype.kind == "c":
@@ -337,12 +344,12 @@ def infinite(sign: str) -> Body:
 
 
 def fix(site: Site, x: Value) -> Value:
-    """Return `np.fix`: rounded towards zero."""
+    """Return `np.fix`: the values rounded towards zero."""
     return elementwise(site.ctx, combine_of(np.trunc), [x], site.span)
 
 
 def converted_float(site: Site, value: Value) -> Value:
-    """Return integers as float64, everything else as it is."""
+    """Return bools and integers as float64, values of any other type unchanged."""
     if powers.kind_of(site, value).dtype.kind in "biu":
         return converted(site, value, dtypes.float64)
     return value
@@ -356,7 +363,7 @@ def isclose(
     atol: Value = Static(1e-8),
     equal_nan: Value = NONE,
 ) -> Value:
-    """Return `np.isclose`."""
+    """Return `np.isclose`: `|a - b| <= atol + rtol * |b|`, for finite `b`, or `a == b`."""
     a, b = converted_float(site, a), converted_float(site, b)
 
     def ufunc(which: np.ufunc, *values: Value) -> Value:
@@ -364,11 +371,11 @@ def isclose(
 
     gap = ufunc(np.absolute, ufunc(np.subtract, a, b))
     limit = ufunc(np.add, atol, ufunc(np.multiply, rtol, ufunc(np.absolute, b)))
-    near = ufunc(np.logical_and, ufunc(np.less_equal, gap, limit), ufunc(np.isfinite, b))
-    result = ufunc(np.logical_or, near, ufunc(np.equal, a, b))
+    is_near = ufunc(np.logical_and, ufunc(np.less_equal, gap, limit), ufunc(np.isfinite, b))
+    result = ufunc(np.logical_or, is_near, ufunc(np.equal, a, b))
     if constant(equal_nan) is True:
-        both = ufunc(np.logical_and, ufunc(np.isnan, a), ufunc(np.isnan, b))
-        result = ufunc(np.logical_or, result, both)
+        both_nan = ufunc(np.logical_and, ufunc(np.isnan, a), ufunc(np.isnan, b))
+        result = ufunc(np.logical_or, result, both_nan)
     return result
 
 
@@ -380,34 +387,41 @@ def nan_to_num(
     posinf: Value = NONE,
     neginf: Value = NONE,
 ) -> Value:
-    """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers of their type, or
-    what is given. A new array, or `x` itself, written in place, with `copy=False`."""
-    numbers = _finite(site, x, nan, posinf, neginf)
+    """Return `np.nan_to_num`: NaN becomes `nan`, an infinity `posinf` or `neginf`.
+
+    Infinities become by default the largest finite numbers of their type. The result is a new
+    array; with `copy=False`, `x` itself, written in place.
+    """
+    numbers = _replace_nonfinite(site, x, nan, posinf, neginf)
     if static_bool(site, copy, "copy") or not isinstance(x, Array) or x.view is None:
         return numbers
     return stored(site, x, numbers) if x.kind.dtype.kind in "fc" else x
 
 
-def _finite(site: Site, x: Value, nan: Value, posinf: Value, neginf: Value) -> Value:
-    """Return new values without NaN and infinities, of the type that `x` has standing alone."""
+def _replace_nonfinite(site: Site, x: Value, nan: Value, posinf: Value, neginf: Value) -> Value:
+    """Return the values with NaN and infinities replaced, in the strong type of `x`."""
     dtype = strong_of(powers.kind_of(site, x))
     if dtype.kind == "c":
-        parts = [_finite(site, part(site, x), nan, posinf, neginf) for part in (real, imag)]
+        parts = [
+            _replace_nonfinite(site, part(site, x), nan, posinf, neginf) for part in (real, imag)
+        ]
         return operate(site.ctx, "complex", parts, site.span)
     x = converted(site, x, dtype)
     if dtype.kind != "f":
         return converted(site, x, dtype)
-    top = _LARGEST_BFLOAT16 if dtype is dtypes.bfloat16 else float(np.finfo(dtype.name).max)
-    limited = clip(site, x, Static(-top), Static(top))
-    for sign, given in (("+", posinf), ("-", neginf)):
-        if not is_none(given):
-            limited = where(site, infinite(sign)(site, x), converted(site, given, dtype), limited)
-    missing = elementwise(site.ctx, combine_of(np.isnan), [x], site.span)
-    return where(site, missing, converted(site, nan, dtype), limited)
+    largest = _LARGEST_BFLOAT16 if dtype is dtypes.bfloat16 else float(np.finfo(dtype.name).max)
+    limited = clip(site, x, Static(-largest), Static(largest))
+    for sign, replacement in (("+", posinf), ("-", neginf)):
+        if not is_none(replacement):
+            limited = where(
+                site, infinite(sign)(site, x), converted(site, replacement, dtype), limited
+            )
+    is_nan = elementwise(site.ctx, combine_of(np.isnan), [x], site.span)
+    return where(site, is_nan, converted(site, nan, dtype), limited)
 
 
 def sinc(site: Site, x: Value) -> Value:
-    """Return `np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
+    """Return `np.sinc`: sin(pi x) / (pi x), whose value at 0 is 1."""
     y = arithmetic(site, "*", Static(math.pi), converted_float(site, x))
     ratio = arithmetic(site, "/", elementwise(site.ctx, combine_of(np.sin), [y], site.span), y)
     return where(site, arithmetic(site, "==", x, ZERO), Static(1.0), ratio)
@@ -415,11 +429,11 @@ def sinc(site: Site, x: Value) -> Value:
 
 def extremum(site: Site, name: str, values: Sequence[Value]) -> Value:
     """Return the elementwise `max` or `min` of two or more values."""
-    at = [index for value in values if (index := weak_position(value)) is not None]
-    if len(at) == len(values):
-        hold(*at)
-        pick = index_max if name == "max" else index_min
-        return Scalar(Position(fold_left(pick, at)), WEAK_INT)
+    positions = [index for value in values if (index := weak_position(value)) is not None]
+    if len(positions) == len(values):
+        hold(*positions)
+        choose = index_max if name == "max" else index_min
+        return Scalar(Position(fold_left(choose, positions)), WEAK_INT)
     combine: Combine = combine_of(np.maximum if name == "max" else np.minimum, True)
     result = values[0]
     for value in values[1:]:
@@ -428,7 +442,7 @@ def extremum(site: Site, name: str, values: Sequence[Value]) -> Value:
 
 
 def word_handler(op: str) -> Handler:
-    """Return the handler of a word that is an operation of the table and of nothing else."""
+    """Return the handler of a word of the language that denotes the operation `op` of `OPS`."""
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         if keywords or len(args) != OPS[op].arity:

@@ -1,4 +1,4 @@
-"""Grids of coordinates: `mgrid`, `ogrid`, `indices`, `meshgrid`, and `r_`, `c_`."""
+"""Coordinate grids: `mgrid`, `ogrid`, `indices`, `meshgrid`, and the joins `r_` and `c_`."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from .shaping import at_least
 from .ufuncs import combine_of, strong_of
 
 
-def _points(site: Site, item: Value, alone: bool | None = None) -> Array:
-    """Return the points of one section: a range, or a number of points for `5j`.
+def _slice_points(site: Site, item: Value, alone: bool | None = None) -> Array:
+    """Return the points of one slice: a range, or evenly spaced points whose number is `5j`.
 
-    In a grid they are worked out as NumPy does there, `index * step + start`; of a range that is
-    `alone` in it, and of what `np.r_` joins, they are those of `arange`.
+    `alone` is False in a grid of several slices, where NumPy computes `index * step + start`; True
+    in a grid of one slice, and None in `np.r_`: both have the points of `arange`.
     """
     if not isinstance(item, Section):
         raise error("CD0453", CdTypeError, "a grid is made of slices", site.span)
@@ -55,22 +55,26 @@ def _points(site: Site, item: Value, alone: bool | None = None) -> Array:
     step = None if item.step is None or is_none(item.step) else item.step
     number = None if step is None else constant(step)
     if step is not None and number is NOT_CONSTANT and array_of(site, step).kind.dtype.kind == "c":
-        return _counted(site, lower, item.upper, step, alone)
+        return _dynamic_points(site, lower, item.upper, step, alone)
     if not isinstance(number, complex):
         step = ONE if step is None else step
         points = array_of(site, arange(site, lower, item.upper, step))
         if alone is not False or points.kind.dtype.kind != "f":
             return points
-        return _spaced(site, points.shape[0], lower, step)
+        return _arithmetic_sequence(site, points.shape[0], lower, step)
     size = int(abs(number))
     if alone is None or size < 2:
         return array_of(site, linspace(site, lower, item.upper, Static(size)))
     gap = arithmetic(site, "-", item.upper, lower)
-    return _spaced(site, const(size), lower, arithmetic(site, "/", gap, Static(float(size - 1))))
+    return _arithmetic_sequence(
+        site, const(size), lower, arithmetic(site, "/", gap, Static(float(size - 1)))
+    )
 
 
-def _counted(site: Site, lower: Value, upper: Value, step: Value, alone: bool | None) -> Array:
-    """Return so many points as the absolute value of a complex step says, `n * 1j`, at run time."""
+def _dynamic_points(
+    site: Site, lower: Value, upper: Value, step: Value, alone: bool | None
+) -> Array:
+    """Return points whose number is the absolute value of a dynamic complex step, as `n * 1j`."""
     number = elementwise(site.ctx, combine_of(np.absolute), [step], site.span)
     whole = converted(site, number, dtypes.int64)
     if alone is None:
@@ -78,10 +82,10 @@ def _counted(site: Site, lower: Value, upper: Value, step: Value, alone: bool | 
     size = extent_of(site, whole, "the number of points")
     gaps = Scalar(Position(site.ctx.known.maximum(size - 1, const(1))), WEAK_INT)
     gap = arithmetic(site, "-", upper, lower)
-    return _spaced(site, size, lower, arithmetic(site, "/", gap, gaps))
+    return _arithmetic_sequence(site, size, lower, arithmetic(site, "/", gap, gaps))
 
 
-def _spaced(site: Site, size: Affine, start: Value, step: Value) -> Array:
+def _arithmetic_sequence(site: Site, size: Affine, start: Value, step: Value) -> Array:
     axis = site.ctx.symbol("i")
     at = cast(Position(var(axis)), dtypes.float64)
     line = Array((axis,), (size,), at, Kind(dtypes.float64), copied=True)
@@ -89,7 +93,7 @@ def _spaced(site: Site, size: Affine, start: Value, step: Value) -> Array:
 
 
 def _open_grid(site: Site, points: list[Array], copied: bool = True) -> tuple[Array, ...]:
-    """Return each line of points along its own axis of the common rank."""
+    """Return each line of points along its axis of the common rank, with extent 1 elsewhere."""
     rank = len(points)
     out = []
     for n, line in enumerate(points):
@@ -107,21 +111,21 @@ def _dense_grid(site: Site, points: list[Array]) -> Array:
     node = site.ctx.node("grid", (const(len(points)), *shape), kind.dtype)
     for n, line in enumerate(points):
         axes = site.ctx.axes(len(points))
-        place = Read(node, (const(n), *map(var, axes)), site.span)
-        target = Array(axes, shape, place, kind)
+        location = Read(node, (const(n), *map(var, axes)), site.span)
+        target = Array(axes, shape, location, kind)
         site.ctx.store(target, cast(line.at((var(axes[n]),)), kind.dtype), site.span)
     return site.ctx.whole(node, site.span)
 
 
 def mgrid(site: Site, items: tuple[Value, ...]) -> Value:
-    """Return `np.mgrid[...]`."""
-    points = [_points(site, item, len(items) == 1) for item in items]
+    """Return `np.mgrid[...]`: a dense grid, one array with the coordinates along axis 0."""
+    points = [_slice_points(site, item, len(items) == 1) for item in items]
     return points[0] if len(points) == 1 else _dense_grid(site, points)
 
 
 def ogrid(site: Site, items: tuple[Value, ...]) -> Value:
-    """Return `np.ogrid[...]`."""
-    points = [_points(site, item, len(items) == 1) for item in items]
+    """Return `np.ogrid[...]`: an open grid, one array for each axis, to be broadcast."""
+    points = [_slice_points(site, item, len(items) == 1) for item in items]
     if len(points) == 1:
         return points[0]
     dtype = join_all([line.kind for line in points]).dtype
@@ -129,21 +133,21 @@ def ogrid(site: Site, items: tuple[Value, ...]) -> Value:
 
 
 def row_items(site: Site, items: tuple[Value, ...]) -> Value:
-    """Return `np.r_[...]`: slices and arrays joined."""
-    parts = _of_one_type(site, items)
-    return concatenate(site, Group(tuple(at_least(1, site, part) for part in parts)))
+    """Return `np.r_[...]`: slices and arrays concatenated along the first axis."""
+    operands = _promote_operands(site, items)
+    return concatenate(site, Group(tuple(at_least(1, site, operand) for operand in operands)))
 
 
 def column_items(site: Site, items: tuple[Value, ...]) -> Value:
-    """Return `np.c_[...]`: slices and arrays as columns."""
-    return column_stack(site, Group(tuple(_of_one_type(site, items))))
+    """Return `np.c_[...]`: slices and arrays concatenated as columns."""
+    return column_stack(site, Group(tuple(_promote_operands(site, items))))
 
 
-def _of_one_type(site: Site, items: tuple[Value, ...]) -> list[Value]:
-    """Return what is joined in its joined type, to which Python's numbers adapt."""
-    parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
-    dtype = strong_of(join_all([array_of(site, part).kind for part in parts]))
-    return [fitting(site, part, dtype) for part in parts]
+def _promote_operands(site: Site, items: tuple[Value, ...]) -> list[Value]:
+    """Return the operands in their promoted type, to which Python's numbers adapt."""
+    operands = [_slice_points(site, item) if isinstance(item, Section) else item for item in items]
+    dtype = strong_of(join_all([array_of(site, operand).kind for operand in operands]))
+    return [fitting(site, operand, dtype) for operand in operands]
 
 
 SPECIAL: tuple[tuple[object, Callable[[Site, tuple[Value, ...]], Value]], ...] = (
@@ -152,7 +156,7 @@ SPECIAL: tuple[tuple[object, Callable[[Site, tuple[Value, ...]], Value]], ...] =
 
 
 def indices(site: Site, dimensions: Value, dtype: Value = NONE, sparse: Value = NO) -> Value:
-    """Return the index of every element along each axis."""
+    """Return the index of every element along each axis, as a dense or (`sparse`) an open grid."""
     sizes = static_shape(site, dimensions)
     lines = []
     for size in sizes:
@@ -172,7 +176,7 @@ def meshgrid(
     sparse: Value = NO,
     copy: Value = YES,
 ) -> Value:
-    """Return coordinate arrays of lines of points."""
+    """Return the coordinate arrays of rank-1 arrays of points, broadcast unless `sparse`."""
     lines = [array_of(site, item) for item in xi]
     swapped = text_of(site, indexing, "indexing", ("xy", "ij")) == "xy" and len(lines) > 1
     order = [1, 0, *range(2, len(lines))] if swapped else list(range(len(lines)))

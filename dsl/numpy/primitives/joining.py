@@ -1,4 +1,4 @@
-"""New arrays made of the elements of others: joined, repeated, shifted, padded, picked."""
+"""Concatenation, repetition, padding, rolling and gathering: new arrays of others' elements."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ from .views import subscript
 
 
 def arrays_in(site: Site, value: Value) -> list[Array]:
-    """Return the arrays of a sequence, or the rows of an array, with elements of strong type."""
+    """Return the arrays of a sequence, or the rows of an array, with strong element types.
+
+    CdTypeError CD0453 for a number, CdValueError CD0453 for an empty sequence.
+    """
     items = items_of(value)
     if items is None:
         array = array_of(site, value)
@@ -73,7 +76,7 @@ def arrays_in(site: Site, value: Value) -> list[Array]:
 
 
 def own_type(array: Array) -> Array:
-    """Return the array with the element type that NumPy gives it standing alone."""
+    """Return the array with its strong element type: Python's numbers are 64 bits wide."""
     if not array.kind.weak:
         return array
     dtype = strong_of(array.kind)
@@ -81,7 +84,10 @@ def own_type(array: Array) -> Array:
 
 
 def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value = NONE) -> Value:
-    """Return the arrays joined along an axis they have; None joins all elements."""
+    """Return the arrays joined along an existing axis; with `axis=None` all are flattened first.
+
+    CdShapeError CD0313 where ranks differ, CdTypeError CD0405 beyond `same_kind` casts.
+    """
     parts = arrays_in(site, arrays)
     if is_none(axis):
         parts, axis = [elements(site, part) for part in parts], ZERO
@@ -93,37 +99,37 @@ def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value =
             f"joined arrays need the same number of axes: {shown}",
             site.span,
         )
-    place = axis_of(site, axis, parts[0].rank)
-    element = dtype_of(site, dtype) or _joined([part.kind for part in parts]).dtype
+    dim = axis_of(site, axis, parts[0].rank)
+    element = dtype_of(site, dtype) or _promote_kinds([part.kind for part in parts]).dtype
     for part in parts:
         _require_joined(site, part, element)
-    ends = [const(0)]
+    offsets = [const(0)]
     for part in parts:
         for n in range(part.rank):
-            if n != place:
+            if n != dim:
                 site.ctx.equal_extents(parts[0].shape[n], part.shape[n], "joined arrays", site.span)
-        ends.append(ends[-1] + part.shape[place])
-    shape = tuple(ends[-1] if n == place else size for n, size in enumerate(parts[0].shape))
+        offsets.append(offsets[-1] + part.shape[dim])
+    shape = tuple(offsets[-1] if n == dim else size for n, size in enumerate(parts[0].shape))
     node = site.ctx.node("joined", shape, element)
-    for part, start in zip(parts, ends, strict=False):
-        index = [var(a) + (start if n == place else const(0)) for n, a in enumerate(part.axes)]
+    for part, start in zip(parts, offsets, strict=False):
+        index = [var(a) + (start if n == dim else const(0)) for n, a in enumerate(part.axes)]
         target = Array(part.axes, part.shape, Read(node, tuple(index), site.span), Kind(element))
         site.ctx.store(target, cast(part.body, element), site.span)
     return as_kept(site.ctx, site.ctx.whole(node, site.span), *parts, joined=True)
 
 
 def _require_joined(site: Site, part: Array, dtype: DType) -> None:
-    """Refuse (CdTypeError CD0405) to join what NumPy does not cast to a type by itself."""
-    own = part.kind.dtype
-    if dtypes.bfloat16 in (own, dtype):
+    """Refuse (CdTypeError CD0405) an operand that does not cast to `dtype` by `same_kind`."""
+    part_dtype = part.kind.dtype
+    if dtypes.bfloat16 in (part_dtype, dtype):
         require_storable(part.kind, dtype, part, site.span)
-    elif not np.can_cast(own.numpy, dtype.numpy, "same_kind"):
-        text = f"{own} values are not joined as {dtype}"
+    elif not np.can_cast(part_dtype.numpy, dtype.numpy, "same_kind"):
+        text = f"{part_dtype} values are not joined as {dtype}"
         helps = (f"convert them: `x.astype(np.{dtype})`",)
         raise error("CD0405", CdTypeError, text, site.span, helps=helps)
 
 
-def _joined(kinds: Sequence[Kind]) -> Kind:
+def _promote_kinds(kinds: Sequence[Kind]) -> Kind:
     kind = kinds[0]
     for other in kinds[1:]:
         kind = Kind(dtypes.promote(kind.dtype, other.dtype))
@@ -136,16 +142,16 @@ def stacked(site: Site, arrays: Value, axis: Value = ZERO) -> Value:
     for part in parts[1:]:
         if part.rank != parts[0].rank:
             raise error("CD0313", CdShapeError, "stacked arrays need one shape", site.span)
-        for mine, other in zip(parts[0].shape, part.shape, strict=True):
-            site.ctx.equal_extents(mine, other, "stacked arrays", site.span)
-    place = axis_of(site, axis, parts[0].rank + 1)
-    made = stack(site.ctx, parts, place, site.span)
-    wide = (expand_dims(site, part, Static(place)) for part in parts)
-    return as_kept(site.ctx, made, *(array_of(site, one) for one in wide), joined=True)
+        for extent, other_extent in zip(parts[0].shape, part.shape, strict=True):
+            site.ctx.equal_extents(extent, other_extent, "stacked arrays", site.span)
+    dim = axis_of(site, axis, parts[0].rank + 1)
+    result = stack(site.ctx, parts, dim, site.span)
+    expanded = (expand_dims(site, part, Static(dim)) for part in parts)
+    return as_kept(site.ctx, result, *(array_of(site, one) for one in expanded), joined=True)
 
 
 def hstack(site: Site, tup: Value) -> Value:
-    """Return the arrays joined along the second axis, or the first where they have one."""
+    """Return the arrays joined along the second axis; arrays of rank 1, along their only one."""
     parts = [at_least(1, site, part) for part in arrays_in(site, tup)]
     return concatenate(site, Group(tuple(parts)), Static(0 if parts[0].rank == 1 else 1))
 
@@ -162,7 +168,7 @@ def dstack(site: Site, tup: Value) -> Value:
 
 
 def column_stack(site: Site, tup: Value) -> Value:
-    """Return the arrays joined as columns, rank-1 arrays each being one."""
+    """Return the arrays joined along the second axis; each of rank 1 is a column."""
     parts: list[Value] = []
     for part in arrays_in(site, tup):
         column = part if part.rank >= 2 else expand_dims(site, at_least(1, site, part), Static(1))
@@ -171,16 +177,16 @@ def column_stack(site: Site, tup: Value) -> Value:
 
 
 def append(site: Site, arr: Value, values: Value, axis: Value = NONE) -> Value:
-    """Return the values joined behind the array, flat without an axis."""
+    """Return the array followed by the values, both flattened where there is no axis."""
     return concatenate(site, Group((array_of(site, arr), array_of(site, values))), axis)
 
 
 def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
-    """Return each element repeated. CdTypeError CD0554 for a count for each element."""
-    array = _stored(site, a)
+    """Return each element repeated. CdTypeError CD0554 for an array of counts."""
+    array = _store_reductions(site, a)
     if is_none(axis):
         array, axis = elements(site, array), ZERO
-    place = axis_of(site, axis, array.rank)
+    dim = axis_of(site, axis, array.rank)
     if isinstance(repeats, Array) and repeats.rank or items_of(repeats) is not None:
         raise error(
             "CD0554", CdTypeError, "`repeat` takes one number for all elements here", site.span,
@@ -190,65 +196,65 @@ def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
     index = [var(a) for a in array.axes]
     shape = list(array.shape)
     if times.constant != 0:
-        index[place] = floordiv(index[place], times)
-    shape[place] = multiply(shape[place], times)
-    return _new(remap(array, array.axes, shape, index))
+        index[dim] = floordiv(index[dim], times)
+    shape[dim] = multiply(shape[dim], times)
+    return _as_copy(remap(array, array.axes, shape, index))
 
 
-def _stored(site: Site, value: Value) -> Array:
-    """Return an array of which sums are computed once, wherever its elements go."""
+def _store_reductions(site: Site, value: Value) -> Array:
+    """Return the array with its reductions stored, because its elements are read several times."""
     return with_sums_stored(site.ctx, array_of(site, value), "values", site.span)
 
 
-def _new(array: Array) -> Array:
+def _as_copy(array: Array) -> Array:
     return Array(array.axes, array.shape, array.body, array.kind, copied=True)
 
 
 def tile(site: Site, A: Value, reps: Value) -> Value:
-    """Return the array laid side by side."""
-    array = _stored(site, A)
+    """Return the array tiled: repeated as a whole along each axis."""
+    array = _store_reductions(site, A)
     items = items_of(reps)
-    given = items if items is not None else (reps,)
-    times = [extent_of(site, number, "a number of repeats") for number in given]
+    counts = items if items is not None else (reps,)
+    times = [extent_of(site, number, "a number of repeats") for number in counts]
     times = [const(1)] * (array.rank - len(times)) + times
     extra = len(times) - array.rank
-    old = [const(1)] * extra + list(array.shape)
+    old_shape = [const(1)] * extra + list(array.shape)
     axes = site.ctx.axes(len(times))
-    shape = [multiply(size, count) for size, count in zip(old, times, strict=True)]
+    shape = [multiply(size, count) for size, count in zip(old_shape, times, strict=True)]
     index = [
         const(0) if size.constant == 1 else var(a) if count.constant == 1 else mod(var(a), size)
-        for a, size, count in zip(axes, old, times, strict=True)
+        for a, size, count in zip(axes, old_shape, times, strict=True)
         if size.constant != 0
     ]
     if len(index) < len(axes):
         index = [var(a) for a in axes]
-    made = _new(remap(array, axes, shape, index[extra:]))
-    once = all(count.constant == 1 for count in times)
-    return as_kept(site.ctx, made, array) if once else made
+    tiled = _as_copy(remap(array, axes, shape, index[extra:]))
+    is_unrepeated = all(count.constant == 1 for count in times)
+    return as_kept(site.ctx, tiled, array) if is_unrepeated else tiled
 
 
 def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
-    """Return the elements moved around an axis; those that fall off come in at the other end."""
+    """Return the elements rotated along axes: result[n] = a[(n - shift) mod size]."""
     array = array_of(site, a)
     if is_none(axis):
         flat = roll(site, elements(site, array), shift, ZERO)
         return flat if array.rank == 1 else reshape(site, flat, _shape_value(array))
     axes, shifts = items_of(axis), items_of(shift)
-    places = axes if axes is not None else (axis,)
-    steps = shifts if shifts is not None else (shift,) * len(places)
-    if len(places) == 1 and len(steps) > 1:
-        places = places * len(steps)
+    dims = axes if axes is not None else (axis,)
+    steps = shifts if shifts is not None else (shift,) * len(dims)
+    if len(dims) == 1 and len(steps) > 1:
+        dims = dims * len(steps)
     index = [var(a) for a in array.axes]
-    for place, step in zip(places, steps, strict=True):
-        n = axis_of(site, place, array.rank)
-        by = index_in(site, step, "the shift")
+    for dim, step in zip(dims, steps, strict=True):
+        n = axis_of(site, dim, array.rank)
+        offset = index_in(site, step, "the shift")
         if array.shape[n].constant != 0:
-            index[n] = mod(index[n] - _less(site, by, array.shape[n]), array.shape[n])
-    return as_kept(site.ctx, _new(remap(array, array.axes, array.shape, index)), array)
+            index[n] = mod(index[n] - _reduce_shift(site, offset, array.shape[n]), array.shape[n])
+    return as_kept(site.ctx, _as_copy(remap(array, array.axes, array.shape, index)), array)
 
 
-def _less(site: Site, shift: Affine, extent: Affine) -> Affine:
-    """Return a shift without whole turns: a difference of positions and large ones would wrap."""
+def _reduce_shift(site: Site, shift: Affine, extent: Affine) -> Affine:
+    """Return a shift modulo the extent: subtracting a large one from an index would overflow."""
     ctx = site.ctx
     if shift.constant is not None or ctx.pointwise or ctx.conditions:
         return shift
@@ -260,7 +266,7 @@ def _shape_value(array: Array) -> Value:
 
 
 def triangle(lower: bool) -> Callable[..., Value]:
-    """Return `np.tril` or `np.triu`."""
+    """Return the handler of `np.tril` or `np.triu`: a select by column - row <= k, or >= k."""
 
     def body(site: Site, m: Value, k: Value = ZERO) -> Value:
         array = array_of(site, m)
@@ -270,15 +276,17 @@ def triangle(lower: bool) -> Callable[..., Value]:
         gap = var(array.axes[-1]) - var(array.axes[-2])
         test = compare("le" if lower else "ge", gap, shift)
         dtype = array.kind.dtype.compute
-        chosen = Select(test, cast(array.body, dtype), cast(Const(0, dtypes.int64), dtype))
-        made = Array(array.axes, array.shape, chosen, strong(array.kind), copied=True)
-        return as_kept(site.ctx, made, array, Array(site.ctx.axes(2), array.shape[-2:], test, BOOL))
+        selected = Select(test, cast(array.body, dtype), cast(Const(0, dtypes.int64), dtype))
+        result = Array(array.axes, array.shape, selected, strong(array.kind), copied=True)
+        return as_kept(
+            site.ctx, result, array, Array(site.ctx.axes(2), array.shape[-2:], test, BOOL)
+        )
 
     return body
 
 
 def diag(site: Site, v: Value, k: Value = ZERO) -> Value:
-    """Return the diagonal of a matrix, or the matrix with a diagonal."""
+    """Return the diagonal of a matrix, or the matrix whose diagonal is a rank-1 array."""
     array = array_of(site, v)
     if array.rank == 2:
         return diagonal(site, array, k)
@@ -296,7 +304,7 @@ def diag(site: Site, v: Value, k: Value = ZERO) -> Value:
 
 
 def fill_diagonal(site: Site, a: Value, val: Value) -> Value:
-    """Write the diagonal of a matrix in place."""
+    """Assign to the diagonal of a matrix in place; returns None."""
     assign(site.ctx, diagonal_place(site, a), val, site.span)
     return NONE
 
@@ -309,54 +317,54 @@ def pad(
     *,
     constant_values: Value = ZERO,
 ) -> Value:
-    """Return the array with borders: a constant, the edge, or the elements from the other end."""
-    base = _stored(site, array)
-    widths = _widths(site, pad_width, base.rank)
-    how = text_of(site, mode, "mode", ("constant", "edge", "wrap", "reflect"))
+    """Return the array with a border of a constant, the edge, or periodic or mirrored elements."""
+    base = _store_reductions(site, array)
+    widths = _pad_widths(site, pad_width, base.rank)
+    mode_name = text_of(site, mode, "mode", ("constant", "edge", "wrap", "reflect"))
     axes = site.ctx.axes(base.rank)
     order = if_fortran(site.ctx, base)
     shape, index, tests = [], [], []
     for n, (axis, size, (before, after)) in enumerate(zip(axes, base.shape, widths, strict=True)):
         shape.append(size + before + after)
-        if how != "constant" and not before == const(0) == after:
-            _require_not_empty(site, size, how)
+        if mode_name != "constant" and not before == const(0) == after:
+            _require_not_empty(site, size, mode_name)
         at = var(axis) - before
-        index.append(at if how == "constant" else _padded(how, at, size))
-        if how == "constant" and not before == const(0) == after:
+        index.append(at if mode_name == "constant" else _map_padded_position(mode_name, at, size))
+        if mode_name == "constant" and not before == const(0) == after:
             tests.append((n, compare("lt", at, const(0)), compare("le", size, at)))
     element = base.at(tuple(index))
     if tests:
         values = _border_values(site, constant_values, base.rank)
         inside = Array(axes, tuple(shape), element, base.kind)
-        return replace(_bordered(site, inside, tests, values), order=order)
+        return replace(_select_border(site, inside, tests, values), order=order)
     dtype = base.kind.dtype.compute
     body, kind = cast(element, dtype), strong(base.kind)
     return Array(axes, tuple(shape), body, kind, copied=True, order=order)
 
 
-def _bordered(
+def _select_border(
     site: Site,
     inside: Array,
     tests: Sequence[tuple[int, Expr, Expr]],
     values: Sequence[tuple[Value, Value]],
 ) -> Array:
-    """Return elements with a constant on each side of each axis, where later axes come first."""
+    """Return a select between elements and border constants; in corners the last axis decides."""
     dtype = strong(inside.kind).dtype
-    same = all(value == values[0][0] for pair in values for value in pair)
-    ends = {id(value): _border_value(site, value, dtype) for pair in values for value in pair}
+    is_uniform = all(value == values[0][0] for pair in values for value in pair)
+    constants = {id(value): _border_value(site, value, dtype) for pair in values for value in pair}
     body = cast(inside.body, dtype.compute)
-    if same:
+    if is_uniform:
         outside = any_of(*(test for _, *sides in tests for test in sides))
-        body = Select(outside, ends[id(values[0][0])], body)
+        body = Select(outside, constants[id(values[0][0])], body)
     else:
         for axis, below, above in tests:
-            first, last = (ends[id(value)] for value in values[axis])
+            first, last = (constants[id(value)] for value in values[axis])
             body = Select(below, first, Select(above, last, body))
     return Array(inside.axes, inside.shape, body, Kind(dtype), copied=True)
 
 
 def _border_values(site: Site, value: Value, rank: int) -> list[tuple[Value, Value]]:
-    """Return the constants before and after each axis. CdValueError CD0452 for others."""
+    """Return the constants before and after each axis. CdValueError CD0452 for another number."""
     items = items_of(value)
     if items is None:
         return [(value, value)] * rank
@@ -371,14 +379,14 @@ def _border_values(site: Site, value: Value, rank: int) -> list[tuple[Value, Val
 
 
 def _border_value(site: Site, value: Value, dtype: DType) -> Expr:
-    """Return a constant in the element type of the array, where it has to fit."""
+    """Return a border constant in the element type of the array, which has to represent it."""
     return as_scalar(assigned(site, value, dtype), site.span, "a constant of `pad`").expr
 
 
 def assigned(site: Site, value: Value, dtype: DType) -> Value:
-    """Return a number in an element type, as one that is assigned to an element.
+    """Return a number in an element type, converted as by an assignment to an element.
 
-    CdTypeError CD0405 for a float that no integer is made of, and as `fitting`.
+    CdTypeError CD0405 for an infinity or NaN in an integer type; further errors as of `fitting`.
     """
     number = constant(value)
     if dtype.kind in "iu" and type(number) is float:
@@ -390,24 +398,24 @@ def assigned(site: Site, value: Value, dtype: DType) -> Value:
 
 
 def fitting(site: Site, value: Value, dtype: DType) -> Value:
-    """Return a value in an element type, which a Python int has to fit.
+    """Return a value in an element type, whose range a Python int must not exceed.
 
-    CdTypeError CD0404 for a constant that does not, CdOverflowError CD0464 in the run.
+    CdTypeError CD0404 for a constant out of range, CdOverflowError CD0464 at run time.
     """
 
-    def adapted(pair: Pair) -> Pair:
+    def convert(pair: Pair) -> Pair:
         require_fit(*pair, dtype)
         return cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)
 
     require_held(site.ctx, array_of(site, value), dtype, site.span)
-    return elementwise(site.ctx, adapted, [value], site.span)
+    return elementwise(site.ctx, convert, [value], site.span)
 
 
-def _padded(how: str, at: Affine, size: Affine) -> Affine:
-    """Return which element stands at a position that may be outside of an axis."""
+def _map_padded_position(mode: str, at: Affine, size: Affine) -> Affine:
+    """Return the position that a possibly out-of-range position of a padded axis reads."""
     if size.constant == 0:
-        return const(0)  # padded by nothing
-    match how:
+        return const(0)  # an empty axis is padded by 0 elements only
+    match mode:
         case "edge":
             return index_min(index_max(at, const(0)), size - 1)
         case "wrap":
@@ -416,13 +424,13 @@ def _padded(how: str, at: Affine, size: Affine) -> Affine:
             period = (size - 1) * 2
             if size.constant == 1:
                 return const(0)
-            around = mod(at, period)
-            return index_min(around, period - around)
+            phase = mod(at, period)
+            return index_min(phase, period - phase)
 
 
-def _require_not_empty(site: Site, size: Affine, how: str) -> None:
-    """Require that an axis has elements to extend it by: refused, or checked in the run."""
-    message = f"an empty axis has no elements to extend it by, as mode={how!r} does"
+def _require_not_empty(site: Site, size: Affine, mode: str) -> None:
+    """Require (CdValueError CD0459) a nonempty axis, at compile time or by a run-time check."""
+    message = f"an empty axis has no elements to extend it by, as mode={mode!r} does"
     helps = ('pad it with a constant: `mode="constant"`',)
     if size.constant == 0:
         raise error("CD0459", CdValueError, message, site.span, helps=helps)
@@ -431,7 +439,7 @@ def _require_not_empty(site: Site, size: Affine, how: str) -> None:
         site.ctx.check(compare("lt", const(0), size), fault, (), site.span, Domain())
 
 
-def _widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affine]]:
+def _pad_widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affine]]:
     def pair(item: Value) -> tuple[Affine, Affine]:
         ends = items_of(item)
         sizes = static_shape(site, item if ends is not None else Group((item,)))
@@ -445,41 +453,41 @@ def _widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affine]]:
 
 
 def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
-    """Return the elements at positions along an axis."""
+    """Return a gather: the elements at given positions along an axis, or of the flattened array."""
     array = array_of(site, a)
     if is_none(axis):
         array, axis = elements(site, array), ZERO
     items: list[Value] = [Section(None, None, None)] * array.rank
-    picks = items_of(indices)
+    index_items = items_of(indices)
     items[axis_of(site, axis, array.rank)] = (
-        array_of(site, indices) if picks is not None else indices
+        array_of(site, indices) if index_items is not None else indices
     )
-    taken = subscript(site.ctx, array, items, site.span, "the array")
-    if isinstance(taken, Array) and not taken.rank:
-        return Scalar(taken.body, Kind(taken.kind.dtype))
-    return replace(taken, copied=True, order=()) if isinstance(taken, Array) else taken
+    result = subscript(site.ctx, array, items, site.span, "the array")
+    if isinstance(result, Array) and not result.rank:
+        return Scalar(result.body, Kind(result.kind.dtype))
+    return replace(result, copied=True, order=()) if isinstance(result, Array) else result
 
 
 def take_along_axis(site: Site, arr: Value, indices: Value, axis: Value) -> Value:
-    """Return, for each position, the element that the index array names along an axis."""
-    array, at = array_of(site, arr), array_of(site, indices)
-    place = axis_of(site, axis, array.rank)
+    """Return a gather whose index array gives the subscript of one axis for each element."""
+    array, index_array = array_of(site, arr), array_of(site, indices)
+    dim = axis_of(site, axis, array.rank)
     items: list[Value] = []
     for n in range(array.rank):
-        if n == place:
-            items.append(at)
+        if n == dim:
+            items.append(index_array)
             continue
         axes = site.ctx.axes(array.rank)
         shape = tuple(array.shape[n] if m == n else const(1) for m in range(array.rank))
-        own = Position(var(axes[n]))
-        items.append(Array(axes, shape, own, Kind(dtypes.int64), copied=True))
+        position = Position(var(axes[n]))
+        items.append(Array(axes, shape, position, Kind(dtypes.int64), copied=True))
     return subscript(site.ctx, array, items, site.span, "the array")
 
 
 def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -> Value:
-    """Return the differences of neighbours, `n` times."""
+    """Return the `n`-th difference of adjacent elements along an axis (`!=` for bools)."""
     array = array_of(site, a)
-    place = axis_of(site, axis, array.rank)
+    dim = axis_of(site, axis, array.rank)
     symbol = "!=" if array.kind.dtype.kind == "b" else "-"
     times = static_int(site, n, "the number of differences")
     if times < 0:
@@ -488,16 +496,16 @@ def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -
     for _ in range(times):
         array = settled(site.ctx, array, "values", site.span)
         shape = list(array.shape)
-        shape[place] = site.ctx.known.maximum(shape[place] - 1, const(0))
-        sides = []
+        shape[dim] = site.ctx.known.maximum(shape[dim] - 1, const(0))
+        operands = []
         for step in (1, 0):
-            index = [var(x) + (step if m == place else 0) for m, x in enumerate(array.axes)]
-            sides.append(remap(array, array.axes, shape, index))
-        array = array_of(site, arithmetic(site, symbol, sides[0], sides[1]))
+            index = [var(x) + (step if m == dim else 0) for m, x in enumerate(array.axes)]
+            operands.append(remap(array, array.axes, shape, index))
+        array = array_of(site, arithmetic(site, symbol, operands[0], operands[1]))
     return array
 
 
 def copyto(site: Site, dst: Value, src: Value) -> Value:
-    """Assign into an array in place."""
+    """Assign to an array in place; returns None."""
     assign(site.ctx, array_of(site, dst), src, site.span)
     return NONE

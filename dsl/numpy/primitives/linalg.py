@@ -1,4 +1,4 @@
-"""Systems of equations: solve, inverse, determinant, Cholesky factor of one matrix."""
+"""Dense linear algebra of one matrix: solve, inverse, determinant, Cholesky factorization."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .sort_strategy import inlined
 
 
 def _matrix(site: Site, value: Value, name: str, dtype: DType | None = None) -> Array:
-    """Return a copy of a square matrix, of floats. CdTypeError CD0454 for anything else."""
+    """Return a copy of a square matrix, in floats. CdTypeError CD0454 for a rank other than 2."""
     array = array_of(site, value)
     if array.rank != 2:
         raise error(
@@ -32,11 +32,11 @@ def _matrix(site: Site, value: Value, name: str, dtype: DType | None = None) -> 
         )  # fmt: skip
     site.ctx.equal_extents(array.shape[0], array.shape[1], f"`{name}` takes square matrices",
                            site.span)  # fmt: skip
-    wanted = dtype or _solved_in(site, array.kind.dtype)
+    wanted = dtype or _solver_dtype(site, array.kind.dtype)
     return site.ctx.materialize(array_of(site, converted(site, array, wanted)), "a", site.span)
 
 
-def _solved_in(site: Site, dtype: DType) -> DType:
+def _solver_dtype(site: Site, dtype: DType) -> DType:
     """Return the type NumPy solves in: float64 for integers. CdTypeError CD0404 for 16 bits."""
     if dtype.kind in "biu":
         return dtypes.float64
@@ -48,7 +48,7 @@ def _solved_in(site: Site, dtype: DType) -> DType:
 
 
 def solve(site: Site, a: Value, b: Value) -> Value:
-    """Return `x` with `a @ x == b`; a singular matrix raises in the run."""
+    """Return `x` with `a @ x == b`; a singular matrix raises at run time."""
     right = array_of(site, b)
     if right.rank not in (1, 2):
         raise error(
@@ -56,28 +56,30 @@ def solve(site: Site, a: Value, b: Value) -> Value:
             f"`solve` takes one or two axes on the right, given {describe(right)}", site.span,
         )  # fmt: skip
     dtype = dtypes.promote(
-        _solved_in(site, array_of(site, a).kind.dtype), _solved_in(site, right.kind.dtype)
+        _solver_dtype(site, array_of(site, a).kind.dtype), _solver_dtype(site, right.kind.dtype)
     )
     matrix = _matrix(site, a, "solve", dtype)
     site.ctx.equal_extents(matrix.shape[0], right.shape[0], "`solve`: rows", site.span)
-    made = site.ctx.materialize(array_of(site, converted(site, right, dtype)), "solved", site.span)
-    table = made
-    if made.rank == 1:
-        axes = (made.axes[0], site.ctx.symbol("j"))
-        table = remap(made, axes, (made.shape[0], const(1)), (var(axes[0]),))
-    inlined(site, definitions.SOLVE, matrix, table)
-    return made
+    solution = site.ctx.materialize(
+        array_of(site, converted(site, right, dtype)), "solved", site.span
+    )
+    columns = solution
+    if solution.rank == 1:
+        axes = (solution.axes[0], site.ctx.symbol("j"))
+        columns = remap(solution, axes, (solution.shape[0], const(1)), (var(axes[0]),))
+    inlined(site, definitions.SOLVE, matrix, columns)
+    return solution
 
 
 def inverse(site: Site, a: Value) -> Value:
-    """Return the inverse of a matrix; a singular one raises in the run."""
+    """Return the inverse of a matrix; a singular one raises at run time."""
     array = array_of(site, a)
-    dtype = _solved_in(site, array.kind.dtype)
+    dtype = _solver_dtype(site, array.kind.dtype)
     matrix = _matrix(site, array, "inv", dtype)
     unit = identity(site, as_number(matrix.shape[0]), Static(dtype))
-    made = site.ctx.materialize(array_of(site, unit), "inverse", site.span)
-    inlined(site, definitions.SOLVE, matrix, made)
-    return made
+    result = site.ctx.materialize(array_of(site, unit), "inverse", site.span)
+    inlined(site, definitions.SOLVE, matrix, result)
+    return result
 
 
 def determinant(site: Site, a: Value) -> Value:
@@ -91,19 +93,19 @@ SLOGDET: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def sign_and_logarithm(site: Site, a: Value) -> Value:
-    """Return the sign of the determinant of a matrix, and the logarithm of its size, `slogdet`."""
+    """Return `slogdet`: the sign of a matrix's determinant, and the logarithm of its modulus."""
     matrix = _matrix(site, a, "slogdet")
-    found = inlined(site, definitions.SIGN_AND_LOG, matrix)
-    assert isinstance(found, Group), "the text returns both"
+    result = inlined(site, definitions.SIGN_AND_LOG, matrix)
+    assert isinstance(result, Group), "the text returns both"
     dtype = matrix.kind.dtype
     real = dtypes.float32 if dtype is dtypes.complex64 else dtypes.float64
     kinds = (dtype, real if dtype.kind == "c" else dtype)
-    parts = (converted(site, one, kind) for one, kind in zip(found.items, kinds, strict=True))
+    parts = (converted(site, one, kind) for one, kind in zip(result.items, kinds, strict=True))
     return Group(tuple(parts), "tuple", SLOGDET._fields, SLOGDET)
 
 
 def cholesky(site: Site, a: Value) -> Value:
-    """Return the lower Cholesky factor; a matrix that is not positive definite raises."""
-    made = _matrix(site, a, "cholesky")
-    inlined(site, definitions.CHOLESKY, made)
-    return made
+    """Return the lower Cholesky factor; a matrix not positive definite raises at run time."""
+    factor = _matrix(site, a, "cholesky")
+    inlined(site, definitions.CHOLESKY, factor)
+    return factor

@@ -1,4 +1,7 @@
-"""Partitions: some places get what sorting puts there, others what belongs on their side."""
+"""Selection of order statistics: `partition` and `argpartition` around positions `kth`.
+
+After it element k is the one that sorting puts there, none before it is greater, none after less.
+"""
 
 from __future__ import annotations
 
@@ -17,50 +20,54 @@ from .python_reductions import as_number
 from .shaping import moveaxis, ravel
 from .sort_strategy import as_rows, in_order, parted, select
 
-_SHORT = 64
-"""Rows of so many are sorted."""
-_MANY = 8
-"""For more places than these, rows are sorted."""
+_MAX_SORTED_SIZE = 64
+"""Rows of up to so many elements are sorted."""
+_MAX_POSITIONS = 8
+"""Rows with more positions than these are sorted."""
 
 
 def partition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
-    """Return the values with each `kth` where sorting puts it, and no greater ones before it."""
-    places = _places(site, a, kth, axis)
-    lines, place = sorting.along(site, a, axis, "partition")
-    turns = turns_of(lines, places)
-    made = in_order(site, lines) if turns is None else parted(site, lines, turns)
-    made = array_of(site, moveaxis(site, made, Static(-1), Static(place)))
-    return made if is_none(axis) else as_kept(site.ctx, made, array_of(site, a))
+    """Return a copy partitioned along an axis: each `kth` is where sorting puts it."""
+    positions = _kth_positions(site, a, kth, axis)
+    lines, dim = sorting.along(site, a, axis, "partition")
+    targets = turns_of(lines, positions)
+    result = in_order(site, lines) if targets is None else parted(site, lines, targets)
+    result = array_of(site, moveaxis(site, result, Static(-1), Static(dim)))
+    return result if is_none(axis) else as_kept(site.ctx, result, array_of(site, a))
 
 
 def argpartition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
-    """Return positions that part the values around each `kth`."""
-    places = _places(site, a, kth, axis)
-    lines, place = sorting.along(site, a, axis, "argpartition")
-    turns = turns_of(lines, places)
-    if turns is None:
+    """Return the positions (int64) that partition an axis around each `kth`."""
+    positions = _kth_positions(site, a, kth, axis)
+    lines, dim = sorting.along(site, a, axis, "argpartition")
+    targets = turns_of(lines, positions)
+    if targets is None:
         return sorting.argsort(site, a, axis)
     keys, order = sorting.keys_and_order(site, lines)
     either(
         site,
         lambda: sorting.order_by_merging(site, keys, order),
-        lambda: select(site, keys, as_rows(site, order), turns),
+        lambda: select(site, keys, as_rows(site, order), targets),
     )
-    return moveaxis(site, order, Static(-1), Static(place))
+    return moveaxis(site, order, Static(-1), Static(dim))
 
 
 def partition_in_place(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
-    """Part an array itself around each `kth`; returns None."""
+    """Partition an array in place around each `kth`; returns None."""
     array = array_of(site, a)
     assign(site.ctx, array, partition(site, array, kth, axis), site.span)
     return NONE
 
 
 def turns_of(lines: Array, places: tuple[Affine, ...], rising: bool = False) -> Group | None:
-    """Return the places in rising order; None where that is unknown, or sorting is as good."""
+    """Return the positions to select, ascending; None where the rows have to be sorted instead.
+
+    Rows are sorted where they are short, have elements of up to 8 bits, or many positions, or where
+    the order of dynamic positions is unknown; `rising` asserts that it is ascending.
+    """
     size = lines.shape[-1].constant
-    short = size is not None and size <= _SHORT or lines.kind.dtype.compute.bits <= 8
-    if short or not 0 < len(places) <= _MANY:
+    short = size is not None and size <= _MAX_SORTED_SIZE or lines.kind.dtype.compute.bits <= 8
+    if short or not 0 < len(places) <= _MAX_POSITIONS:
         return None
     known = sorted({place.constant for place in places if place.constant is not None})
     if known and all(place.constant is not None for place in places):
@@ -70,20 +77,25 @@ def turns_of(lines: Array, places: tuple[Affine, ...], rising: bool = False) -> 
     return None
 
 
-def _places(site: Site, a: Value, kth: Value, axis: Value) -> tuple[Affine, ...]:
-    """Return places of the axis, from its end where negative: CdIndexError CD0601."""
+def _kth_positions(site: Site, a: Value, kth: Value, axis: Value) -> tuple[Affine, ...]:
+    """Return the positions `kth` of an axis, static negative ones counted from its end.
+
+    CdIndexError CD0601 for positions out of range.
+    """
     array = array_of(site, ravel(site, a) if is_none(axis) else a)
-    place = 0 if is_none(axis) else axis_of(site, axis, array.rank)
+    dim = 0 if is_none(axis) else axis_of(site, axis, array.rank)
     items = items_of(kth)
-    given = [index_in(site, item, "kth") for item in ((kth,) if items is None else items)]
-    extent = array.shape[place]
-    for at in given:
-        _require_place(site, at, extent, place)
-    return tuple(at + extent if (at.constant or 0) < 0 else at for at in given)
+    positions = [index_in(site, item, "kth") for item in ((kth,) if items is None else items)]
+    extent = array.shape[dim]
+    for position in positions:
+        _require_position(site, position, extent, dim)
+    return tuple(
+        position + extent if (position.constant or 0) < 0 else position for position in positions
+    )
 
 
-def _require_place(site: Site, at: Affine, extent: Affine, axis: int) -> None:
-    number, size = Position(at), Position(extent)
+def _require_position(site: Site, position: Affine, extent: Affine, axis: int) -> None:
+    number, size = Position(position), Position(extent)
     low = Apply(OPS["ge"], (number, Position(-extent)), dtypes.bool_)
     high = Apply(OPS["lt"], (number, size), dtypes.bool_)
     fault, values = index_fault(number, extent, axis, "a", ())

@@ -1,4 +1,4 @@
-"""Powers: whole exponents are products or squares of squares, halves powers of a square root."""
+"""Strength reduction of powers: integer exponents by repeated squaring, halves by square roots."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ...values.types import Kind, apply, cast, join
 from ...values.values import Array, Masked, Static, Value
 from .ufuncs import Pair, combine_of, resolved
 
-_LARGEST_PRODUCT = 8
-"""Float powers up to this exponent are products."""
-_LARGEST_WHOLE = 64
-"""Float powers up to this exponent, or to its negative, are squares of squares in more digits."""
-_MANY = 60
-"""Expressions of more parts than this are stored before a power repeats them."""
+_MAX_PRODUCT_EXPONENT = 8
+"""Float powers up to this exponent are expanded into products."""
+_MAX_SQUARING_EXPONENT = 64
+"""Float powers up to this absolute exponent: repeated squaring in higher precision."""
+_MAX_REPEATED_NODES = 60
+"""A base of more nodes than this is stored before a product repeats it."""
 
 
 def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: bool) -> Value:
-    """Return `base ** exponent`: small integer powers are products, 0.5 a square root.
+    """Return `base ** exponent`: small integer powers as products, the power 0.5 as a square root.
 
-    CdValueError CD0450 for an integer to a negative integer power, while compiling or in the run.
+    CdValueError CD0450 for an integer to a negative integer power, at compile time or at run time.
     """
     number = constant(exponent)
     if isinstance(number, np.generic) and not isinstance(base, Array):
@@ -47,18 +47,20 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
         if not all_weak:
             raise _negative_power(site, base)
         result = dtypes.float64
-    whole = _whole(number)
-    if whole is not None and 0 <= whole <= (62 if result.kind in "iu" else _LARGEST_PRODUCT):
-        return _product(site, base, whole, Kind(result, all_weak))
+    integral = _integral_value(number)
+    if integral is not None and 0 <= integral <= (
+        62 if result.kind in "iu" else _MAX_PRODUCT_EXPONENT
+    ):
+        return _product(site, base, integral, Kind(result, all_weak))
     if not all_weak and kinds[0].dtype is not result and result.kind in "fc":
-        # what follows would take the type of the base alone
+        # the specializations below would take the type of the base alone
         base = astype(site.ctx, base, result, site.span)
-    if whole == -1 and result.kind in "fc":
+    if integral == -1 and result.kind in "fc":
         return elementwise(site.ctx, combine_of(np.divide, python), [Static(1), base], site.span)
-    if whole is not None and result.kind == "f" and abs(whole) <= _LARGEST_WHOLE:
-        return _constant_power(site, base, "whole_pow", whole, Kind(result, all_weak))
+    if integral is not None and result.kind == "f" and abs(integral) <= _MAX_SQUARING_EXPONENT:
+        return _constant_power(site, base, "whole_pow", integral, Kind(result, all_weak))
     if number == 0.5 and result.kind == "f":
-        return _root(site, base, Kind(result, all_weak))
+        return _square_root(site, base, Kind(result, all_weak))
     if _is_half(number) and result.kind == "f":
         return _constant_power(site, base, "half_pow", number, Kind(result, all_weak))
     if result.kind == "i":
@@ -78,8 +80,8 @@ def kind_of(site: Site, value: Value) -> Kind:
     return as_array(site.ctx, value, site.span).kind
 
 
-def _whole(number: object) -> int | None:
-    """Return a constant exponent that is a whole number, else None."""
+def _integral_value(number: object) -> int | None:
+    """Return a static exponent with an integral value as an int, else None."""
     if isinstance(number, bool | np.bool_) or not isinstance(
         number, int | float | np.integer | np.floating
     ):
@@ -88,25 +90,29 @@ def _whole(number: object) -> int | None:
 
 
 def _is_half(number: object) -> TypeGuard[float]:
-    """Whether a constant exponent is half of an odd whole number, and not too large."""
+    """Whether a static exponent is half an odd integer below the limit of repeated squaring."""
     if not isinstance(number, float | np.floating):
         return False
-    twice = _whole(2 * number)
-    return twice is not None and twice % 2 == 1 and abs(twice) < 2 * _LARGEST_WHOLE
+    twice = _integral_value(2 * number)
+    return twice is not None and twice % 2 == 1 and abs(twice) < 2 * _MAX_SQUARING_EXPONENT
 
 
 def _product(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
-    if isinstance(base, Array) and exponent > 1 and sum(1 for _ in walk(base.body)) > _MANY:
+    if (
+        isinstance(base, Array)
+        and exponent > 1
+        and sum(1 for _ in walk(base.body)) > _MAX_REPEATED_NODES
+    ):
         base = site.ctx.materialize(base, "base", site.span)
     dtype = kind.dtype.compute
 
     def combine(pair: Pair) -> Pair:
-        return _repeated(cast(pair[0], dtype), exponent, dtype), kind
+        return _power_by_squaring(cast(pair[0], dtype), exponent, dtype), kind
 
     return elementwise(site.ctx, combine, [base], site.span)
 
 
-def _root(site: Site, base: Value, kind: Kind) -> Value:
+def _square_root(site: Site, base: Value, kind: Kind) -> Value:
     dtype = kind.dtype.compute
     return elementwise(
         site.ctx, lambda pair: (Apply(OPS["sqrt"], (cast(pair[0], dtype),), dtype), kind),
@@ -124,18 +130,18 @@ def _constant_power(site: Site, base: Value, op: str, exponent: float, kind: Kin
     return elementwise(site.ctx, combine, [base], site.span)
 
 
-def _repeated(expr: Expr, exponent: int, dtype: DType) -> Expr:
-    """Return the product of `exponent` factors by squaring.
+def _power_by_squaring(expr: Expr, exponent: int, dtype: DType) -> Expr:
+    """Return the product of `exponent` factors by repeated squaring.
 
     >>> x = Const(3.0, dtypes.float64)
-    >>> _repeated(x, 2, dtypes.float64) == Apply(OPS["mul"], (x, x), dtypes.float64)
+    >>> _power_by_squaring(x, 2, dtypes.float64) == Apply(OPS["mul"], (x, x), dtypes.float64)
     True
     """
     if exponent == 0:
         return cast(Const(1, dtypes.int64), dtype)
     if exponent == 1:
         return expr
-    half = _repeated(expr, exponent // 2, dtype)
+    half = _power_by_squaring(expr, exponent // 2, dtype)
     square = Apply(OPS["mul"], (half, half), dtype)
     return square if exponent % 2 == 0 else Apply(OPS["mul"], (square, expr), dtype)
 
@@ -150,7 +156,7 @@ def _negative_power(site: Site, base: Value) -> Exception:
 
 
 def _float_base(site: Site, base: Value, rest: str = "") -> str:
-    """Return what to type instead of an integer that has a negative power."""
+    """Return the hint that shows an integer base as a float."""
     number, text = constant(base), site.span.text
     if type(number) is int and text.startswith(str(number)):
         return f"make the base a float: `{number}.0{text[len(str(number)) :]}`"
@@ -158,7 +164,10 @@ def _float_base(site: Site, base: Value, rest: str = "") -> str:
 
 
 def require_nonnegative(site: Site, base: Value, exponent: Value) -> None:
-    """Check that an integer exponent is not negative. CdValueError CD0450, in the run."""
+    """Emit a run-time check (CdValueError CD0450) that an integer exponent is not negative.
+
+    None is emitted for unsigned exponents, and for index expressions that are proven nonnegative.
+    """
     ctx = site.ctx
     array = exponent.array if isinstance(exponent, Masked) else as_array(ctx, exponent, site.span)
     if array.kind.dtype.kind != "i":
@@ -171,5 +180,5 @@ def require_nonnegative(site: Site, base: Value, exponent: Value) -> None:
     test = Apply(OPS["le"], (zero, array.body), dtypes.bool_)
     text = f"{_NO_NEGATIVE}, and an exponent is {{0}}"
     fault = Fault("CD0450", "CdValueError", text, (_float_base(site, base),))
-    over = Domain((*ctx.domain, *array.ranges))
-    ctx.check(test, fault, (cast(array.body, dtypes.int64),), site.span, over)
+    domain = Domain((*ctx.domain, *array.ranges))
+    ctx.check(test, fault, (cast(array.body, dtypes.int64),), site.span, domain)

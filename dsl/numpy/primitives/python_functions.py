@@ -1,4 +1,4 @@
-"""Functions of Python itself and words of the language: what each object means."""
+"""Handlers of Python's built-in and `math` functions, and of the words of the language."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from .ufuncs import OP_OF, PYTHON_NAMES
 if TYPE_CHECKING:
     from ..library import definitions
     from . import averages, contraction, sort_strategy
-else:  # what few programs need
+else:  # imported at the first use
     averages, definitions, contraction, sort_strategy = lazy_modules(
         __package__, ".averages", "..library.definitions", ".contraction", ".sort_strategy"
     )
@@ -54,7 +54,7 @@ else:  # what few programs need
 OWN_OPS = (
     "erf", "erfc", "relu", "sat01", "recip", "recip_sqrt", "relu_gate", "sat01_gate", "fma",
 )  # fmt: skip
-"""Operations of the table that are nothing in NumPy."""
+"""Operations of `OPS` that are no NumPy function."""
 
 _UFUNC_WORDS: dict[str, np.ufunc] = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
@@ -68,7 +68,7 @@ _UFUNC_WORDS: dict[str, np.ufunc] = {
     "minimum": np.minimum, "maximum": np.maximum, "square": np.square,
 }  # fmt: skip
 _REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
-_OTHERS = ("abs", "where", "real", "imag", "angle", "clip")
+_ELEMENTWISE_WORDS = ("abs", "where", "real", "imag", "angle", "clip")
 _HANDLED_ELSEWHERE = ("pad", "clamp", "wrap", "comment", "memory")
 
 DTYPE_WORDS: dict[str, object] = {
@@ -77,27 +77,27 @@ DTYPE_WORDS: dict[str, object] = {
     "bf16": Word("bf16"), "f32": np.float32, "f64": np.float64, "c64": np.complex64,
     "c128": np.complex128,
 }  # fmt: skip
-"""The words for element types, and what object each is."""
+"""The words for element types -> the object that each denotes."""
 
 
 def words() -> dict[str, Value]:
-    """Return what each word of the language is where the name is nothing else."""
-    found: dict[str, Value] = {name: Static(Word(name)) for name in (*OWN_OPS, *_UFUNC_WORDS)}
-    found |= {name: Static(Word(name)) for name in (*_REDUCTIONS, *_HANDLED_ELSEWHERE)}
-    found |= {name: Static(Word(name)) for name in _OTHERS}
-    found |= {name: Static(value) for name, value in DTYPE_WORDS.items()}
-    found |= {"inf": Static(math.inf), "nan": Static(math.nan), "pi": Static(math.pi)}
-    return found
+    """Return the words of the language with their values, for names that nothing else defines."""
+    table: dict[str, Value] = {name: Static(Word(name)) for name in (*OWN_OPS, *_UFUNC_WORDS)}
+    table |= {name: Static(Word(name)) for name in (*_REDUCTIONS, *_HANDLED_ELSEWHERE)}
+    table |= {name: Static(Word(name)) for name in _ELEMENTWISE_WORDS}
+    table |= {name: Static(value) for name, value in DTYPE_WORDS.items()}
+    table |= {"inf": Static(math.inf), "nan": Static(math.nan), "pi": Static(math.pi)}
+    return table
 
 
 def handlers() -> Iterator[tuple[object, Handler]]:
-    """Yield each object of Python and each word that can be called, with its meaning."""
-    yield from _of_python()
-    yield from _of_math()
-    yield from _of_words()
+    """Yield each callable object of Python and each word, with its handler."""
+    yield from _python_handlers()
+    yield from _math_handlers()
+    yield from _word_handlers()
 
 
-def _of_python() -> Iterator[tuple[object, Handler]]:
+def _python_handlers() -> Iterator[tuple[object, Handler]]:
     for name in ("max", "min"):
         python = getattr(builtins, name)
         handler = folds(python, takes(name, p.python_extreme(name)))
@@ -121,16 +121,16 @@ def _of_python() -> Iterator[tuple[object, Handler]]:
     yield complex, folds(complex, takes("complex", casts.python_complex))
     yield divmod, folds(divmod, takes("divmod", e.division_pair))
     for function in (repr, str, ascii):
-        yield function, folds(function, _only_texts)
-    yield operator.matmul, _taking("matmul", lambda: contraction.matmul)
+        yield function, folds(function, _refuse_text)
+    yield operator.matmul, _lazy_handler("matmul", lambda: contraction.matmul)
     yield slice, takes("slice", _slice)
     yield range, _range
     for kind in ("tuple", "list"):
         yield getattr(builtins, kind), takes(kind, _sequence(kind))
 
 
-def _only_texts(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-    """Refuse `repr(x)`, `str(x)` and `f"{x!r}"` of what only the run knows."""
+def _refuse_text(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+    """Refuse (CdTypeError CD0126) `repr(x)`, `str(x)` and `f"{x!r}"` of dynamic values."""
     for at in filter(None, map(position_of, args)):
         site.ctx.require_static(at)
     raise error(
@@ -139,35 +139,35 @@ def _only_texts(site: Site, args: tuple[Value, ...], keywords: dict[str, Value])
     )  # fmt: skip
 
 
-def _taking(name: str, body: Callable[[], Callable[..., Value]]) -> Handler:
-    """Return what `takes` does of a body that is asked for when it is called."""
+def _lazy_handler(name: str, body: Callable[[], Callable[..., Value]]) -> Handler:
+    """Return the handler `takes` of a body that is imported at the first call."""
     return lambda site, args, keywords: takes(name, body())(site, args, keywords)
 
 
 def _slice(site: Site, *ends: Value) -> Value:
-    """Return a slice object; an integer parameter among its ends becomes static."""
+    """Return a slice object; integer parameters among its ends become static."""
     if not 1 <= len(ends) <= 3:
         text = f"`slice` takes one to three arguments, not {len(ends)}"
         raise error("CD0440", CdTypeError, text, site.span, helps=("write `slice(1, 3)`",))
-    known = [constant(end) for end in ends]
-    for end, found in zip(ends, known, strict=True):
-        if found is NOT_CONSTANT:
+    constants = [constant(end) for end in ends]
+    for end, value in zip(ends, constants, strict=True):
+        if value is NOT_CONSTANT:
             at = position_of(end)
             if at is not None:
                 site.ctx.require_static(at)
             raise needs(site, "an end of `slice`", end, "write the slice in place: `x[a:b]`")
-    return Static(slice(*known))
+    return Static(slice(*constants))
 
 
 def _range(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-    """Return a range that no loop goes over; integer parameters in it become static."""
-    known = [constant(end) for end in args]
-    for end, found in zip(args, known, strict=True):
-        if found is NOT_CONSTANT:
+    """Return a range as a value, not as a loop's header; integer parameters in it become static."""
+    constants = [constant(end) for end in args]
+    for end, value in zip(args, constants, strict=True):
+        if value is NOT_CONSTANT:
             if (at := position_of(end)) is not None:
                 site.ctx.require_static(at)
             raise needs(site, "an end of this `range`", end, "loop over it where it is written")
-    ends: Any = known
+    ends: Any = constants
     try:
         return Static(range(*ends, **keywords))
     except (TypeError, ValueError) as problem:
@@ -178,34 +178,34 @@ def _sequence(kind: str) -> Callable[..., Value]:
     def body(site: Site, iterable: Value = Static(())) -> Value:
         items = items_of(iterable)
         if items is None:
-            found = constant(iterable)
-            if found is NOT_CONSTANT or not isinstance(found, range | str):
+            value = constant(iterable)
+            if value is NOT_CONSTANT or not isinstance(value, range | str):
                 raise needs(site, f"what `{kind}` is made of", iterable)
-            items = tuple(Static(item) for item in found)
+            items = tuple(Static(item) for item in value)
         return Group(items, kind)
 
     return body
 
 
-def _of_math() -> Iterator[tuple[object, Handler]]:
-    for function, handler in _with_run_time_values():
-        yield function, folds(function, _of_python_numbers(function, handler))
+def _math_handlers() -> Iterator[tuple[object, Handler]]:
+    for function, handler in _dynamic_handlers():
+        yield function, folds(function, _convert_operands(function, handler))
     for name in ("floor", "ceil", "trunc"):
         function = getattr(math, name)
         yield function, folds(function, takes(name, casts.to_integer(name)))
     yield math.prod, folds(math.prod, takes("prod", reducer("prod")))
-    plain = e.ufunc_handler(np.power, python=True)
-    yield pow, folds(pow, takes("pow", partial(_power, plain)))
+    power_handler = e.ufunc_handler(np.power, python=True)
+    yield pow, folds(pow, takes("pow", partial(_power, power_handler)))
     for name in ("gcd", "lcm", "isqrt", "factorial", "comb", "perm", "gamma", "lgamma", "dist",
                  "fsum", "remainder", "ldexp", "frexp", "modf", "isclose", "ulp"):  # fmt: skip
         function = getattr(math, name)
-        yield function, folds(function, _only_constants(f"math.{name}"))
+        yield function, folds(function, _require_constants(f"math.{name}"))
     for ufunc in (np.gcd, np.lcm):
-        yield ufunc, folds(ufunc, _only_constants(f"np.{ufunc.__name__}"))
+        yield ufunc, folds(ufunc, _require_constants(f"np.{ufunc.__name__}"))
 
 
 def _power(plain: Handler, site: Site, base: Value, exp: Value, mod: Value = NONE) -> Value:
-    """Return Python's `pow`; with a modulus of integers, by squares.
+    """Return Python's `pow`; with a modulus, modular exponentiation by repeated squaring.
 
     CdTypeError CD0404 where one of three arguments is no Python integer, CdValueError CD0442 where
     the modulus is 0, or the base of a negative power has no inverse.
@@ -218,29 +218,29 @@ def _power(plain: Handler, site: Site, base: Value, exp: Value, mod: Value = NON
     else:
         numbers = [as_scalar(arg, site.span) for arg in args]
     if not numbers or any(n.kind not in (WEAK_INT, WEAK_BOOL) for n in numbers):
-        told = ", ".join(describe(arg) for arg in args)
+        shown_args = ", ".join(describe(arg) for arg in args)
         raise error(
             "CD0404", CdTypeError, f"`pow` with a modulus takes three Python integers (here: "
-            f"{told})", site.span, helps=("convert them: `pow(int(a), int(b), int(m))`",),
+            f"{shown_args})", site.span, helps=("convert them: `pow(int(a), int(b), int(m))`",),
         )  # fmt: skip
-    found = as_scalar(sort_strategy.inlined(site, definitions.POWER_MODULO, *args), site.span)
+    residue = as_scalar(sort_strategy.inlined(site, definitions.POWER_MODULO, *args), site.span)
     modulus, zero = numbers[2].expr, Const(0, dtypes.int64)
     shown = tuple(cast(n.expr, dtypes.int64) for n in numbers)
     text = "pow({0}, {1}, {2}) is not defined: the modulus is 0, or the base has no inverse"
     fault = Fault("CD0442", "CdValueError", text)
-    inside = Apply(OPS["ge"], (found.expr, zero), dtypes.bool_)
-    site.ctx.check(inside, fault, shown, site.span, Domain(site.ctx.domain))
-    below = both(
+    is_defined = Apply(OPS["ge"], (residue.expr, zero), dtypes.bool_)
+    site.ctx.check(is_defined, fault, shown, site.span, Domain(site.ctx.domain))
+    differs_in_sign = both(
         Apply(OPS["lt"], (cast(modulus, dtypes.int64), zero), dtypes.bool_),
-        Apply(OPS["gt"], (found.expr, zero), dtypes.bool_),
+        Apply(OPS["gt"], (residue.expr, zero), dtypes.bool_),
     )
-    assert below is not None, "two tests"
-    signed = Apply(OPS["add"], (found.expr, shown[2]), dtypes.int64)
-    return Scalar(Select(below, signed, found.expr), WEAK_INT)
+    assert differs_in_sign is not None, "two tests"
+    signed = Apply(OPS["add"], (residue.expr, shown[2]), dtypes.int64)
+    return Scalar(Select(differs_in_sign, signed, residue.expr), WEAK_INT)
 
 
-def _with_run_time_values() -> Iterator[tuple[Any, Handler]]:
-    """Yield the functions of Python's modules that numbers of the run may be given to."""
+def _dynamic_handlers() -> Iterator[tuple[Any, Handler]]:
+    """Yield Python's functions that accept dynamic operands, with their handlers."""
     for function, ufunc in PYTHON_NAMES.items():
         yield function, e.ufunc_handler(ufunc, python=True)
     yield math.log, takes("log", e.logarithm)
@@ -252,8 +252,8 @@ def _with_run_time_values() -> Iterator[tuple[Any, Handler]]:
         yield math.fma, e.word_handler("fma")
 
 
-def _of_python_numbers(function: Any, handler: Handler) -> Handler:
-    """Return the handler of a function; those of `math` and `cmath` make Python's numbers first."""
+def _convert_operands(function: Any, handler: Handler) -> Handler:
+    """Return the handler of a function; `math` and `cmath` first convert to Python numbers."""
     to = {"math": casts.to_float, "cmath": casts.to_complex}.get(function.__module__)
     name = f"{function.__module__}.{function.__name__}"
 
@@ -263,33 +263,33 @@ def _of_python_numbers(function: Any, handler: Handler) -> Handler:
     return handle
 
 
-def _only_constants(name: str) -> Handler:
+def _require_constants(name: str) -> Handler:
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-        given = [*args, *keywords.values()]
-        unknown = [value for value in given if constant(value) is NOT_CONSTANT]
-        for at in filter(None, map(position_of, unknown)):
+        operands = [*args, *keywords.values()]
+        dynamic = [value for value in operands if constant(value) is NOT_CONSTANT]
+        for at in filter(None, map(position_of, dynamic)):
             site.ctx.require_static(at)
-        way = "compute it outside, and pass the result in"
-        raise needs(site, f"each argument of `{name}`", (*unknown, NONE)[0], way)
+        hint = "compute it outside, and pass the result in"
+        raise needs(site, f"each argument of `{name}`", (*dynamic, NONE)[0], hint)
 
     return handle
 
 
-def _of_words() -> Iterator[tuple[object, Handler]]:
+def _word_handlers() -> Iterator[tuple[object, Handler]]:
     for name in OWN_OPS:
         yield Word(name), e.word_handler(name)
-    for name in ("ordinal", "rank", "of_rank"):  # for functions of the library
+    for name in ("ordinal", "rank", "of_rank"):  # used by the definitions of the library
         yield Word(name), e.word_handler(name)
     for name, ufunc in _UFUNC_WORDS.items():
-        yield Word(name), _folding_word(ufunc)
-    yield Word("abs"), _folding_word(np.absolute)
+        yield Word(name), _folding_handler(ufunc)
+    yield Word("abs"), _folding_handler(np.absolute)
     yield Word("where"), takes("where", e.where)
     yield Word("clip"), takes("clip", e.clip)
     yield Word("real"), takes("real", e.real)
     yield Word("imag"), takes("imag", e.imag)
     yield Word("angle"), takes("angle", e.angle)
     yield Word("prod"), takes("prod", reducer("prod"))
-    yield Word("mean"), _taking("mean", lambda: averages.mean)
+    yield Word("mean"), _lazy_handler("mean", lambda: averages.mean)
     for name in ("argmax", "argmin"):
         yield Word(name), takes(name, position_reducer(name))
     for dtype in dtypes.ALL:
@@ -297,8 +297,8 @@ def _of_words() -> Iterator[tuple[object, Handler]]:
         yield dtype, casts.cast_handler(dtype)
 
 
-def _folding_word(ufunc: np.ufunc) -> Handler:
-    """Return a ufunc under its bare name: of Python numbers it gives Python numbers."""
+def _folding_handler(ufunc: np.ufunc) -> Handler:
+    """Return the handler of a ufunc as a word: static Python numbers fold to Python numbers."""
     general = e.ufunc_handler(ufunc, python=True)
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
@@ -320,7 +320,7 @@ _REDUCTION_OBJECTS: tuple[tuple[object, str], ...] = (
     *((Word(name), name) for name in _REDUCTIONS),
 )  # fmt: skip
 REDUCTIONS: dict[object, str] = dict(_REDUCTION_OBJECTS)
-"""The objects that reduce over index letters, with the name of what they do."""
+"""The objects that reduce over index variables -> the name of the reduction."""
 
 ELEMENTWISE: dict[object, str] = {
     **{ufunc: name for ufunc, name in OP_OF.items() if name in ("add", "mul", "sub", "div", "max",
@@ -331,4 +331,4 @@ ELEMENTWISE: dict[object, str] = {
     Word("maximum"): "max", Word("minimum"): "min", Word("pow"): "pow",
     **{Word(name): name for name in OWN_OPS},
 }  # fmt: skip
-"""The objects whose call `f(t[...], e)` accumulates, with the operation's name."""
+"""The objects whose call `f(t[...], e)` is an accumulation -> the name of its operation."""

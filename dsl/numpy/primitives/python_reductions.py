@@ -1,4 +1,7 @@
-"""Python's own `sum`, `max`, `min`, `any`, `all` and `len`: sequences, and arrays of rank 1."""
+"""Python's built-in reductions `sum`, `max`, `min`, `any`, `all`, and `len`.
+
+Over a sequence they unroll at compile time; over an array of rank 1 they are a reduction.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +34,15 @@ from .ufuncs import combine_of
 
 if TYPE_CHECKING:
     from . import averages
-else:  # what few programs need
+else:  # imported at the first use
     averages = LazyModule(".averages", __package__)
 
-_CHAIN = 32
-"""After so many items what there is so far is stored: expressions stay short."""
+_MAX_CHAIN = 32
+"""After so many items the partial result is stored, which bounds the depth of expressions."""
 
 
-def _stored(site: Site, value: Value) -> Value:
-    """Return a value, held in a place of its own."""
+def _store_partial(site: Site, value: Value) -> Value:
+    """Return a partial result stored in a variable or an array; in pointwise code, unchanged."""
     if site.ctx.pointwise:
         return value
     if isinstance(value, Scalar):
@@ -48,27 +51,30 @@ def _stored(site: Site, value: Value) -> Value:
 
 
 def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
-    """Return Python's `sum`: of the items of a sequence, or of a rank-1 array in its own type."""
+    """Return Python's `sum` of a sequence, or of a rank-1 array in its type (int64 for bools)."""
     items = items_of(iterable)
     if items is not None:
         for n, item in enumerate(items, 1):
             start = arithmetic(site, "+", start, item)
-            start = _stored(site, start) if n % _CHAIN == 0 else start
+            start = _store_partial(site, start) if n % _MAX_CHAIN == 0 else start
         return start
     array, where = python_operand(site, iterable, "sum")
-    own = array.kind.dtype
-    kind = Kind(dtypes.int64 if own.kind == "b" else own, array.kind.weak)
-    total = _of_items(accumulate(site, OPS["add"], array, (0,), kind, False, where), kind)
+    dtype = array.kind.dtype
+    kind = Kind(dtypes.int64 if dtype.kind == "b" else dtype, array.kind.weak)
+    total = _with_item_kind(accumulate(site, OPS["add"], array, (0,), kind, False, where), kind)
     return total if start == ZERO else arithmetic(site, "+", start, total)
 
 
-def _of_items(value: Value, kind: Kind) -> Value:
-    """Return what was made of the items of a comprehension, which may be Python's numbers."""
+def _with_item_kind(value: Value, kind: Kind) -> Value:
+    """Return a reduction's result with the kind of its items: weak for those of a comprehension."""
     return replace(value, kind=kind) if isinstance(value, Scalar) and kind.weak else value
 
 
 def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | None]:
-    """Return the rank-1 array that a Python reduction is given. CdTypeError CD0553 for others."""
+    """Return the rank-1 operand of a Python reduction and its predicate, None without a mask.
+
+    CdTypeError CD0553 for another rank.
+    """
     array, where = operand(site, value)
     if array.rank != 1:
         what = "one number" if array.rank == 0 else f"{describe(array)}"
@@ -81,28 +87,28 @@ def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | N
 
 
 def python_extreme(name: str) -> Body:
-    """Return Python's `max` or `min`: of a rank-1 array or sequence, or of two and more values."""
+    """Return the handler of Python's `max` or `min`, of an array, a sequence or several values."""
 
     def body(site: Site, *values: Value) -> Value:
         items = values if len(values) > 1 else items_of(values[0]) if values else ()
         if items is not None:
             if not items:
                 raise error("CD0459", CdValueError, f"`{name}` of nothing has no value", site.span)
-            while len(items) > _CHAIN:
-                first = _stored(site, extremum(site, name, items[:_CHAIN]))
-                items = (first, *items[_CHAIN:])
+            while len(items) > _MAX_CHAIN:
+                partial = _store_partial(site, extremum(site, name, items[:_MAX_CHAIN]))
+                items = (partial, *items[_MAX_CHAIN:])
             return items[0] if len(items) == 1 else extremum(site, name, items)
         array, where = python_operand(site, values[0], name)
         require_ordered(site, array, name)
         require_elements(site, array, (0,), name, where)
-        found = accumulate(site, OPS[name], array, (0,), array.kind, False, where)
-        return _of_items(found, array.kind)
+        result = accumulate(site, OPS[name], array, (0,), array.kind, False, where)
+        return _with_item_kind(result, array.kind)
 
     return body
 
 
 def python_truth(name: str) -> Body:
-    """Return Python's `any` or `all` of a rank-1 array or sequence."""
+    """Return the handler of Python's `any` or `all` of a rank-1 array or sequence."""
 
     def body(site: Site, iterable: Value) -> Value:
         items = items_of(iterable)
@@ -111,7 +117,7 @@ def python_truth(name: str) -> Body:
             result: Value = Static(name == "all")
             for n, item in enumerate(items, 1):
                 result = elementwise(site.ctx, combine_of(ufunc, True), [result, item], site.span)
-                result = _stored(site, result) if n % _CHAIN == 0 else result
+                result = _store_partial(site, result) if n % _MAX_CHAIN == 0 else result
             return as_pythons(result)
         array, where = python_operand(site, iterable, name)
         return as_pythons(truth_reducer(name)(site, array if where is None else iterable))
@@ -120,7 +126,7 @@ def python_truth(name: str) -> Body:
 
 
 def python_len(site: Site, obj: Value) -> Value:
-    """Return Python's `len`: the first extent, a number where it is one."""
+    """Return Python's `len`: the extent of the first axis. CdTypeError CD0553 for a number."""
     items = items_of(obj)
     if items is not None:
         return Static(len(items))
@@ -137,7 +143,7 @@ def python_len(site: Site, obj: Value) -> Value:
 
 
 def as_number(extent: Affine) -> Value:
-    """Return a size as a value: a Python int where it is known."""
+    """Return an extent as a value: a static Python int, or a dynamic index expression."""
     if extent.constant is not None:
         return Static(extent.constant)
     return Scalar(Position(extent), Kind(dtypes.int64, True))

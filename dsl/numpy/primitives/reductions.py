@@ -1,4 +1,4 @@
-"""Reductions along axes: sums, products, extremes, means, and where the extremes are."""
+"""Reductions along axes: sums, products, extremes, truth, and argmin and argmax."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .ufuncs import combine_of
 
 
 def operand(site: Site, value: Value) -> tuple[Array, Expr | None]:
-    """Return the array that is reduced, and over its axes which elements take part."""
+    """Return the array that is reduced, and the predicate over its axes, None without a mask."""
     if isinstance(value, Masked):
         index = tuple(var(axis) for axis in value.array.axes)
         return value.array, truth(value.mask.at(index))
@@ -57,20 +57,21 @@ def accumulate(
 ) -> Value:
     """Return the reduction of `value` over some axes, as a value of `kind`.
 
-    `where` and `position` are over the value's own axes.
+    `where`, the predicate of the elements that take part, and `position`, what an argmin or argmax
+    returns of the best element, are expressions over the axes of `value`.
     """
     dtype = kind.dtype.compute
     bound = {value.axes[axis]: site.ctx.symbol(value.axes[axis].name) for axis in axes}
-    fresh = {old: var(new) for old, new in bound.items()}
+    substitution = {old: var(new) for old, new in bound.items()}
     ranges = tuple(Range(bound[value.axes[axis]], const(0), value.shape[axis]) for axis in axes)
-    body = replace_symbols(value.body, fresh)
+    body = replace_symbols(value.body, substitution)
     expr = Reduce(
-        op, Domain(ranges, None if where is None else replace_symbols(where, fresh)),
+        op, Domain(ranges, None if where is None else replace_symbols(where, substitution)),
         cast(body, dtype if position is None else value.kind.dtype.compute), dtype,
-        None if position is None else substitute(position, fresh), site.span,
+        None if position is None else substitute(position, substitution), site.span,
     )  # fmt: skip
     reduced = set(axes)
-    kept = [axis for axis in range(value.rank) if axis not in reduced]
+    remaining = [axis for axis in range(value.rank) if axis not in reduced]
     if keepdims and value.rank:
         names = tuple(
             site.ctx.symbol("i") if axis in reduced else value.axes[axis]
@@ -81,27 +82,27 @@ def accumulate(
         )
         order = of_operands(site.ctx, [value], value.shape) if position is None else ()
         return Array(names, shape, expr, strong(kind), copied=True, order=order)
-    if not kept:
+    if not remaining:
         return Scalar(expr, strong(kind))
-    names = tuple(value.axes[axis] for axis in kept)
-    sizes = tuple(value.shape[axis] for axis in kept)
-    order = of_rest(site.ctx, value, kept) if position is None else ()
+    names = tuple(value.axes[axis] for axis in remaining)
+    sizes = tuple(value.shape[axis] for axis in remaining)
+    order = of_rest(site.ctx, value, remaining) if position is None else ()
     return Array(names, sizes, expr, strong(kind), copied=True, order=order)
 
 
-def _start(site: Site, initial: Value, kind: Kind) -> Value:
-    """Return what a reduction starts from, in the reduction's own type."""
+def _initial_value(site: Site, initial: Value, kind: Kind) -> Value:
+    """Return the initial value of a reduction, in the type of its accumulator."""
     number = constant(initial)
     if number is not NOT_CONSTANT:
         return Static(kind.dtype.numpy.type(number))
     array = array_of(site, initial)
     if array.kind == WEAK_INT and kind.dtype.kind in "iu":
-        return initial  # it adapts, and has to fit
+        return initial  # a weak integer adapts, and has to be in range
     return converted(site, array, kind.dtype)
 
 
 def reducer(name: str) -> Body:
-    """Return `np.sum`, `np.prod`, `np.max` or `np.min`."""
+    """Return the handler of `np.sum`, `np.prod`, `np.max` or `np.min`."""
     op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]
 
     def body(
@@ -122,20 +123,20 @@ def reducer(name: str) -> Body:
             if is_none(initial):
                 require_elements(site, array, axes, name, where)
             elif where is None:
-                where = Const(True, dtypes.bool_)  # begins at the end of its type, as masked ones
+                where = Const(True, dtypes.bool_)  # starts at the limit of its type
         else:
             kind = Kind(wanted or array.kind.dtype.summed)
         if wanted is not None and array.kind.dtype is not wanted:
             array = array_of(site, converted(site, array, wanted))
-        kept = static_bool(site, keepdims, "keepdims")
-        chosen = OPS["or" if name == "sum" else "and"] if kind.dtype.kind == "b" and op.name in (
+        keep_dims = static_bool(site, keepdims, "keepdims")
+        operation = OPS["or" if name == "sum" else "and"] if kind.dtype.kind == "b" and op.name in (
             "add", "mul") else op  # fmt: skip
-        result = accumulate(site, chosen, array, axes, kind, kept, where)
+        result = accumulate(site, operation, array, axes, kind, keep_dims, where)
         if is_none(initial):
             return result
         ufuncs = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
-        start = _start(site, initial, kind)
-        return elementwise(site.ctx, combine_of(ufuncs[name]), [result, start], site.span)
+        initial_value = _initial_value(site, initial, kind)
+        return elementwise(site.ctx, combine_of(ufuncs[name]), [result, initial_value], site.span)
 
     def extreme(
         site: Site,
@@ -151,14 +152,14 @@ def reducer(name: str) -> Body:
 
 
 def require_ordered(site: Site, array: Array, name: str) -> None:
-    """Refuse (CdTypeError CD0404) what compares numbers where they are complex."""
+    """Refuse (CdTypeError CD0404) an ordering of complex numbers."""
     if array.kind.dtype.kind == "c":
         message = f"`{name}` is not defined for complex numbers"
         raise error("CD0404", CdTypeError, message, site.span)
 
 
 def require_subtracted(site: Site, array: Array, name: str) -> None:
-    """Refuse (CdTypeError CD0404) what subtracts where it is given bools."""
+    """Refuse (CdTypeError CD0404) a function that subtracts, for bools."""
     if array.kind.dtype.kind == "b":
         message = f"`{name}` subtracts, and `-` is not defined for bools"
         helps = ("convert them: `x.astype(float)`",)
@@ -168,9 +169,9 @@ def require_subtracted(site: Site, array: Array, name: str) -> None:
 def require_elements(
     site: Site, array: Array, axes: Sequence[int], name: str, where: Expr | None = None
 ) -> None:
-    """Require that there is something to reduce: proven, or checked where the statement runs.
+    """Require a nonempty reduction: proven, or by a run-time check.
 
-    CdValueError CD0459 where there is nothing.
+    CdValueError CD0459 where there are no elements.
     """
     message = f"`{name}` of nothing has no value"
     if where is not None:
@@ -178,16 +179,16 @@ def require_elements(
         number = Reduce(OPS["add"], Domain(ranges, where), _one(dtypes.int64), dtypes.int64,
                         span=site.span)  # fmt: skip
         test: Expr = Apply(OPS["lt"], (Position(const(0)), number), dtypes.bool_)
-        site.ctx.check(test, _of_nothing(message), (), site.span, Domain())
+        site.ctx.check(test, _empty_fault(message), (), site.span, Domain())
         return
     for axis in axes:
         size = array.shape[axis]
         if not site.ctx.known.less(const(0), size):
-            fault = _of_nothing(f"{message}: axis {axis} of {describe(array)} is empty")
+            fault = _empty_fault(f"{message}: axis {axis} of {describe(array)} is empty")
             site.ctx.check(compare("lt", const(0), size), fault, (), site.span, _outer_domain(site))
 
 
-def _of_nothing(message: str) -> Fault:
+def _empty_fault(message: str) -> Fault:
     return Fault("CD0459", "CdValueError", message, WAYS_OUT["CD0459"])
 
 
@@ -200,21 +201,24 @@ def _one(dtype: DType) -> Const:
 
 
 def truth_reducer(name: str) -> Body:
-    """Return `np.any` or `np.all`."""
+    """Return the handler of `np.any` or `np.all`."""
     op = OPS["or" if name == "any" else "and"]
 
     def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
         array, where = operand(site, a)
         axes = axes_of(site, axis, array.rank)
         tested = Array(array.axes, array.shape, truth(array.body), BOOL, copied=True)
-        kept = static_bool(site, keepdims, "keepdims")
-        return accumulate(site, op, tested, axes, BOOL, kept, where)
+        keep_dims = static_bool(site, keepdims, "keepdims")
+        return accumulate(site, op, tested, axes, BOOL, keep_dims, where)
 
     return body
 
 
 def position_reducer(name: str) -> Body:
-    """Return `np.argmin` or `np.argmax`: the first best element, the flat position without axis."""
+    """Return the handler of `np.argmin` or `np.argmax`: the position (int64) of the first extreme.
+
+    Without an axis it is the row-major position among all elements.
+    """
 
     def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
         if isinstance(a, Masked):
@@ -228,16 +232,18 @@ def position_reducer(name: str) -> Body:
         axes = tuple(range(array.rank)) if is_none(axis) else (axis_of(site, axis, array.rank),)
         require_elements(site, array, axes, name)
         at = flat_position(array.axes, array.shape) if is_none(axis) else var(array.axes[axes[0]])
-        kept = static_bool(site, keepdims, "keepdims")
+        keep_dims = static_bool(site, keepdims, "keepdims")
         if not array.rank:
             return Static(np.int64(0))
-        return accumulate(site, PAIR_OPS[name], array, axes, Kind(dtypes.int64), kept, position=at)
+        return accumulate(
+            site, PAIR_OPS[name], array, axes, Kind(dtypes.int64), keep_dims, position=at
+        )
 
     return body
 
 
 def flat_position(axes: Sequence[Symbol], shape: Sequence[Affine]) -> Affine:
-    """Return the row-major position of an index in an array of a shape."""
+    """Return the row-major (linearized) position of the index `axes` in an array of a shape."""
     total = const(0)
     for axis, extent in zip(axes, shape, strict=True):
         total = multiply(total, extent) + var(axis)
@@ -245,13 +251,13 @@ def flat_position(axes: Sequence[Symbol], shape: Sequence[Affine]) -> Affine:
 
 
 def count_nonzero(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
-    """Return how many elements are not zero."""
+    """Return the number of nonzero elements, int64."""
     array, where = operand(site, a)
     tested = Array(array.axes, array.shape, cast(truth(array.body), dtypes.int64),
                    Kind(dtypes.int64), copied=True)  # fmt: skip
-    kept = static_bool(site, keepdims, "keepdims")
+    keep_dims = static_bool(site, keepdims, "keepdims")
     axes = axes_of(site, axis, array.rank)
-    return accumulate(site, OPS["add"], tested, axes, tested.kind, kept, where)
+    return accumulate(site, OPS["add"], tested, axes, tested.kind, keep_dims, where)
 
 
 def allclose(
@@ -262,17 +268,17 @@ def allclose(
     atol: Value = Static(1e-8),
     equal_nan: Value = NO,
 ) -> Value:
-    """Return whether all elements are close."""
+    """Return `np.allclose`: whether `isclose` holds for all elements, a Python bool."""
     return as_pythons(truth_reducer("all")(site, isclose(site, a, b, rtol, atol, equal_nan)))
 
 
 def as_pythons(value: Value) -> Value:
-    """Return a bool as Python's own, which some functions give."""
+    """Return a scalar bool as a weak Python bool, as functions like `np.allclose` do."""
     return Scalar(value.expr, WEAK_BOOL) if isinstance(value, Scalar) else value
 
 
 def array_equal(site: Site, a1: Value, a2: Value) -> Value:
-    """Return whether two arrays have one shape and equal elements."""
+    """Return whether two arrays have one shape and equal elements, a Python bool."""
     left, right = array_of(site, a1), array_of(site, a2)
     if left.rank != right.rank:
         return Static(False)

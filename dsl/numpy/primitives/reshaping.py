@@ -1,9 +1,9 @@
-"""Reshape: which axes of the old shape become which of the new one, and whether that is a view.
+"""Reshape: split and merged axes, and whether the result is a view.
 
 Old and new axes are matched in groups of equal size, as in `(n, h, w) -> (n, h // 2, 2, w)`. A
-group with one old axis is split: the old index is affine in the new ones. A group with several
-old axes is merged: they are found by division, unless the elements are copied, which then runs
-over the old axes, where the new index is affine.
+group with one old axis is split: the old index is affine in the new index variables. A group with
+several old axes is merged: they are recovered by division and remainder, unless the elements are
+copied: the copy loops over the old axes, in which the new index is affine.
 """
 
 from __future__ import annotations
@@ -26,58 +26,57 @@ from ...values.values import Array
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Old axes that together have as many elements as the new ones."""
+    """A group of old axes and of new ones with equal numbers of elements."""
 
     old: tuple[int, ...]
     new: tuple[int, ...]
 
 
 def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
-    """Return the array under a shape, where one size may be None: worked out from the others.
+    """Return the array under a shape, where one size may be None: inferred from the others.
 
     CdShapeError CD0312 where the number of elements differs. A view where NumPy's is one.
     """
-    shape = _completed(site, value.shape, sizes)
+    shape = _infer_size(site, value.shape, sizes)
     if shape == value.shape:
         return value
-    sizes_now = [count(each, range(len(each))).constant for each in (value.shape, shape)]
-    if None not in sizes_now and sizes_now[0] != sizes_now[1]:
+    counts = [count(each, range(len(each))).constant for each in (value.shape, shape)]
+    if None not in counts and counts[0] != counts[1]:
         raise _mismatch(site, value.shape, shape)
-    if sizes_now[0] == 0:  # any place will do: there is no element
-        nowhere = (const(0),) * value.rank
-        return Array(site.ctx.axes(len(shape)), shape, value.at(nowhere), value.kind, value.copied)
-    value = _whole_again(site, value)
+    if counts[0] == 0:  # no elements: any index is as good
+        origin = (const(0),) * value.rank
+        return Array(site.ctx.axes(len(shape)), shape, value.at(origin), value.kind, value.copied)
+    value = _undo_reshape(site, value)
     if shape == value.shape:
         return value
-    matches = _matches(site, value.shape, shape)
+    matches = _match_axes(site, value.shape, shape)
     axes = site.ctx.axes(len(shape))
     splits = all(len(match.old) <= 1 for match in matches)
-    shared = value.aliased is not None
+    is_aliased = value.aliased is not None
     groups = [match.old for match in matches]
-    fits = splits or (is_mergeable(site.ctx, value, groups) if shared else False)
-    if fits:
-        index = _indices(matches, value.shape, shape, axes)
+    mergeable = splits or (is_mergeable(site.ctx, value, groups) if is_aliased else False)
+    if mergeable:
+        index = _delinearize(matches, value.shape, shape, axes)
         return Array(axes, shape, value.at(index), value.kind, value.copied)
-    made = _copy(site, value, shape, matches)
-    if fits is None:  # refused where somebody could tell
-        binds(site.ctx, made, value, site.span)
-        return made
+    copied = _copy(site, value, shape, matches)
+    if mergeable is None:  # refused where aliasing is observable
+        binds(site.ctx, copied, value, site.span)
+        return copied
     why = "is a copy, because this reshape cannot be a view"
-    return replace(made, sealed=why) if shared and value.rank else made
+    return replace(copied, sealed=why) if is_aliased and value.rank else copied
 
 
 def is_in_order(site: Site, value: Array, axes: Sequence[int]) -> bool | None:
-    """Whether elements follow each other in memory without gaps, along the last of some axes first;
-    None where only the run knows.
+    """Whether the array is contiguous with the last of `axes` innermost; None if dynamic.
 
-    From then on code knows how its arguments lie: it does for none that lie otherwise.
+    It sets `asks_layout`: the specialization then holds for arguments of this layout only.
     """
     site.ctx.asks_layout = True
     return value.aliased is None or is_dense(site.ctx, value, axes)
 
 
-def _whole_again(site: Site, value: Array) -> Array:
-    """Return the array as it was before earlier reshapes, where a view is a whole array again."""
+def _undo_reshape(site: Site, value: Array) -> Array:
+    """Return the base of a view that covers all of it in order, which undoes earlier reshapes."""
     read = value.view
     if read is None or read.node.strides is not None or read.node.rank == value.rank:
         return value
@@ -95,10 +94,10 @@ def _mismatch(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> Excep
     )  # fmt: skip
 
 
-def _completed(
+def _infer_size(
     site: Site, old: Sequence[Affine], sizes: Sequence[Affine | None]
 ) -> tuple[Affine, ...]:
-    """Return the sizes with the missing one worked out."""
+    """Return the sizes with the missing one inferred. CdShapeError CD0312 where none fits."""
     given = [size for size in sizes if size is not None]
     if len(given) == len(sizes):
         return tuple(given)
@@ -107,26 +106,28 @@ def _completed(
         raise error("CD0312", CdShapeError, text, site.span)
     if len(sizes) - len(given) > 1:
         raise error("CD0312", CdShapeError, "only one size may be -1", site.span)
-    left, rest = list(old), []
+    factors, divisors = list(old), []
     for size in given:
-        if size in left:
-            left.remove(size)
+        if size in factors:
+            factors.remove(size)
         else:
-            rest.append(size)
-    above, below = count(left, range(len(left))), count(rest, range(len(rest)))
-    if below.constant == 0 or (
-        below.constant and above.constant is not None and above.constant % below.constant
+            divisors.append(size)
+    dividend, divisor = count(factors, range(len(factors))), count(divisors, range(len(divisors)))
+    if divisor.constant == 0 or (
+        divisor.constant and dividend.constant is not None and dividend.constant % divisor.constant
     ):
         shown = [const(-1) if size is None else size for size in sizes]
         raise _mismatch(site, old, shown)
-    if below.constant is None or mod(above, below).constant != 0:
-        site.ctx.equal_extents(mod(above, below), const(0), "the sizes do not divide", site.span)
-    missing = floordiv(above, below)
+    if divisor.constant is None or mod(dividend, divisor).constant != 0:
+        site.ctx.equal_extents(
+            mod(dividend, divisor), const(0), "the sizes do not divide", site.span
+        )
+    missing = floordiv(dividend, divisor)
     return tuple(missing if size is None else size for size in sizes)
 
 
-def _matches(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> tuple[Match, ...]:
-    """Return the groups, axes of size 1 left out."""
+def _match_axes(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> tuple[Match, ...]:
+    """Return the groups of matching axes, those of size 1 left out."""
     ctx = site.ctx
     left = [n for n, size in enumerate(old) if size.constant != 1]
     right = [n for n, size in enumerate(new) if size.constant != 1]
@@ -137,9 +138,9 @@ def _matches(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> tuple[
             a, b = count(old, olds), count(new, news)
             if ctx.known.equal(a, b):
                 break
-            if left and _below(ctx, a, b):
+            if left and _is_less(ctx, a, b):
                 olds.append(left.pop(0))
-            elif right and _below(ctx, b, a):
+            elif right and _is_less(ctx, b, a):
                 news.append(right.pop(0))
             else:
                 olds, news, left, right = [*olds, *left], [*news, *right], [], []
@@ -153,17 +154,17 @@ def _matches(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> tuple[
     return tuple(out)
 
 
-def _below(ctx: Context, left: Affine, right: Affine) -> bool:
+def _is_less(ctx: Context, left: Affine, right: Affine) -> bool:
     return ctx.known.less(left, right)
 
 
-def _indices(
+def _delinearize(
     matches: Sequence[Match],
     old: Sequence[Affine],
     new: Sequence[Affine],
     axes: Sequence[Symbol],
 ) -> tuple[Affine, ...]:
-    """Return the old index of the element at new index `axes`."""
+    """Return the old index of the element at the new index `axes`, delinearized group by group."""
     index = [const(0)] * len(old)
     for match in matches:
         flat = const(0)
@@ -177,11 +178,11 @@ def _indices(
 
 
 def _copy(site: Site, value: Array, shape: tuple[Affine, ...], matches: Sequence[Match]) -> Array:
-    """Return a new array of the shape, stored over the old axes: merging divides nothing."""
+    """Return a copy in the new shape; its loop is over the old axes: merging needs no division."""
     node = site.ctx.node("reshaped", shape, value.kind.dtype)
     if matches or value.rank == 0:
-        turned = [Match(match.new, match.old) for match in matches]
-        index = _indices(turned, shape, value.shape, value.axes)
+        inverted = [Match(match.new, match.old) for match in matches]
+        index = _delinearize(inverted, shape, value.shape, value.axes)
         target = Array(value.axes, value.shape, Read(node, index, site.span), value.kind)
         site.ctx.store(target, cast(value.body, node.dtype), site.span)
     return site.ctx.whole(node, site.span)

@@ -1,4 +1,4 @@
-"""Order and counts: sort, argsort, searchsorted, histograms, bincount, interpolation."""
+"""Sorting, binary search, histograms, and piecewise linear interpolation."""
 
 from __future__ import annotations
 
@@ -53,54 +53,56 @@ from .ufuncs import combine_of, strong_of
 
 
 def flat(site: Site, value: Value, label: str) -> Array:
-    """Return all elements along one axis, cheap to read."""
+    """Return all elements along one axis, stored where recomputing them would cost."""
     return settled(site.ctx, array_of(site, ravel(site, value)), label, site.span)
 
 
 def along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
-    """Return the array with the axis last, and where the axis was."""
+    """Return the array with the axis last, and the former position of the axis."""
     array = array_of(site, a)
     require_ordered(site, array, name)
     if is_none(axis):
         array, axis = array_of(site, ravel(site, array)), ZERO
     if not array.rank:
         raise error("CD0452", CdTypeError, f"`{name}` needs an axis", site.span)
-    place = axis_of(site, axis, array.rank)
-    return array_of(site, moveaxis(site, array, Static(place), Static(-1))), place
+    dim = axis_of(site, axis, array.rank)
+    return array_of(site, moveaxis(site, array, Static(dim), Static(-1))), dim
 
 
 def along_all(site: Site, array: Array, axes: tuple[int, ...]) -> Array:
-    """Return the array with the elements along some axes as lines along a last one."""
-    rest = [n for n in range(array.rank) if n not in axes]
-    turned = permuted(array, (*rest, *axes))
-    return reshaped(site, turned, (*turned.shape[: len(rest)], count(array.shape, axes)))
+    """Return the array with some axes merged into a last one."""
+    other_dims = [n for n in range(array.rank) if n not in axes]
+    permuted_array = permuted(array, (*other_dims, *axes))
+    return reshaped(
+        site, permuted_array, (*permuted_array.shape[: len(other_dims)], count(array.shape, axes))
+    )
 
 
 def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
-    """Return the values in rising order along an axis, NaN last.
+    """Return a copy sorted in ascending order along an axis, NaN last.
 
-    Of floats -0 comes before 0 where `kind` does not ask for what is stable.
+    Of floats -0 comes before 0, unless `kind` is a stable sort.
     """
     array = array_of(site, a)
     if is_none(axis):
         array, axis = array_of(site, ravel(site, array)), Static(-1)
-    _, place = along(site, array, axis, "sort")
-    made = site.ctx.materialize(array, "sorted", site.span)
-    sort_axis(site, made, place, _is_stable(kind))
-    return as_kept(site.ctx, made, array)
+    _, dim = along(site, array, axis, "sort")
+    result = site.ctx.materialize(array, "sorted", site.span)
+    sort_axis(site, result, dim, _is_stable(kind))
+    return as_kept(site.ctx, result, array)
 
 
 def _is_stable(kind: Value) -> bool:
-    """Whether numbers that are equal have to stay in their order."""
+    """Whether `kind` asks for a stable sort."""
     return constant(kind) in ("stable", "mergesort")
 
 
 def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
-    """Sort an array itself along an axis; returns None."""
+    """Sort an array in place along an axis; returns None."""
     array = array_of(site, a)
-    lines, place = along(site, array, axis, "sort")
+    lines, dim = along(site, array, axis, "sort")
     if lines.view is not None and not is_none(axis):
-        sort_axis(site, array, place, _is_stable(kind))
+        sort_axis(site, array, dim, _is_stable(kind))
     else:
         assign(site.ctx, array, sort(site, array, axis, kind), site.span)
     return NONE
@@ -114,8 +116,8 @@ def argsort(
     *,
     stable: Value = NONE,
 ) -> Value:
-    """Return the positions that sort an axis; equal values keep their order."""
-    lines, place = along(site, a, axis, "argsort")
+    """Return the positions (int64) that sort an axis; the sort is stable."""
+    lines, dim = along(site, a, axis, "argsort")
     keys, order = keys_and_order(site, lines)
     rows = as_rows(site, order)
     scratch = fresh(site, keys.shape, keys.kind.dtype, "others")
@@ -127,38 +129,42 @@ def argsort(
         ),
         lambda: by_digits(site, keys, rows, scratch, places),
     )
-    return moveaxis(site, order, Static(-1), Static(place))
+    return moveaxis(site, order, Static(-1), Static(dim))
 
 
 def keys_and_order(site: Site, lines: Array) -> tuple[Array, Array]:
-    """Return rows of numbers that are in the order of the values, and the position of each."""
-    body, own = apply("ordinal", (lines.body, lines.kind))
-    ordinals = Array(lines.axes, lines.shape, body, own, copied=True)
+    """Return integer keys in the order of the values, as rows, and the position of each element."""
+    body, kind = apply("ordinal", (lines.body, lines.kind))
+    ordinals = Array(lines.axes, lines.shape, body, kind, copied=True)
     keys = as_rows(site, site.ctx.materialize(ordinals, "keys", site.span))
-    at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
-    return keys, site.ctx.materialize(at, "order", site.span)
+    positions = Array(
+        lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True
+    )
+    return keys, site.ctx.materialize(positions, "order", site.span)
 
 
 def order_by_merging(site: Site, keys: Array, order: Array) -> None:
-    """Sort rows of keys, and positions with them, as devices of many threads do."""
+    """Sort rows of keys, and `order` with them, by parallel merging, the algorithm for GPUs."""
     rows, scratch = as_rows(site, order), fresh(site, keys.shape, keys.kind.dtype, "others")
     places = fresh(site, keys.shape, dtypes.int64, "places")
     inlined(site, device_sorting.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys))
 
 
 def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -> Value:
-    """Return where values go into a sorted line so that it stays sorted."""
-    after = text_of(site, side, "side", ("left", "right")) == "right"
+    """Return the insertion positions (int64) of values in a sorted array, by binary search."""
+    is_right = text_of(site, side, "side", ("left", "right")) == "right"
     if array_of(site, a).rank != 1:
         raise error("CD0452", CdTypeError, "`searchsorted` looks along one axis", site.span)
     line, values = flat(site, a, "line"), array_of(site, v)
     common = dtypes.promote(strong_of(line.kind), strong_of(values.kind))
     if common.kind == "f" and line.kind.dtype.kind in "iu" and values.kind.dtype.kind in "iu":
-        line, values = (array_of(site, converted(site, one, common)) for one in (line, values))
-    found = fresh(site, values.shape, dtypes.int64, "places")
+        line, values = (
+            array_of(site, converted(site, operand, common)) for operand in (line, values)
+        )
+    positions = fresh(site, values.shape, dtypes.int64, "places")
     wanted = flat(site, _with_axis(site, values), "values")
-    inlined(site, definitions.SEARCH, line, wanted, _flat_view(site, found), Static(after))
-    return Scalar(found.body, found.kind) if not values.rank else found
+    inlined(site, definitions.SEARCH, line, wanted, _flat_view(site, positions), Static(is_right))
+    return Scalar(positions.body, positions.kind) if not values.rank else positions
 
 
 def _with_axis(site: Site, value: Array) -> Array:
@@ -168,7 +174,7 @@ def _with_axis(site: Site, value: Array) -> Array:
 
 
 def _flat_view(site: Site, value: Array) -> Array:
-    """Return an array with storage as one line to be written."""
+    """Return a stored array as a writable view of rank 1."""
     if value.rank == 1:
         return value
     if value.rank == 0:
@@ -177,7 +183,7 @@ def _flat_view(site: Site, value: Array) -> Array:
 
 
 def digitize(site: Site, x: Value, bins: Value, right: Value = NO) -> Value:
-    """Return the bin of each value between edges that rise, or that fall."""
+    """Return the bin (int64) of each value, between ascending or descending edges."""
     side = "left" if static_bool(site, right, "right") else "right"
     edges = array_of(site, bins)
     if edges.rank != 1:
@@ -187,9 +193,9 @@ def digitize(site: Site, x: Value, bins: Value, right: Value = NO) -> Value:
         require_ordered(site, value, "digitize")
     rising = fresh(site, edges.shape, strong_of(edges.kind), "rising")
     falls = inlined(site, definitions.RISING, flat(site, edges, "edges"), rising)
-    found = stored_once(site, searchsorted(site, rising, x, Static(side)), "found")
-    turned = arithmetic(site, "-", as_number(edges.shape[0]), found)
-    return where(site, falls, turned, found)
+    positions = stored_once(site, searchsorted(site, rising, x, Static(side)), "found")
+    mirrored = arithmetic(site, "-", as_number(edges.shape[0]), positions)
+    return where(site, falls, mirrored, positions)
 
 
 def histogram(
@@ -200,68 +206,70 @@ def histogram(
     density: Value = NONE,
     weights: Value = NONE,
 ) -> Value:
-    """Return the counts of values in bins, and the edges of the bins."""
+    """Return the counts, or sums of weights, of values in bins, and the edges of the bins."""
     values = array_of(site, ravel(site, a))
     require_ordered(site, values, "histogram")
     edge_type = values.kind.dtype if values.kind.dtype.kind == "f" else dtypes.float64
     values = settled(site.ctx, array_of(site, converted(site, values, edge_type)), "a", site.span)
-    equal = items_of(bins) is None and not (isinstance(bins, Array) and bins.rank)
-    if equal:
+    is_uniform = items_of(bins) is None and not (isinstance(bins, Array) and bins.rank)
+    if is_uniform:
         number = extent_of(site, bins, "the number of bins")
         edges = _equal_edges(site, values, number, range, edge_type)
     else:
         edges = settled(site.ctx, array_of(site, bins), "edges", site.span)
         number = edges.shape[0] - 1
-    factor, sums, result = _weights(site, values, weights)
+    factors, sums, result = _weights(site, values, weights)
     counts = fresh(site, (number,), sums, "counts")
-    text = definitions.HISTOGRAM_EQUAL if equal else definitions.HISTOGRAM_EDGES
-    inlined(site, text, values, factor, edges, counts)
-    made: Value = counts if sums is result else _of_weights(site, counts, result)
+    text = definitions.HISTOGRAM_EQUAL if is_uniform else definitions.HISTOGRAM_EDGES
+    inlined(site, text, values, factors, edges, counts)
+    heights: Value = counts if sums is result else _convert_sums(site, counts, result)
     if not is_none(density) and static_bool(site, density, "density"):
         line = array_of(site, edges)
-        ahead, behind = (
+        upper, lower = (
             remap(line, line.axes, (number,), (var(line.axes[0]) + step,)) for step in (1, 0)
         )
-        width = converted(site, arithmetic(site, "-", ahead, behind), dtypes.float64)
-        total = stored_once(site, reducer("sum")(site, made), "total")
-        made = arithmetic(site, "/", arithmetic(site, "/", made, width), total)
-    return Group((made, edges))
+        width = converted(site, arithmetic(site, "-", upper, lower), dtypes.float64)
+        total = stored_once(site, reducer("sum")(site, heights), "total")
+        heights = arithmetic(site, "/", arithmetic(site, "/", heights, width), total)
+    return Group((heights, edges))
 
 
-def _of_weights(site: Site, counts: Array, dtype: DType) -> Value:
-    """Return sums of weights in their type; sums of whole numbers wrap as those do."""
+def _convert_sums(site: Site, counts: Array, dtype: DType) -> Value:
+    """Return sums of weights in the type of the weights; those of integers wrap around."""
     whole = dtype.kind in "iu" and dtype.bits < 64
     return converted(site, converted(site, counts, dtypes.int64) if whole else counts, dtype)
 
 
 def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: DType) -> Array:
-    """Return edges of bins of one width between given ends, or the extreme values."""
-    given = items_of(ends)
-    plain: list[Any] = [constant(end) for end in given or ()]
-    if given is None:
+    """Return the edges of bins of equal width between given ends, or between the extreme values."""
+    bounds = items_of(ends)
+    static_bounds: list[Any] = [constant(end) for end in bounds or ()]
+    if bounds is None:
         require_elements(site, values, (0,), "the range of a histogram")
         low, high = (
             stored_once(site, reducer(name)(site, values), name) for name in ("min", "max")
         )
     else:
-        low, high = given
-    if given is None or NOT_CONSTANT in plain:
+        low, high = bounds
+    if bounds is None or NOT_CONSTANT in static_bounds:
         _require_finite(site, low, high)
-        same = arithmetic(site, "==", low, high)
+        is_degenerate = arithmetic(site, "==", low, high)
         low, high = (
-            stored_once(site, where(site, same, arithmetic(site, "+", end, Static(d)), end), "end")
+            stored_once(
+                site, where(site, is_degenerate, arithmetic(site, "+", end, Static(d)), end), "end"
+            )
             for end, d in ((low, -0.5), (high, 0.5))
         )
-    elif not plain[0] <= plain[1] or not all(map(math.isfinite, plain)):
-        raise error("CD0457", CdValueError, _NO_RANGE, site.span, helps=WAYS_OUT["CD0457"])
-    elif plain[0] == plain[1]:
-        low, high = (arithmetic(site, s, end, Static(0.5)) for s, end in zip("-+", given))
+    elif not static_bounds[0] <= static_bounds[1] or not all(map(math.isfinite, static_bounds)):
+        raise error("CD0457", CdValueError, _INVALID_RANGE, site.span, helps=WAYS_OUT["CD0457"])
+    elif static_bounds[0] == static_bounds[1]:
+        low, high = (arithmetic(site, s, end, Static(0.5)) for s, end in zip("-+", bounds))
     low, high = converted(site, low, dtype), converted(site, high, dtype)
     line = linspace(site, low, high, as_number(number + 1), dtype=Static(dtype))
     return site.ctx.materialize(array_of(site, line), "edges", site.span)
 
 
-_NO_RANGE = "the range of a histogram is not finite, or ends before it begins"
+_INVALID_RANGE = "the range of a histogram is not finite, or ends before it begins"
 
 
 def _require_finite(site: Site, low: Value, high: Value) -> None:
@@ -269,32 +277,32 @@ def _require_finite(site: Site, low: Value, high: Value) -> None:
         elementwise(site.ctx, combine_of(np.isfinite), [value], site.span) for value in (low, high)
     ]
     tests.append(arithmetic(site, "<=", low, high))
-    fault = Fault("CD0457", "CdValueError", _NO_RANGE, WAYS_OUT["CD0457"])
+    fault = Fault("CD0457", "CdValueError", _INVALID_RANGE, WAYS_OUT["CD0457"])
     for test in tests:
         site.ctx.check(truth(as_scalar(test, site.span).expr), fault, (), site.span, Domain())
 
 
 def _weights(site: Site, values: Array, weights: Value) -> tuple[Array, DType, DType]:
-    """Return the weight of each value, the type that sums them, and the type of the result."""
+    """Return the weight of each value, the type of the accumulator, and that of the result."""
     if is_none(weights):
         one = cast(Const(1, dtypes.int64), dtypes.int64)
         ones = Array(values.axes, values.shape, one, Kind(dtypes.int64), copied=True)
         return ones, dtypes.int64, dtypes.int64
     factor = flat(site, weights, "weights")
     site.ctx.equal_extents(values.shape[0], factor.shape[0], "values and weights", site.span)
-    own = factor.kind.dtype
-    return factor, (own if own.kind == "c" else dtypes.float64), own
+    dtype = factor.kind.dtype
+    return factor, (dtype if dtype.kind == "c" else dtypes.float64), dtype
 
 
 def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZERO) -> Value:
-    """Return how often each integer occurs. With `minlength` the length is exactly that.
+    """Return the number of occurrences of each integer; a given `minlength` is the exact length.
 
     CdValueError CD0458 for negative values, or values beyond a given `minlength`.
     """
     if isinstance(x, Masked) and index_in(site, minlength, "minlength").constant != 0:
-        return _bincount_of_selection(site, x, weights, minlength)
+        return _masked_bincount(site, x, weights, minlength)
     values = array_of(site, x)
-    _require_counted(site, values, weights)
+    _require_countable(site, values, weights)
     values = settled(site.ctx, values, "values", site.span)
     element = cast(values.body, dtypes.int64)
     least = index_in(site, minlength, "minlength")
@@ -332,8 +340,8 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
     return counts
 
 
-def _require_counted(site: Site, values: Array, weights: Value) -> None:
-    """Refuse (CdTypeError CD0458) what is not counted, or not added up, by what it is."""
+def _require_countable(site: Site, values: Array, weights: Value) -> None:
+    """Refuse (CdTypeError CD0458) values that are no rank-1 integers, and complex weights."""
     if values.rank != 1 or values.kind.dtype.kind not in "biu":
         raise error(
             "CD0458", CdTypeError, "`bincount` takes integers along one axis", site.span,
@@ -347,20 +355,20 @@ def _require_counted(site: Site, values: Array, weights: Value) -> None:
         )  # fmt: skip
 
 
-def _bincount_of_selection(site: Site, x: Masked, weights: Value, minlength: Value) -> Value:
-    """Return how often each integer occurs among those that a mask selects: the others weigh 0."""
+def _masked_bincount(site: Site, x: Masked, weights: Value, minlength: Value) -> Value:
+    """Return the `bincount` of a masked selection: excluded elements have the weight 0."""
     amount: Value = Static(1)
     if isinstance(weights, Masked) and of_same_elements(site.ctx, x, weights, site.span):
         amount = weights.array
     elif not is_none(weights):
-        array_of(site, x)  # how many there are is not known
+        array_of(site, x)  # refuses: the number of selected elements is dynamic
     values = ravel(site, where(site, x.mask, x.array, ZERO))
     counts = bincount(site, values, ravel(site, where(site, x.mask, amount, ZERO)), minlength)
     return converted(site, counts, dtypes.int64) if is_none(weights) else counts
 
 
 def _bins_needed(site: Site, values: Array, least: Affine) -> Affine:
-    """Return the largest value and one, read now."""
+    """Return the largest value plus one, a dynamic extent that is evaluated at this statement."""
     top: Expr = Reduce(
         OPS["max"], Domain(values.ranges), cast(values.body, dtypes.int64), dtypes.int64,
         span=site.span,
@@ -377,47 +385,47 @@ def _bins_needed(site: Site, values: Array, least: Affine) -> Affine:
 def interp(
     site: Site, x: Value, xp: Value, fp: Value, left: Value = NONE, right: Value = NONE
 ) -> Value:
-    """Return piecewise linear interpolation, the end values outside."""
+    """Return piecewise linear interpolation (float64 or complex128), constant outside of `xp`."""
     for value in (x, xp):
         require_ordered(site, array_of(site, value), "interp")
     if array_of(site, xp).rank != 1 or array_of(site, fp).rank != 1:
         text = "`interp` takes points along one axis"
         raise error("CD0452", CdTypeError, text, site.span)
     points = array_of(site, x)
-    places = flat(site, converted(site, xp, dtypes.float64), "xp")
+    knots = flat(site, converted(site, xp, dtypes.float64), "xp")
     if array_of(site, fp).kind.dtype.kind == "c":
         ends = [[NONE if is_none(end) else part(site, end) for end in (left, right)]
                 for part in (real, imag)]  # fmt: skip
-        sides = [
-            _interpolated(site, points, places, part(site, fp), given, has_nan)
+        parts = [
+            _interpolate_real(site, points, knots, part(site, fp), given, has_nan)
             for part, given, has_nan in ((real, ends[0], True), (imag, ends[1], False))
         ]
-        return operate(site.ctx, "complex", sides, site.span)
-    return _interpolated(site, points, places, fp, [left, right], True)
+        return operate(site.ctx, "complex", parts, site.span)
+    return _interpolate_real(site, points, knots, fp, [left, right], True)
 
 
-def _interpolated(
-    site: Site, points: Array, places: Array, fp: Value, outside: Sequence[Value], has_nan: bool
+def _interpolate_real(
+    site: Site, points: Array, knots: Array, fp: Value, outside: Sequence[Value], has_nan: bool
 ) -> Value:
-    """Return real interpolation. At a NaN it is NaN, or zero if not `has_nan`."""
+    """Return real interpolation. Its value at a NaN is NaN, or zero without `has_nan`."""
     values = flat(site, converted(site, fp, dtypes.float64), "fp")
-    site.ctx.equal_extents(places.shape[0], values.shape[0], "`xp` and `fp`", site.span)
-    require_elements(site, places, (0,), "interp")
+    site.ctx.equal_extents(knots.shape[0], values.shape[0], "`xp` and `fp`", site.span)
+    require_elements(site, knots, (0,), "interp")
     ends: list[Value] = []
-    for given, at in zip(outside, (const(0), values.shape[0] - 1), strict=True):
-        own = Scalar(values.at((at,)), values.kind)
-        end = own if is_none(given) else given
+    for given, position in zip(outside, (const(0), values.shape[0] - 1), strict=True):
+        default = Scalar(values.at((position,)), values.kind)
+        end = default if is_none(given) else given
         require_ordered(site, array_of(site, end), "interp")
         ends.append(converted(site, end, dtypes.float64))
     out = fresh(site, points.shape, dtypes.float64, "between")
     line = flat(site, converted(site, _with_axis(site, points), dtypes.float64), "x")
-    inlined(site, definitions.INTERPOLATE, line, places, values, _flat_view(site, out), *ends,
+    inlined(site, definitions.INTERPOLATE, line, knots, values, _flat_view(site, out), *ends,
             Static(has_nan))  # fmt: skip
     return Scalar(out.body, out.kind) if not points.rank else out
 
 
 def _complex_interp(site: Site, x: Value, xp: Value, fp: Value, left: Value, right: Value) -> Value:
-    """Return the interpolation of complex numbers, the parts one by one as NumPy computes them."""
+    """Return the interpolation of complex numbers, of each part by itself as in NumPy."""
     values = array_of(site, fp)
     require_elements(site, values, (0,), "interp")
     last = Scalar(values.at((values.shape[0] - 1,)), values.kind)

@@ -1,7 +1,7 @@
-"""Elementwise functions: which operation of the table a NumPy function is, and in which type.
+"""Ufuncs as operations of the IR, and type resolution of their operands and results.
 
-NumPy itself says in what types a ufunc computes (`resolve_dtypes`); Python scalars among
-themselves follow Python's rules, and stay weak.
+NumPy itself resolves the types in which a ufunc computes (`resolve_dtypes`); operations on Python
+scalars alone follow Python's rules, and their results stay weak.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ...values.types import (
 Pair = tuple[Expr, Kind]
 Combine = Callable[..., Pair]
 Rule = Callable[[tuple[Expr, ...], DType], Expr]
-"""From operands of one type to the result, of the type that NumPy says."""
+"""(operands of one type, type of the result) -> expression of the result."""
 
 OP_OF: dict[np.ufunc, str] = {
     np.negative: "neg", np.absolute: "abs", np.fabs: "abs", np.sign: "sign", np.floor: "floor",
@@ -65,9 +65,9 @@ OPERATORS: dict[str, np.ufunc] = {
     "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift, "==": np.equal,
     "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
 }  # fmt: skip
-"""Python's binary operators and comparisons as ufuncs."""
+"""Python's binary operators and comparisons -> ufuncs."""
 
-_FUNCTIONS_OF_MODULES: tuple[tuple[object, np.ufunc], ...] = (
+_PYTHON_FUNCTIONS: tuple[tuple[object, np.ufunc], ...] = (
     (operator.add, np.add),
     (operator.sub, np.subtract),
     (operator.mul, np.multiply),
@@ -137,8 +137,8 @@ _FUNCTIONS_OF_MODULES: tuple[tuple[object, np.ufunc], ...] = (
     (cmath.isinf, np.isinf),
     (cmath.isfinite, np.isfinite),
 )
-PYTHON_NAMES: dict[object, np.ufunc] = dict(_FUNCTIONS_OF_MODULES)
-"""Functions of Python's own modules that are ufuncs; on Python numbers the result is one too."""
+PYTHON_NAMES: dict[object, np.ufunc] = dict(_PYTHON_FUNCTIONS)
+"""Functions of Python's modules -> ufuncs; of Python numbers they give Python numbers."""
 
 _PYTHON_DEFAULT = {
     "b": dtypes.bool_, "i": dtypes.int64, "f": dtypes.float64, "c": dtypes.complex128
@@ -152,24 +152,24 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 def combine_of(ufunc: np.ufunc, python: bool = False) -> Combine:
-    """Return the combination of (expression, kind) pairs that a ufunc is.
+    """Return the function that applies a ufunc to (expression, kind) pairs.
 
-    With `python` Python numbers among themselves give Python numbers; else NumPy's scalars.
+    With `python` an operation on Python numbers alone gives a Python number, else a NumPy scalar.
     """
 
     def combine(*pairs: Pair) -> Pair:
         if ufunc in _LOGICAL:
             pairs = tuple((truth(expr), Kind(dtypes.bool_, kind.weak)) for expr, kind in pairs)
         if python and all(kind.weak for _, kind in pairs):
-            return _among_python_numbers(ufunc, pairs)
+            return _apply_python(ufunc, pairs)
         if any(kind.dtype is dtypes.bfloat16 for _, kind in pairs):
-            return _with_bfloat16(ufunc, pairs)
-        return _as_numpy(ufunc, pairs)
+            return _apply_bfloat16(ufunc, pairs)
+        return _apply_numpy(ufunc, pairs)
 
     return combine
 
 
-def _as_numpy(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
+def _apply_numpy(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
     types = resolved(ufunc, tuple(kind for _, kind in pairs))
     inputs, output = types[:-1], types[-1]
     compared = _compare_out_of_range(OP_OF[ufunc], pairs, inputs)
@@ -198,18 +198,18 @@ def _result(name: str, operands: tuple[Expr, ...], output: DType) -> Expr:
     return Apply(row, operands, output.compute)
 
 
-def _with_bfloat16(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
+def _apply_bfloat16(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
     kind = pairs[0][1]
     for _, other in pairs[1:]:
         kind = Kind(dtypes.promote(strong_of(kind), strong_of(other)))
-        kind = Kind(dtypes.bfloat16) if all(_gives_way(k) for _, k in pairs) else kind
-    operands = tuple(computed(expr, own, kind.dtype) for expr, own in pairs)
+        kind = Kind(dtypes.bfloat16) if all(_adapts_to_bfloat16(k) for _, k in pairs) else kind
+    operands = tuple(computed(expr, operand_kind, kind.dtype) for expr, operand_kind in pairs)
     boolean = OPS[OP_OF[ufunc]].result == "bool" if OP_OF[ufunc] in OPS else False
     output = dtypes.bool_ if boolean else kind.dtype
     return _result(OP_OF[ufunc], operands, output), Kind(output)
 
 
-def _gives_way(kind: Kind) -> bool:
+def _adapts_to_bfloat16(kind: Kind) -> bool:
     return (
         kind.dtype is dtypes.bfloat16
         or kind.dtype.kind in "biu"
@@ -218,7 +218,7 @@ def _gives_way(kind: Kind) -> bool:
 
 
 def strong_of(kind: Kind) -> DType:
-    """Return the element type of a kind standing alone: Python's numbers are 64 bits wide."""
+    """Return the strong element type of a kind: Python's numbers are 64 bits wide."""
     return _PYTHON_DEFAULT[kind.dtype.kind] if kind.weak else kind.dtype
 
 
@@ -233,23 +233,23 @@ def resolved(ufunc: np.ufunc, kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
     """
     if all(kind.weak for kind in kinds):
         kinds = tuple(Kind(strong_of(kind)) for kind in kinds)
-    given = tuple(
+    operand_types = tuple(
         _WEAK_TYPE[kind.dtype.kind] if kind.weak and kind.dtype.kind != "b" else kind.dtype.numpy
         for kind in kinds
     )
     try:
-        found = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))
+        resolved_types = ufunc.resolve_dtypes((*operand_types, *(None,) * ufunc.nout))
     except TypeError:
         shown = " and ".join(map(repr, kinds))
         raise TypeError(f"`{ufunc.__name__}` is not defined for {shown}") from None
-    types = tuple(dtypes.from_numpy(dtype) for dtype in found)
+    types = tuple(dtypes.from_numpy(dtype) for dtype in resolved_types)
     if any(dtype is None for dtype in types):
         raise TypeError(f"`{ufunc.__name__}` is not defined for {kinds}")
     return tuple(dtype for dtype in types if dtype is not None)
 
 
-def _among_python_numbers(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
-    """Python's own arithmetic: bools count as ints, `/` and functions give floats."""
+def _apply_python(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
+    """Return a pair by Python's arithmetic: bools count as ints, `/` and functions give floats."""
     name = OP_OF[ufunc]
     keeps = ufunc in _LOGICAL or name in ("bitand", "bitor", "bitxor", "eq", "ne")
     if not keeps:
@@ -277,9 +277,9 @@ _INTEGER_SAFE = frozenset(
 
 
 def require_fit(expr: Expr, kind: Kind, dtype: DType) -> None:
-    """Refuse (Unfit) a Python integer that the integer type it adapts to cannot hold."""
+    """Refuse (Unfit) a Python integer out of the range of the integer type that it adapts to."""
     value = _weak_integer(expr, kind)
-    if value is not None and dtype.kind in "iu" and not _fits(value, dtype):
+    if value is not None and dtype.kind in "iu" and not _is_representable(value, dtype):
         raise Unfit(f"Python integer {value} is out of bounds for {dtype}", dtype)
 
 
@@ -287,32 +287,32 @@ def _weak_integer(expr: Expr, kind: Kind) -> int | None:
     return whole_constant(expr) if kind.weak and kind.dtype.kind == "i" else None
 
 
-def _fits(value: int, dtype: DType) -> bool:
+def _is_representable(value: int, dtype: DType) -> bool:
     lo = 0 if dtype.kind == "u" else -(1 << (dtype.bits - 1))
     return lo <= value < lo + (1 << dtype.bits)
 
 
 def _compare_out_of_range(name: str, pairs: Sequence[Pair], inputs: Sequence[DType]) -> bool | None:
-    """Return the outcome of a comparison with a Python integer outside the other's type."""
+    """Return the static outcome of a comparison with a Python integer out of the other's range."""
     if name not in _COMPARISONS:
         return None
     for at, ((expr, kind), dtype) in enumerate(zip(pairs, inputs, strict=True)):
         value = _weak_integer(expr, kind)
-        if value is not None and dtype.kind in "iu" and not _fits(value, dtype):
+        if value is not None and dtype.kind in "iu" and not _is_representable(value, dtype):
             inside = 0
             sides = (inside, value) if at == 1 else (value, inside)
             return _COMPARISONS[name](*sides)
     return None
 
 
-# Rules for names whose meaning depends on the element kind.
+# Rules for operations that depend on the kind of the operands.
 
 
-def _number(value: float, dtype: DType) -> Const:
+def _typed_constant(value: float, dtype: DType) -> Const:
     return Const(float(dtype.numpy.type(value)), dtype)
 
 
-def _unless(kinds: str, name: str, otherwise: Rule) -> Rule:
+def _rule_by_kind(kinds: str, name: str, otherwise: Rule) -> Rule:
     """Return the table's operation, or `otherwise` for operands of the given kinds."""
 
     def rule(operands: tuple[Expr, ...], output: DType) -> Expr:
@@ -325,19 +325,19 @@ def _unless(kinds: str, name: str, otherwise: Rule) -> Rule:
     return rule
 
 
-def _same(operands: tuple[Expr, ...], output: DType) -> Expr:
+def _identity(operands: tuple[Expr, ...], output: DType) -> Expr:
     return cast(operands[0], output)
 
 
-def _always(value: bool) -> Rule:
+def _constant_rule(value: bool) -> Rule:
     return lambda operands, output: Const(value, dtypes.bool_)
 
 
-def _named(name: str) -> Rule:
+def _operation_rule(name: str) -> Rule:
     return lambda operands, output: Apply(OPS[name], operands, output)
 
 
-def _negative(operands: tuple[Expr, ...], output: DType) -> Expr:
+def _is_negative(operands: tuple[Expr, ...], output: DType) -> Expr:
     zero = cast(Const(0, dtypes.int64), operands[0].dtype)
     return Apply(OPS["lt"], (operands[0], zero), dtypes.bool_)
 
@@ -346,36 +346,38 @@ def _square(operands: tuple[Expr, ...], output: DType) -> Expr:
     return Apply(OPS["mul"], (operands[0], operands[0]), output)
 
 
-def _refused(text: str) -> Rule:
+def _refusal_rule(text: str) -> Rule:
     def rule(operands: tuple[Expr, ...], output: DType) -> Expr:
         raise TypeError(text)
 
     return rule
 
 
-def _scaled(factor: float) -> Rule:
+def _scaling_rule(factor: float) -> Rule:
     return lambda operands, output: Apply(
-        OPS["mul"], (cast(operands[0], output), _number(factor, output)), output
+        OPS["mul"], (cast(operands[0], output), _typed_constant(factor, output)), output
     )
 
 
 _RULES: dict[str, Rule] = {
-    "add": _unless("b", "add", _named("or")),
-    "mul": _unless("b", "mul", _named("and")),
-    "abs": _unless("bu", "abs", _same),
-    "floor": _unless("biu", "floor", _same),
-    "ceil": _unless("biu", "ceil", _same),
-    "trunc": _unless("biu", "trunc", _same),
-    "conj": _unless("biuf", "conj", _same),
-    "isnan": _unless("biu", "isnan", _always(False)),
-    "isinf": _unless("biu", "isinf", _always(False)),
-    "isfinite": _unless("biu", "isfinite", _always(True)),
-    "signbit": _unless("biu", "signbit", _negative),
-    "fmax": _unless("biu", "fmax", _named("max")),
-    "fmin": _unless("biu", "fmin", _named("min")),
-    "positive": _same,
+    "add": _rule_by_kind("b", "add", _operation_rule("or")),
+    "mul": _rule_by_kind("b", "mul", _operation_rule("and")),
+    "abs": _rule_by_kind("bu", "abs", _identity),
+    "floor": _rule_by_kind("biu", "floor", _identity),
+    "ceil": _rule_by_kind("biu", "ceil", _identity),
+    "trunc": _rule_by_kind("biu", "trunc", _identity),
+    "conj": _rule_by_kind("biuf", "conj", _identity),
+    "isnan": _rule_by_kind("biu", "isnan", _constant_rule(False)),
+    "isinf": _rule_by_kind("biu", "isinf", _constant_rule(False)),
+    "isfinite": _rule_by_kind("biu", "isfinite", _constant_rule(True)),
+    "signbit": _rule_by_kind("biu", "signbit", _is_negative),
+    "fmax": _rule_by_kind("biu", "fmax", _operation_rule("max")),
+    "fmin": _rule_by_kind("biu", "fmin", _operation_rule("min")),
+    "positive": _identity,
     "square": _square,
-    "recip": _unless("biu", "recip", _refused("the reciprocal of integers is 0 or 1: use 1/x")),
-    "degrees": _scaled(180.0 / math.pi),
-    "radians": _scaled(math.pi / 180.0),
+    "recip": _rule_by_kind(
+        "biu", "recip", _refusal_rule("the reciprocal of integers is 0 or 1: use 1/x")
+    ),
+    "degrees": _scaling_rule(180.0 / math.pi),
+    "radians": _scaling_rule(math.pi / 180.0),
 }

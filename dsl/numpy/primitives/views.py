@@ -1,7 +1,8 @@
-"""Subscripts of arrays: slices, single positions, new axes, gathers, masks and edge rules.
+"""Subscripts of arrays: basic and advanced indexing, masks, and boundary rules.
 
-Slices and positions of a view are views; gathers and edges read elements one by one; a mask gives
-a selection. Every position is proven to be in range or checked in the run.
+Slices and scalar positions of a view are views; integer arrays are gathers; boundary rules are
+clamped, wrapped or predicated reads; a mask gives a selection. Every position is proven in range or
+checked at run time.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
     """
     base = based(ctx, base, span)
     copied = base.copied or bool(base.listed) and any(isinstance(item, Section) for item in items)
-    items = _complete(ctx, base, [_prepared(ctx, item, span) for item in items], span, name)
+    items = _expand_ellipsis(
+        ctx, base, [_normalize_item(ctx, item, span) for item in items], span, name
+    )
     if any(isinstance(item, Array) and item.kind.dtype.kind == "b" for item in items):
-        return _mask(ctx, base, items, span, name)
+        return _select_by_mask(ctx, base, items, span, name)
     gathers = [n for n, item in enumerate(items) if isinstance(item, Array)]
     if gathers:
         return _gather(ctx, base, items, span, name)
@@ -79,24 +82,28 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
                     fill = item.fill
             case _:
                 index.append(position_on(ctx, item, base.shape[axis], axis, span, name))
-    place = element_at(ctx, base, index, span)
+    location = element_at(ctx, base, index, span)
     kind = base.kind
     if base.listed is Listed.NUMBERS and not axes and kind.dtype in WEAK_TYPES:
         kind = Kind(kind.dtype, True)
-    result = Array(tuple(axes), tuple(shape), place, kind, copied, base.sealed, listed=base.listed)
+    result = Array(
+        tuple(axes), tuple(shape), location, kind, copied, base.sealed, listed=base.listed
+    )
     test = both(*tests)
     if test is None:
         return result
     dtype = base.kind.dtype.compute
     outside = number(0, base.kind) if fill is None else as_scalar(fill, span, "the fill").expr
-    return replace(result, body=Select(test, cast(place, dtype), cast(outside, dtype)), copied=True)
+    return replace(
+        result, body=Select(test, cast(location, dtype), cast(outside, dtype)), copied=True
+    )
 
 
 def spread_out(items: Sequence[Value], comma: bool = False) -> list[Value]:
-    """Return subscripts with slice objects and tuples as if they were written in place.
+    """Return subscripts with slice objects and tuples expanded into written subscripts.
 
-    One tuple that stands alone is the whole subscript; any other, or one with a `comma` behind it,
-    is an array of positions.
+    A single tuple is the whole subscript; any other, or one followed by a `comma`, is an array of
+    positions.
     """
     alone = items[0] if len(items) == 1 and not comma else None
     match alone:
@@ -104,11 +111,11 @@ def spread_out(items: Sequence[Value], comma: bool = False) -> list[Value]:
             items = inner
         case Static(tuple() as known):
             items = [Static(item) for item in known]
-    return [_written(item) for item in items]
+    return [_expand_item(item) for item in items]
 
 
-def _written(item: Value) -> Value:
-    """Return one subscript: slice objects as sections, sequences as lists of positions."""
+def _expand_item(item: Value) -> Value:
+    """Return one subscript with a slice object as a section, a sequence as a list of positions."""
     match item:
         case Static(slice() as known):
             ends = (known.start, known.stop, known.step)
@@ -121,8 +128,8 @@ def _written(item: Value) -> Value:
             return item
 
 
-def _prepared(ctx: Context, item: Value, span: Span) -> Value:
-    """Return a subscript with lists made arrays and rank-0 arrays made numbers."""
+def _normalize_item(ctx: Context, item: Value, span: Span) -> Value:
+    """Return a subscript with lists as arrays and rank-0 arrays as scalars."""
     match item:
         case Group(items, "list"):
             return as_array(ctx, item, span) if items else item
@@ -132,7 +139,7 @@ def _prepared(ctx: Context, item: Value, span: Span) -> Value:
             return item
 
 
-def _consumed(item: Value) -> int:
+def _consumed_axes(item: Value) -> int:
     match item:
         case Static(None):
             return 0
@@ -142,13 +149,16 @@ def _consumed(item: Value) -> int:
             return 1
 
 
-def _complete(
+def _expand_ellipsis(
     ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str
 ) -> list[Value]:
-    """Return the items with the ellipsis, or what is missing at the end, written as full slices."""
+    """Return the items with the ellipsis, or missing ones at the end, as full slices.
+
+    CdIndexError CD0502 for too many subscripts or ellipses.
+    """
     dots = [n for n, item in enumerate(items) if item == Static(...)]
-    taken = sum(_consumed(item) for item in items) - len(dots)
-    missing = base.rank - taken
+    consumed = sum(_consumed_axes(item) for item in items) - len(dots)
+    missing = base.rank - consumed
     if len(dots) > 1:
         text = f"`{name}` is indexed with more than one `...`"
         raise error("CD0502", CdIndexError, text, span, helps=("keep one: `x[..., 0]`",))
@@ -157,7 +167,7 @@ def _complete(
             "CD0502",
             CdIndexError,
             f"`{name}` has {base.rank} {'axis' if base.rank == 1 else 'axes'} and is "
-            f"indexed with {taken}",
+            f"indexed with {consumed}",
             span,
             label=f"`{name}` is {describe(base)}",
         )
@@ -168,29 +178,32 @@ def _complete(
 
 
 def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Array:
-    """Return `base` at integer arrays: NumPy's rule for where the broadcast axes go."""
+    """Return a gather by integer arrays, broadcast together, in NumPy's order of the result's axes.
+
+    Broadcast axes replace adjacent advanced subscripts, and come first where a slice parts them.
+    """
     if base.base is None:
         base = ctx.materialize(base, "gathered", span)
-    chosen = [n for n, item in enumerate(items) if isinstance(item, Array | Scalar)
+    advanced = [n for n, item in enumerate(items) if isinstance(item, Array | Scalar)
               or isinstance(item, Static) and isinstance(item.value, int)]  # fmt: skip
-    arrays = {n: as_array(ctx, items[n], span) for n in chosen}
+    arrays = {n: as_array(ctx, items[n], span) for n in advanced}
     shape = broadcast_shape(ctx, [array.shape for array in arrays.values()], span)
     names = ctx.axes(len(shape))
-    together = chosen == list(range(chosen[0], chosen[-1] + 1))
-    at_front = not together
+    is_adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
+    at_front = not is_adjacent
     axes: list[Symbol] = list(names) if at_front else []
     extents: list[Affine] = list(shape) if at_front else []
     index: list[Affine | Expr] = []
     for n, item in enumerate(items):
         axis = len(index)
         if n in arrays:
-            if n == chosen[0] and not at_front:
+            if n == advanced[0] and not at_front:
                 axes += names
                 extents += shape
-            spread = broadcast_to(ctx, arrays[n], shape, span)
-            point = spread.at(tuple(var(name) for name in names))
-            over = tuple(Range(a, const(0), e) for a, e in zip(names, shape, strict=True))
-            index.append(_gathered(ctx, point, base.shape[axis], axis, over, span, name))
+            wide = broadcast_to(ctx, arrays[n], shape, span)
+            point = wide.at(tuple(var(name) for name in names))
+            ranges = tuple(Range(a, const(0), e) for a, e in zip(names, shape, strict=True))
+            index.append(_gather_position(ctx, point, base.shape[axis], axis, ranges, span, name))
         elif item == Static(None):
             axes.append(ctx.symbol("i"))
             extents.append(const(1))
@@ -207,11 +220,11 @@ def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name:
                 span,
             )
     body = element_at(ctx, base, index, span)
-    order = _order_of_chosen(ctx, base, items, arrays, (tuple(axes), names), shape)
+    order = _gather_order(ctx, base, items, arrays, (tuple(axes), names), shape)
     return Array(tuple(axes), tuple(extents), body, base.kind, chosen=True, order=order)
 
 
-def _order_of_chosen(
+def _gather_order(
     ctx: Context,
     base: Array,
     items: Sequence[Value],
@@ -219,8 +232,11 @@ def _order_of_chosen(
     axes: tuple[tuple[Symbol, ...], tuple[Symbol, ...]],
     extents: tuple[Affine, ...],
 ) -> Order:
-    """Return the order of what positions choose: their axes are outermost, the others as in the
-    base, and without others as in the positions. None where new axes are among them."""
+    """Return the memory order of a gather: broadcast axes outermost, then the base's in its order.
+
+    Without axes of the base, the order is that of the index arrays. None, unknown, where new axes
+    are added to a base with an order of its axes.
+    """
     if not ctx.orders:
         return ()
     result, chosen = axes
@@ -238,29 +254,31 @@ def _order_of_chosen(
 
 
 def _axes_of_items(items: Sequence[Value], arrays: Mapping[int, Array]) -> set[int]:
-    """Return the axes of an array that positions choose from."""
-    kept = [n for n, item in enumerate(items) if item != Static(None)]
-    return {axis for axis, n in enumerate(kept) if n in arrays}
+    """Return the axes of the base that index arrays subscript."""
+    consuming = [n for n, item in enumerate(items) if item != Static(None)]
+    return {axis for axis, n in enumerate(consuming) if n in arrays}
 
 
 def as_read(found: Value) -> Value:
-    """Return a subscript's value as an expression has it: what positions choose is a copy, also
-    where they follow a rule and could be a slice."""
+    """Return a subscript's value as an rvalue: a gather is a copy, also where it is affine."""
     if isinstance(found, Array) and found.chosen and found.view is not None:
         return replace(found, copied=True)
     return found
 
 
-def _gathered(
+def _gather_position(
     ctx: Context,
     point: Expr,
     extent: Affine,
     axis: int,
-    over: tuple[Range, ...],
+    ranges: tuple[Range, ...],
     span: Span,
     name: str,
 ) -> Affine | Expr:
-    """Return one gathered position; negative ones count from the end, as NumPy's do."""
+    """Return the position that a gather reads on one axis; negative ones count from the end.
+
+    CdTypeError CD0501 for positions that are no integers; the range is proven or checked.
+    """
     if point.dtype.kind not in "iu":
         raise error("CD0501", CdTypeError, f"`{name}` is indexed with {point.dtype} numbers", span)
     value = cast(point, dtypes.int64)
@@ -268,9 +286,9 @@ def _gathered(
     low = Apply(OPS["ge"], (value, Position(-extent)), dtypes.bool_)
     high = Apply(OPS["lt"], (value, size), dtypes.bool_)
     test = Apply(OPS["and"], (low, high), dtypes.bool_)
-    domain = Domain((*ctx.domain, *over))
+    domain = Domain((*ctx.domain, *ranges))
     if isinstance(value, Position):
-        known = ctx.known.with_ranges(over)
+        known = ctx.known.with_ranges(ranges)
         if known.nonnegative(value.index) and known.less(value.index, extent):
             return value.index
     fault, values = index_fault(value, extent, axis, name, domain.ranges)
@@ -281,8 +299,13 @@ def _gathered(
     return Select(below, Apply(OPS["add"], (value, size), dtypes.int64), value)
 
 
-def _mask(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Masked:
-    """Return the selection of a boolean mask; further subscripts are taken first."""
+def _select_by_mask(
+    ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str
+) -> Masked:
+    """Return the selection by a boolean mask; the other subscripts are applied first.
+
+    CdTypeError CD0506 for another array beside the mask.
+    """
     masks = [n for n, item in enumerate(items) if isinstance(item, Array)]
     if len(masks) > 1:
         raise error(

@@ -1,9 +1,10 @@
-"""Programs in which a copy could be told from the one array that Python has there are refused.
+"""Alias analysis: programs are refused where a copy can be told from Python's shared array.
 
-A name that lives across rounds of a loop, or that a test decides, has an array of its own, which
-copies what it is bound to. That is no different from Python as long as nobody writes one of the
-two in place and then looks at the other. `check_sharing` follows the statements in the order they
-run, with the pairs of arrays that would be one array in Python.
+A loop-carried name, or one bound on the sides of a run-time branch, has an array of its own, into
+which the array that it is bound to is copied. That is what Python computes as long as neither of
+the two is written in place before the other is read. `check_sharing` is a forward data-flow
+analysis over the statements, to a fixed point in loops; its facts are the pairs of arrays that
+may be one array in Python. Analysis only.
 """
 
 from __future__ import annotations
@@ -33,142 +34,152 @@ from ..values.values import Array, Group, Lazy, Masked, Value
 from .scope import Frame, loads_in
 
 Bindings = Mapping[tuple[Node, Span], frozenset[Node]]
-"""Which writes of arrays, by statement, give a name something new: to what Python would share."""
+"""Writes that bind a name to an array, by node and statement: the nodes that Python would share."""
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """What holds at a place: pairs that are one array in Python, both ways round, and nodes that
-    miss what was written to another, with that node and the place."""
+class _AliasState:
+    """Facts at a program point: may-alias pairs, in both orders, and stale nodes, which miss a
+    write to an alias, each with that alias and the location of the write."""
 
     pairs: frozenset[tuple[Node, Node]] = frozenset()
     stale: Mapping[Node, tuple[Node, Span]] = field(default_factory=dict)
 
-    def without(self, nodes: Collection[Node]) -> _State:
-        """Return what holds when some nodes are other arrays."""
+    def without_nodes(self, nodes: Collection[Node]) -> _AliasState:
+        """Return the facts after some nodes stand for new arrays."""
         pairs = frozenset(p for p in self.pairs if p[0] not in nodes and p[1] not in nodes)
-        return _State(pairs, {n: why for n, why in self.stale.items() if n not in nodes})
+        return _AliasState(pairs, {n: why for n, why in self.stale.items() if n not in nodes})
 
-    def joined(self, other: _State) -> _State:
-        """Return what may hold after either."""
-        return _State(self.pairs | other.pairs, {**other.stale, **self.stale})
+    def join(self, other: _AliasState) -> _AliasState:
+        """Return the union of two states, at a join of control flow."""
+        return _AliasState(self.pairs | other.pairs, {**other.stale, **self.stale})
 
-    def renamed(self, now: Mapping[Node, Node]) -> _State:
-        """Return what holds after nodes have exchanged their arrays."""
+    def permute(self, now: Mapping[Node, Node]) -> _AliasState:
+        """Return the facts after nodes have exchanged their arrays."""
         pairs = frozenset((now.get(a, a), now.get(b, b)) for a, b in self.pairs)
-        return _State(pairs, {now.get(n, n): why for n, why in self.stale.items()})
+        return _AliasState(pairs, {now.get(n, n): why for n, why in self.stale.items()})
 
-    def written(self, node: Node, span: Span) -> _State:
-        """Return what holds after a write in place."""
-        behind = {b: (node, span) for a, b in self.pairs if a == node}
-        return _State(self.pairs, {**behind, **self.stale})
+    def after_write(self, node: Node, span: Span) -> _AliasState:
+        """Return the facts after a write in place: its aliases are stale."""
+        stale_aliases = {b: (node, span) for a, b in self.pairs if a == node}
+        return _AliasState(self.pairs, {**stale_aliases, **self.stale})
 
-    def bound(self, node: Node, bases: frozenset[Node]) -> _State:
-        """Return what holds when a node is a copy of what lies in other nodes."""
+    def after_binding(self, node: Node, bases: frozenset[Node]) -> _AliasState:
+        """Return the facts after a node was bound to a copy of other nodes' contents."""
         if node in bases:
             return self
-        rest = self.without({node})
-        more = set(bases) | {b for a, b in rest.pairs if a in bases}
-        both = frozenset((node, other) for other in more)
-        return _State(rest.pairs | both | {(b, a) for a, b in both}, rest.stale)
+        others = self.without_nodes({node})
+        aliases = set(bases) | {b for a, b in others.pairs if a in bases}
+        pairs = frozenset((node, other) for other in aliases)
+        return _AliasState(others.pairs | pairs | {(b, a) for a, b in pairs}, others.stale)
 
 
 def check_sharing(
     bindings: Bindings, body: tuple[Statement, ...], seen: tuple[Node, ...], span: Span
 ) -> None:
-    """Refuse (CdTypeError CD0208) to look at one of two copies after the other was written.
+    """Refuse (CdTypeError CD0208) to read one of two copies after the other was written.
 
-    `seen` are the nodes that the caller looks at afterwards, `span` the function.
+    `seen` are the nodes that the caller can read afterwards, `span` is that of the function.
     """
     if any(bindings.values()):
-        walker = _Walker(bindings, _mentions(body) + Counter(seen))
-        walker.look(walker.run(body, _State()), seen, span, "the caller sees")
+        analysis = _AliasAnalysis(bindings, _count_accesses(body) + Counter(seen))
+        analysis.check_reads(analysis.run_body(body, _AliasState()), seen, span, "the caller sees")
 
 
 @dataclass(slots=True)
-class _Walker:
-    """Goes over statements as they run."""
+class _AliasAnalysis:
+    """Forward data-flow analysis over statements, in execution order."""
 
     bindings: Bindings
     mentions: Counter[Node]
     """How many statements read or write each node."""
-    jumps: list[_State] = field(default_factory=list)
-    """What holds at each `break` and `continue` of the innermost loop."""
+    jump_states: list[_AliasState] = field(default_factory=list)
+    """The state at each `break` and `continue` of the innermost loop."""
 
-    def run(self, body: tuple[Statement, ...], state: _State) -> _State:
-        """Return what holds after some statements."""
+    def run_body(self, body: tuple[Statement, ...], state: _AliasState) -> _AliasState:
+        """Return the state after some statements."""
         for statement in body:
-            state = self.step(statement, state)
+            state = self.transfer(statement, state)
         return state
 
-    def step(self, statement: Statement, state: _State) -> _State:
-        """Return what holds after a statement."""
+    def transfer(self, statement: Statement, state: _AliasState) -> _AliasState:
+        """Return the state after a statement: the transfer function."""
         match statement:
             case For() | While():
-                return self.loop(statement, state)
+                return self.transfer_loop(statement, state)
             case Branch(_, then, other, span):
-                self.look(state, own_reads(statement), span)
-                return self.run(then, state).joined(self.run(other, state))
+                self.check_reads(state, own_reads(statement), span)
+                return self.run_body(then, state).join(self.run_body(other, state))
             case Block(_, inner):
-                return self.run(inner, state)
+                return self.run_body(inner, state)
             case Permute(nodes, sources):
-                return state.renamed(dict(zip(sources, nodes, strict=True)))
+                return state.permute(dict(zip(sources, nodes, strict=True)))
             case Break() | Continue():
-                self.jumps.append(state)
-                return _State()
+                self.jump_states.append(state)
+                return _AliasState()
             case Alloc(node):
-                return state.without({node})
+                return state.without_nodes({node})
             case _:
-                self.look(state, own_reads(statement), statement.span)
+                self.check_reads(state, own_reads(statement), statement.span)
                 for node in own_writes(statement):
                     bases = self.bindings.get((node, statement.span))
-                    written = state.written(node, statement.span)
-                    state = written if bases is None else state.bound(node, bases)
+                    written = state.after_write(node, statement.span)
+                    state = written if bases is None else state.after_binding(node, bases)
                 return state
 
-    def loop(self, loop: For | While, state: _State) -> _State:
-        """Return what holds after any number of rounds: goes on until another adds nothing."""
-        inside = _mentions((loop,))
-        fresh = {node for node, count in inside.items() if count == self.mentions[node]}
-        outer, before = self.jumps, None
-        while state != before:
-            before, self.jumps = state, []
-            start = self.run(loop.prelude, state) if isinstance(loop, While) else state
-            self.look(start, own_reads(loop), loop.span)
-            ends = [self.run(loop.body, start), *self.jumps]
-            for ended in (start, *ends):
-                state = state.joined(ended.without(fresh))
-        self.jumps = outer
-        return reduce(_State.joined, ends) if _surely_runs(loop) else state
+    def transfer_loop(self, loop: For | While, state: _AliasState) -> _AliasState:
+        """Return the state after any number of iterations: the fixed point."""
+        accesses = _count_accesses((loop,))
+        local_nodes = {node for node, count in accesses.items() if count == self.mentions[node]}
+        outer, previous = self.jump_states, None
+        while state != previous:
+            previous, self.jump_states = state, []
+            entry = self.run_body(loop.prelude, state) if isinstance(loop, While) else state
+            self.check_reads(entry, own_reads(loop), loop.span)
+            ends = [self.run_body(loop.body, entry), *self.jump_states]
+            for end in (entry, *ends):
+                state = state.join(end.without_nodes(local_nodes))
+        self.jump_states = outer
+        return reduce(_AliasState.join, ends) if _has_iteration(loop) else state
 
-    def look(self, state: _State, nodes: Iterable[Node], span: Span, who: str = "") -> None:
-        """Refuse to read nodes that miss what was written."""
+    def check_reads(
+        self, state: _AliasState, nodes: Iterable[Node], span: Span, who: str = ""
+    ) -> None:
+        """Refuse to read stale nodes."""
         for node in nodes if state.stale else ():
             if node in state.stale:
-                written, at = state.stale[node]
-                gets = any(n == node and written in of for (n, _), of in self.bindings.items())
-                raise _refusal(written, at, node, Label(span, who), gets)
+                written, write_span = state.stale[node]
+                read_is_copy = any(
+                    n == node and written in bases for (n, _), bases in self.bindings.items()
+                )
+                raise _stale_read_error(written, write_span, node, Label(span, who), read_is_copy)
 
 
-def _surely_runs(loop: For | While) -> bool:
-    """Whether there is one round at least."""
+def _has_iteration(loop: For | While) -> bool:
+    """Whether a loop provably has at least one iteration."""
     if isinstance(loop, While):
         return False
-    rounds = (loop.hi - loop.lo) * loop.step
-    return rounds.constant is not None and rounds.constant > 0
+    count = (loop.hi - loop.lo) * loop.step
+    return count.constant is not None and count.constant > 0
 
 
-def _mentions(body: tuple[Statement, ...]) -> Counter[Node]:
+def _count_accesses(body: tuple[Statement, ...]) -> Counter[Node]:
+    """Return how many statements access each node."""
     return Counter(node for one in statements(body) for node in {*own_reads(one), *own_writes(one)})
 
 
-def _refusal(written: Node, at: Span, read: Node, where: Label, gets: bool) -> CdError:
-    """Return the error of reading a node after another was written; `gets`: it got its array."""
+def _stale_read_error(
+    written: Node, write_span: Span, read: Node, read_label: Label, read_is_copy: bool
+) -> CdError:
+    """Return the error of reading a node after its alias was written.
+
+    `read_is_copy`: the node read is the one that was bound to the other's array.
+    """
     one, other = f"`{read.label}`", f"`{written.label}`"
-    name, source = (read.label, written.label) if gets else (written.label, read.label)
+    name, source = (read.label, written.label) if read_is_copy else (written.label, read.label)
     if one == other:
         one, other = f"the array that {one} was", f"the one that {one} is now"
-        one, other = (other, one) if gets else (one, other)
+        one, other = (other, one) if read_is_copy else (one, other)
     helps = [f"copy where one name gets the other's array: `{name} = {source}.copy()`"]
     notes = []
     if written.shape == read.shape and written.strides != read.strides:
@@ -181,8 +192,11 @@ def _refusal(written: Node, at: Span, read: Node, where: Label, gets: bool) -> C
         "CD0208",
         CdTypeError,
         f"{other} and {one} are one array on some paths through the function, two on others",
-        at,
-        replace(where, text=f"{where.text} {one}" if where.text else f"then {one} is read"),
+        write_span,
+        replace(
+            read_label,
+            text=f"{read_label.text} {one}" if read_label.text else f"then {one} is read",
+        ),
         label=f"{other} is written in place",
         notes=tuple(notes),
         helps=tuple(helps),
@@ -190,77 +204,86 @@ def _refusal(written: Node, at: Span, read: Node, where: Label, gets: bool) -> C
 
 
 def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:
-    """Return the names whose values lie in the memory of some nodes, in order."""
+    """Return the names whose values are stored in some nodes, in order."""
     wanted = set(nodes)
-    return [name for name, value in names.items() if wanted & _nodes(value)]
+    return [name for name, value in names.items() if wanted & _storage_nodes(value)]
 
 
 def holding(frame: Frame, one: object) -> Iterator[tuple[Frame, str]]:
-    """Yield the names, here, around, in closures and of callers, that have or hold a list."""
-    return _with_part(frame, lambda part: isinstance(part, Group) and part.one == one)
+    """Yield the names bound to a list, or to a group that contains it, in all reachable frames."""
+    return _find_names(frame, lambda part: isinstance(part, Group) and part.one == one)
 
 
 def looking_at(frame: Frame, node: Node) -> Iterator[tuple[Frame, str]]:
-    """Yield the names, here, around, in closures and of callers, whose arrays lie in a node."""
-    return _with_part(frame, lambda part: node in _nodes(part))
+    """Yield the names whose arrays are stored in a node, in all reachable frames."""
+    return _find_names(frame, lambda part: node in _storage_nodes(part))
 
 
-def _with_part(frame: Frame, test: Callable[[Value], bool]) -> Iterator[tuple[Frame, str]]:
+def _find_names(frame: Frame, test: Callable[[Value], bool]) -> Iterator[tuple[Frame, str]]:
+    """Yield the names with a part that passes a test: in this frame, enclosing frames, closures and
+    callers."""
     seen: list[Frame] = []
     frames = [frame]
     while frames:
-        here = frames.pop()
-        if here in seen:
+        current = frames.pop()
+        if current in seen:
             continue
-        seen.append(here)
-        for name, value in here.names.items():
-            parts = list(_parts(value))
-            if any(map(test, parts)):
-                yield here, name
-            frames += [x.scope for x in parts if isinstance(x, Lazy) and isinstance(x.scope, Frame)]
-        around = (here.parent, here.closure, None if here.caller is None else here.caller[0])
-        frames += [other for other in around if other is not None]
+        seen.append(current)
+        for name, value in current.names.items():
+            values = list(_nested_values(value))
+            if any(map(test, values)):
+                yield current, name
+            frames += [
+                x.scope for x in values if isinstance(x, Lazy) and isinstance(x.scope, Frame)
+            ]
+        linked = (
+            current.parent,
+            current.closure,
+            None if current.caller is None else current.caller[0],
+        )
+        frames += [other for other in linked if other is not None]
 
 
-def _parts(value: Value) -> Iterator[Value]:
-    """Yield a value, and what tuples, lists and the defaults of functions in it hold."""
+def _nested_values(value: Value) -> Iterator[Value]:
+    """Yield a value and its nested values: items of groups, defaults of functions."""
     yield value
     items = value.items if isinstance(value, Group) else ()
     defaults = value.defaults if isinstance(value, Lazy) else ()
     for part in (*items, *(default for _, default in defaults)):
-        yield from _parts(part)
+        yield from _nested_values(part)
 
 
-def _nodes(value: Value) -> set[Node]:
+def _storage_nodes(value: Value) -> set[Node]:
+    """Return the nodes in which a value's arrays are stored."""
     match value:
         case Array():
             return set() if value.base is None else {value.base.node}
         case Group(items, _):
-            return {node for item in items for node in _nodes(item)}
+            return {node for item in items for node in _storage_nodes(item)}
         case Masked(array):
-            return _nodes(array)
+            return _storage_nodes(array)
         case _:
             return set()
 
 
 def seen_by_callers(frame: Frame, nodes: Iterable[Node]) -> bool:
-    """Whether a function that led to this call may look at some nodes during it or after it."""
-    wanted = set(nodes)
+    """Whether a caller, direct or indirect, may read some nodes during this call or after it."""
+    shared = set(nodes)
     while frame.caller is not None:
         frame, call = frame.caller
-        if any(_used_beside(frame, name, call) for name in seeing(frame.names, wanted)):
+        if any(_is_read_around_call(frame, name, call) for name in seeing(frame.names, shared)):
             return True
     return False
 
 
-def _used_beside(frame: Frame, name: str, call: Span) -> bool:
-    """Whether a function may look at a name after a call, or before it in the same statement."""
+def _is_read_around_call(frame: Frame, name: str, call: Span) -> bool:
+    """Whether a function may read a name after a call, or before it in the same statement."""
     if frame.in_loop or frame.unrolling:
         return True
     first, last = (call.line, call.column), (call.end_line, call.end_column)
     body = frame.function.body
-    begun = sum(statement.span.line <= call.line for statement in body)
+    started = sum(statement.span.line <= call.line for statement in body)
     return any(
         n.id == name and not first <= (n.span.line, n.span.column) <= last
-        for statement in body[max(begun - 1, 0) :] for n in loads_in(statement)
+        for statement in body[max(started - 1, 0) :] for n in loads_in(statement)
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""What names are bound to: scalars in variables, arrays by reference, values made real.
+"""Binding of names: scalars by value in variables, arrays by reference, expressions stored.
 
-A scalar lives in a rank-0 node per name; an array name is an alias of a view or of a new array.
-A name that lives across rounds of a loop has a slot: a variable or an array that every assignment
-writes, so that all paths through the loop agree on where it is.
+A scalar is stored in a rank-0 node per name; an array name is an alias of a view or of a new array.
+A loop-carried name has a slot: a variable or an array that every assignment writes, so that its
+location is the same on all paths through the loop.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .scope import Frame
 
 
 class NeedPeel(Exception):
-    """A number before a loop is an array inside: the loop is done again, its first round apart.
+    """A number before a loop is an array inside: the loop needs its first iteration peeled.
 
-    `problem` is the error where that cannot be.
+    `problem` is the error where peeling is not possible.
     """
 
     def __init__(self, name: str, problem: CdError) -> None:
@@ -35,30 +35,31 @@ class NeedPeel(Exception):
 
 
 def bind(frame: Frame, name: str, value: Value, span: Span) -> None:
-    """Bind a name: numbers are stored in its variable, expressions of arrays made arrays."""
+    """Bind a name: a number is stored in its variable, an array expression in a new array."""
     if isinstance(value, Unset):
         raise error("CD0202", CdNameError, f"this {value.reason}", span)
     if name in frame.slots:
-        _into_slot(frame, name, value, span)
+        _store_in_slot(frame, name, value, span)
     elif frame.ctx.pointwise:
         frame.names[name] = value
-    elif isinstance(value, Scalar) and not _stays(frame, value):
-        frame.names[name] = _stored(frame, name, value, span)
+    elif isinstance(value, Scalar) and not _needs_no_storage(frame, value):
+        frame.names[name] = _store_scalar(frame, name, value, span)
     elif isinstance(value, Array | Group | Masked):
         frame.names[name] = settled(frame.ctx, value, name, span)
     else:
         frame.names[name] = value
 
 
-def _stays(frame: Frame, value: Scalar) -> bool:
-    """Whether a number is an index expression of loop variables: it needs no storage."""
+def _needs_no_storage(frame: Frame, value: Scalar) -> bool:
+    """Whether a number is an index expression of loop variables, which needs no storage."""
     if not isinstance(value.expr, Position):
         return False
     stable = frame.ctx.stable
     return value.expr.index.symbols() <= stable
 
 
-def _stored(frame: Frame, name: str, value: Scalar, span: Span) -> Scalar:
+def _store_scalar(frame: Frame, name: str, value: Scalar, span: Span) -> Scalar:
+    """Store a number in the variable of a name; return a read of it."""
     ctx = frame.ctx
     node = frame.variables.get(name)
     if node is not None and frame.names.get(name) == Scalar(Read(node, ()), value.kind):
@@ -69,19 +70,24 @@ def _stored(frame: Frame, name: str, value: Scalar, span: Span) -> Scalar:
     return Scalar(Read(node, ()), value.kind)
 
 
-def _as_before(name: str, value: Value) -> tuple[str, ...]:
-    """Return what to type where a number before a loop is something else inside."""
-    other = "use another name inside the loop"
+def _slot_type_helps(name: str, value: Value) -> tuple[str, ...]:
+    """Return the help texts where a number before a loop is something else inside."""
+    rename_help = "use another name inside the loop"
     if not isinstance(value, Array):
-        return (other,)
+        return (rename_help,)
     sizes = tuple(extent.constant for extent in value.shape)
     shape = "..." if None in sizes else str(sizes[0] if len(sizes) == 1 else sizes)
     dtype = value.kind.dtype.numpy.name
-    rest = "" if dtype == "float64" else f", np.{dtype}"
-    return f"make it an array before the loop: `{name} = np.zeros({shape}{rest})`", other
+    dtype_text = "" if dtype == "float64" else f", np.{dtype}"
+    return (
+        f"make it an array before the loop: `{name} = np.zeros({shape}{dtype_text})`",
+        rename_help,
+    )
 
 
-def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
+def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
+    """Store a value in the slot of a name. CdTypeError CD0208, CdShapeError CD0209 where it does
+    not fit; NeedKind where the slot has to be wider, NeedPeel where a number becomes an array."""
     slot = frame.slots[name]
     frame.names[name] = slot
     if isinstance(slot, Scalar):
@@ -89,7 +95,7 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
             text = f"`{name}` is a number before the loop and {describe(value)} inside"
             if name in frame.reserved:
                 text = f"`{name}` is {describe(value)} where the loop is left, and nothing before"
-            problem = error("CD0208", CdTypeError, text, span, helps=_as_before(name, value))
+            problem = error("CD0208", CdTypeError, text, span, helps=_slot_type_helps(name, value))
             raise NeedPeel(name, problem) if isinstance(value, Array) else problem
         scalar = as_scalar(value, span)
         kind = join(slot.kind, scalar.kind)
@@ -110,51 +116,55 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
             f"before, {describe(value)} inside", span, helps=("use another name inside the loop",),
         )  # fmt: skip
     part = ", ".join(":n" if axis == 0 else ":" for axis in range(slot.rank))
-    way = f"make it before the loop as large as it gets, and use parts: `{name}[{part}] = ...`"
+    fix_help = f"make it before the loop as large as it gets, and use parts: `{name}[{part}] = ...`"
     if slot.rank == 1:
-        way = (
+        fix_help = (
             f"make it before the loop as large as it gets, and count: `{name}, n = np.zeros(most), "
             f"0`, in the loop `{name}[n] = ...`, `n += 1`; `{name}[:n]` is filled"
         )
-    for axis, (a, b) in enumerate(zip(slot.shape, value.shape, strict=True)):
+    for axis, (slot_size, value_size) in enumerate(zip(slot.shape, value.shape, strict=True)):
         what = f"`{name}` changes its size along axis {axis} in the loop"
-        frame.ctx.equal_extents(a, b, what, span, (way,))
+        frame.ctx.equal_extents(slot_size, value_size, what, span, (fix_help,))
     kind = join(slot.kind, value.kind)
     if kind != slot.kind:
         raise NeedKind(name, kind)
     if name not in frame.ctx.mixed and order_of(frame.ctx, value) != order_of(frame.ctx, slot):
         frame.ctx.mixed.add(name)
         raise NeedKind(name, kind)
-    _detach(frame, name, slot, span)
+    _copy_for_aliases(frame, name, slot, span)
     copy_into(frame.ctx, slot, value, span)
     binds(frame.ctx, slot, value, span)
 
 
-def _detach(frame: Frame, name: str, slot: Array, span: Span) -> None:
-    """Give other names that still see the slot's present contents a copy, before it is written."""
+def _copy_for_aliases(frame: Frame, name: str, slot: Array, span: Span) -> None:
+    """Copy the slot's present contents for other names that alias it, before it is written."""
     assert slot.place is not None
     for other in seeing(frame.names, {slot.place.node}):
         if other == name or other in frame.slots:
             continue
-        frame.names[other] = _apart(frame.ctx, frame.names[other], slot.place.node, other, span)
+        frame.names[other] = _copied_from(
+            frame.ctx, frame.names[other], slot.place.node, other, span
+        )
 
 
-def _apart(ctx: Context, value: Value, node: Node, label: str, span: Span) -> Value:
-    """Return a value with what lies in a node copied."""
+def _copied_from(ctx: Context, value: Value, node: Node, label: str, span: Span) -> Value:
+    """Return a value with its arrays that are stored in a node copied."""
     match value:
         case Array() if value.base is not None and value.base.node == node:
             return held(ctx, value, label, span)
         case Group(items):
-            parts = (_apart(ctx, item, node, f"{label}_{n}", span) for n, item in enumerate(items))
+            parts = (
+                _copied_from(ctx, item, node, f"{label}_{n}", span) for n, item in enumerate(items)
+            )
             return value.of(parts)
         case _:
             return value
 
 
 def copy_into(ctx: Context, target: Array, value: Array, span: Span) -> None:
-    """Emit a whole copy between arrays of one shape; nothing where they are the same place.
+    """Emit a copy of an array into one of the same shape; nothing where both are one location.
 
-    A copy of the array itself is one all the same: from there on it is another array.
+    An explicit `x.copy()` of the target itself is emitted all the same: it is a new array.
     """
     index = tuple(var(axis) for axis in target.axes)
     body = value.at(index)
@@ -163,62 +173,66 @@ def copy_into(ctx: Context, target: Array, value: Array, span: Span) -> None:
 
 
 def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
-    """Return the value with array expressions made arrays; views stay views."""
+    """Return the value with array expressions stored in new arrays; views stay views."""
     match value:
         case Array():
             if value.aliased is not None:
                 return value
             return replace(held(ctx, value, label, span), sealed=value.sealed)
         case Group(items):
-            parts = (_held(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
+            parts = (_store_item(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return value.of(parts)
         case Masked(array, mask, held_):
-            plain = Array(array.axes, array.shape, array.body, array.kind, copied=True)
-            kept = mask if held_ else ctx.materialize(mask, "mask", span)
-            return Masked(ctx.materialize(plain, label, span), kept, held=True)
+            copied_array = Array(array.axes, array.shape, array.body, array.kind, copied=True)
+            stored_mask = mask if held_ else ctx.materialize(mask, "mask", span)
+            return Masked(ctx.materialize(copied_array, label, span), stored_mask, held=True)
         case _:
             return value
 
 
-def _held(ctx: Context, value: Value, label: str, span: Span) -> Value:
-    """Return an item of a group settled: a number that reads something is read now."""
+def _store_item(ctx: Context, value: Value, label: str, span: Span) -> Value:
+    """Return an item of a group, stored: a number that reads memory is read now."""
     if not isinstance(value, Scalar) or ctx.pointwise or isinstance(value.expr, Position | Const):
         return settled(ctx, value, label, span)
     return Scalar(Read(ctx.variable(label, value, span), ()), value.kind)
 
 
 def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:
-    """Return the value so that assigning names does not change it (views of arrays stay views)."""
+    """Return the value as a snapshot that later assignments to names do not change.
+
+    Views of arrays stay views.
+    """
     ctx = frame.ctx
     match value:
-        case Scalar() if ctx.pointwise or _stays(frame, value):
+        case Scalar() if ctx.pointwise or _needs_no_storage(frame, value):
             return value
         case Scalar():
             return Scalar(Read(ctx.variable(label, value, span), ()), value.kind)
         case Group(items):
             parts = (frozen(frame, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return value.of(parts)
-        case Array() if value.base is not None and _in_slot(frame, value):
+        case Array() if value.base is not None and _is_in_slot(frame, value):
             return held(ctx, value, label, span)
         case _:
             return settled(ctx, value, label, span)
 
 
-def _in_slot(frame: Frame, value: Array) -> bool:
+def _is_in_slot(frame: Frame, value: Array) -> bool:
+    """Whether an array is stored in the slot of a name."""
     assert value.base is not None
-    nodes = {x.place.node for x in frame.slots.values() if isinstance(x, Array) and x.place}
-    return value.base.node in nodes
+    slot_nodes = {x.place.node for x in frame.slots.values() if isinstance(x, Array) and x.place}
+    return value.base.node in slot_nodes
 
 
 def is_number(value: Value) -> bool:
-    """Whether a value is one number, run-time or known."""
+    """Whether a value is one number, static or dynamic."""
     if isinstance(value, Static):
         return kind_of_number(value.value) is not None
     return isinstance(value, Scalar)
 
 
 def open_slot(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
-    """Give a bound name a slot that holds its present value, wide enough for `kind`."""
+    """Give a bound name a slot with its present value, wide enough for `kind` (None: its own)."""
     value = frame.names[name]
     if isinstance(value, Array):
         wide = value.kind if kind is None else join(value.kind, kind)
@@ -236,7 +250,7 @@ def open_slot(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
 
 
 def uses_symbols(value: Value, symbols: frozenset[object]) -> bool:
-    """Whether a binding depends on symbols that are about to go out of scope."""
+    """Whether a binding depends on some symbols, which are about to go out of scope."""
     match value:
         case Scalar(Position(index), _):
             return bool(index.symbols() & symbols)
@@ -244,9 +258,9 @@ def uses_symbols(value: Value, symbols: frozenset[object]) -> bool:
             shape_symbols = {x for extent in value.shape for x in extent.symbols()}
             if shape_symbols & symbols:
                 return True
-            place = value.base
-            inner = () if place is None else place.index
-            return any(isinstance(i, Affine) and i.symbols() & symbols for i in inner)
+            base = value.base
+            index_items = () if base is None else base.index
+            return any(isinstance(i, Affine) and i.symbols() & symbols for i in index_items)
         case Group(items, _):
             return any(uses_symbols(item, symbols) for item in items)
         case Lazy(_, _, defaults):

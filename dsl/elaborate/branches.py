@@ -1,4 +1,8 @@
-"""Branches decided now or in the run, with names merged where sides meet; guards on letters."""
+"""Elaboration of `if`: static and run-time branches, merged names, guards on index variables.
+
+At the join of a run-time branch every name gets one location, as by a phi; at the points of index
+variables a branch becomes selects (if-conversion), and a guard restricts the domain of statements.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,7 @@ def returns(statement: s.If) -> bool:
 
 
 def _ends_in_return(body: tuple[s.Statement, ...]) -> bool:
+    """Whether statements end in a `return` or `raise` on all paths."""
     match body[-1] if body else None:
         case s.Return() | s.Raise():
             return True
@@ -45,14 +50,14 @@ def _ends_in_return(body: tuple[s.Statement, ...]) -> bool:
 
 
 def with_rest(statement: s.If, rest: tuple[s.Statement, ...]) -> s.If:
-    """Return the `if` with what follows it put into the sides that go on."""
+    """Return the `if` with the statements after it moved into the sides that fall through."""
     then = statement.then if _ends_in_return(statement.then) else (*statement.then, *rest)
     other = statement.other if _ends_in_return(statement.other) else (*statement.other, *rest)
     return replace(statement, then=then, other=other)
 
 
 def branch(frame: Frame, statement: s.If, run: Run) -> None:
-    """Elaborate an `if` on a test: decided now, or both sides with their names merged."""
+    """Elaborate an `if`: one side where the test is static, otherwise both, with names merged."""
     ctx = frame.ctx
     test = settle_test(frame, tested(frame, statement.test))
     if isinstance(test, Static):
@@ -63,30 +68,30 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
         return
     entry, variables, known = dict(frame.names), dict(frame.variables), ctx.known
     problems = Problems(frame)
-    with _side(ctx, known.assuming(test.expr)) as then, problems.kept():
+    with _collect_side(ctx, known.assuming(test.expr)) as then, problems.kept():
         run(frame, statement.then)
     first, first_variables = frame.names, frame.variables
     frame.names, frame.variables = dict(entry), dict(variables)
-    with _side(ctx, known.assuming(negate(test.expr))) as other, problems.kept():
+    with _collect_side(ctx, known.assuming(negate(test.expr))) as other, problems.kept():
         run(frame, statement.other)
     second = frame.names
     problems.tell()
     frame.variables = {**first_variables, **frame.variables}
-    leaves = [_jumps(statement.then), _jumps(statement.other)]
-    if leaves[0] or leaves[1]:
-        frame.names = second if leaves[0] else first
+    jumps = [_ends_in_jump(statement.then), _ends_in_jump(statement.other)]
+    if jumps[0] or jumps[1]:
+        frame.names = second if jumps[0] else first
     else:
         outer, ctx.deciding = ctx.deciding, given_in(ctx, test.expr)
         try:
-            frame.names = _merged(frame, _Side(first, then), _Side(second, other), statement)
+            frame.names = _merge_names(frame, _Side(first, then), _Side(second, other), statement)
         finally:
             ctx.deciding = outer
     ctx.emit(Branch(test.expr, tuple(then), tuple(other), statement.span))
 
 
 @contextmanager
-def _side(ctx: Context, known: Known) -> Iterator[list[Statement]]:
-    """Collect what one side of a branch emits, which the run may not get to."""
+def _collect_side(ctx: Context, known: Known) -> Iterator[list[Statement]]:
+    """Collect the statements of one side of a branch, which may not execute."""
     ctx.control, ctx.unsure = ctx.control + 1, ctx.unsure + 1
     try:
         with ctx.block() as out, ctx.knowing(known):
@@ -95,27 +100,28 @@ def _side(ctx: Context, known: Known) -> Iterator[list[Statement]]:
         ctx.control, ctx.unsure = ctx.control - 1, ctx.unsure - 1
 
 
-def _jumps(body: tuple[s.Statement, ...]) -> bool:
+def _ends_in_jump(body: tuple[s.Statement, ...]) -> bool:
+    """Whether statements end in a jump or a `raise`."""
     return bool(body) and isinstance(body[-1], s.Break | s.Continue | s.Raise)
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a branch: names after it, and its statements, to which more may be added."""
+    """One side of a branch: names at its end, and its statements, to which copies are appended."""
 
     names: Mapping[str, Value]
     block: list[Statement]
 
 
-_End = tuple[Value, list[Statement]]
-"""What a name is bound to after a side of a branch, and that side's statements."""
+_SideEnd = tuple[Value, list[Statement]]
+"""The binding of a name at the end of a side of a branch, and that side's statements."""
 
 
-def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[str, Value]:
-    """Return one binding for each name after both sides of a branch."""
+def _merge_names(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[str, Value]:
+    """Return one binding for each name at the join of both sides of a branch."""
     out: dict[str, Value] = {}
     for name in {**first.names, **second.names}:
-        left, right = (_bound(frame, side.names, name) for side in (first, second))
+        left, right = (_binding(frame, side.names, name) for side in (first, second))
         if name == RESULT and None in (left, right) and Static(None) in (left, right):
             out[name] = Static(None)  # `return` on one side, and the end of the function
         elif left is None or right is None:
@@ -124,51 +130,55 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
             out[name] = left
         else:
             ends = (left, first.block), (right, second.block)
-            out[name] = _joined(frame, name, *ends, statement.span, _places(name, statement))
+            out[name] = _merge_binding(
+                frame, name, *ends, statement.span, _assignment_spans(name, statement)
+            )
     return out
 
 
-def _bound(frame: Frame, names: Mapping[str, Value], name: str) -> Value | None:
-    """Return what a name is bound to on a side, None where it is not set there."""
+def _binding(frame: Frame, names: Mapping[str, Value], name: str) -> Value | None:
+    """Return the binding of a name on a side, None where it is not set there."""
     return names[name] if name in names else object_attributes.before(frame, name)
 
 
-def _places(name: str, statement: s.If) -> tuple[Span, Span]:
-    """Return where each side of a branch gives a name its value, the branch where it does not."""
+def _assignment_spans(name: str, statement: s.If) -> tuple[Span, Span]:
+    """Return where each side of a branch last assigns a name: the branch itself where none does."""
     first, second = (
-        next((one.span for one in reversed(side) if _sets(one, name)), statement.span)
+        next((one.span for one in reversed(side) if _assigns(one, name)), statement.span)
         for side in (statement.then, statement.other)
     )
     return first, second
 
 
-def _sets(statement: s.Statement, name: str) -> bool:
+def _assigns(statement: s.Statement, name: str) -> bool:
+    """Whether a statement is an assignment to a name alone."""
     match statement:
-        case s.Assign((s.Name(target),), _):
-            return target == name
+        case s.Assign((s.Name(assigned),), _):
+            return assigned == name
         case _:
             return False
 
 
-def _one_of_two(name: str, span: Span) -> Unset:
+def _ambiguous_array(name: str, span: Span) -> Unset:
+    """Return the unset value of a name that may alias one of two arrays of the caller."""
     return Unset(
         "may be one of two arrays, depending on a test", span,
         (f"make it an array of its own on each side: `{name} = x.copy()`",),
     )  # fmt: skip
 
 
-def _joined(
+def _merge_binding(
     frame: Frame,
     name: str,
-    left: _End,
-    right: _End,
+    left: _SideEnd,
+    right: _SideEnd,
     span: Span,
     places: tuple[Span, Span] | None = None,
 ) -> Value:
-    """Return what a name is after a branch on whose sides it is bound to different things.
+    """Return the binding of a name at a join whose sides bind it to different values.
 
-    A number is set where the `places` say, each for its side. Arrays are copied into one of the
-    name's own; `check_sharing` refuses what could tell.
+    Numbers are stored in one variable; `places` are the locations of these stores, by side. Arrays
+    are copied into a new one; `check_sharing` refuses programs that can observe the copy.
     """
     ctx = frame.ctx
     a, b = left[0], right[0]
@@ -179,17 +189,17 @@ def _joined(
         node = ctx.node(label, (), kind.dtype)
         frame.variables[name] = node
         for (value, block), place in zip((left, right), places or (span, span), strict=True):
-            with _into(frame, block):
+            with _append_to(frame, block):
                 ctx.set(node, as_scalar(value, span).expr, place)
         return Scalar(Read(node, ()), kind)
-    if isinstance(a, Array) and isinstance(b, Array) and _meet(frame, name, a, b):
-        if name != RESULT and len(_inputs(frame, a) | _inputs(frame, b)) > 1:
-            return _one_of_two(name, span)
+    if isinstance(a, Array) and isinstance(b, Array) and _can_share_array(frame, name, a, b):
+        if name != RESULT and len(_caller_arrays(frame, a) | _caller_arrays(frame, b)) > 1:
+            return _ambiguous_array(name, span)
         kind = join(a.kind, b.kind)
         array = alike(ctx, label, (a, b), a.shape, kind, span)
         for value, block in (left, right):
             assert isinstance(value, Array)
-            with _into(frame, block):
+            with _append_to(frame, block):
                 copy_into(ctx, array, value, span)
                 binds(ctx, array, value, span)
         return replace(array, listed=max(a.listed, b.listed))
@@ -197,17 +207,17 @@ def _joined(
     if groups and isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
         parts = tuple(
             x if same_binding(x, y) else
-            _joined(frame, f"{name}_{n}", (x, left[1]), (y, right[1]), span)
+            _merge_binding(frame, f"{name}_{n}", (x, left[1]), (y, right[1]), span)
             for n, (x, y) in enumerate(zip(a.items, b.items, strict=True))
         )  # fmt: skip
         return a.of(parts)
     if name == RESULT:
         loop = span.text.startswith(("for ", "while "))
-        ways = "this loop and what follows it" if loop else "the sides of this `if`"
+        sources_text = "this loop and what follows it" if loop else "the sides of this `if`"
         raise error(
             "CD0425",
             CdTypeError,
-            f"{ways} return different things: {describe(a)} and {describe(b)}",
+            f"{sources_text} return different things: {describe(a)} and {describe(b)}",
             span,
         )
     unset = next((end for end in (a, b) if isinstance(end, Unset)), None)
@@ -216,26 +226,26 @@ def _joined(
             f"is {describe(b if a == Static(False) else a)} where the loop is left, and nothing "
             "before", span, (f"give it a value of that kind before the loop: `{name} = ...`",)
         )  # fmt: skip
-    return unset or _one_of_both(name, a, b, span)
+    return unset or _incompatible_sides(name, a, b, span)
 
 
-def _one_of_both(name: str, a: Value, b: Value, span: Span) -> Unset:
-    """Return that a name is bound to two things that have no place in common."""
+def _incompatible_sides(name: str, a: Value, b: Value, span: Span) -> Unset:
+    """Return the unset value of a name whose two bindings have no common type."""
     alike = isinstance(a, Array) and isinstance(b, Array) and a.shape == b.shape
     helps = (f"give both one element type: `{name} = {name}.astype(...)`",) if alike else ()
     return Unset(f"is {describe(a)} or {describe(b)}, depending on a test", span, helps)
 
 
-def _meet(frame: Frame, name: str, a: Array, b: Array) -> bool:
-    """Whether one array can be either: what the caller gave keeps its element type."""
+def _can_share_array(frame: Frame, name: str, a: Array, b: Array) -> bool:
+    """Whether one array can store either: arrays of the caller keep their element type."""
     if a.shape != b.shape or name == RESULT or a.kind.dtype == b.kind.dtype:
         return a.shape == b.shape
-    return not (_inputs(frame, a) or _inputs(frame, b))
+    return not (_caller_arrays(frame, a) or _caller_arrays(frame, b))
 
 
 @contextmanager
-def _into(frame: Frame, block: list[Statement]) -> Iterator[None]:
-    """Add what is emitted inside to a block that was collected before."""
+def _append_to(frame: Frame, block: list[Statement]) -> Iterator[None]:
+    """Append the statements emitted inside to a block that was collected before."""
     outer, frame.ctx.out = frame.ctx.out, block
     try:
         yield
@@ -243,16 +253,16 @@ def _into(frame: Frame, block: list[Statement]) -> Iterator[None]:
         frame.ctx.out = outer
 
 
-def _inputs(frame: Frame, value: Array) -> set[Node]:
-    """Return the arrays of the caller of which an array is, or may be, a part."""
+def _caller_arrays(frame: Frame, value: Array) -> set[Node]:
+    """Return the caller's arrays of which an array is, or may be, a part."""
     if value.base is None:
         return set()
-    given = {parameter.node for parameter in frame.ctx.parameters.values()}
-    return given & sources(frame, value.base.node)
+    inputs = {parameter.node for parameter in frame.ctx.parameters.values()}
+    return inputs & sources(frame, value.base.node)
 
 
 def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
-    """Elaborate both sides of an `if` at every point of index letters; names become selections."""
+    """Elaborate both sides of an `if` at every point of index variables; names become selects."""
     entry = dict(frame.names)
     with frame.ctx.under(test):
         run(frame, statement.then)
@@ -263,7 +273,7 @@ def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
         second = frame.names
     out: dict[str, Value] = {}
     for name in {**first, **second}:
-        left, right = (_bound(frame, side, name) for side in (first, second))
+        left, right = (_binding(frame, side, name) for side in (first, second))
         if left is None or right is None:
             out[name] = Unset("is set on one side of an `if` only", statement.span)
         elif left == right:
@@ -277,15 +287,19 @@ def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
 
 
 def guard(frame: Frame, statement: s.If, run: Run) -> None:
-    """Elaborate an `if` on index letters: it restricts every statement inside.
+    """Elaborate an `if` on index variables: it restricts the domain of every statement inside.
 
-    A test that reads arrays and rules more than one statement is evaluated once, into a mask.
+    A test that reads arrays and guards more than one statement is evaluated once, into a mask.
     """
     names = tuple(
         dict.fromkeys(name.id for name in names_in(statement.test) if is_letter(frame, name))
     )
-    many = len(statement.then) > 1 or bool(statement.other)
-    mask = _mask(frame, statement.test, names) if many and _reads(statement.test) else None
+    is_shared = len(statement.then) > 1 or bool(statement.other)
+    mask = (
+        _evaluate_mask(frame, statement.test, names)
+        if is_shared and _reads_array(statement.test)
+        else None
+    )
     outer = frame.guards
     try:
         frame.guards = (*outer, Guard(statement.test, False, names, mask))
@@ -296,30 +310,32 @@ def guard(frame: Frame, statement: s.If, run: Run) -> None:
         frame.guards = outer
 
 
-def _reads(test: s.Expr) -> bool:
-    return any(isinstance(part, s.Subscript) for part in _all_parts(test))
+def _reads_array(test: s.Expr) -> bool:
+    """Whether a test contains a subscript."""
+    return any(isinstance(part, s.Subscript) for part in _walk_parts(test))
 
 
-def _all_parts(node: object) -> Iterator[object]:
+def _walk_parts(node: object) -> Iterator[object]:
+    """Yield a node of the syntax and all nodes below it, in pre-order."""
     yield node
     for part in parts(node):
-        yield from _all_parts(part)
+        yield from _walk_parts(part)
 
 
-def _mask(frame: Frame, test: s.Expr, names: tuple[str, ...]) -> Array:
-    """Return the guard's test over its letters, evaluated now, as an array of bools."""
-    hidden = "where"
-    while hidden in frame.names or hidden in frame.locals:
-        hidden += "_"
-    letters = tuple(s.Name(name, test.span) for name in names)
-    target = s.Subscript(s.Name(hidden, test.span), letters, test.span)
+def _evaluate_mask(frame: Frame, test: s.Expr, names: tuple[str, ...]) -> Array:
+    """Return the guard's test over its index variables, stored in an array of bools."""
+    mask_name = "where"
+    while mask_name in frame.names or mask_name in frame.locals:
+        mask_name += "_"
+    indices = tuple(s.Name(name, test.span) for name in names)
+    target = s.Subscript(s.Name(mask_name, test.span), indices, test.span)
     outer, frame.guards = frame.guards, ()
-    frame.locals = frame.locals | {hidden}
+    frame.locals = frame.locals | {mask_name}
     try:
         index_statement(frame, target, None, test, test.span)
-        mask = frame.names.pop(hidden)
+        mask = frame.names.pop(mask_name)
     finally:
         frame.guards = outer
-        frame.locals = frame.locals - {hidden}
+        frame.locals = frame.locals - {mask_name}
     assert isinstance(mask, Array)
     return mask

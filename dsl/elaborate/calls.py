@@ -1,4 +1,4 @@
-"""Calls: reductions over letters, the NumPy table, methods, functions that are inlined."""
+"""Elaboration of calls: index reductions, NumPy functions, methods, inlined Python functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from . import bindings, control_flow, declarations, effects, iteration_space
     from .captures import named_tuples
     from .index import reductions
-else:  # what few programs need
+else:  # few programs need these modules
     bindings, control_flow, declarations = lazy_modules(
         __package__, ".bindings", ".control_flow", ".declarations"
     )
@@ -61,14 +61,14 @@ else:  # what few programs need
     )
     (named_tuples,) = lazy_modules(__package__, ".captures.named_tuples")
 
-_CACHED = functools._lru_cache_wrapper
-_ITSELF = (
+_CACHE_WRAPPER = functools._lru_cache_wrapper
+_IDENTITY_FUNCTIONS = (
     np.asarray, np.asanyarray, np.ascontiguousarray, np.array, np.atleast_1d, np.atleast_2d,
     np.atleast_3d,
 )  # fmt: skip
-"""Functions of NumPy that return the very array that they are given, where it is one."""
-_DEPTH = 40
-"""How deeply calls may nest."""
+"""Functions of NumPy that return their argument itself where it is an array."""
+_MAX_CALL_DEPTH = 40
+"""The deepest nesting of inlined calls."""
 
 
 def call(frame: Frame, e: s.Call) -> Value:
@@ -80,22 +80,28 @@ def call(frame: Frame, e: s.Call) -> Value:
     function = evaluate(frame, e.function)
     name = table.reduction_of(function.value) if isinstance(function, Static) else None
     if frame.letters is not None and name is not None and len(e.args) == 1:
-        accumulate = _accumulate(frame, e.keywords)
+        accumulate = _accumulator_kind(frame, e.keywords)
         if accumulate is not None or not e.keywords:
             value = reductions.reduce_letters(frame, name, e.args[0], None, accumulate, e.span)
             if not isinstance(value, Array | Group | Handle):
                 return value
             return _call_value(frame, function, (value,), {}, e)
-    given = evaluated(frame, e.args)
-    count = len(given)
+    values = evaluated(frame, e.args)
+    count = len(values)
     for one in e.keywords:
-        given.append(after(frame.ctx, given, functools.partial(evaluate, frame, one.value), e.span))
+        values.append(
+            after(frame.ctx, values, functools.partial(evaluate, frame, one.value), e.span)
+        )
     names = (one.name or "" for one in e.keywords)
-    keywords = dict(zip(names, given[count:], strict=True))
-    return _call_value(frame, function, tuple(given[:count]), keywords, e)
+    keywords = dict(zip(names, values[count:], strict=True))
+    return _call_value(frame, function, tuple(values[:count]), keywords, e)
 
 
 def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
+    """Return the value of a reduction with binders, `sum[k](...)`, None for other calls.
+
+    CdSyntaxError CD0521 outside of index notation, CdTypeError CD0440 for keywords but `acc`.
+    """
     assert isinstance(e.function, s.Subscript)
     if not isinstance(e.function.value, s.Name | s.Attribute):
         return None
@@ -108,18 +114,18 @@ def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
             "CD0521", CdSyntaxError, f"`{name}[...]` binds index letters and takes one expression",
             e.span,
         )  # fmt: skip
-    extra = next((k for k in e.keywords if k.name != "acc"), None)
-    if extra is not None:
+    unknown = next((k for k in e.keywords if k.name != "acc"), None)
+    if unknown is not None:
         raise error(
-            "CD0440", CdTypeError, f"`{name}[...]` over index letters takes no `{extra.name}=`",
-            extra.span, helps=("only `acc=` is known here: `sum[k](x[i, k], acc=f64)`",),
+            "CD0440", CdTypeError, f"`{name}[...]` over index letters takes no `{unknown.name}=`",
+            unknown.span, helps=("only `acc=` is known here: `sum[k](x[i, k], acc=f64)`",),
         )  # fmt: skip
-    accumulate = _accumulate(frame, e.keywords)
+    accumulate = _accumulator_kind(frame, e.keywords)
     return reductions.reduce_letters(frame, name, e.args[0], e.function.items, accumulate, e.span)
 
 
-def _accumulate(frame: Frame, keywords: tuple[s.Keyword, ...]) -> Kind | None:
-    """Return the type that `acc=` names, None where it is not given."""
+def _accumulator_kind(frame: Frame, keywords: tuple[s.Keyword, ...]) -> Kind | None:
+    """Return the accumulator type that `acc=` names, None where it is not given."""
     for keyword in keywords:
         if keyword.name == "acc":
             dtype = declarations.dtype_of(evaluate(frame, keyword.value))
@@ -132,8 +138,12 @@ def _accumulate(frame: Frame, keywords: tuple[s.Keyword, ...]) -> Kind | None:
 def _call_value(
     frame: Frame, function: Value, args: tuple[Value, ...], keywords: dict[str, Value], e: s.Call
 ) -> Value:
-    args = tuple(_argument(frame, arg, e.span) for arg in args)
-    keywords = {key: _argument(frame, value, e.span) for key, value in keywords.items()}
+    """Return the value of a call of a function value, by its kind.
+
+    CdTypeError CD0426 for an unknown method, CD0427 for what cannot be called.
+    """
+    args = tuple(_require_set(frame, arg, e.span) for arg in args)
+    keywords = {key: _require_set(frame, value, e.span) for key, value in keywords.items()}
     site = Site(frame.ctx, e.span)
     match function:
         case Bound(value, name):
@@ -146,10 +156,10 @@ def _call_value(
                 raise error(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
                 )
-            made = as_new(handler(site, (value, *args), keywords))
-            copied = name == "copy" and isinstance(value, Array)
-            listed = value.listed if copied and isinstance(value, Array) else Listed.NO
-            return replace(made, listed=listed) if isinstance(made, Array) else made
+            result = as_new(handler(site, (value, *args), keywords))
+            is_copy = name == "copy" and isinstance(value, Array)
+            listed = value.listed if is_copy and isinstance(value, Array) else Listed.NO
+            return replace(result, listed=listed) if isinstance(result, Array) else result
         case Lazy(inner, scope, defaults):
             assert isinstance(scope, Frame)
             return inline(
@@ -164,8 +174,8 @@ def _call_value(
             raise error("CD0427", CdTypeError, f"{describe(function)} cannot be called", e.span)
 
 
-def _argument(frame: Frame, value: Value, span: Span) -> Value:
-    """Return an argument: a tensor stands for its value, an unset name is an error."""
+def _require_set(frame: Frame, value: Value, span: Span) -> Value:
+    """Return an argument unchanged; CdTypeError CD0202 for an unset name."""
     if isinstance(value, Unset):
         raise error("CD0202", CdTypeError, f"this {value.reason}", span)
     return value
@@ -180,20 +190,20 @@ def _call_object(
     e: s.Call,
     path: Path | None = None,
 ) -> Value:
-    """Return what calling a Python object means: the table, an inlined body, or a known value."""
+    """Return the value of calling a Python object: by the table, inlined, or computed now."""
     handler = table.lookup(function)
     if handler is not None:
-        plain = tuple(_as_array(frame, arg, e.span) for arg in args)
+        positional = tuple(_as_array(frame, arg, e.span) for arg in args)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
-        made = handler(site, plain, named)
-        if not any(function is one for one in _ITSELF):
-            made = as_new(made)
-        if function in (sum, max, min) and isinstance(made, Scalar) and _are_python(args):
-            return Scalar(made.expr, Kind(made.kind.dtype, True))
-        return made
-    refused = table.refusal(function)
-    if refused is not None:
-        raise error("CD0428", CdTypeError, refused[0], e.span, helps=(refused[1],))
+        result = handler(site, positional, named)
+        if not any(function is one for one in _IDENTITY_FUNCTIONS):
+            result = as_new(result)
+        if function in (sum, max, min) and isinstance(result, Scalar) and _is_number_list(args):
+            return Scalar(result.expr, Kind(result.kind.dtype, True))
+        return result
+    refusal = table.refusal(function)
+    if refusal is not None:
+        raise error("CD0428", CdTypeError, refusal[0], e.span, helps=(refusal[1],))
     inner = getattr(function, "__cd_function__", None)
     if inner is not None:
         surface, lookup = inner()
@@ -202,16 +212,16 @@ def _call_object(
         owner = owner_of(frame, function, path, e.span)
         return _call_object(frame, function.__func__, site, (owner, *args), keywords, e)
     if isinstance(function, functools.partial) and not runs_source(function):
-        bound, named, way = partial_of(frame, function, path, e.span)
-        brought = (*bound, *args), {**named, **keywords}
-        return _call_object(frame, function.func, site, *brought, e, way)
+        bound, named, inner_path = partial_of(frame, function, path, e.span)
+        all_args = (*bound, *args), {**named, **keywords}
+        return _call_object(frame, function.func, site, *all_args, e, inner_path)
     if function is super:
         return Static(parents.above(frame, args, e.span))
     if isinstance(function, parents.Method):
-        owned = (function.owner, *args) if function.bound else args
-        return _call_object(frame, function.function, site, owned, keywords, e)
+        method_args = (function.owner, *args) if function.bound else args
+        return _call_object(frame, function.function, site, method_args, keywords, e)
     if isinstance(function, types.FunctionType):
-        surface = _surface(frame, function, e.span)
+        surface = _parse_once(frame, function, e.span)
         return inline(
             frame, surface, scope_of(function).lookup, args, keywords, e.span, None, function
         )
@@ -220,20 +230,20 @@ def _call_object(
         return _call_object(frame, called, site, (owner, *args), keywords, e)
     if named_tuples.is_named_tuple(function):
         return named_tuples.named_tuple(frame, function, args, keywords, e.span)
-    known = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
-    if isinstance(function, _CACHED) and not known:
-        given = _hashable(frame, function, (*args, *keywords.values()), e.span)
-        return _call_object(frame, given, site, args, keywords, e)
-    if known and callable(function):
+    all_static = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
+    if isinstance(function, _CACHE_WRAPPER) and not all_static:
+        uncached = _unwrap_cache(frame, function, (*args, *keywords.values()), e.span)
+        return _call_object(frame, uncached, site, args, keywords, e)
+    if all_static and callable(function):
         values = [arg.value for arg in args if isinstance(arg, Static)]
         named_values = {k: v.value for k, v in keywords.items() if isinstance(v, Static)}
         frame.inputs.steady = False  # whatever it does
         return now(lambda *a: function(*a, **named_values), tuple(values), e.span)
-    raise _not_called(function, e)
+    raise _not_callable(function, e)
 
 
-def _not_called(function: Any, e: s.Call) -> CdError:
-    """Return CdTypeError CD0427 or CD0412: what is no function here, or none that can be read."""
+def _not_callable(function: Any, e: s.Call) -> CdError:
+    """Return CdTypeError CD0427 or CD0412, for an object that is not callable or has no source."""
     if not callable(function):
         text = f"{describe(Static(function))} cannot be called"
         if isinstance(function, Word):
@@ -252,14 +262,14 @@ def _not_called(function: Any, e: s.Call) -> CdError:
 
 
 def _group_method(group: Group, name: str, args: tuple[Value, ...], span: Span) -> Value:
-    """Return what a method of a tuple or list gives. CdTypeError CD0438 for one that changes it."""
+    """Return the result of a tuple's or list's method. CdTypeError CD0438 for a mutating one."""
     if name == "copy" and not args:
         return Group(group.items, group.kind)
     if name in ("index", "count"):
-        known = as_python(group)
-        if known is not None and all(isinstance(arg, Static) for arg in args):
-            plain = tuple(arg.value for arg in args if isinstance(arg, Static))
-            return now(getattr(known.value, name), plain, span)
+        static_group = as_python(group)
+        if static_group is not None and all(isinstance(arg, Static) for arg in args):
+            static_args = tuple(arg.value for arg in args if isinstance(arg, Static))
+            return now(getattr(static_group.value, name), static_args, span)
         raise error(
             "CD0410", CdTypeError, f"`{name}` looks for values known when compiling here", span,
             helps=("compare the items: `t[0] == v`, or make an array: `np.array(t) == v`",),
@@ -270,8 +280,8 @@ def _group_method(group: Group, name: str, args: tuple[Value, ...], span: Span) 
     )  # fmt: skip
 
 
-def _hashable(frame: Frame, cached: Any, args: tuple[Value, ...], span: Span) -> object:
-    """Return the function under `functools.cache`, which is given run-time values.
+def _unwrap_cache(frame: Frame, cached: Any, args: tuple[Value, ...], span: Span) -> object:
+    """Return the function wrapped by `functools.cache`, where it is called with run-time values.
 
     CdTypeError CD0427 for arrays and lists: they have no hash.
     """
@@ -292,7 +302,7 @@ def _hashable(frame: Frame, cached: Any, args: tuple[Value, ...], span: Span) ->
 
 
 def _as_array(frame: Frame, value: Value, span: Span) -> Value:
-    """Return an argument of a function that takes arrays: a tensor's value, a list as an array."""
+    """Return an argument of a function of the table: a tensor as its value, a list as an array."""
     if isinstance(value, Handle):
         return frame.inputs.field(frame.ctx, value, "value", span)
     if isinstance(value, Array) and value.listed:
@@ -300,8 +310,8 @@ def _as_array(frame: Frame, value: Value, span: Span) -> Value:
     return value
 
 
-def _are_python(args: tuple[Value, ...]) -> bool:
-    """Whether a function is given one list of Python's numbers, of which it makes another."""
+def _is_number_list(args: tuple[Value, ...]) -> bool:
+    """Whether the only argument is a list of Python's numbers, so that the result is one, too."""
     match args:
         case (Array(_, (_,)) as one,):
             return one.listed is Listed.NUMBERS
@@ -309,7 +319,8 @@ def _are_python(args: tuple[Value, ...]) -> bool:
             return False
 
 
-def _surface(frame: Frame, function: types.FunctionType, span: Span) -> s.Function:
+def _parse_once(frame: Frame, function: types.FunctionType, span: Span) -> s.Function:
+    """Return a function's surface syntax, parsed once."""
     parsed = frame.inputs.parsed
     if function not in parsed:
         parsed[function] = parse(read_source(function))
@@ -317,12 +328,13 @@ def _surface(frame: Frame, function: types.FunctionType, span: Span) -> s.Functi
 
 
 def apply(frame: Frame, function: types.FunctionType, args: tuple[Value, ...], span: Span) -> Value:
-    """Return what a Python function gives that no call names: the getter of a property."""
+    """Return the result of a Python function without a call expression: a property's getter."""
     lookup = scope_of(function).lookup
-    return inline(frame, _surface(frame, function, span), lookup, args, {}, span, None, function)
+    return inline(frame, _parse_once(frame, function, span), lookup, args, {}, span, None, function)
 
 
 def _as_function(inner: s.Function | s.Lambda) -> s.Function:
+    """Return a function or lambda as a function."""
     if isinstance(inner, s.Function):
         return inner
     body = (s.Return(inner.body, inner.body.span),)
@@ -340,14 +352,14 @@ def inline(
     owner: object = None,
     defaults: Mapping[str, Value] | None = None,
 ) -> Value:
-    """Return what a function's body returns, its statements emitted here under its own comment.
+    """Inline a function: emit its body as a block with its name; return its result.
 
-    `defaults` are those of a function that is defined inside another one.
+    `defaults` are the evaluated defaults of a function that is defined inside another one.
 
     CdTypeError CD0429 where arguments do not fit, CD0430 for recursion.
     """
     ctx = frame.ctx
-    if any(function is known for known in ctx.active) or len(ctx.stack) >= _DEPTH:
+    if any(function is known for known in ctx.active) or len(ctx.stack) >= _MAX_CALL_DEPTH:
         raise error(
             "CD0430",
             CdTypeError,
@@ -363,10 +375,10 @@ def inline(
         frame.hooks, key, parent=parent, caller=(frame, span),
         parameters=frozenset(p.name for p in function.params),
     )  # fmt: skip
-    if defaults is None and (found := defaults_of(frame, function, owner)) is not None:
+    if defaults is None and (default_paths := defaults_of(frame, function, owner)) is not None:
         defaults = {
             name: frame.inputs.wrap(ctx, path, value, True, span)
-            for name, (path, value) in found.items()
+            for name, (path, value) in default_paths.items()
         }
     object_attributes.hand_on(frame, inner)
     inner.names |= bind_arguments(frame, inner, function, args, keywords, defaults, span)
@@ -388,7 +400,7 @@ def inline(
 
 
 def _with_stack(problem: CdError, span: Span) -> CdError:
-    """Return the error with the place of the call it came through."""
+    """Return an error with a call's location added to its stack."""
     return type(problem)(
         *(
             Diagnostic(d.code, d.message, d.labels, d.notes, d.helps, (span, *d.stack))
@@ -406,7 +418,7 @@ def bind_arguments(
     defaults: Mapping[str, Value] | None,
     span: Span,
 ) -> dict[str, Value]:
-    """Return parameter bindings, as Python binds arguments."""
+    """Return the values of parameters, by Python's rules. CdTypeError CD0429 for a mismatch."""
     names: dict[str, Value] = {}
     rest, left = list(args), dict(keywords)
     for param in function.params:
@@ -436,14 +448,14 @@ def bind_arguments(
 
 
 def settled_argument(frame: Frame, name: str, value: Value, span: Span) -> Value:
-    """Return an argument that the body can refer to many times: expressions are computed once."""
+    """Return an argument stored, so that references in the body do not compute it again."""
     if isinstance(value, Array):
         return bindings.settled(frame.ctx, value, name, span)
     return bindings.frozen(frame, value, name, span)
 
 
 def run_function(frame: Frame) -> Value:
-    """Elaborate a function's body; return what it returns (None where it returns nothing)."""
+    """Elaborate a function's body; return its result, the static None where it has none."""
     run(frame, frame.function.body)
     return frame.names.get(RESULT, Static(None))
 
@@ -451,7 +463,10 @@ def run_function(frame: Frame) -> Value:
 def library_call(
     frame: Frame, text: str, args: tuple[Value, ...], keywords: Mapping[str, Value], span: Span
 ) -> Value:
-    """Return what a function of the library, given as text, returns for the arguments."""
+    """Inline a function of the library, given as source text; return its result.
+
+    CdSyntaxError CD0522 at the points of index variables.
+    """
     parsed = frame.inputs.parsed
     if frame.ctx.pointwise:
         message = f"`{span.text}` needs an array of its own at every point of the index letters"

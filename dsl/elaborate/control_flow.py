@@ -1,4 +1,7 @@
-"""Loops: those that run and those that unroll, `for` and `while`."""
+"""Elaboration of loops: `for` and `while` as loops of the IR, `for` over static items unrolled.
+
+The first iterations of a `for` are peeled where a name that is a number before it becomes an array.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,18 @@ from .iteration_space import Rounds, first_round, round_count, rounds_of, static
 from .loop_carried import carried, open_reserved, read_after, restore, snapshot
 from .scope import RESULT, Frame, Run, rebound_names
 
-_UNROLL_LIMIT = 4096
-_PEELED = 3
-"""How many rounds may be elaborated before their loop."""
-_LEFT = "left-early"
-"""The name of whether a loop that is being unrolled has been left by a `break`."""
+_MAX_UNROLLED = 4096
+_MAX_PEELED = 3
+"""How many iterations may be peeled off the beginning of a loop."""
+_BREAK_FLAG = "left-early"
+"""The name of the flag whether a loop that is being unrolled has been left by a `break`."""
 
 
 def loop(frame: Frame, statement: s.For, run: Run) -> None:
-    """Elaborate a `for`: over ranges and arrays it runs, over sequences known now it unrolls."""
+    """Elaborate a `for`: a loop over ranges and arrays, unrolled over static sequences.
+
+    CdSyntaxError CD0520 at the points of index variables.
+    """
     if frame.ctx.pointwise or frame.guards:
         raise error(
             "CD0520",
@@ -40,29 +46,29 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
     if not isinstance(source, Rounds):
         _unroll(frame, statement, source, run)
         return
-    for left in range(_PEELED, -1, -1):
+    for remaining in range(_MAX_PEELED, -1, -1):
         state = snapshot(frame)
         try:
-            _in_rounds(frame, statement, source, run)
+            _loop_or_unroll(frame, statement, source, run)
             return
         except NeedPeel as need:
-            if need.name in state.slots:  # of a loop around this one
+            if need.name in state.slots:  # of an enclosing loop
                 raise
-            if not left:
+            if not remaining:
                 raise need.problem from None
             restore(frame, state)
-            source = _peeled(frame, statement, source, need, run)
+            source = _peel_first(frame, statement, source, need, run)
 
 
-def _peeled(frame: Frame, statement: s.For, source: Rounds, need: NeedPeel, run: Run) -> Rounds:
-    """Elaborate the first round before its loop, as Python has it; return the other rounds.
+def _peel_first(frame: Frame, statement: s.For, source: Rounds, need: NeedPeel, run: Run) -> Rounds:
+    """Peel the first iteration: elaborate it before the loop; return the remaining iterations.
 
-    What it makes an array is one in all of them.
+    A name that it binds to an array is an array in all of them.
     """
     frame.ctx.require_static_parameters(source.hi - source.lo)
-    ahead = source.hi - source.lo - 1 if source.step > 0 else source.lo - source.hi - 1
-    some = source.lo.constant is not None and frame.ctx.known.nonnegative(ahead)
-    if not some or leaves(statement.body):
+    later_count = source.hi - source.lo - 1 if source.step > 0 else source.lo - source.hi - 1
+    has_iteration = source.lo.constant is not None and frame.ctx.known.nonnegative(later_count)
+    if not has_iteration or leaves(statement.body):
         raise need.problem from None
     item, rest = first_round(frame, source)
     outer, frame.unrolling = frame.unrolling, True
@@ -71,34 +77,34 @@ def _peeled(frame: Frame, statement: s.For, source: Rounds, need: NeedPeel, run:
         run(frame, statement.body)
     finally:
         frame.unrolling = outer
-    if not isinstance(frame.names.get(need.name), Array):  # a test may have left it out
+    if not isinstance(frame.names.get(need.name), Array):  # a test may have skipped the assignment
         raise need.problem
     return rest
 
 
-def _in_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:
-    """Emit a loop that runs, or unroll it where the number of its round is needed."""
+def _loop_or_unroll(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:
+    """Emit a loop, or unroll it where its counter has to be static."""
     state, count = snapshot(frame), round_count(source)
     if source.listed:
         try:
-            _run_rounds(frame, statement, source, run)
-        except (CdError, NeedPeel, NeedUnroll):  # as constants they may mean something
+            _emit_loop(frame, statement, source, run)
+        except (CdError, NeedPeel, NeedUnroll):  # as static items they may be accepted
             restore(frame, state)
             _unroll(frame, statement, list(static_items(frame, source)), run)
         return
     try:
-        _run_rounds(frame, statement, source, run)
+        _emit_loop(frame, statement, source, run)
     except (CdError, NeedPeel):
         if count != 0:
             raise
-        restore(frame, state)  # what is never run is never wrong
+        restore(frame, state)  # the body of a loop without iterations is not refused
         _unroll(frame, statement, [], run)
     except NeedUnroll as need:
         if frame.ctx.unrollable.get(need.symbol) is statement:
             frame.ctx.require_static_parameters(source.hi - source.lo)
-            if count is None or count > _UNROLL_LIMIT:
-                raise _not_unrolled(statement, count) from None
-        if need.symbol not in frame.ctx.unrollable or count is None or count > _UNROLL_LIMIT:
+            if count is None or count > _MAX_UNROLLED:
+                raise _cannot_unroll(statement, count) from None
+        if need.symbol not in frame.ctx.unrollable or count is None or count > _MAX_UNROLLED:
             raise
         if frame.ctx.unrollable[need.symbol] is not statement:
             raise
@@ -107,9 +113,10 @@ def _in_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None
         _unroll(frame, statement, list(static_items(frame, source)), run)
 
 
-def _not_unrolled(statement: s.For, count: int | None) -> CdError:
+def _cannot_unroll(statement: s.For, count: int | None) -> CdError:
+    """Return CdTypeError CD0432 for a loop whose counter has to be static and that is too long."""
     name = statement.target.span.text
-    why = "is known only in the run" if count is None else f"is {count}, more than {_UNROLL_LIMIT}"
+    why = "is known only in the run" if count is None else f"is {count}, more than {_MAX_UNROLLED}"
     return error(
         "CD0432", CdTypeError,
         f"`{name}` has to be a number known when compiling, and the length of its loop {why}",
@@ -117,8 +124,8 @@ def _not_unrolled(statement: s.For, count: int | None) -> CdError:
     )  # fmt: skip
 
 
-def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:
-    """Emit a loop that runs."""
+def _emit_loop(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:
+    """Emit a loop."""
     ctx = frame.ctx
     symbol = ctx.symbol(source.name)
     if isinstance(statement.target, s.Name):
@@ -127,46 +134,50 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     final = last_value(source.lo, source.hi, source.step)
     first, last = (source.lo, final) if source.step > 0 else (final, source.lo)
     known = ctx.known.with_bounds(symbol, first, last)
-    if ((last - first).constant or 0) >= 0:  # nothing follows from a loop without an iteration
+    if ((last - first).constant or 0) >= 0:  # a loop without iterations gives no facts
         known = known.with_facts(last - first)
     targets = tuple(
         rebound_names((s.For(statement.target, statement.iterable, (), statement.span),))
     )
-    nested = frame.in_loop
-    lasting = _lasting(frame, statement, targets)
-    before = {name: frame.names.get(name) for name in lasting}
-    after: dict[str, Scalar] = {}
+    is_nested = frame.in_loop
+    live_after = _live_targets(frame, statement, targets)
+    entry_values = {name: frame.names.get(name) for name in live_after}
+    exit_values: dict[str, Scalar] = {}
 
     def body(inner: tuple[s.Statement, ...]) -> None:
         with ctx.knowing(known):
             ctx.loop_symbols.add(symbol)
             try:
                 bind_target(frame, statement.target, source.item(symbol), statement.span)
-                _into_slots(frame, targets, statement.span)
-                for name in lasting:
+                _store_in_slots(frame, targets, statement.span)
+                for name in live_after:
                     if is_number(frame.names[name]):
-                        if nested:
+                        if is_nested:
                             kind = as_scalar(frame.names[name], statement.span).kind
                             raise NeedKind(name, kind, statement)
-                        after[name] = _kept(frame, name, before[name], statement.span)
+                        exit_values[name] = _store_exit_value(
+                            frame, name, entry_values[name], statement.span
+                        )
                 run(frame, inner)
             finally:
                 ctx.loop_symbols.discard(symbol)
 
     runs = ctx.known.nonnegative(last - first)
-    own, symbols = frozenset(targets), frozenset({symbol})
-    out = carried(frame, statement, statement.body, own, body, symbols, runs=runs)
-    for name, kept in after.items():
-        old = before[name]
-        if old is not None and is_number(old):  # what it is where there is no round
-            assert isinstance(kept.expr, Read)
-            ctx.set(kept.expr.node, as_scalar(old, statement.span).expr, statement.span)
+    target_names, symbols = frozenset(targets), frozenset({symbol})
+    out = carried(frame, statement, statement.body, target_names, body, symbols, runs=runs)
+    for name, exit_value in exit_values.items():
+        entry_value = entry_values[name]
+        if entry_value is not None and is_number(entry_value):  # where there is no iteration
+            assert isinstance(exit_value.expr, Read)
+            ctx.set(
+                exit_value.expr.node, as_scalar(entry_value, statement.span).expr, statement.span
+            )
     ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), statement.span))
     for name in targets:
         if name in frame.slots:
             frame.names[name] = frame.slots[name]
-        elif name in after:
-            frame.names[name] = after[name]
+        elif name in exit_values:
+            frame.names[name] = exit_values[name]
         elif name in rebound_names(statement.body):
             frame.names[name] = Unset(
                 "is the variable of a loop, and is assigned inside it", statement.span,
@@ -176,10 +187,10 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
             frame.names[name] = Unset("belongs to a loop that has ended", statement.span)
 
 
-def _into_slots(frame: Frame, targets: tuple[str, ...], span: Span) -> None:
-    """Store what a loop's variables are in this round where a loop around it looks for them.
+def _store_in_slots(frame: Frame, targets: tuple[str, ...], span: Span) -> None:
+    """Store the values of loop variables that are loop-carried in an enclosing loop in their slots.
 
-    Inside the round a number stays the index that it is.
+    Inside the iteration a number stays an index expression.
     """
     for name in targets:
         value = frame.names[name]
@@ -189,10 +200,11 @@ def _into_slots(frame: Frame, targets: tuple[str, ...], span: Span) -> None:
                 frame.names[name] = value
 
 
-def _lasting(frame: Frame, statement: s.For, targets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the loop's variables that are read after the loop.
+def _live_targets(frame: Frame, statement: s.For, targets: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the loop's variables that are live after the loop.
 
-    Inside another loop a number needs a slot there: a round may find what an earlier one has left.
+    Inside another loop a number needs a slot there: an iteration may read the value that an
+    earlier one stored.
     """
     assigned = frozenset(() if frame.in_loop else rebound_names(statement.body))
     return tuple(
@@ -202,19 +214,22 @@ def _lasting(frame: Frame, statement: s.For, targets: tuple[str, ...]) -> tuple[
     )
 
 
-def _kept(frame: Frame, name: str, before: Value | None, span: Span) -> Scalar:
-    """Store the number that a loop's variable has in this round; return where it is."""
+def _store_exit_value(frame: Frame, name: str, entry_value: Value | None, span: Span) -> Scalar:
+    """Store a loop variable's number in this iteration in a new variable; return a read of it."""
     scalar = as_scalar(frame.names[name], span)
     kind = scalar.kind
-    if before is not None and is_number(before):
-        kind = join(kind, as_scalar(before, span).kind)
+    if entry_value is not None and is_number(entry_value):
+        kind = join(kind, as_scalar(entry_value, span).kind)
     node = frame.ctx.node(name, (), kind.dtype)
     frame.ctx.set(node, scalar.expr, span)
     return Scalar(Read(node, ()), kind)
 
 
 def bind_target(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
-    """Bind the target of a loop or comprehension to an item, unpacking it."""
+    """Bind the target of a loop or comprehension to an item, unpacked where the target is a tuple.
+
+    CdTypeError CD0419 where the lengths differ, CdSyntaxError CD0142 for another target.
+    """
     match target:
         case s.Name(name):
             frame.names[name] = value
@@ -234,28 +249,28 @@ def bind_target(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
 
 
 def _unroll(frame: Frame, statement: s.For, items: list[Value], run: Run) -> None:
-    """Elaborate the body once for each item."""
+    """Unroll a loop: elaborate its body once for each item."""
     outer, frame.unrolling = frame.unrolling, True
-    shadowed = frame.names.get(_LEFT)
-    frame.names[_LEFT] = Static(False)
-    body = straightened(statement.body, _LEFT)
+    shadowed = frame.names.get(_BREAK_FLAG)
+    frame.names[_BREAK_FLAG] = Static(False)
+    body = straightened(statement.body, _BREAK_FLAG)
     try:
         for item in items:
-            left = frame.names[_LEFT]
-            if left == Static(True) or RESULT in frame.names:
+            has_left = frame.names[_BREAK_FLAG]
+            if has_left == Static(True) or RESULT in frame.names:
                 break
-            _round(frame, statement, body, item, run)
+            _unroll_iteration(frame, statement, body, item, run)
     finally:
         frame.unrolling = outer
-        frame.names.pop(_LEFT, None)
+        frame.names.pop(_BREAK_FLAG, None)
         if shadowed is not None:
-            frame.names[_LEFT] = shadowed
+            frame.names[_BREAK_FLAG] = shadowed
 
 
-def _round(
+def _unroll_iteration(
     frame: Frame, statement: s.For, body: tuple[s.Statement, ...], item: Value, run: Run
 ) -> None:
-    """Elaborate a round of an unrolled loop, under a test where an earlier one may have left it."""
+    """Elaborate an iteration of an unrolled loop, under a test where an earlier one may `break`."""
     span = statement.span
 
     def inside(frame: Frame, inner: tuple[s.Statement, ...]) -> None:
@@ -263,14 +278,15 @@ def _round(
             _bind_unrolled(frame, statement.target, item, span)
         run(frame, inner)
 
-    if frame.names[_LEFT] == Static(False):
+    if frame.names[_BREAK_FLAG] == Static(False):
         inside(frame, body)
     else:
-        test = s.Unary("not", s.Name(_LEFT, span), span)
+        test = s.Unary("not", s.Name(_BREAK_FLAG, span), span)
         branch(frame, s.If(test, body, (), span), inside)
 
 
 def _bind_unrolled(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
+    """Bind the target of an unrolled iteration, in its slot where it has one."""
     if isinstance(target, s.Name) and target.id in frame.slots:
         bind(frame, target.id, value, span)
     else:
@@ -278,7 +294,7 @@ def _bind_unrolled(frame: Frame, target: s.Expr, value: Value, span: Span) -> No
 
 
 def repeat(frame: Frame, statement: s.While, run: Run) -> None:
-    """Elaborate a `while`."""
+    """Elaborate a `while`. CdSyntaxError CD0520 at the points of index variables."""
     ctx = frame.ctx
     if ctx.pointwise or frame.guards:
         raise error(

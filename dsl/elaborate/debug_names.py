@@ -1,8 +1,8 @@
-"""What arrays are called where a statement stands: the name that people wrote, for the trace.
+"""Debug names: what the source calls an array at each statement, for traces.
 
-An array keeps its label wherever it goes. Names do not: `a, b = b, a` gives each the other's array,
-and what a function returns gets its name from the caller. Statements carry the names that are not
-labels; nothing else depends on them.
+An array's label is fixed. Its names are not: `a, b = b, a` exchanges the arrays of two names, and
+the result of a function is named by the caller. Statements carry the names that differ from labels;
+nothing else depends on them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ _WORD = re.compile(r"\w+")
 
 
 def _is_library(frame: Frame) -> bool:
+    """Whether a frame is that of a library function."""
     return frame.function.span.source.name == LIBRARY
 
 
 @contextmanager
 def naming(frame: Frame) -> Iterator[None]:
-    """Elaborate one statement inside: what it emits carries the names that arrays had before it.
+    """Elaborate one statement inside: what it emits carries the names of arrays before it.
 
-    An array that is new has the first name that the statement gives it, but where the text of a
-    statement has another one: that of a local of the function that made it.
+    A new array has the first name that the statement binds to it, unless its label stands in the
+    text of an emitted statement: that is its name as a local of an inlined function.
     """
     ctx = frame.ctx
     outer, ctx.called = ctx.called, called(frame)
@@ -50,114 +51,115 @@ def naming(frame: Frame) -> Iterator[None]:
     fresh = dict(called(frame, serial))
     body = tuple(ctx.out[begin:])
     if not _is_library(frame):
-        known = {*fresh, *_bound(frame)}
-        fresh |= {node: name for node, name in _serving(body, serial) if node not in known}
+        known = {*fresh, *_bound_arrays(frame)}
+        fresh |= {node: name for node, name in _library_results(body, serial) if node not in known}
     if fresh:
         names = {node.id: name for node, name in fresh.items()}
-        ctx.out[begin:] = map_statements(body, lambda one: (_named(one, names),))
+        ctx.out[begin:] = map_statements(body, lambda one: (_with_names(one, names),))
 
 
-def _serving(body: tuple[Statement, ...], serial: int) -> Iterator[tuple[Node, str]]:
-    """Yield the arrays that calls of the library make and the user's statements read, each with a
-    name that says of which call it is: `linspace_step`, a number behind where there are several."""
-    inside = statements(body)
+def _library_results(body: tuple[Statement, ...], serial: int) -> Iterator[tuple[Node, str]]:
+    """Yield the arrays that library calls define and the user's statements read, each with a name
+    that contains the function's: `linspace_step`, numbered where there are several."""
+    nested = statements(body)
     read = {
-        node for one in inside
-        if not isinstance(one, Assign) or (one.call is None and not _is_inner(one))
+        node for one in nested
+        if not isinstance(one, Assign) or (one.call is None and not _is_in_library(one))
         for node in own_reads(one) if node.id > serial
     }  # fmt: skip
     if not read:
         return
     calls: dict[int, re.Match[str] | None] = {}
-    made: list[tuple[str, list[Node]]] = []
-    for one in inside:
-        new = [node for node in own_writes(one) if node.id > serial]
-        if new and isinstance(one, Assign):
+    definitions: list[tuple[str, list[Node]]] = []
+    for one in nested:
+        defined = [node for node in own_writes(one) if node.id > serial]
+        if defined and isinstance(one, Assign):
             span = one.call or one.span
-            if id(span) not in calls:  # what is inlined several times has one
+            if id(span) not in calls:  # copies of an inlined statement share one
                 calls[id(span)] = _CALL.fullmatch(span.text)
             call = calls[id(span)]
             if call is not None:
-                made.append((call[1], new))
-    found: dict[Node, str] = {}
-    taken: Counter[str] = Counter()
-    for function, new in made:
-        for node in read.intersection(new):
-            if node not in found and not node.label.startswith(function):
+                definitions.append((call[1], defined))
+    names: dict[Node, str] = {}
+    counts: Counter[str] = Counter()
+    for function, defined in definitions:
+        for node in read.intersection(defined):
+            if node not in names and not node.label.startswith(function):
                 name = f"{function}_{node.label}"
-                taken[name] += 1
-                found[node] = name if taken[name] == 1 else f"{name}_{taken[name]}"
-    yield from found.items()
+                counts[name] += 1
+                names[node] = name if counts[name] == 1 else f"{name}_{counts[name]}"
+    yield from names.items()
 
 
-def _is_inner(one: Assign) -> bool:
+def _is_in_library(one: Assign) -> bool:
+    """Whether an assignment stands in a library function."""
     return one.span.source.name == LIBRARY
 
 
-def _bound(frame: Frame) -> set[Node]:
-    """Return the arrays that a function has names for."""
+def _bound_arrays(frame: Frame) -> set[Node]:
+    """Return the arrays that are bound to names of a function."""
     values = (value for value in frame.names.values() if isinstance(value, Array))
     return {value.base.node for value in values if value.base is not None}
 
 
 def called(frame: Frame, serial: int = -1) -> Names:
-    """Return what whole arrays are called in a function, where that is not their label; of those
-    made after a serial number.
+    """Return the names of whole arrays in a function that differ from their labels, for arrays
+    created after a serial number.
 
-    The caller's names come first; those that functions of the library give to arrays are nobody's.
-    An array that was given keeps its own, `p_grad`, unless that is another one now.
+    Names of callers have precedence; names in library functions do not count. An input array keeps
+    its label, `p_grad`, unless the caller's name of that spelling is bound to another value.
     """
     frames = [frame]
     while (caller := frames[-1].caller) is not None:
         frames.append(caller[0])
     frames = [one for one in frames if not _is_library(one)]
-    given = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
-    found: dict[Node, str] = {}
+    inputs = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
+    names: dict[Node, str] = {}
     for one in reversed(frames):
-        plain, others = _names(one, serial)
-        found |= {node: node.label for node in plain if node not in found}
-        for node, name in others.items():
-            if node in found or node in given and not _is_taken(frames[-1], node.label):
+        labelled, named = _frame_names(one, serial)
+        names |= {node: node.label for node in labelled if node not in names}
+        for node, name in named.items():
+            if node in names or node in inputs and not _is_taken(frames[-1], node.label):
                 continue
-            found[node] = name
-    return tuple((node, name) for node, name in found.items() if name != node.label)
+            names[node] = name
+    return tuple((node, name) for node, name in names.items() if name != node.label)
 
 
-def _names(frame: Frame, serial: int) -> tuple[set[Node], dict[Node, str]]:
-    """Return the arrays of a frame that are called like their label, and first names of others; of
-    those made after a serial number."""
-    plain: set[Node] = set()
-    others: dict[Node, str] = {}
+def _frame_names(frame: Frame, serial: int) -> tuple[set[Node], dict[Node, str]]:
+    """Return the arrays of a frame that have their label as a name, and the first names of others,
+    for arrays created after a serial number."""
+    labelled: set[Node] = set()
+    named: dict[Node, str] = {}
     for name, value in frame.names.items():
-        if not isinstance(value, Array) or (place := value.view) is None:
+        if not isinstance(value, Array) or (view := value.view) is None:
             continue
-        if place.node.id <= serial:
+        if view.node.id <= serial:
             continue
-        if place.node.label == name:
-            plain.add(place.node)
-        elif place.node not in others and name not in (RESULT, EXIT) and name.isidentifier():
-            if place.index == tuple(map(var, value.axes)) and value.shape == place.node.shape:
-                others[place.node] = name
-    return plain, others
+        if view.node.label == name:
+            labelled.add(view.node)
+        elif view.node not in named and name not in (RESULT, EXIT) and name.isidentifier():
+            if view.index == tuple(map(var, value.axes)) and value.shape == view.node.shape:
+                named[view.node] = name
+    return labelled, named
 
 
 def _is_taken(frame: Frame, label: str) -> bool:
-    """Whether a name stands for something else than the array that was given by it."""
+    """Whether an input array's label is bound to another value now."""
     return not isinstance(frame.names.get(label), Handle | Opaque | None)
 
 
-def _named(statement: Statement, fresh: Mapping[int, str]) -> Statement:
-    """Return a statement with the names of arrays, by their ids, that it has not named yet."""
+def _with_names(statement: Statement, fresh: Mapping[int, str]) -> Statement:
+    """Return a statement with the names of arrays, by node id, that it does not carry yet."""
     if not isinstance(statement, Assign):
         return statement
-    own = (*own_reads(statement), *own_writes(statement))
-    new = {node.id: node for node in own if node.id in fresh}
-    for node, _ in statement.names if new else ():
-        new.pop(node.id, None)
-    if not new:
+    accessed = (*own_reads(statement), *own_writes(statement))
+    unnamed = {node.id: node for node in accessed if node.id in fresh}
+    for node, _ in statement.names if unnamed else ():
+        unnamed.pop(node.id, None)
+    if not unnamed:
         return statement
     words = _WORD.findall((statement.call or statement.span).text)
-    more = tuple(
-        (node, fresh[number]) for number, node in sorted(new.items()) if node.label not in words
+    added = tuple(
+        (node, fresh[number]) for number, node in sorted(unnamed.items()) if node.label not in words
     )
-    return replace(statement, names=(*statement.names, *more)) if more else statement
+    return replace(statement, names=(*statement.names, *added)) if added else statement

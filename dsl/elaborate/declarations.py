@@ -1,4 +1,4 @@
-"""Declarations and contracts: `t: f32[n, m]` for a local, or for a parameter."""
+"""Declarations of locals and contracts of parameters: `t: f32[n, m]`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from .scope import Frame
 
 
 def declare(frame: Frame, statement: s.Declare) -> None:
-    """`t: f32[n, m]` makes zeros, or checks a parameter; a plain Python annotation says nothing."""
+    """Elaborate `t: f32[n, m]`: a local of zeros, or the check of a parameter's contract.
+
+    CdSyntaxError CD0143 for another target than a name.
+    """
     target, annotation = statement.target, contract(frame, statement.annotation)
     if not isinstance(target, s.Name):
         raise error("CD0143", CdSyntaxError, "a declaration names one array", target.span)
@@ -43,7 +46,7 @@ def declare(frame: Frame, statement: s.Declare) -> None:
 
 
 def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...]]:
-    """Return the type and shape that `f32[n, m]` declares. CdTypeError CD0420 for anything else."""
+    """Return the element type and shape of `f32[n, m]`. CdTypeError CD0420 for anything else."""
     base = annotation.value if isinstance(annotation, s.Subscript) else annotation
     value = evaluate(frame, base)
     dtype = dtype_of(value)
@@ -54,8 +57,8 @@ def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...
         )  # fmt: skip
     sizes: list[Affine] = []
     for item in annotation.items if isinstance(annotation, s.Subscript) else ():
-        named = frame.sizes.get(item.id) if isinstance(item, s.Name) else None
-        size = named or as_affine(value_of(evaluate(frame, item)))
+        declared_size = frame.sizes.get(item.id) if isinstance(item, s.Name) else None
+        size = declared_size or as_affine(value_of(evaluate(frame, item)))
         if size is None:
             raise error(
                 "CD0420", CdTypeError, "a declared size is an integer", item.span,
@@ -67,23 +70,23 @@ def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...
 
 
 def contract(frame: Frame, annotation: s.Expr) -> s.Expr:
-    """Return what an annotation tells the language, `f32[n, m]`: it may have a name, and be the
-    last item of `Annotated[T, f32[n, m]]`."""
+    """Return the array type of an annotation, `f32[n, m]`, itself given, captured by name, or as
+    the last item of `Annotated[T, f32[n, m]]`; other annotations unchanged."""
     match annotation:
-        case s.Subscript(function, [_, *_, last]) if _object(frame, function) is Annotated:
+        case s.Subscript(function, [_, *_, last]) if _captured_object(frame, function) is Annotated:
             return contract(frame, last)
         case s.Name() | s.Attribute():
-            found = _object(frame, annotation)
-            if get_origin(found) is Annotated:
-                found = found.__metadata__[-1]
-            if isinstance(found, ArrayType) and found.sizes is not None:
-                evaluate(frame, annotation)  # what it is compared with by later calls
-                return _spelled(found, annotation.span)
+            captured = _captured_object(frame, annotation)
+            if get_origin(captured) is Annotated:
+                captured = captured.__metadata__[-1]
+            if isinstance(captured, ArrayType) and captured.sizes is not None:
+                evaluate(frame, annotation)  # a guard of later calls
+                return _annotation_of(captured, annotation.span)
     return annotation
 
 
-def _object(frame: Frame, expr: s.Expr) -> Any:
-    """Return the object that a captured name, or an attribute of one, is; None for all others."""
+def _captured_object(frame: Frame, expr: s.Expr) -> Any:
+    """Return the object of a captured name or of its attribute; None for other expressions."""
     match expr:
         case s.Name(name) if name not in frame.locals:
             return frame.lookup(name)
@@ -93,8 +96,8 @@ def _object(frame: Frame, expr: s.Expr) -> Any:
             return None
 
 
-def _spelled(kind: ArrayType, span: Span) -> s.Expr:
-    """Return the expression that makes a type with sizes."""
+def _annotation_of(kind: ArrayType, span: Span) -> s.Expr:
+    """Return the annotation, as an expression, of an array type with sizes."""
     items: list[s.Expr] = []
     for size in kind.sizes or ():
         match size:
@@ -108,18 +111,21 @@ def _spelled(kind: ArrayType, span: Span) -> s.Expr:
 
 
 def dtype_of(value: Value) -> DType | None:
-    """Return the element type that a value names, None where it names none."""
+    """Return the element type that a value stands for, None for other values."""
     return dtype_object(value.value) if isinstance(value, Static) else None
 
 
 def check_contract(
     frame: Frame, name: str, array: Array, dtype: DType, shape: tuple[Affine, ...], span: Span
 ) -> None:
-    """Refuse (CdTypeError CD0421) an argument that is not what its declaration says."""
+    """Refuse an argument of another type or rank than declared; emit checks of its sizes.
+
+    CdTypeError CD0421 for the type and rank.
+    """
     if array.kind.dtype is not dtype or array.rank != len(shape):
-        wanted = f"{dtype.short}[{', '.join(map(str, shape))}]"
-        message = f"`{name}` is declared {wanted} and given {describe(array)}"
+        declared_type = f"{dtype.short}[{', '.join(map(str, shape))}]"
+        message = f"`{name}` is declared {declared_type} and given {describe(array)}"
         raise error("CD0421", CdTypeError, message, span)
-    for axis, (given, wanted_size) in enumerate(zip(array.shape, shape, strict=True)):
+    for axis, (actual_size, declared_size) in enumerate(zip(array.shape, shape, strict=True)):
         what = f"axis {axis} of `{name}` does not have its declared size"
-        frame.ctx.equal_extents(given, wanted_size, what, span)
+        frame.ctx.equal_extents(actual_size, declared_size, what, span)

@@ -1,7 +1,7 @@
-"""Leaving a loop early, rewritten before it is elaborated: what a jump skips, what a `return` ends.
+"""Early exits from loops: `break`, `continue` and `return` rewritten in the surface syntax.
 
-A loop that runs has real jumps. In one that is unrolled there is nothing to jump out of: a jump
-under a test of the run becomes an `else` around what it skips, and a flag for the rounds to come.
+A loop of the IR has jumps. An unrolled loop has none: a jump under a run-time test becomes an
+`else` around the statements that it skips, and `break` also a flag, which later iterations test.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _JUMPS = s.Break | s.Continue
 
 
 def leaves(body: Body) -> bool:
-    """Whether statements leave their round or loop; inner loops keep their jumps for themselves."""
+    """Whether statements leave their iteration or loop, jumps of inner loops not counted."""
     return any(isinstance(one, _JUMPS) or any(map(leaves, nested_blocks(one))) for one in body)
 
 
 def returns_inside(body: Body) -> bool:
-    """Whether statements, inner loops included, hold a `return`."""
+    """Whether statements, inner loops included, contain a `return`."""
     return any(
         isinstance(one, s.Return)
         or any(map(returns_inside, nested_blocks(one)))
@@ -37,9 +37,10 @@ def returns_inside(body: Body) -> bool:
 
 
 def straightened(body: Body, flag: str) -> Body:
-    """Return an unrolled round without jumps: what they skip is in an `else`, `break` sets a flag.
+    """Return the body of an unrolled iteration without jumps.
 
-    Both sides of a test get what follows it where neither is sure to jump.
+    Skipped statements stand in an `else`, and `break` sets the flag. Statements after a test are
+    duplicated into both sides where both may fall through.
     """
     for at, statement in enumerate(body):
         before, rest = body[:at], body[at + 1 :]
@@ -57,15 +58,15 @@ def straightened(body: Body, flag: str) -> Body:
 
 
 def with_exits(body: Body) -> Body:
-    """Return a loop's body whose returns break out of it, and so out of every loop around them."""
+    """Return a loop's body with a `break` after each `return`, and in every enclosing loop."""
     out: list[s.Statement] = []
     for statement in body:
         match statement:
             case s.Return(_, span):
                 return (*out, statement, s.Break(span))
             case s.For(_, _, inner, span) | s.While(_, inner, span) if returns_inside(inner):
-                gone = s.If(s.Name(EXIT, span), (s.Break(span),), (), span)
-                out += [replace(statement, body=with_exits(inner)), gone]
+                exit_test = s.If(s.Name(EXIT, span), (s.Break(span),), (), span)
+                out += [replace(statement, body=with_exits(inner)), exit_test]
             case s.If(_, then, other):
                 out.append(replace(statement, then=with_exits(then), other=with_exits(other)))
             case s.Comment(_, inner):
@@ -76,16 +77,16 @@ def with_exits(body: Body) -> Body:
 
 
 def endless(statement: s.For | s.While) -> bool:
-    """Whether a loop ends by `return` only."""
+    """Whether a loop can end only by `return`."""
     if not isinstance(statement, s.While) or not isinstance(statement.test, s.Literal):
         return False
     return bool(statement.test.value) and not has_break(statement.body)
 
 
 def lasting(ctx: Context, value: Value, span: Span) -> Value:
-    """Return what a `return` in a loop gives back, held where it can be read after the loop.
+    """Return the value of a `return` in a loop, stored where it can be read after the loop.
 
-    CdSyntaxError CD0144 for an array whose size is another in each round.
+    CdSyntaxError CD0144 for an array whose size depends on the iteration.
     """
     match value:
         case Scalar():
@@ -93,26 +94,28 @@ def lasting(ctx: Context, value: Value, span: Span) -> Value:
         case Group(items):
             return value.of(lasting(ctx, item, span) for item in items)
         case Array():
-            if value.aliased is not None and not _of_round(ctx, value):
+            if value.aliased is not None and not _depends_on_iteration(ctx, value):
                 return value
-            return _kept(ctx, value, span)
+            return _copy_before_loop(ctx, value, span)
         case _:
             return value
 
 
-def _of_round(ctx: Context, value: Array) -> bool:
-    gone = frozenset(ctx.loop_symbols)
-    return uses_symbols(value, gone) or not _sized(ctx, value)
+def _depends_on_iteration(ctx: Context, value: Array) -> bool:
+    """Whether an array depends on values of one iteration."""
+    loop_symbols = frozenset(ctx.loop_symbols)
+    return uses_symbols(value, loop_symbols) or not _has_invariant_shape(ctx, value)
 
 
-def _sized(ctx: Context, value: Array) -> bool:
-    fixed = ctx.origin.keys() | ctx.sizes
-    return all(extent.symbols() <= fixed for extent in value.shape)
+def _has_invariant_shape(ctx: Context, value: Array) -> bool:
+    """Whether an array's shape is loop-invariant."""
+    invariant = ctx.origin.keys() | ctx.sizes
+    return all(extent.symbols() <= invariant for extent in value.shape)
 
 
-def _kept(ctx: Context, value: Array, span: Span) -> Array:
-    """Return a copy of an array in a node that is there before the loop begins."""
-    if not _sized(ctx, value):
+def _copy_before_loop(ctx: Context, value: Array, span: Span) -> Array:
+    """Return a copy of an array in a node that is allocated before the loop."""
+    if not _has_invariant_shape(ctx, value):
         raise error(
             "CD0144", CdSyntaxError,
             "`return` inside a loop cannot give an array whose size depends on the round", span,

@@ -1,4 +1,4 @@
-"""Statements that act rather than assign: prints, checks, errors raised in the run."""
+"""Statements with side effects: prints, assertions, `raise`, calls as statements."""
 
 from __future__ import annotations
 
@@ -25,44 +25,47 @@ from .scope import LIBRARY, Frame
 from .truth import settle_test, test_of
 
 
-def _message(
+def _message_template(
     frame: Frame, messages: tuple[s.Expr, ...], several: bool = False
 ) -> tuple[str, tuple[Expr, ...]]:
-    """Return a message as a template for `str.format`, and the run-time numbers that it shows;
-    `several` arguments of an error as the tuple that Python shows."""
+    """Return a message as a template for `str.format`, and the run-time numbers that fill it;
+    `several` arguments of an error in the spelling of Python's tuple."""
     text, values = "", list[Expr]()
     for n, message in enumerate(messages):
         text += (", " if several else " ") if n else ""
         for piece in message.pieces if isinstance(message, s.Format) else ((message, ""),):
             if isinstance(piece, str):
-                text += _plain(piece)
+                text += _escape_braces(piece)
                 continue
             value = evaluate_any(frame, piece[0])
             if isinstance(value, Array) and not value.rank:
                 value = Scalar(value.body, value.kind)
             if isinstance(value, Static):
                 quoted = several and isinstance(value.value, str) and not piece[1]
-                text += _plain(repr(value.value) if quoted else _shown(value.value, piece))
+                text += _escape_braces(
+                    repr(value.value) if quoted else _format_value(value.value, piece)
+                )
             elif isinstance(value, Scalar):
-                _shown(value.kind.dtype.numpy.type(0).item(), piece)
+                _format_value(value.kind.dtype.numpy.type(0).item(), piece)
                 text += f"{{{len(values)}:{piece[1]}}}" if piece[1] else f"{{{len(values)}}}"
                 values.append(cast(value.expr, value.kind.dtype.compute))
             else:
                 known = _tuple_text(value)
-                text += _plain(f"`{piece[0].span.text}`" if known is None else known)
+                text += _escape_braces(f"`{piece[0].span.text}`" if known is None else known)
     return f"({text})" if several else text, tuple(values)
 
 
 def _tuple_text(value: Value) -> str | None:
-    """Return a tuple of known integers, such as a shape, as Python shows it; None for others."""
+    """Return a tuple of static integers, such as a shape, in Python's spelling; None for others."""
     if not isinstance(value, Group):
         return None
-    index = [as_affine(item) for item in value.items]
-    numbers = tuple(item.constant for item in index if item is not None)
-    return None if None in numbers or len(numbers) < len(index) else str(numbers)
+    sizes = [as_affine(item) for item in value.items]
+    numbers = tuple(item.constant for item in sizes if item is not None)
+    return None if None in numbers or len(numbers) < len(sizes) else str(numbers)
 
 
-def _shown(value: object, piece: tuple[s.Expr, str]) -> str:
+def _format_value(value: object, piece: tuple[s.Expr, str]) -> str:
+    """Return a value formatted by a format specification. CdTypeError CD0407 where it is wrong."""
     try:
         return format(value, piece[1])
     except (TypeError, ValueError) as problem:
@@ -70,31 +73,35 @@ def _shown(value: object, piece: tuple[s.Expr, str]) -> str:
 
 
 def assertion(frame: Frame, test: s.Expr, message: s.Expr | None, span: Span) -> None:
-    """Emit an `assert`: a check in the run, nothing where it is known to hold."""
-    found = evaluate_any(frame, test)
-    decided = settle_test(frame, test_of(frame, found, test.span))
-    text, values = _message(frame, () if message is None else (message,))
-    text = text or _plain(f"`{test.span.text}` does not hold")
+    """Emit an `assert`: a run-time check, nothing where its test is statically true."""
+    condition = evaluate_any(frame, test)
+    decided = settle_test(frame, test_of(frame, condition, test.span))
+    text, values = _message_template(frame, () if message is None else (message,))
+    text = text or _escape_braces(f"`{test.span.text}` does not hold")
     if isinstance(decided, Static):
         if decided.value:
             return
         decided = Scalar(FALSE, as_scalar(Static(True), span).kind)
     fault = Fault("CD0761", "CdAssertionError", text)
     frame.ctx.emit(Check(decided.expr, fault, values, Domain(), span))
-    _may_end(frame.ctx, decided.expr)
+    _flag_end(frame.ctx, decided.expr)
 
 
-def _may_end(ctx: Context, test: Expr) -> None:
-    """Note where a check that surely fails is surely reached: no run goes on behind it."""
+def _flag_end(ctx: Context, test: Expr) -> None:
+    """Flag that execution ends here, where a check always fails and is always reached."""
     ctx.ended |= test == FALSE and not (ctx.control or ctx.conditions or ctx.pointwise)
 
 
-def _plain(text: str) -> str:
+def _escape_braces(text: str) -> str:
+    """Return a text escaped for `str.format`."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def raising(frame: Frame, statement: s.Raise) -> None:
-    """`raise Error("text")`: a check that fails where it stands."""
+    """Elaborate `raise Error("text")`: a check that always fails.
+
+    CdSyntaxError CD0145 for another error, CD0522 at the points of index variables.
+    """
     if frame.ctx.pointwise:
         raise error(
             "CD0522", CdSyntaxError,
@@ -112,10 +119,10 @@ def raising(frame: Frame, statement: s.Raise) -> None:
         raise error(
             "CD0145", CdSyntaxError, "`raise` here names an error class and a text", statement.span
         )
-    text, values = _message(frame, args, len(args) > 1)
+    text, values = _message_template(frame, args, len(args) > 1)
     name, span = kind.__name__, statement.span
     message = f"{name}: {text}" if text else name
-    fault = Fault("CD0762", _raised_as(kind, args), message)
+    fault = Fault("CD0762", _exception_kind(kind, args), message)
     if fault.kind == "CdValueError" and kind is not ValueError:
         fault = replace(
             fault, helps=(f"to have it raised itself, let `{name}` be a name of a module",)
@@ -125,11 +132,11 @@ def raising(frame: Frame, statement: s.Raise) -> None:
         fault, span = Fault("CD0460", "CdValueError", text, WAYS_OUT["CD0460"]), outside[-1]
     frame.ctx.emit(Check(FALSE, fault, values, Domain(), span))
     if fault.code != "CD0460":
-        _may_end(frame.ctx, FALSE)
+        _flag_end(frame.ctx, FALSE)
 
 
 def _error_class(frame: Frame, named: s.Expr) -> type[BaseException] | None:
-    """Return the class of errors that is named, None where it is none."""
+    """Return the exception class that an expression names, None where it names none."""
     match evaluate(frame, named):
         case Static(kind) | Opaque(kind) if isinstance(kind, type):
             return kind if issubclass(kind, BaseException) else None
@@ -137,10 +144,10 @@ def _error_class(frame: Frame, named: s.Expr) -> type[BaseException] | None:
             return None
 
 
-def _raised_as(kind: type[BaseException], args: tuple[s.Expr, ...]) -> str:
-    """Return what a fault says of an error class: one of ours, or where the class is found."""
-    own = getattr(diagnostic, f"Cd{kind.__name__}", None)
-    if own is not None and own.__bases__ == (CdError, kind):
+def _exception_kind(kind: type[BaseException], args: tuple[s.Expr, ...]) -> str:
+    """Return the kind of a fault for an exception class: a Cd class, or the class's import path."""
+    cd_class = getattr(diagnostic, f"Cd{kind.__name__}", None)
+    if cd_class is not None and cd_class.__bases__ == (CdError, kind):
         return f"Cd{kind.__name__}"
     is_text = any(
         isinstance(arg, s.Format) or isinstance(arg, s.Literal) and isinstance(arg.value, str)
@@ -150,7 +157,7 @@ def _raised_as(kind: type[BaseException], args: tuple[s.Expr, ...]) -> str:
 
 
 def evaluation(frame: Frame, statement: s.Evaluate) -> None:
-    """Elaborate an expression as a statement: a call, a print; CdSyntaxError CD0146 for others."""
+    """Elaborate a call, a print or a literal as a statement; CdSyntaxError CD0146 for others."""
     value = statement.value
     if isinstance(value, s.Call) and isinstance(value.function, s.Name):
         function = evaluate(frame, value.function)
@@ -172,35 +179,36 @@ def evaluation(frame: Frame, statement: s.Evaluate) -> None:
 
 
 def _print(frame: Frame, call: s.Call, span: Span) -> None:
-    """Emit a print of texts and numbers, in Python's spelling, blanks between them."""
-    ways = {"sep": " ", "end": "\n"}
+    """Emit a print of texts and numbers, in Python's spelling, separated by `sep`."""
+    options = {"sep": " ", "end": "\n"}
     for keyword in call.keywords:
         name = _print_option(keyword)
-        ways[name] = _option_text(frame, keyword)
+        options[name] = _option_text(frame, keyword)
     pieces: list[str | Expr] = []
     formats: list[str | None] = []
     types: list[DType] = []
     for n, arg in enumerate(call.args):
         if n:
-            pieces.append(ways["sep"])
+            pieces.append(options["sep"])
         for part in arg.pieces if isinstance(arg, s.Format) else (arg,):
             inner = part[0] if isinstance(part, tuple) else part
             if isinstance(inner, str):
                 pieces.append(inner)
                 continue
             spec = part[1] if isinstance(part, tuple) else None
-            found = _printed(frame, inner, spec)
-            if isinstance(found, str):
-                pieces.append(found)
+            printed = _print_operand(frame, inner, spec)
+            if isinstance(printed, str):
+                pieces.append(printed)
                 continue
-            pieces.append(cast(found.expr, found.kind.dtype.compute))
+            pieces.append(cast(printed.expr, printed.kind.dtype.compute))
             formats.append(spec)
-            types.append(found.kind.dtype)
-    shown = tuple(formats)
-    frame.ctx.emit(Print(tuple(pieces), span, shown, ways["end"], dtypes=tuple(types)))
+            types.append(printed.kind.dtype)
+    specs = tuple(formats)
+    frame.ctx.emit(Print(tuple(pieces), span, specs, options["end"], dtypes=tuple(types)))
 
 
 def _print_option(keyword: s.Keyword) -> str:
+    """Return the name of an option of `print`. CdTypeError CD0422 for an unknown one."""
     if keyword.name not in ("sep", "end", "flush"):
         message = "`print` here takes values, `sep=` and `end=`"
         raise error("CD0422", CdTypeError, message, keyword.span)
@@ -208,23 +216,26 @@ def _print_option(keyword: s.Keyword) -> str:
 
 
 def _option_text(frame: Frame, keyword: s.Keyword) -> str:
-    found = evaluate(frame, keyword.value)
-    if keyword.name != "flush" and not (isinstance(found, Static) and isinstance(found.value, str)):
+    """Return the static text of an option of `print`. CdTypeError CD0422 for other values."""
+    option = evaluate(frame, keyword.value)
+    if keyword.name != "flush" and not (
+        isinstance(option, Static) and isinstance(option.value, str)
+    ):
         message = f"`{keyword.name}=` is a text known when compiling"
         raise error("CD0422", CdTypeError, message, keyword.span)
-    return str(found.value) if isinstance(found, Static) else ""
+    return str(option.value) if isinstance(option, Static) else ""
 
 
-def _printed(frame: Frame, e: s.Expr, spec: str | None) -> str | Scalar:
-    """Return the text of a value, or the number that the run shows: by `str`, or in a format."""
+def _print_operand(frame: Frame, e: s.Expr, spec: str | None) -> str | Scalar:
+    """Return the text of a static value, or the number to print: by `str`, or by a format."""
     value = evaluate_any(frame, e)
     match value:
         case Static(inner):
-            return str(inner) if spec is None else _shown(inner, (e, spec))
+            return str(inner) if spec is None else _format_value(inner, (e, spec))
         case Group() if (known := _tuple_text(value)) is not None:
             return known
         case Scalar(_, kind):
-            _shown(kind.dtype.numpy.type(0).item(), (e, spec or ""))
+            _format_value(kind.dtype.numpy.type(0).item(), (e, spec or ""))
             return value
         case _:
             raise error(
@@ -234,7 +245,7 @@ def _printed(frame: Frame, e: s.Expr, spec: str | None) -> str | Scalar:
 
 
 def evaluate_any(frame: Frame, e: s.Expr) -> Value:
-    """Return an expression's value in either notation."""
+    """Return an expression's value, in index notation where it has index variables."""
     if not uses_letters(frame, e):
         return evaluate(frame, e)
     if isinstance(e, s.Sequence):

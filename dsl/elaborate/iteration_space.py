@@ -1,4 +1,4 @@
-"""What a loop goes over: counted rounds with the target's value in each, or values known now."""
+"""Iteration spaces of loops: a counter's range with the target's value, or static items."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .scope import Frame
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The rounds of a loop that runs: its counter's range, and the target's value in a round."""
+    """The iterations of a loop: its counter's range and step, and the target's value in each."""
 
     name: str
     lo: Affine
@@ -47,10 +47,10 @@ class Rounds:
     step: int
     item: Callable[[Symbol], Value]
     listed: bool = False
-    """Whether they go over a table of constants: then each may have its own, too."""
+    """Whether the items are a table of constants: such a loop may be unrolled as well."""
 
 
-_LOOPS: dict[type, str] = {
+_ITERTOOLS: dict[type, str] = {
     itertools.product: "write loops inside each other: `for i in range(n):`, `for j in range(m):`",
     itertools.combinations: "write loops inside each other: `for i in range(n):`, "
     "`for j in range(i + 1, n):`",
@@ -59,17 +59,17 @@ _LOOPS: dict[type, str] = {
     itertools.permutations: "write loops inside each other: `for i in range(n):`, "
     "`for j in range(n):`, `if i != j:`",
 }
-"""What to write instead of going over objects of `itertools`."""
+"""The help text for an iterable of `itertools`, by its type."""
 
 
 def round_count(source: Rounds) -> int | None:
-    """Return how many rounds there are, None where that is known only in the run."""
+    """Return the number of iterations, None where it is dynamic."""
     lo, hi = source.lo.constant, source.hi.constant
     return None if lo is None or hi is None else len(range(lo, hi, source.step))
 
 
 def counted(source: Rounds) -> Rounds:
-    """Return the iterations of a range with another step, counted one by one from zero."""
+    """Return the iterations of a range with another step, normalized: from zero, with step one."""
     step, low = source.step, source.lo
     gap = source.hi - low if step > 0 else low - source.hi
 
@@ -81,49 +81,58 @@ def counted(source: Rounds) -> Rounds:
 
 
 def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
-    """Yield the target's value in each round, for rounds whose number is known."""
+    """Yield the target's value in each iteration of a static range."""
     lo, hi = source.lo.constant, source.hi.constant
     assert lo is not None and hi is not None
     for n in range(lo, hi, source.step):
         symbol = frame.ctx.symbol(source.name)
-        yield _at_number(frame, source.item(symbol), symbol, n)
+        yield _substitute_counter(frame, source.item(symbol), symbol, n)
 
 
 def first_round(frame: Frame, source: Rounds) -> tuple[Value, Rounds]:
-    """Return the target's value in the first round, which is at a known number, and the rest."""
+    """Return the target's value in the first iteration, and the other iterations.
+
+    Precondition: the counter starts at a static number.
+    """
     first = source.lo.constant
     assert first is not None, "the first round is at a known number"
     symbol = frame.ctx.symbol(source.name)
-    return _at_number(frame, source.item(symbol), symbol, first), replace(
+    return _substitute_counter(frame, source.item(symbol), symbol, first), replace(
         source, lo=const(first + source.step)
     )
 
 
-def _at_number(frame: Frame, value: Value, symbol: Symbol, n: int) -> Value:
+def _substitute_counter(frame: Frame, value: Value, symbol: Symbol, n: int) -> Value:
+    """Return a value with a number substituted for the counter, static where it can be."""
     values = {symbol: const(n)}
     match value:
         case Scalar(Position(index), _) if index.symbol == symbol:
             return Static(n)
         case Scalar(expr, kind):
-            found = replace_symbols(expr, values)
-            if isinstance(found, Read):
-                return known_item(frame.ctx, found.node, found.index) or Scalar(found, kind)
-            at = found.index.constant if isinstance(found, Position) else None
-            return Scalar(found, kind) if at is None else Static(at)
+            new_expr = replace_symbols(expr, values)
+            if isinstance(new_expr, Read):
+                return known_item(frame.ctx, new_expr.node, new_expr.index) or Scalar(
+                    new_expr, kind
+                )
+            position = new_expr.index.constant if isinstance(new_expr, Position) else None
+            return Scalar(new_expr, kind) if position is None else Static(position)
         case Array():
             return replace(value, body=replace_symbols(value.body, values))
         case Group(items):
-            return value.of(_at_number(frame, item, symbol, n) for item in items)
+            return value.of(_substitute_counter(frame, item, symbol, n) for item in items)
         case _:
             return value
 
 
 def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[Value]:
-    """Return what a loop goes over: rounds that run, or values to unroll over."""
+    """Return the iteration space of an iterable: iterations of a loop, or items to unroll over.
+
+    CdTypeError CD0406 where it cannot be iterated.
+    """
     name = target.id if isinstance(target, s.Name) else "n"
     function = evaluate(frame, iterable.function) if isinstance(iterable, s.Call) else None
     if isinstance(iterable, s.Call) and function is not None:
-        iterable = _positional(function, iterable)
+        iterable = _without_keywords(function, iterable)
     if isinstance(iterable, s.Call) and not iterable.keywords:
         if function == Static(range):
             return _range(frame, iterable, name)
@@ -137,16 +146,16 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
     if isinstance(value, Handle):
         value = as_array(frame.ctx, value, iterable.span)
     if isinstance(value, Static) and isinstance(value.value, range):
-        steps = value.value
+        indices = value.value
         return Rounds(
-            name, const(steps.start), const(steps.stop), steps.step, frame.ctx.scalar_index
+            name, const(indices.start), const(indices.stop), indices.step, frame.ctx.scalar_index
         )
     if isinstance(value, Array) and value.rank:
-        held = value
+        source = value
         if value.base is None:
-            made = frame.ctx.materialize(value, "items", iterable.span)
-            held = replace(made, listed=value.listed)
-        return _over(frame, held, "n", iterable.span)
+            stored = frame.ctx.materialize(value, "items", iterable.span)
+            source = replace(stored, listed=value.listed)
+        return _over_axis(frame, source, "n", iterable.span)
     if is_number(value):
         raise error(
             "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
@@ -155,12 +164,12 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
     if isinstance(value, Masked):
         raise error(
             "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
-            helps=(_tested_instead(iterable, name),),
+            helps=(_masked_help(iterable, name),),
         )  # fmt: skip
     if type(known := getattr(value, "value", None)).__module__ == "itertools":
         raise error(
             "CD0406", CdTypeError, f"`{iterable.span.text}` cannot be looped over", iterable.span,
-            helps=(_LOOPS.get(type(known), "write its items as a loop: `for i in range(n):`"),),
+            helps=(_ITERTOOLS.get(type(known), "write its items as a loop: `for i in range(n):`"),),
         )  # fmt: skip
     items = elements(frame, value, iterable.span)
     read = None if frame.ctx.pointwise else items_table(frame.ctx, items, iterable.span)
@@ -169,37 +178,39 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
     return Rounds(name, const(0), const(len(items)), 1, lambda x: read(var(x)), listed=True)
 
 
-def _tested_instead(iterable: s.Expr, name: str) -> str:
-    """Return what to type instead of a loop over the elements for which a test holds."""
+def _masked_help(iterable: s.Expr, name: str) -> str:
+    """Return the help text for a loop over a masked array."""
     if not isinstance(iterable, s.Subscript) or len(iterable.items) != 1:
         return "loop over all elements, and test each: `for v in x:`, `if v > 0:`"
-    whole, test = iterable.value.span.text, iterable.items[0].span.text
-    of_one = re.sub(rf"(?<![\w.]){re.escape(whole)}(?!\w)", name, test)
-    if of_one == test:
-        return f"loop over positions, and test at each: `for k in range(len({whole})):`"
-    return f"loop over all elements, and test each: `for {name} in {whole}:`, `if {of_one}:`"
+    array, test = iterable.value.span.text, iterable.items[0].span.text
+    each = re.sub(rf"(?<![\w.]){re.escape(array)}(?!\w)", name, test)
+    if each == test:
+        return f"loop over positions, and test at each: `for k in range(len({array})):`"
+    return f"loop over all elements, and test each: `for {name} in {array}:`, `if {each}:`"
 
 
 def instead_of(e: s.Comprehension) -> tuple[str, ...]:
-    """Return what to type instead of a comprehension over many items."""
-    filled = "or fill one in a loop: `y = np.zeros(n)`, `for k in range(n): y[k] = ...`"
+    """Return the help texts for a comprehension over many items."""
+    loop_help = "or fill one in a loop: `y = np.zeros(n)`, `for k in range(n): y[k] = ...`"
     if isinstance(e.iterable, s.Call) and isinstance(e.target, s.Name):
-        each = f"for {e.target.id} in {e.iterable.span.text}:"
-        summed = f"add up in a loop: `total = 0.0`, `{each} total += {e.element.span.text}`"
-        return summed, filled
-    return f"work on the whole array: `{e.iterable.span.text} * 2`", filled
+        head = f"for {e.target.id} in {e.iterable.span.text}:"
+        sum_help = f"add up in a loop: `total = 0.0`, `{head} total += {e.element.span.text}`"
+        return sum_help, loop_help
+    return f"work on the whole array: `{e.iterable.span.text} * 2`", loop_help
 
 
-def _positional(function: Value, call: s.Call) -> s.Call:
+def _without_keywords(function: Value, call: s.Call) -> s.Call:
     """Return `enumerate(x, start=1)` and `zip(x, y, strict=False)` without their keywords."""
     start = tuple(k.value for k in call.keywords if k.name == "start")
-    lax = all(isinstance(k.value, s.Literal) and not k.value.value for k in call.keywords)
+    has_defaults = all(isinstance(k.value, s.Literal) and not k.value.value for k in call.keywords)
     if function == Static(enumerate) and start:
         return replace(call, args=(*call.args, *start), keywords=())
-    return replace(call, keywords=()) if function == Static(zip) and lax else call
+    return replace(call, keywords=()) if function == Static(zip) and has_defaults else call
 
 
-def _over(frame: Frame, array: Array, name: str, span: Span) -> Rounds:
+def _over_axis(frame: Frame, array: Array, name: str, span: Span) -> Rounds:
+    """Return the iterations over the first axis of an array."""
+
     def item(symbol: Symbol) -> Value:
         known = frame.ctx.known.with_bounds(symbol, const(0), array.shape[0] - 1)
         with frame.ctx.knowing(known):
@@ -210,17 +221,18 @@ def _over(frame: Frame, array: Array, name: str, span: Span) -> Rounds:
 
 
 def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
+    """Return the iterations of a call of `range`; normalized where its step is dynamic."""
     ctx = frame.ctx
     if not 1 <= len(call.args) <= 3:
         raise error("CD0424", CdTypeError, "`range` takes one to three integers", call.span)
     ends: list[Affine] = []
     for arg in call.args[:2]:
-        end = index_of(ctx, value_of(evaluate(frame, arg)), arg.span, "a range")
-        at = steady(ctx, end, 0, arg.span)
-        if not isinstance(at, Affine):
+        bound = index_of(ctx, value_of(evaluate(frame, arg)), arg.span, "a range")
+        invariant_end = steady(ctx, bound, 0, arg.span)
+        if not isinstance(invariant_end, Affine):
             text = "the end of a range cannot depend on what is read at an index letter"
             raise error("CD0504", CdIndexError, text, arg.span, helps=(RANGE_OF_LETTERS,))
-        ends.append(at)
+        ends.append(invariant_end)
     lo, hi = (const(0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
     if len(call.args) < 3:
         return Rounds(name, lo, hi, 1, ctx.scalar_index)
@@ -231,32 +243,35 @@ def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
     def item(symbol: Symbol) -> Value:
         return Scalar(Position(lo + multiply(var(symbol), step)), WEAK_INT)
 
-    count = _steps(ctx.known, lo, hi, ctx.known.maximum(step, const(1)))
+    count = _trip_count(ctx.known, lo, hi, ctx.known.maximum(step, const(1)))
     if not ctx.known.nonnegative(step - 1):
-        down = _steps(ctx.known, const(0) - lo, const(0) - hi, maximum(const(0) - step, const(1)))
-        either = Select(compare("ge", step, const(1)), Position(count), Position(down))
-        symbol = ctx.let("count", either, call.span)
+        down_count = _trip_count(
+            ctx.known, const(0) - lo, const(0) - hi, maximum(const(0) - step, const(1))
+        )
+        selected = Select(compare("ge", step, const(1)), Position(count), Position(down_count))
+        symbol = ctx.let("count", selected, call.span)
         ctx.known = ctx.known.with_bounds(symbol, const(0), None)
         count = var(symbol)
     return Rounds(name, const(0), count, 1, item)
 
 
-def _steps(known: Known, lo: Affine, hi: Affine, step: Affine) -> Affine:
-    """Return how many steps there are from `lo` to before `hi`, none where it is not above.
+def _trip_count(known: Known, lo: Affine, hi: Affine, step: Affine) -> Affine:
+    """Return `max(0, ceil((hi - lo) / step))`, the trip count of an ascending range.
 
-    Nothing on the way wraps: `hi - lo` would where the signs of the ends differ. What is more than
-    int64 holds becomes its largest number: such a loop is left before.
+    No intermediate value overflows, as `hi - lo` would where the signs of the ends differ. A count
+    above the largest int64 becomes that number: no loop executes that many iterations.
     """
     hi = known.maximum(lo, hi)
     if known.nonnegative(lo):
         return floordiv(hi - lo - 1, step) + 1
-    last, first = floordiv(hi, step), floordiv(lo, step)
-    first = maximum(first, maximum(last, const(-2)) - (2**63 - 2))
-    more = maximum(mod(hi, step) - mod(lo, step), const(0))
-    return last - first + minimum(more, const(1))
+    last_quotient, first_quotient = floordiv(hi, step), floordiv(lo, step)
+    first_quotient = maximum(first_quotient, maximum(last_quotient, const(-2)) - (2**63 - 2))
+    remainder = maximum(mod(hi, step) - mod(lo, step), const(0))
+    return last_quotient - first_quotient + minimum(remainder, const(1))
 
 
 def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds | list[Value]:
+    """Return the iterations of a call of `reversed`."""
     inner = rounds_of(frame, call.args[0], target)
     if not isinstance(inner, Rounds):
         return inner[::-1]
@@ -271,6 +286,7 @@ def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds |
 
 
 def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Value]:
+    """Return the iterations of a call of `enumerate`. CdTypeError CD0424 for other starts."""
     start = as_affine(value_of(evaluate(frame, call.args[1]))) if len(call.args) > 1 else const(0)
     if start is None:
         raise error("CD0424", CdTypeError, "`enumerate` starts at an integer", call.span)
@@ -295,30 +311,33 @@ def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Valu
 
 
 def _zip(frame: Frame, call: s.Call) -> Rounds | list[Value]:
+    """Return the iterations of a call of `zip`. CdTypeError CD0424 for ranges with a step."""
     inner = [rounds_of(frame, arg, s.Name("n", call.span)) for arg in call.args]
     if any(isinstance(one, Rounds) and one.listed and one.step != 1 for one in inner):
-        inner = [list(static_items(frame, x)) if _is_listed(x) else x for x in inner]
-    running = [one for one in inner if isinstance(one, Rounds)]
-    if len(running) < len(inner):
-        known = [list(static_items(frame, x)) if isinstance(x, Rounds) else x for x in inner]
-        return [Group(tuple(items)) for items in zip(*known, strict=False)]
-    if any(one.step != 1 for one in running):
+        inner = [list(static_items(frame, x)) if _is_table(x) else x for x in inner]
+    loops = [one for one in inner if isinstance(one, Rounds)]
+    if len(loops) < len(inner):
+        item_lists = [list(static_items(frame, x)) if isinstance(x, Rounds) else x for x in inner]
+        return [Group(tuple(items)) for items in zip(*item_lists, strict=False)]
+    if any(one.step != 1 for one in loops):
         raise error("CD0424", CdTypeError, "`zip` goes over arrays and plain ranges", call.span)
-    count = running[0].hi - running[0].lo
-    for one in running[1:]:
+    count = loops[0].hi - loops[0].lo
+    for one in loops[1:]:
         count = frame.ctx.known.minimum(count, one.hi - one.lo)
 
     def item(symbol: Symbol) -> Value:
-        return Group(tuple(_shifted(one, symbol) for one in running))
+        return Group(tuple(_shifted(one, symbol) for one in loops))
 
-    return Rounds("n", const(0), count, 1, item, any(one.listed for one in running))
+    return Rounds("n", const(0), count, 1, item, any(one.listed for one in loops))
 
 
-def _is_listed(source: Rounds | list[Value]) -> TypeGuard[Rounds]:
+def _is_table(source: Rounds | list[Value]) -> TypeGuard[Rounds]:
+    """Whether an iteration space is over a table of constants."""
     return isinstance(source, Rounds) and source.listed
 
 
 def _shifted(one: Rounds, symbol: Symbol) -> Value:
+    """Return the target's value in the iteration that a counter from zero numbers."""
     value = one.item(symbol)
     if one.lo.constant == 0:
         return value

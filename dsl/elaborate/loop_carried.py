@@ -1,4 +1,7 @@
-"""Names that live across the rounds of a loop: slots, swaps of buffers, what holds after."""
+"""Loop-carried names: their slots, exchanges of arrays, and bindings after a loop.
+
+A body is elaborated until types and slots reach a fixed point: each iteration ends as it began.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ from .scope import (
     rebound_names,
 )
 
-_TRIES = 12
+_MAX_PASSES = 12
 _FUNCTIONS = s.Define | s.Lambda
 
 
@@ -50,36 +53,40 @@ def carried(
     whole: tuple[s.Statement, ...] | None = None,
     runs: bool = False,
 ) -> list[Statement]:
-    """Return the statements of a loop's body, each loop-carried name in a slot of its own.
+    """Return the statements of a loop's body, with a slot for each loop-carried name.
 
-    `runs`: there is one iteration at least. The body is elaborated again, with more or wider slots,
-    until every iteration ends as it began.
+    `own` are the names of the target, `symbols` those of the counter, `whole` the body with the
+    test of a `while`; `runs`: there is at least one iteration. The body is elaborated again, with
+    more or wider slots, until every iteration ends as it began. CdTypeError CD0210 where it does
+    not converge.
     """
     ctx = frame.ctx
     rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
     use = {name: first_use(whole or body, name) for name in rebound}
-    _forget_numbers(frame, body, {name for name in rebound if runs and use[name] == "set"})
-    early = {name for name in rebound if use[name] != "set"}
+    _unbind_dead_numbers(frame, body, {name for name in rebound if runs and use[name] == "set"})
+    not_set_first = {name for name in rebound if use[name] != "set"}
     live = {name for name in rebound if use[name] == "read" or read_after(frame, statement, name)}
-    live |= early & {RESULT, EXIT}  # where a function is left is read after its text
+    live |= not_set_first & {RESULT, EXIT}  # the caller reads them, after the function's text
     slots: dict[str, Kind | None] = {
-        name: None for name in rebound  # in this order: what is emitted follows it
+        name: None for name in rebound  # the order of emitted statements follows this one
         if name in live and name in frame.names and is_number(frame.names[name])
         and name not in frame.slots
     }  # fmt: skip
     state = snapshot(frame)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_PASSES):
         restore(frame, state)
         for name, kind in slots.items():
-            _open(frame, name, kind, statement.span)
+            _open_carried(frame, name, kind, statement.span)
         entry = dict(frame.names)
         try:
-            with ctx.block() as out, _looping(frame, runs and not leaves(body)):
+            with ctx.block() as out, _in_loop(frame, runs and not leaves(body)):
                 elaborate(body)
-                _note_replaced(frame, statement, body, own, entry, runs, rebound, (live, early))
-                _note_attributes(frame, entry, statement.span, rebound, (live, early))
-                wanted = _close(frame, statement, entry, live, rebound, symbols, runs)
-                _refuse_changed(frame, statement, entry, early)
+                _add_replaced_arrays(
+                    frame, statement, body, own, entry, runs, rebound, (live, not_set_first)
+                )
+                _add_attributes(frame, entry, statement.span, rebound, (live, not_set_first))
+                wanted = _close_iteration(frame, statement, entry, live, rebound, symbols, runs)
+                _refuse_carried_constants(frame, statement, entry, not_set_first)
         except NeedKind as need:
             if need.inner is statement:
                 raise
@@ -102,9 +109,9 @@ def carried(
     )
 
 
-def _forget_numbers(frame: Frame, body: tuple[s.Statement, ...], replaced: set[str]) -> None:
-    """Unbind the numbers that the first iteration of a loop surely replaces before anything reads
-    them: nobody sees again what they are before the loop, nor their types."""
+def _unbind_dead_numbers(frame: Frame, body: tuple[s.Statement, ...], replaced: set[str]) -> None:
+    """Unbind numbers that are dead at the entry of a loop: its first iteration always assigns them
+    before they are read, so that their types before the loop do not matter."""
     if leaves(body):
         return
     for name in sorted(replaced - frame.slots.keys() - closed_over(frame.function)):
@@ -112,7 +119,7 @@ def _forget_numbers(frame: Frame, body: tuple[s.Statement, ...], replaced: set[s
             del frame.names[name]
 
 
-def _note_replaced(
+def _add_replaced_arrays(
     frame: Frame,
     statement: s.For | s.While,
     body: tuple[s.Statement, ...],
@@ -120,67 +127,68 @@ def _note_replaced(
     entry: Mapping[str, Value],
     runs: bool,
     rebound: list[str],
-    lasting: tuple[set[str], ...],
+    loop_carried_sets: tuple[set[str], ...],
 ) -> None:
-    """Add the names that stand for other arrays after an iteration, or where that is left, since
-    statements over all of their letters made them, to those that it rebinds, and to those that live
-    across iterations."""
-    sure, first = runs and not leaves(body), partial(_first_whole, frame)
+    """Add the names that index statements over whole arrays have bound to new arrays, at the end
+    of an iteration or at a jump, to the names that it rebinds and to the loop-carried ones."""
+    completes, first = runs and not leaves(body), partial(_first_array_use, frame)
     for name, before in entry.items():
-        now = frame.names.get(name)
-        if name in own or name in rebound or not isinstance(before, Array) or now is None:
+        current = frame.names.get(name)
+        if name in own or name in rebound or not isinstance(before, Array) or current is None:
             continue
-        if same_binding(now, before) and _kept(frame, name, before):
+        if same_binding(current, before) and _is_bound_at_jumps(frame, name, before):
             continue
-        if first(body, name) == "read" or (read_after(frame, statement, name, first) and not sure):
+        if first(body, name) == "read" or (
+            read_after(frame, statement, name, first) and not completes
+        ):
             rebound.append(name)
-            for names in lasting:
+            for names in loop_carried_sets:
                 names.add(name)
 
 
-def _first_whole(frame: Frame, body: tuple[s.Statement, ...], name: str) -> str:
-    """Return what `first_use` does where a statement over all letters of an array sets its name."""
+def _first_array_use(frame: Frame, body: tuple[s.Statement, ...], name: str) -> str:
+    """Return the first use, as `first_use`, with index statements over a whole array as sets."""
     for statement in body:
         match statement:
             case s.Assign((s.Subscript(s.Name(id=target), items),), value) if target == name:
-                plain = [x.id for x in items if isinstance(x, s.Name) and is_letter(frame, x)]
-                whole = len(plain) == len(items) == len(set(plain))
-                read = any(one.id == name for one in names_in(value))
-                found = "set" if whole and not read else "read"
+                indices = [x.id for x in items if isinstance(x, s.Name) and is_letter(frame, x)]
+                is_whole = len(indices) == len(items) == len(set(indices))
+                is_read = any(one.id == name for one in names_in(value))
+                use = "set" if is_whole and not is_read else "read"
             case s.If(test, then, other) if all(one.id != name for one in names_in(test)):
-                sides = [_first_whole(frame, side, name) for side in (then, other)]
-                found = "read" if "read" in sides else "unused"
-                found = "set" if sides == ["set", "set"] else found
+                sides = [_first_array_use(frame, side, name) for side in (then, other)]
+                use = "read" if "read" in sides else "unused"
+                use = "set" if sides == ["set", "set"] else use
             case s.Comment(_, inner):
-                found = _first_whole(frame, inner, name)
+                use = _first_array_use(frame, inner, name)
             case s.For(_, over, inner) | s.While(over, inner) if all(
                 one.id != name for one in names_in(over)
             ):
-                found = _first_whole(frame, inner, name)
-                found = "unused" if found == "set" else found  # it may have no iteration
+                use = _first_array_use(frame, inner, name)
+                use = "unused" if use == "set" else use  # it may have no iteration
             case _:
-                found = first_use((statement,), name)
-        if found != "unused":
-            return found
+                use = first_use((statement,), name)
+        if use != "unused":
+            return use
     return "unused"
 
 
-def _open(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
-    """Give a name a slot: what it is bound to, nothing yet where a loop inside sets it first."""
+def _open_carried(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
+    """Give a name a slot with its value, zero where an inner loop sets it first."""
     if name not in frame.names:
         frame.names[name] = object_attributes.before(frame, name) or Static(0)
     open_slot(frame, name, kind, span)
 
 
-def _note_attributes(
+def _add_attributes(
     frame: Frame,
     entry: dict[str, Value],
     span: Span,
     rebound: list[str],
-    lasting: tuple[set[str], ...],
+    loop_carried_sets: tuple[set[str], ...],
 ) -> None:
-    """Add the attributes that a loop's body has assigned to the names that it rebinds, and to those
-    that live across its iterations, and what they are before it."""
+    """Add the attributes that a loop's body assigns to the names that it rebinds and to the
+    loop-carried ones, and their values before the loop to those at its entry."""
     bound = {name: None for names in (frame.names, *frame.jumps) for name in names}
     for name in bound if frame.inputs.assigned else ():
         if not object_attributes.is_state(frame, name):
@@ -194,13 +202,13 @@ def _note_attributes(
             frame.names[name] = entry[name]
         if name not in rebound:
             rebound.append(name)
-        for names in lasting:
+        for names in loop_carried_sets:
             names.add(name)
 
 
 @contextmanager
-def _looping(frame: Frame, sure: bool) -> Iterator[None]:
-    """Elaborate the body of a loop inside; `sure`: a first round comes to its end."""
+def _in_loop(frame: Frame, sure: bool) -> Iterator[None]:
+    """Elaborate the body of a loop inside; `sure`: the first iteration always completes."""
     outer, jumps = frame.in_loop, frame.jumps
     frame.in_loop, frame.jumps = True, []
     frame.ctx.control += 1
@@ -213,7 +221,7 @@ def _looping(frame: Frame, sure: bool) -> Iterator[None]:
         frame.in_loop, frame.jumps = outer, jumps
 
 
-def _close(
+def _close_iteration(
     frame: Frame,
     statement: s.For | s.While,
     entry: dict[str, Value],
@@ -222,70 +230,77 @@ def _close(
     symbols: frozenset[Symbol],
     runs: bool,
 ) -> list[str]:
-    """Make the end of a round agree with its beginning; return names that need slots for it."""
-    changed = [
+    """Make the end of an iteration agree with its beginning; return names that need slots."""
+    changed_names = [
         name
         for name in rebound
         if name in entry
         and name in frame.names
-        and not (same_binding(frame.names[name], entry[name]) and _kept(frame, name, entry[name]))
+        and not (
+            same_binding(frame.names[name], entry[name])
+            and _is_bound_at_jumps(frame, name, entry[name])
+        )
     ]
-    lasting = [name for name in changed if name in live]
-    numbers = [name for name in lasting if is_number(entry[name])]
-    if 0 < len(numbers) < len(lasting):
-        return numbers  # arrays that are exchanged are seen once these have slots
-    if lasting and _permute(frame, entry, lasting, live, statement):
-        lasting = []
-        for name in changed:
+    carried_names = [name for name in changed_names if name in live]
+    numbers = [name for name in carried_names if is_number(entry[name])]
+    if 0 < len(numbers) < len(carried_names):
+        return numbers  # exchanged arrays are recognized once these have slots
+    if carried_names and _emit_exchange(frame, entry, carried_names, live, statement):
+        carried_names = []
+        for name in changed_names:
             frame.names[name] = entry[name]
     wanted: list[str] = []
-    for name in lasting:
-        value, left = entry[name], frame.names[name]
+    for name in carried_names:
+        value, end_value = entry[name], frame.names[name]
         if isinstance(value, Array) or is_number(value):
             wanted.append(name)
         elif (
             isinstance(value, Group)
-            or not (runs and read_after(frame, statement, name) and _kept(frame, name, left))
-            or uses_symbols(left, symbols | _inner_symbols(frame, left))
+            or not (
+                runs
+                and read_after(frame, statement, name)
+                and _is_bound_at_jumps(frame, name, end_value)
+            )
+            or uses_symbols(end_value, symbols | _inner_symbols(frame, end_value))
         ):
             frame.names[name] = Unset("changes from round to round of a loop", statement.span)
     for name in rebound:
-        now = frame.names.get(name)
-        if now is None or name in wanted or name in frame.slots:
+        final = frame.names.get(name)
+        if final is None or name in wanted or name in frame.slots:
             continue
-        gone = symbols | _inner_symbols(frame, now)
-        if name not in entry and name in live and not _kept(frame, name, now):
-            if is_number(now):
+        ended_symbols = symbols | _inner_symbols(frame, final)
+        if name not in entry and name in live and not _is_bound_at_jumps(frame, name, final):
+            if is_number(final):
                 wanted.append(name)
             else:
                 frame.names[name] = Unset(
                     "is another array where its loop is left", statement.span,
                     (f"set it before the loop: `{name} = np.zeros(...)`",),
                 )  # fmt: skip
-        elif name not in entry and uses_symbols(now, gone):
-            early = name in live and any(name in names for names in frame.jumps)
-            if early and is_number(now):
-                wanted.append(name)  # what stores it at the end of a round is not reached there
+        elif name not in entry and uses_symbols(final, ended_symbols):
+            may_jump = name in live and any(name in names for names in frame.jumps)
+            if may_jump and is_number(final):
+                wanted.append(name)  # the store at the end of an iteration is skipped there
             else:
-                frame.names[name] = _escaped(frame, name, now, statement, symbols)
-        elif name in changed and name not in live:
-            frame.names[name] = now if not uses_symbols(now, gone) else entry[name]
+                frame.names[name] = _binding_after_loop(frame, name, final, statement, symbols)
+        elif name in changed_names and name not in live:
+            frame.names[name] = final if not uses_symbols(final, ended_symbols) else entry[name]
     return wanted
 
 
-def _kept(frame: Frame, name: str, value: Value) -> bool:
-    """Whether a name is bound to a value at every `break` and `continue` where it is set."""
+def _is_bound_at_jumps(frame: Frame, name: str, value: Value) -> bool:
+    """Whether a name has a binding at every `break` and `continue` where it is set."""
     return all(same_binding(names[name], value) for names in frame.jumps if name in names)
 
 
-def _refuse_changed(
-    frame: Frame, statement: s.For | s.While, entry: dict[str, Value], early: set[str]
+def _refuse_carried_constants(
+    frame: Frame, statement: s.For | s.While, entry: dict[str, Value], not_set_first: set[str]
 ) -> None:
-    """Refuse (CD0208) a text or tuple that a round reads as the round before has left it."""
-    for name in sorted(early & entry.keys()):
-        before, now = entry[name], frame.names.get(name)
-        plain = isinstance(before, Group | Static) and not is_number(before)
-        if plain and now is not None and not same_binding(now, before):
+    """Refuse (CD0208) a loop-carried text or tuple: one that the previous iteration has changed."""
+    for name in sorted(not_set_first & entry.keys()):
+        before, current = entry[name], frame.names.get(name)
+        is_static = isinstance(before, Group | Static) and not is_number(before)
+        if is_static and current is not None and not same_binding(current, before):
             raise error(
                 "CD0208",
                 CdTypeError,
@@ -301,17 +316,17 @@ def _refuse_changed(
 
 
 def _inner_symbols(frame: Frame, value: Value) -> frozenset[Symbol]:
-    """Return symbols of a binding that were read inside a block and end with it."""
+    """Return the symbols of a binding that are defined in a block, and go out of scope with it."""
     if not isinstance(value, Scalar) or not isinstance(value.expr, Position):
         return frozenset()
     stable = frame.ctx.stable
     return frozenset(x for x in value.expr.index.symbols() if x not in stable)
 
 
-def _escaped(
+def _binding_after_loop(
     frame: Frame, name: str, value: Value, statement: s.For | s.While, symbols: frozenset[Symbol]
 ) -> Value:
-    """Return how a name first set inside a loop is bound after it."""
+    """Return the binding, after a loop, of a name that is first set inside."""
     if isinstance(value, Scalar):
         node = frame.ctx.variable(name, value, statement.span)
         return Scalar(Read(node, ()), value.kind)
@@ -321,21 +336,21 @@ def _escaped(
 
 
 def same_binding(left: Value, right: Value) -> bool:
-    """Whether two values are one place or one value; arrays by any names of their axes."""
+    """Whether two values are one value or one location; arrays up to renaming of their axes."""
     if isinstance(left, Array) and isinstance(right, Array) and left.rank == right.rank:
         index = tuple(var(axis) for axis in left.axes)
         return left.shape == right.shape and right.at(index) == left.body
     return left == right
 
 
-def _permute(
+def _emit_exchange(
     frame: Frame,
     entry: dict[str, Value],
     names: list[str],
     live: Collection[str],
     statement: s.For | s.While,
 ) -> bool:
-    """Exchange buffers where the names only swapped their arrays; False where they did more."""
+    """Emit a `Permute` where names only exchange whole arrays of one layout; False otherwise."""
     if leaves(statement.body):
         return False
     before = [_whole_node(entry[name]) for name in names]
@@ -347,7 +362,7 @@ def _permute(
     nodes = [node for node in before if node is not None]
     if len({(node.shape, node.dtype, node.strides) for node in nodes}) > 1:
         return False
-    if _also_seen(frame, nodes, names, live, statement):
+    if _have_other_names(frame, nodes, names, live, statement):
         return False
     sources = tuple(node for node in after if node is not None)
     frame.ctx.exchanged.update(nodes)
@@ -355,14 +370,14 @@ def _permute(
     return True
 
 
-def _also_seen(
+def _have_other_names(
     frame: Frame,
     nodes: Sequence[Node],
     exchanged: Sequence[str],
     live: Collection[str],
     statement: s.For | s.While,
 ) -> bool:
-    """Whether other names stand for arrays that names exchange: each goes its own way then."""
+    """Whether exchanged arrays have other live names, which an exchange of buffers would change."""
     rebound = set(rebound_names(statement.body))
     loaded = {n.id for n in loads_in(statement)}
     others = [name for name in seeing(frame.names, nodes) if name not in exchanged]
@@ -375,18 +390,18 @@ def _also_seen(
 
 
 def _whole_node(value: Value) -> Node | None:
-    """Return the node that an array is the whole of, None where it is a part or a number."""
+    """Return the node of which an array is the whole, None for parts and numbers."""
     if not isinstance(value, Array) or value.view is None:
         return None
-    plain = tuple(var(axis) for axis in value.axes)
-    whole = value.view.index == plain and value.shape == value.view.node.shape
-    return value.view.node if whole else None
+    axes = tuple(var(axis) for axis in value.axes)
+    is_whole = value.view.index == axes and value.shape == value.view.node.shape
+    return value.view.node if is_whole else None
 
 
 def open_reserved(frame: Frame, statement: s.For | s.While) -> None:
-    """Let names that a loop sets whichever way it is left be numbers from before it on.
+    """Initialize the reserved names that a loop sets on every exit, so that they can be numbers.
 
-    What they are before is never read: False, whose type is any other number's, too.
+    The initial value, False, is never read, and its type joins with that of any number.
     """
     closed = closed_over(frame.function)
     for name, value in frame.names.items():
@@ -399,22 +414,22 @@ def open_reserved(frame: Frame, statement: s.For | s.While) -> None:
 def read_after(
     frame: Frame, statement: s.For | s.While, name: str, first: FirstUse | None = None
 ) -> bool:
-    """Whether a name may be read after a loop before it is set anew, as `first` says."""
+    """Whether a name is live after a loop; `first` finds first uses."""
     if name not in closed_over(frame.function):
-        found = next_use(frame.function, statement, name, first)
-        if found:
-            return found == "read"
-    inside = {(n.span.line, n.span.column) for n in loads_in(statement)}
+        use = next_use(frame.function, statement, name, first)
+        if use:
+            return use == "read"
+    loop_loads = {(n.span.line, n.span.column) for n in loads_in(statement)}
     if name in (RESULT, EXIT):
         return True
     return any(
-        n.id == name and (n.span.line, n.span.column) not in inside
+        n.id == name and (n.span.line, n.span.column) not in loop_loads
         for n in loads_in_body(frame.function)
     )
 
 
 def closed_over(function: s.Function) -> frozenset[str]:
-    """Return every name inside the functions and lambdas that are defined in a function."""
+    """Return every name in the functions and lambdas that are defined in a function."""
     try:
         return function.defined
     except AttributeError:
@@ -424,6 +439,7 @@ def closed_over(function: s.Function) -> frozenset[str]:
 
 
 def _names_of_defined(node: object) -> Iterator[s.Name]:
+    """Yield the names in the functions and lambdas below a node of the syntax."""
     for part in parts(node):
         yield from names_in(part) if isinstance(part, _FUNCTIONS) else _names_of_defined(part)
 
@@ -436,7 +452,7 @@ def loads_in_body(function: s.Function) -> Iterator[s.Name]:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The state of an elaboration before a loop, to which it can go back."""
+    """The state of an elaboration before a loop, for `restore`."""
 
     names: Mapping[str, Value]
     variables: Mapping[str, Node]
@@ -448,7 +464,7 @@ class Saved:
 
 
 def snapshot(frame: Frame) -> Saved:
-    """Return what elaborating a loop changes, as it is now."""
+    """Return the present state that the elaboration of a loop changes."""
     ctx = frame.ctx
     return Saved(
         dict(frame.names), dict(frame.variables), dict(frame.slots), tuple(ctx.out),
@@ -457,14 +473,16 @@ def snapshot(frame: Frame) -> Saved:
 
 
 def restore(frame: Frame, saved: Saved) -> None:
-    """Forget what was elaborated since the snapshot."""
+    """Undo the elaboration since the snapshot."""
     ctx = frame.ctx
     frame.names, frame.variables = dict(saved.names), dict(saved.variables)
     frame.slots = dict(saved.slots)
     ctx.out[:] = saved.out
     dropped = frozenset(ctx.locals[saved.locals :])
     ctx.prologue[:] = [
-        one for one in ctx.prologue if not (isinstance(one, Alloc) and one.node in dropped)
+        statement
+        for statement in ctx.prologue
+        if not (isinstance(statement, Alloc) and statement.node in dropped)
     ]
     del ctx.locals[saved.locals :]
     if frame.exits is not None:

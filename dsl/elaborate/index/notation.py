@@ -1,7 +1,8 @@
-"""Statements of index notation: letters found, ranges inferred, then one assignment emitted.
+"""Elaboration of index notation: ranges of index variables inferred, one assignment emitted.
 
-A statement is elaborated twice. The first time collects how its letters subscript arrays and is
-thrown away; ranges follow from that (`ranges`); the second time every access is proven or checked.
+A statement is elaborated twice. The first pass only collects the uses of index variables as
+subscripts, from which their ranges are inferred (`range_inference`); in the second every access is
+proven in bounds or checked.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from .subscript_rules import refuse_captured_letters
 if TYPE_CHECKING:
     from ...numpy.primitives import accumulate
     from . import refusals
-else:  # what few programs need
+else:  # few programs need these modules
     accumulate, refusals = lazy_modules(__package__, "...numpy.primitives.accumulate", ".refusals")
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Where a statement writes: a place, or a new array still to be made (place None)."""
+    """The target of a statement: an element, or an array still to be defined (place None)."""
 
     place: Array | None
     name: str
@@ -48,7 +49,7 @@ class _Target:
 
 
 def uses_letters(frame: Frame, node: object) -> bool:
-    """Whether a statement is in index notation: a subscript in it holds an index letter."""
+    """Whether a statement is in index notation: an index variable stands in a subscript of it."""
     match node:
         case s.Subscript(_, items) if any(
             is_letter(frame, name) for item in items for name in names_in(item)
@@ -58,15 +59,18 @@ def uses_letters(frame: Frame, node: object) -> bool:
             return False
         case s.Comprehension(_, target, _, _):
             outer, frame.locals = frame.locals, frame.locals | set(target_names(target))
-            found = any(uses_letters(frame, part) for part in parts(node))
+            has_letters = any(uses_letters(frame, part) for part in parts(node))
             frame.locals = outer
-            return found
+            return has_letters
         case _:
             return any(uses_letters(frame, part) for part in parts(node))
 
 
 def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, span: Span) -> None:
-    """Emit one statement of index notation, `target op= value`."""
+    """Emit one statement of index notation, `target op= value`.
+
+    CdSyntaxError CD0512 where the target is no subscript.
+    """
     if not isinstance(target, s.Subscript):
         raise error(
             "CD0512",
@@ -78,56 +82,56 @@ def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, 
                 "all its letters",
             ),
         )
-    op, value = _accumulator(frame, target, op, value)
+    op, value = _as_update(frame, target, op, value)
     ctx = frame.ctx
-    letters, held = Letters(), ctx.uses
+    letters, outer_uses = Letters(), ctx.uses
     frame.letters = letters
     try:
-        fresh = _may_be_new(frame, target, op)
+        fresh = _may_define(frame, target, op)
         with ctx.block():
             count = len(ctx.locals)
             ctx.uses = []
-            _target(frame, target, fresh)
+            _elaborate_target(frame, target, fresh)
             letters.on_left = False
             ctx.uses = []
             tests = _guard_tests(frame, span)
-            _target(frame, target, fresh)
-            _value(frame, value)
+            _elaborate_target(frame, target, fresh)
+            _elaborate_value(frame, value)
             uses, ctx.uses = ctx.uses, None
             del ctx.locals[count:]
-        _pin(frame, uses)
+        _pin_extents(frame, uses)
         letters.opened = {}
-        _settle_sizes(frame)  # what is equal decides what is written
-        fresh = _infer(frame, target, uses, tests, fresh)
-        _emit(frame, target, op, value, span, fresh)
+        _check_equal_sizes(frame)  # equal sizes decide whether the array is overwritten
+        fresh = _infer_extents(frame, target, uses, tests, fresh)
+        _emit_statement(frame, target, op, value, span, fresh)
     finally:
-        frame.letters, ctx.uses = None, held
+        frame.letters, ctx.uses = None, outer_uses
 
 
-def _accumulator(
+def _as_update(
     frame: Frame, target: s.Subscript, op: Op | None, value: s.Expr
 ) -> tuple[Op | None, s.Expr]:
-    """Return `t[...] = max(t[...], e)` as the accumulation `t[...] max= e`, others unchanged."""
+    """Return `t[...] = max(t[...], e)` as the update `t[...] max= e`, others unchanged."""
     if op is not None:
         return op, value
     match value:
         case s.Logical(name, (first, second)) if first == target:
             return OPS[name], second
         case s.Call(function, (first, second), ()) if first == target:
-            known = (
+            callee = (
                 evaluate(frame, function) if isinstance(function, s.Name | s.Attribute) else None
             )
-            if isinstance(known, Static):
-                row = table.elementwise_name(known.value)
-                if row is not None and OPS[row].neutral is not None:
-                    return OPS[row], second
+            if isinstance(callee, Static):
+                op_name = table.elementwise_name(callee.value)
+                if op_name is not None and OPS[op_name].neutral is not None:
+                    return OPS[op_name], second
     return op, value
 
 
-def _may_be_new(frame: Frame, target: s.Subscript, op: Op | None) -> bool:
-    """Whether the target may be a new array: a local that is unset, or one fully overwritten.
+def _may_define(frame: Frame, target: s.Subscript, op: Op | None) -> bool:
+    """Whether the target may be a new array: a local that is unset, or fully overwritten.
 
-    Under a guard on letters a part of the array is written, whatever its sizes are.
+    Under a guard on index variables the statement writes a part of the existing array.
     """
     if not isinstance(target.value, s.Name) or op is not None:
         return False
@@ -139,25 +143,28 @@ def _may_be_new(frame: Frame, target: s.Subscript, op: Op | None) -> bool:
     ]
     if name not in frame.names:
         return True
-    if name in frame.slots:  # where a loop around it looks for it
+    if name in frame.slots:  # loop-carried: it has to stay in its slot
         return False
     if frame.guards and isinstance(frame.names[name], Array):
         return False
     return len(plain) == len(target.items) == len(set(plain))
 
 
-def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
-    """Return the target; of a new array only its letters are looked at."""
+def _elaborate_target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
+    """Return the target, of a new array only its name and index variables.
+
+    CdNameError CD0205 for an unset name with other subscripts than plain index variables.
+    """
     name = target.value.span.text
     if fresh:
-        found: list[str] = []
+        indices: list[str] = []
         refuse_captured_letters(frame, target, True)
         for item in target.items:
             if isinstance(item, s.Name) and is_letter(frame, item):
                 evaluate(frame, item)
-                found.append(item.id)
-        if len(found) == len(target.items) and len(set(found)) == len(found):
-            return _Target(None, name, tuple(found))
+                indices.append(item.id)
+        if len(indices) == len(target.items) and len(set(indices)) == len(indices):
+            return _Target(None, name, tuple(indices))
         raise error(
             "CD0205", CdNameError,
             f"`{name}` has no value yet, so its size cannot be known from `{target.span.text}`",
@@ -180,24 +187,25 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
     return _Target(place, name, ())
 
 
-def _value(frame: Frame, value: s.Expr) -> Scalar:
-    found = value_of(evaluate(frame, value))
-    if isinstance(found, Array):
-        named = refusals.partials(value)
+def _elaborate_value(frame: Frame, value: s.Expr) -> Scalar:
+    """Return the number on the right side. CdTypeError CD0513 where it is an array."""
+    result = value_of(evaluate(frame, value))
+    if isinstance(result, Array):
+        operands = refusals.partials(value)
         raise error(
             "CD0513",
             CdTypeError,
-            f"`{value.span.text}` is a whole array of rank {found.rank} in a statement "
+            f"`{value.span.text}` is a whole array of rank {result.rank} in a statement "
             "with index letters",
-            named[0].span if named else value.span,
-            label=f"this is {describe(found)}",
+            operands[0].span if operands else value.span,
+            label=f"this is {describe(result)}",
             helps=("index every axis: `y[i, j] = x[i, j]`", "or use slices only: `y[:] = x`"),
         )
-    return as_scalar(found, value.span, "the right side")
+    return as_scalar(result, value.span, "the right side")
 
 
-def _require_factors(ctx: Context, letter: Symbol, uses: list[Use]) -> None:
-    """Ask for the integers that multiply a letter without another range: they decide it."""
+def _require_static_factors(ctx: Context, letter: Symbol, uses: list[Use]) -> None:
+    """Require static coefficients of an index variable whose range only these uses can give."""
     for use in uses:
         if isinstance(use.index, Affine) and letter in use.index.symbols():
             for factor in factors(use.index):
@@ -205,8 +213,8 @@ def _require_factors(ctx: Context, letter: Symbol, uses: list[Use]) -> None:
                     ctx.require_static_parameters(factor)
 
 
-def _pin(frame: Frame, uses: list[Use]) -> None:
-    """Fill the extents of letters that are subscripts alone; note which of them have to agree."""
+def _pin_extents(frame: Frame, uses: list[Use]) -> None:
+    """Set the extents of index variables with plain uses; collect pairs that have to agree."""
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
     for x in (*letters.right.values(), *letters.outer.values()):
@@ -216,16 +224,20 @@ def _pin(frame: Frame, uses: list[Use]) -> None:
             letters.extents[x] = extent
 
 
-def _infer(
+def _infer_extents(
     frame: Frame, target: s.Subscript, uses: list[Use], tests: list[Expr], fresh: bool
 ) -> bool:
-    """Fill the other extents of the letters; return whether the target is a new array."""
+    """Infer the other extents of index variables; return whether the target is a new array.
+
+    CdIndexError CD0604 where a range cannot be inferred, CdSyntaxError CD0514 for an index variable
+    that is both reduced and free.
+    """
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
     bound = isinstance(target.value, s.Name) and frame.names.get(target.value.id)
     if fresh and isinstance(bound, Array):
         assert isinstance(target.value, s.Name)
-        fresh = not _is_written(frame, target.value, bound)
+        fresh = not _is_overwritten(frame, target.value, bound)
         if not fresh:
             letters.extents.update(zip(letters.outer.values(), bound.shape, strict=True))
     for x in letters.outer.values():
@@ -233,7 +245,7 @@ def _infer(
             continue
         extent = bounded(x, tests, letters.extents, ctx.known)
         if extent is None and fresh:
-            _require_factors(ctx, x, uses)
+            _require_static_factors(ctx, x, uses)
             extent = inferred(x, uses, letters.extents, ctx.known)
         if extent is None:
             raise no_range(x, letters.spans[x], uses)
@@ -251,29 +263,29 @@ def _infer(
     return fresh
 
 
-def _is_written(frame: Frame, name: s.Name, bound: Array) -> bool:
-    """Whether a statement over all of its letters writes the array that a name has.
+def _is_overwritten(frame: Frame, name: s.Name, bound: Array) -> bool:
+    """Whether a statement over a whole array overwrites the one that its name is bound to.
 
-    It makes a new one where the sizes differ. Raises CdShapeError CD0301 where only run time tells
-    whether they do, and others see the array that would be written or not.
+    Otherwise it defines a new array, of other sizes. CdShapeError CD0301 where that is decided at
+    run time only, and the bound array has other names or is an input.
     """
     letters = frame.letters
     assert letters is not None
     if bound.rank != len(letters.outer) or bound.base is None:
         return False
-    same = _has_sizes(frame, bound)
-    if same is not None:
-        return same
+    same_sizes = _has_sizes(frame, bound)
+    if same_sizes is not None:
+        return same_sizes
     node = bound.base.node
-    given = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
-    others = (at for at in looking_at(frame, node) if at != (frame, name.id))
-    if node in given or next(others, None) is not None:
+    inputs = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
+    other_names = (at for at in looking_at(frame, node) if at != (frame, name.id))
+    if node in inputs or next(other_names, None) is not None:
         raise refusals.written_or_new(name)
     return False
 
 
 def _has_sizes(frame: Frame, bound: Array) -> bool | None:
-    """Whether an array has the sizes of the letters on the left; None where only run time tells."""
+    """Whether an array has the extents of the index variables on the left; None where dynamic."""
     letters, known = frame.letters, frame.ctx.known
     assert letters is not None
     sizes = [letters.extents.get(x) for x in letters.outer.values()]
@@ -283,8 +295,8 @@ def _has_sizes(frame: Frame, bound: Array) -> bool | None:
     return False if any(known.differ(a, b) for a, b in pairs) else None
 
 
-def _settle_sizes(frame: Frame) -> None:
-    """Emit checks that sizes under one letter are equal, where only the run can tell."""
+def _check_equal_sizes(frame: Frame) -> None:
+    """Emit run-time checks that the sizes under one index variable are equal, where not proven."""
     letters = frame.letters
     assert letters is not None
     for one, two in letters.open_pairs:
@@ -294,7 +306,10 @@ def _settle_sizes(frame: Frame) -> None:
 
 
 def _guard_tests(frame: Frame, span: Span) -> list[Expr]:
-    """Return the tests of the guards around a statement, over its letters."""
+    """Return the tests of the enclosing guards, over the statement's index variables.
+
+    CdSyntaxError CD0515 for a guard on an index variable that is not on the left.
+    """
     letters = frame.letters
     assert letters is not None
     tests: list[Expr] = []
@@ -312,6 +327,7 @@ def _guard_tests(frame: Frame, span: Span) -> list[Expr]:
 
 
 def _guard_test(frame: Frame, guard: Guard) -> Expr:
+    """Return the test of a guard, read from its mask where it has one."""
     letters = frame.letters
     assert letters is not None
     if guard.mask is not None:
@@ -326,37 +342,49 @@ def _guard_test(frame: Frame, guard: Guard) -> Expr:
     return negate(expr) if guard.negated else expr
 
 
-def _emit(
+def _emit_statement(
     frame: Frame, target: s.Subscript, op: Op | None, value: s.Expr, span: Span, fresh: bool
 ) -> None:
-    """Elaborate the statement again with its ranges known, and emit the assignment."""
+    """Elaborate the statement in the inferred domain, and emit the assignment.
+
+    CdSyntaxError CD0516 for an index variable only on the right of a plain `=`.
+    """
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
-    outer = [Range(x, const(0), letters.extents[x]) for x in letters.outer.values()]
-    right = [Range(x, const(0), letters.extents[x]) for x in letters.right.values()]
-    if right and op is None:
-        raise refusals.implied_sum(frame, target, value, [r.symbol.name for r in right])
+    left_ranges = [Range(x, const(0), letters.extents[x]) for x in letters.outer.values()]
+    reduced = [Range(x, const(0), letters.extents[x]) for x in letters.right.values()]
+    if reduced and op is None:
+        raise refusals.implied_sum(frame, target, value, [r.symbol.name for r in reduced])
     known, domain, conditions = ctx.known, ctx.domain, ctx.conditions
     try:
-        ctx.domain = (*outer, *right)
+        ctx.domain = (*left_ranges, *reduced)
         ctx.known = known.with_ranges(ctx.domain)
         tests = _guard_tests(frame, span)
-        free, rest = tighten(outer, tests, known)
-        ctx.domain = (*free, *right)
+        free_ranges, conditions_left = tighten(left_ranges, tests, known)
+        ctx.domain = (*free_ranges, *reduced)
         ctx.known = known.with_ranges(ctx.domain)
-        where = both(*rest)
-        if where is None:
-            _emit_body(frame, target, op, value, span, Domain(free), Domain(tuple(right)), fresh)
+        predicate = both(*conditions_left)
+        if predicate is None:
+            _emit_assignment(
+                frame, target, op, value, span, Domain(free_ranges), Domain(tuple(reduced)), fresh
+            )
         else:
-            with ctx.under(where):
-                _emit_body(
-                    frame, target, op, value, span, Domain(free, where), Domain(tuple(right)), fresh
+            with ctx.under(predicate):
+                _emit_assignment(
+                    frame,
+                    target,
+                    op,
+                    value,
+                    span,
+                    Domain(free_ranges, predicate),
+                    Domain(tuple(reduced)),
+                    fresh,
                 )
     finally:
         ctx.known, ctx.domain, ctx.conditions = known, domain, conditions
 
 
-def _emit_body(
+def _emit_assignment(
     frame: Frame,
     target: s.Subscript,
     op: Op | None,
@@ -366,29 +394,30 @@ def _emit_body(
     reduced: Domain,
     fresh: bool,
 ) -> None:
+    """Emit the assignment or update over a domain; a new array is bound to the target's name."""
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
-    where = _target(frame, target, fresh)
-    scalar = _value(frame, value)
-    if where.place is None:
+    written = _elaborate_target(frame, target, fresh)
+    scalar = _elaborate_value(frame, value)
+    if written.place is None:
         assert isinstance(target.value, s.Name)
-        shape = tuple(letters.extents[letters.outer[name]] for name in where.letters)
+        shape = tuple(letters.extents[letters.outer[name]] for name in written.letters)
         bound = frame.names.get(target.value.id)
         if isinstance(bound, Array) and bound.base is not None and bound.rank == len(shape):
             if bound.kind.dtype is not scalar.kind.dtype and _has_sizes(frame, bound) is None:
-                raise refusals.written_or_new(target.value)  # of which type is it
-        node = ctx.node(where.name, shape, scalar.kind.dtype)
+                raise refusals.written_or_new(target.value)  # the element type would depend on it
+        node = ctx.node(written.name, shape, scalar.kind.dtype)
         frame.names[target.value.id] = ctx.whole(node, target.span)
-        access = Access(node, tuple(var(letters.outer[name]) for name in where.letters))
+        access = Access(node, tuple(var(letters.outer[name]) for name in written.letters))
         kind = Kind(node.dtype)
     else:
-        read = where.place.base
-        assert read is not None
-        access, kind = Access(read.node, read.index), where.place.kind
-        if where.place.part is not None:
-            if reduced.ranges or op is not None and any(isinstance(i, Dynamic) for i in read.index):
+        base = written.place.base
+        assert base is not None
+        access, kind = Access(base.node, base.index), written.place.kind
+        if written.place.part is not None:
+            if reduced.ranges or op is not None and any(isinstance(i, Dynamic) for i in base.index):
                 raise accumulate.part_accumulated(target.span, target.value.span.text)
-            number = part_updated(where.place, scalar, op, value.span)
+            number = part_updated(written.place, scalar, op, value.span)
             ctx.emit(Assign(access, None, False, number, free, span=span))
             return
     shown: Value = scalar
@@ -400,19 +429,19 @@ def _emit_body(
 
 
 def scalar_statement(frame: Frame, value: s.Expr, span: Span) -> Scalar:
-    """Return the number of an expression whose letters are all reduced: `sum(x[i] * y[i])`.
+    """Return the number of an expression without free index variables: `sum(x[i] * y[i])`.
 
-    CdSyntaxError CD0519 where a letter stays free.
+    CdSyntaxError CD0519 where one is free.
     """
     ctx = frame.ctx
     outer = frame.letters
     letters = frame.letters = Letters(on_left=False)
-    held = ctx.uses
+    outer_uses = ctx.uses
     try:
         with ctx.block():
             count = len(ctx.locals)
             ctx.uses = []
-            _value(frame, value)
+            _elaborate_value(frame, value)
             ctx.uses = None
             del ctx.locals[count:]
         if letters.right:
@@ -423,7 +452,7 @@ def scalar_statement(frame: Frame, value: s.Expr, span: Span) -> Scalar:
                 helps=(f"reduce it: `sum[{name}](...)`", f"or keep it: `y[{name}] = ...`"),
             )  # fmt: skip
         letters.opened = {}
-        _settle_sizes(frame)
-        return _value(frame, value)
+        _check_equal_sizes(frame)
+        return _elaborate_value(frame, value)
     finally:
-        frame.letters, ctx.uses = outer, held
+        frame.letters, ctx.uses = outer, outer_uses

@@ -1,8 +1,9 @@
-"""The ranges of index letters: pinned by plain uses, inferred for new arrays, tightened by tests.
+"""Range inference for index variables: from plain uses, affine subscripts, guards and binders.
 
-R1 a plain use pins a letter to its axis, and two plain uses agree. R2 binders and guards restrict.
-R4 the left letters of a new array may be inferred from shifted reads, by intersection. R5 any other
-letter without a plain use or a binder has no range, which is an error.
+R1: a plain use gives an index variable the extent of its axis, and all plain uses agree. R2:
+binders and guards restrict it. R4: the index variables on the left of a new array are inferred from
+shifted reads, by intersection. R5: any other one without a plain use or a binder has no range,
+which is an error. Analysis only: checks that remain are emitted by the caller.
 """
 
 from __future__ import annotations
@@ -18,30 +19,30 @@ from ...values.range_analysis import Known, extreme, facts_of
 
 
 def pinned(letter: Symbol, uses: Sequence[Use], known: Known) -> Affine | None:
-    """Return the extent that plain uses give a letter, None where it has none.
+    """Return the extent of an index variable by R1, None where it has no plain use.
 
-    CdShapeError CD0301 where two uses surely disagree, naming both.
+    CdShapeError CD0301 where two uses provably disagree, naming both.
     """
-    found: Use | None = None
+    first: Use | None = None
     for use in uses:
         if not isinstance(use.index, Affine) or use.index.symbol != letter:
             continue
-        if found is None:
-            found = use
-        elif known.differ(found.extent, use.extent):
+        if first is None:
+            first = use
+        elif known.differ(first.extent, use.extent):
             raise error(
                 "CD0301", CdShapeError,
-                f"index `{letter.name}` runs over sizes {found.extent} and {use.extent}", use.span,
-                Label(found.span, f"axis {found.axis} of `{found.name}` has size {found.extent}"),
+                f"index `{letter.name}` runs over sizes {first.extent} and {use.extent}", use.span,
+                Label(first.span, f"axis {first.axis} of `{first.name}` has size {first.extent}"),
                 label=f"axis {use.axis} of `{use.name}` has size {use.extent}",
                 notes=("size-1 axes do not stretch under an index letter",),
                 helps=(f"to read a single position, write a number: `{use.name}[0]`",),
             )  # fmt: skip
-    return None if found is None else found.extent
+    return None if first is None else first.extent
 
 
 def undecided(letter: Symbol, uses: Sequence[Use], known: Known) -> list[tuple[Use, Use]]:
-    """Return the pairs of plain uses of a letter whose sizes only the run can tell equal."""
+    """Return the pairs of plain uses of an index variable whose sizes are not proven equal."""
     plain = [u for u in uses if isinstance(u.index, Affine) and u.index.symbol == letter]
     return [(plain[0], use) for use in plain[1:] if not known.equal(plain[0].extent, use.extent)]
 
@@ -49,9 +50,9 @@ def undecided(letter: Symbol, uses: Sequence[Use], known: Known) -> list[tuple[U
 def inferred(
     letter: Symbol, uses: Sequence[Use], extents: Mapping[Symbol, Affine], known: Known
 ) -> Affine | None:
-    """Return how far a letter of a new array may run so that every shifted read stays inside.
+    """Return the largest extent of an index variable with every shifted read in bounds (R4).
 
-    The other letters must have extents; None where no use bounds the letter.
+    None where no use bounds it. Precondition: the other index variables of the uses have extents.
     """
     best: Affine | None = None
     for use in uses:
@@ -64,17 +65,17 @@ def inferred(
         others = [s for s in rest.symbols() if s in extents]
         ranges = tuple(Range(s, const(0), extents[s]) for s in others)
         top = extreme(rest, ranges, upwards=True)
-        room = floordiv(use.extent - 1 - top, const(factor)) + 1
-        best = room if best is None else known.minimum(best, room)
+        extent = floordiv(use.extent - 1 - top, const(factor)) + 1
+        best = extent if best is None else known.minimum(best, extent)
     return None if best is None else known.maximum(best, const(0))
 
 
 def bounded(
     letter: Symbol, tests: Sequence[Expr], extents: Mapping[Symbol, Affine], known: Known
 ) -> Affine | None:
-    """Return the extent that guards or binder comparisons give a letter (R2), None for none.
+    """Return the extent of an index variable by guards or binder comparisons (R2), None for none.
 
-    The letter runs from 0 up to the least bound that uses no letter without an extent.
+    It is the least upper bound that these tests imply, at the maximum of the other index variables.
     """
     best: Affine | None = None
     for test in (part for whole in tests for part in conjuncts(whole)):
@@ -91,7 +92,7 @@ def bounded(
 
 
 def no_range(letter: Symbol, span: Span, uses: Sequence[Use]) -> CdIndexError:
-    """Return the error for a letter without a range (R5)."""
+    """Return the error for an index variable without a range (R5)."""
     shifted = [u for u in uses if isinstance(u.index, Affine) and letter in u.index.symbols()]
     name = letter.name
     if shifted:
@@ -100,13 +101,13 @@ def no_range(letter: Symbol, span: Span, uses: Sequence[Use]) -> CdIndexError:
     else:
         message = f"index `{name}` has no range: it subscripts no axis by itself"
         helps = (f"use it to subscript an array, or bind it: `sum[{name} in range(n)](...)`",)
-    made = error("CD0604", CdIndexError, message, span, helps=helps)
-    assert isinstance(made, CdIndexError)
-    return made
+    problem = error("CD0604", CdIndexError, message, span, helps=helps)
+    assert isinstance(problem, CdIndexError)
+    return problem
 
 
 def conjuncts(test: Expr) -> list[Expr]:
-    """Return the parts of a conjunction, in order."""
+    """Return the operands of a conjunction, flattened, in order."""
     match test:
         case Const(True, _):
             return []
@@ -123,37 +124,37 @@ def tighten(
 ) -> tuple[tuple[Range, ...], list[Expr]]:
     """Return the ranges narrowed by affine tests, and the tests that no range can express.
 
-    A test narrows the letter that stands last among those it compares, so that bounds only use
-    letters further out. A narrowed range stays inside the original one.
+    A test narrows the innermost index variable that it compares, so that bounds depend on outer
+    ones only. A narrowed range is a subset of the original one.
     """
-    out = list(ranges)
-    left: list[Expr] = []
+    narrowed_ranges = list(ranges)
+    remaining: list[Expr] = []
     for test in (part for whole in tests for part in conjuncts(whole)):
         facts = facts_of(test)
-        narrowed = [_narrow(out, fact, known) for fact in facts]
-        if not facts or not all(narrowed):
-            left.append(test)
-    return tuple(out), left
+        expressed = [_narrow(narrowed_ranges, fact, known) for fact in facts]
+        if not facts or not all(expressed):
+            remaining.append(test)
+    return tuple(narrowed_ranges), remaining
 
 
 def _narrow(ranges: list[Range], fact: Affine, known: Known) -> bool:
-    """Narrow one range by `fact >= 0` in place; False where none can express it."""
+    """Narrow one range, in place, by `fact >= 0`; False where no range can express it."""
     order = {r.symbol: n for n, r in enumerate(ranges)}
-    inside = [s for s in fact.symbols() if s in order]
-    if not inside:
+    ranged = [s for s in fact.symbols() if s in order]
+    if not ranged:
         return False
-    last = max(inside, key=order.__getitem__)
-    factor = fact.coefficient(last)
-    rest = fact - var(last) * factor
-    if not factor or last in rest.symbols():
+    innermost = max(ranged, key=order.__getitem__)
+    factor = fact.coefficient(innermost)
+    rest = fact - var(innermost) * factor
+    if not factor or innermost in rest.symbols():
         return False
-    at = order[last]
+    at = order[innermost]
     outer = known.with_ranges(ranges[:at])
-    r = ranges[at]
+    old = ranges[at]
     if factor > 0:
         lowest = -floordiv(rest, const(factor))
-        ranges[at] = Range(last, outer.maximum(r.lo, lowest), r.hi)
+        ranges[at] = Range(innermost, outer.maximum(old.lo, lowest), old.hi)
     else:
         highest = floordiv(rest, const(-factor)) + 1
-        ranges[at] = Range(last, r.lo, outer.minimum(r.hi, highest))
+        ranges[at] = Range(innermost, old.lo, outer.minimum(old.hi, highest))
     return True

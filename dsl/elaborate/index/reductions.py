@@ -1,4 +1,4 @@
-"""Reductions of index notation: `sum(e)`, `sum[k](e)`, `max[r in range(3), k <= i](e)`."""
+"""Elaboration of reductions over index variables: `sum(e)`, `sum[k](e)`, `max[k <= i](e)`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..operators import as_affine, value_of
 from ..scope import Frame, Letters, names_in, new_letter
 from .range_inference import bounded, no_range, pinned, tighten, undecided
 
-_OPS = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min", "any": "or",
+_OP_NAMES = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min", "any": "or",
         "all": "and"}  # fmt: skip
 
 
@@ -37,76 +37,82 @@ def reduce_letters(
     accumulate: Kind | None,
     span: Span,
 ) -> Value:
-    """Return a reduction over index letters; the argument's value where it is not one number.
+    """Return a reduction over index variables; the argument's value where it has none and is no
+    number.
 
-    Without binders it reduces over the letters that are not on the left; CdSyntaxError CD0509
-    where it binds none.
+    Without binders it reduces over those that are not on the left. `accumulate` is the accumulator
+    type that the program requests. CdSyntaxError CD0509 where no index variable is reduced.
     """
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
-    own = letters.inner.setdefault(letters.place(), {})
-    letters.scopes.append((own, binders is None))
+    reduced = letters.inner.setdefault(letters.place(), {})
+    letters.scopes.append((reduced, binders is None))
     domain, known, conditions, uses = ctx.domain, ctx.known, ctx.conditions, ctx.uses
-    start = 0 if uses is None else len(uses)
+    first_use = 0 if uses is None else len(uses)
     try:
-        given, compared = _binders(frame, binders or (), own)
+        bound_ranges, comparisons = _declare_binders(frame, binders or (), reduced)
         tests: list[Expr] = []
         if ctx.uses is None:
-            wide = [given.get(x) or Range(x, const(0), letters.extents[x]) for x in own.values()]
-            for part in (*compared, argument):  # a test is asked where those before it hold
-                ranges, rest = tighten(wide, tests, known)
+            full_ranges = [
+                bound_ranges.get(x) or Range(x, const(0), letters.extents[x])
+                for x in reduced.values()
+            ]
+            for part in (*comparisons, argument):  # a test is evaluated where those before it hold
+                ranges, conditions_left = tighten(full_ranges, tests, known)
                 ctx.domain, ctx.known = (*domain, *ranges), known.with_ranges(ranges)
-                test = both(*rest)
-                with nullcontext() if test is None else ctx.under(test):
+                predicate = both(*conditions_left)
+                with nullcontext() if predicate is None else ctx.under(predicate):
                     if part is argument:
                         value = value_of(evaluate(frame, argument))
                     else:
-                        tests.append(_test(frame, part))
+                        tests.append(_binder_test(frame, part))
         else:
-            tests += (_test(frame, binder) for binder in compared)
+            tests += (_binder_test(frame, binder) for binder in comparisons)
             value = value_of(evaluate(frame, argument))
-            _collect_extents(letters, own, given, tests, ctx.uses[start:], known)
-            ranges, test = tuple(Range(x, const(0), const(1)) for x in own.values()), None
+            _set_extents(letters, reduced, bound_ranges, tests, ctx.uses[first_use:], known)
+            ranges, predicate = tuple(Range(x, const(0), const(1)) for x in reduced.values()), None
     finally:
         letters.scopes.pop()
         ctx.domain, ctx.known, ctx.conditions = domain, known, conditions
-    if not own:
+    if not reduced:
         if isinstance(value, Scalar | Static):
-            raise _binds_nothing(name, argument, span)
+            raise _nothing_reduced(name, argument, span)
         return value
     if binders is None:
-        for key in own:
+        for key in reduced:
             letters.implicit.setdefault(key, span)
     if not isinstance(value, Scalar):
         raise error(
             "CD0416", CdTypeError, f"`{name}` over index letters needs one number per point", span,
             label=f"this is {describe(value)}",
         )  # fmt: skip
-    over = Domain(ranges, test)
-    if test is not None and name in ("max", "min") and value.kind.dtype.kind in "iu":
-        _require_point(ctx, name, over, span)
-    return _reduction(name, value, over, accumulate, span)
+    reduced_domain = Domain(ranges, predicate)
+    if predicate is not None and name in ("max", "min") and value.kind.dtype.kind in "iu":
+        _check_nonempty(ctx, name, reduced_domain, span)
+    return _build_reduction(name, value, reduced_domain, accumulate, span)
 
 
-def _require_point(ctx: Context, name: str, over: Domain, span: Span) -> None:
-    """Require that there is a point for which a guard holds, as integers have no limit."""
-    found = Reduce(OPS["or"], over, Const(True, dtypes.bool_), dtypes.bool_, span=span)
+def _check_nonempty(ctx: Context, name: str, reduced_domain: Domain, span: Span) -> None:
+    """Emit a check that a reduction is not empty: `max` of integers has no neutral element."""
+    is_nonempty = Reduce(
+        OPS["or"], reduced_domain, Const(True, dtypes.bool_), dtypes.bool_, span=span
+    )
     message = f"`{name}` of no elements has no value"
     fault = Fault("CD0603", "CdValueError", message, WAYS_OUT["CD0603"])
-    ctx.check(found, fault, (), span, Domain(ctx.domain))
+    ctx.check(is_nonempty, fault, (), span, Domain(ctx.domain))
 
 
-def _collect_extents(
+def _set_extents(
     letters: Letters,
-    own: Mapping[str, Symbol],
-    given: Mapping[Symbol, Range],
+    reduced: Mapping[str, Symbol],
+    bound_ranges: Mapping[Symbol, Range],
     tests: list[Expr],
     uses: list[Use],
     known: Known,
 ) -> None:
-    """Find how far each letter of a reduction runs; CdIndexError CD0604 where nothing tells."""
-    for x in own.values():
-        extent = given[x].hi if x in given else pinned(x, uses, known)
+    """Set the extents of reduced index variables. CdIndexError CD0604 where one has no range."""
+    for x in reduced.values():
+        extent = bound_ranges[x].hi if x in bound_ranges else pinned(x, uses, known)
         letters.open_pairs += undecided(x, uses, known)
         if extent is None:
             extent = bounded(x, tests, letters.extents, known)
@@ -115,33 +121,37 @@ def _collect_extents(
         letters.extents[x] = extent
 
 
-def _binds_nothing(name: str, argument: s.Expr, span: Span) -> CdSyntaxError:
-    made = error(
+def _nothing_reduced(name: str, argument: s.Expr, span: Span) -> CdSyntaxError:
+    """Return CdSyntaxError CD0509 for a reduction whose index variables are all on the left."""
+    problem = error(
         "CD0509", CdSyntaxError,
         f"`{name}(...)` reduces over nothing: every index in it is on the left", span,
         helps=(f"name the index to reduce over, one that is not on the left: `{name}[k](...)`",),
     )  # fmt: skip
-    assert isinstance(made, CdSyntaxError)
-    return made
+    assert isinstance(problem, CdSyntaxError)
+    return problem
 
 
-def _binders(
-    frame: Frame, binders: tuple[s.Expr, ...], own: dict[str, Symbol]
+def _declare_binders(
+    frame: Frame, binders: tuple[s.Expr, ...], reduced: dict[str, Symbol]
 ) -> tuple[dict[Symbol, Range], list[s.Compare]]:
-    """Declare the letters of binders; return their given ranges and the tests among them."""
-    given: dict[Symbol, Range] = {}
+    """Declare the index variables of binders; return their explicit ranges and the tests.
+
+    CdSyntaxError CD0510 for other expressions than binders.
+    """
+    bound_ranges: dict[Symbol, Range] = {}
     tests: list[s.Compare] = []
     for binder in binders:
         match binder:
             case s.Name():
-                _declare(frame, binder, own)
+                _declare(frame, binder, reduced)
             case s.Compare((s.Name() as name, iterable), ("in",)):
-                x = _declare(frame, name, own)
-                lo, hi = _range_of(frame, iterable)
-                given[x] = Range(x, lo, hi)
+                x = _declare(frame, name, reduced)
+                lo, hi = _binder_bounds(frame, iterable)
+                bound_ranges[x] = Range(x, lo, hi)
             case s.Compare():
-                found = _compared(frame, binder, own)
-                if not found:
+                bound = _declare_compared(frame, binder, reduced)
+                if not bound:
                     raise error(
                         "CD0510", CdSyntaxError, "a binder's comparison names no new index letter",
                         binder.span, helps=("write for example `sum[k < j](...)`",),
@@ -155,17 +165,22 @@ def _binders(
                     "comparison",
                     binder.span,
                 )
-    return given, tests
+    return bound_ranges, tests
 
 
-def _test(frame: Frame, binder: s.Expr) -> Expr:
+def _binder_test(frame: Frame, binder: s.Expr) -> Expr:
+    """Return the test of a binder as a bool."""
     test = tested(frame, binder)
     if isinstance(test, Scalar):
         return truth(test.expr)
     return Const(bool(test.value), dtypes.bool_)
 
 
-def _declare(frame: Frame, name: s.Name, own: dict[str, Symbol]) -> Symbol:
+def _declare(frame: Frame, name: s.Name, reduced: dict[str, Symbol]) -> Symbol:
+    """Return the symbol of an index variable that a reduction binds, declared once.
+
+    CdNameError CD0204 for a name with a value, CdSyntaxError CD0511 for one on the left.
+    """
     letters = frame.letters
     assert letters is not None
     if not is_letter(frame, name):
@@ -179,33 +194,33 @@ def _declare(frame: Frame, name: s.Name, own: dict[str, Symbol]) -> Symbol:
             f"`{name.id}` is on the left and cannot be reduced over as well", name.span,
             helps=("use another letter inside the reduction",),
         )  # fmt: skip
-    if name.id not in own:
-        own[name.id] = new_letter(frame.ctx, name.id)
-        letters.spans[own[name.id]] = name.span
-    return own[name.id]
+    if name.id not in reduced:
+        reduced[name.id] = new_letter(frame.ctx, name.id)
+        letters.spans[reduced[name.id]] = name.span
+    return reduced[name.id]
 
 
-def _compared(frame: Frame, binder: s.Compare, own: dict[str, Symbol]) -> list[Symbol]:
-    """Declare the letters of a comparison that are new here; return those it is about.
+def _declare_compared(frame: Frame, binder: s.Compare, reduced: dict[str, Symbol]) -> list[Symbol]:
+    """Declare the new index variables of a comparison; return those that it binds.
 
-    None of them may be used outside of the reduction as well: which of the two is older is no
-    question for a reader.
+    None of them may be used outside of the reduction as well, so that the meaning of a statement
+    does not depend on which use comes first.
     """
-    found: list[Symbol] = []
+    bound: list[Symbol] = []
     letters = frame.letters
     assert letters is not None
     for name in names_in(binder):
         if not is_letter(frame, name):
             continue
         known = known_letter(frame, name.id)
-        if known is None or name.id in own:
-            found.append(_declare(frame, name, own))
+        if known is None or name.id in reduced:
+            bound.append(_declare(frame, name, reduced))
             letters.implicit.setdefault(name.id, name.span)
-    return found
+    return bound
 
 
-def _range_of(frame: Frame, iterable: s.Expr) -> tuple[Affine, Affine]:
-    """Return the ends of `range(n)` or `range(lo, hi)` in a binder."""
+def _binder_bounds(frame: Frame, iterable: s.Expr) -> tuple[Affine, Affine]:
+    """Return the bounds of `range(n)` or `range(lo, hi)` in a binder. CdSyntaxError CD0510."""
     if isinstance(iterable, s.Call):
         function = evaluate(frame, iterable.function)
         if function == Static(range) and 1 <= len(iterable.args) <= 2 and not iterable.keywords:
@@ -223,9 +238,13 @@ def _range_of(frame: Frame, iterable: s.Expr) -> tuple[Affine, Affine]:
     )  # fmt: skip
 
 
-def _reduction(
+def _build_reduction(
     name: str, value: Scalar, domain: Domain, accumulate: Kind | None, span: Span
 ) -> Scalar:
+    """Return the reduction of a number over a domain, in NumPy's result type or the requested one.
+
+    CdTypeError CD0404 where it is not defined for the type.
+    """
     kind = value.kind
     if name in ("argmin", "argmax"):
         if kind.dtype.kind == "c":
@@ -235,11 +254,11 @@ def _reduction(
         expr = cast(value.expr, kind.dtype.compute)
         position = const(0)
         for at, r in enumerate(domain.ranges):
-            longest = extreme(r.hi, domain.ranges[:at], upwards=True)
-            position = multiply(position, longest) + var(r.symbol)
-        made = Reduce(op, domain, expr, dtypes.int64, position, span)
-        return Scalar(made, Kind(dtypes.int64))
-    row = OPS[_OPS[name]]
+            extent = extreme(r.hi, domain.ranges[:at], upwards=True)
+            position = multiply(position, extent) + var(r.symbol)
+        reduction = Reduce(op, domain, expr, dtypes.int64, position, span)
+        return Scalar(reduction, Kind(dtypes.int64))
+    row = OPS[_OP_NAMES[name]]
     if name in ("any", "all"):
         return Scalar(
             Reduce(row, domain, truth(value.expr), dtypes.bool_, span=span), Kind(dtypes.bool_)
@@ -256,22 +275,22 @@ def _reduction(
     total = Reduce(row, domain, cast(value.expr, dtype), dtype, span=span)
     if name != "mean":
         return Scalar(total, kind)
-    return Scalar(Apply(OPS["div"], (total, cast(_count(domain, span), dtype)), dtype), kind)
+    return Scalar(Apply(OPS["div"], (total, cast(_point_count(domain, span), dtype)), dtype), kind)
 
 
-def _count(domain: Domain, span: Span) -> Expr:
-    """Return how many points a domain has: a product of extents, or counted where it must be."""
-    own = set(domain.symbols)
-    nested = any((r.lo.symbols() | r.hi.symbols()) & own for r in domain.ranges)
+def _point_count(domain: Domain, span: Span) -> Expr:
+    """Return the number of points of a domain: a product of extents for a box, otherwise a sum."""
+    symbols = set(domain.symbols)
+    nested = any((r.lo.symbols() | r.hi.symbols()) & symbols for r in domain.ranges)
     if domain.where is None and not nested:
-        total = const(1)
+        count = const(1)
         for r in domain.ranges:
-            total = multiply(total, r.hi - r.lo)
-        return Position(total)
+            count = multiply(count, r.hi - r.lo)
+        return Position(count)
     one = Position(const(1))
     return Reduce(OPS["add"], domain, one, dtypes.int64, span=span)
 
 
 def reduction_name(value: Value) -> str | None:
-    """Return the name of a reduction where a called value is one."""
+    """Return the name of the reduction that a called value is, None for other values."""
     return table.reduction_of(value.value) if isinstance(value, Static) else None

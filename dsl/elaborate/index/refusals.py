@@ -1,4 +1,4 @@
-"""What is said where a statement with index letters is refused."""
+"""Diagnostics of index notation: the errors and helps for statements that are refused."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from ..scope import Frame, parts
 
 
 def partial_target(target: s.Subscript, base: Array, left: int) -> CdSyntaxError:
-    """Return the error for a target that leaves axes without an index."""
+    """Return the error for a target with fewer subscripts than axes."""
     name, given = target.value.span.text, ", ".join(item.span.text for item in target.items)
-    spare = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
-    wider = ", ".join([given, *spare])
-    made = error(
+    unused = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
+    all_indices = ", ".join([given, *unused])
+    problem = error(
         "CD0513", CdSyntaxError,
         f"`{target.span.text}` leaves {left} of {base.rank} axes without "
         "an index", target.span, label=f"`{name}` is {describe(base)}",
-        helps=(f"index every axis, on both sides: `{name}[{wider}] = x[{wider}]`",
+        helps=(f"index every axis, on both sides: `{name}[{all_indices}] = x[{all_indices}]`",
                f"or use no letters at all: `{name}[:] = x`"),
     )  # fmt: skip
-    assert isinstance(made, CdSyntaxError)
-    return made
+    assert isinstance(problem, CdSyntaxError)
+    return problem
 
 
 def partials(value: object) -> list[s.Name | s.Subscript]:
-    """Return the names and subscripts that an expression is made of."""
+    """Return the names and subscripts that are the operands of an expression."""
     if isinstance(value, s.Name | s.Subscript):
         return [value]
-    return [found for part in parts(value) for found in partials(part)]
+    return [operand for part in parts(value) for operand in partials(part)]
 
 
 _REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
@@ -48,30 +48,30 @@ _REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "arg
 def implied_sum(
     frame: Frame, target: s.Subscript, value: s.Expr, names: list[str]
 ) -> CdSyntaxError:
-    """Return the error for a letter that is only on the right of a plain `=`."""
+    """Return the error for an index variable that is only on the right of a plain `=`."""
     listed = " and ".join(f"`{name}`" for name in names)
     left, right = target.span.text, value.span.text
-    summed = f"sum({right})"
+    sum_text = f"sum({right})"
     match value:
         case s.Call(s.Attribute(inner, name), (), ()) if name in _REDUCTIONS:
-            summed = f"{name}({inner.span.text})"
+            sum_text = f"{name}({inner.span.text})"
             right = inner.span.text if name == "sum" else right
-    made = error(
+    problem = error(
         "CD0516", CdSyntaxError,
         f"index {listed} is only on the right, and `=` does not sum over it", value.span,
-        helps=(f"to sum into a fresh value: `{left} = {summed}`",
+        helps=(f"to sum into a fresh value: `{left} = {sum_text}`",
                f"to accumulate: `{left} += {right}`"),
     )  # fmt: skip
-    assert isinstance(made, CdSyntaxError)
-    return made
+    assert isinstance(problem, CdSyntaxError)
+    return problem
 
 
 def no_place(target: s.Subscript, base: Value, found: Value) -> CdTypeError:
-    """Return the error for a target that is no place, with `pad` and the like named."""
+    """Return the error for a target that is no location; it names `pad`, `clamp` or `wrap`."""
     calls = [item.function.span.text for item in target.items if isinstance(item, s.Call)]
     edges = [name for name in calls if name in ("pad", "clamp", "wrap")]
     if edges:
-        made = error(
+        problem = error(
             "CD0451", CdTypeError,
             f"`{edges[0]}` says what is read outside of an array, and nothing is written there",
             target.span, label=f"`{target.value.span.text}` is {describe(base)}",
@@ -79,16 +79,18 @@ def no_place(target: s.Subscript, base: Value, found: Value) -> CdTypeError:
         )  # fmt: skip
     else:
         text = f"`{target.span.text}` is no place to assign to"
-        made = error("CD0451", CdTypeError, text, target.span, label=f"this is {describe(found)}")
-    assert isinstance(made, CdTypeError)
-    return made
+        problem = error(
+            "CD0451", CdTypeError, text, target.span, label=f"this is {describe(found)}"
+        )
+    assert isinstance(problem, CdTypeError)
+    return problem
 
 
 _INSIDE = "restrict the index: an `if` on it, a binder's range, or a slice"
 
 
 def of_writing(problem: CdIndexError, span: Span) -> CdIndexError:
-    """Return an error about an index of a target in the words of writing: edges are only read."""
+    """Return an error about an index of a target, reworded from reads to writes."""
     (found,) = problem.diagnostics
     if found.code != "CD0602" or found.labels[0].span != span:
         return problem
@@ -97,8 +99,8 @@ def of_writing(problem: CdIndexError, span: Span) -> CdIndexError:
 
 
 def written_or_new(name: s.Name) -> CdError:
-    """Return the error of a target whose array is written where its size is that of the letters,
-    and a new one otherwise, which only the run can tell."""
+    """Return the error of a target that is overwritten where it has the extents of the index
+    variables, and a new array otherwise, where that is decided at run time."""
     return error(
         "CD0301",
         CdShapeError,

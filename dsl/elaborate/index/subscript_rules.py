@@ -1,4 +1,4 @@
-"""What subscripts hold as written, and what not: captured letters, slices beside letters."""
+"""Rules of subscripts in index notation: no captured numbers, no slices with index variables."""
 
 from __future__ import annotations
 
@@ -18,78 +18,80 @@ from ..scope import LETTER, Frame
 
 
 def refuse_captured_letters(frame: Frame, e: s.Subscript, array: bool) -> None:
-    """Refuse (CD0203) bare subscripts that look like letters and are no index around the function.
+    """Refuse (CD0203) subscripts that look like index variables and are captured values.
 
-    That are numbers, `i = 3` left in a notebook, and for an array functions and modules.
+    These are numbers, `i = 3` left in a notebook, and for an `array` functions and modules, too.
     """
     for item in e.items:
-        if not isinstance(item, s.Name) or not LETTER.fullmatch(item.id) or _is_own(frame, item):
+        if not isinstance(item, s.Name) or not LETTER.fullmatch(item.id) or _is_local(frame, item):
             continue
         captured = frame.lookup(item.id)
         if is_number(captured):
-            raise _looks_like_a_letter(
+            raise _captured_letter_error(
                 item, f"the number {captured!r}",
                 f"rename the outside variable, or `del {item.id}`, to use it as an index",
                 f"pass it as an argument, or write `{item.id} + 0`, to use the number",
             )  # fmt: skip
         if array and _is_function_or_module(captured):
             what = describe(Static(captured))
-            raise _looks_like_a_letter(
-                item, what, f"use another letter: `{_other_letter(frame, e)}`",
+            raise _captured_letter_error(
+                item, what, f"use another letter: `{_unused_letter(frame, e)}`",
                 f"or give {what} another name outside",
             )  # fmt: skip
 
 
-def _is_own(frame: Frame, item: s.Name) -> bool:
-    """Whether a name is one of the function, or of a function around it that is compiled, too."""
-    owner: Frame | None = frame
-    while owner is not None:
-        if item.id in owner.names or item.id in owner.locals:
+def _is_local(frame: Frame, item: s.Name) -> bool:
+    """Whether a name is local to the function, or to an enclosing compiled function."""
+    scope: Frame | None = frame
+    while scope is not None:
+        if item.id in scope.names or item.id in scope.locals:
             return True
-        owner = owner.parent
+        scope = scope.parent
     return False
 
 
-def _looks_like_a_letter(item: s.Name, what: str, *helps: str) -> CdError:
+def _captured_letter_error(item: s.Name, what: str, *helps: str) -> CdError:
+    """Return the error of a captured value whose name looks like an index variable."""
     text = f"`{item.id}` looks like an index letter, but is {what} around the function"
     return error("CD0203", CdNameError, text, item.span, helps=helps)
 
 
 def _is_function_or_module(captured: object) -> bool:
+    """Whether a captured object is a module, function, type, ufunc or compiled function."""
     if captured is MISSING or isinstance(captured, Letter | np.ndarray):
         return False
     known = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, np.ufunc)
     return isinstance(captured, known) or hasattr(captured, "__cd_function__")
 
 
-def _other_letter(frame: Frame, e: s.Subscript) -> str:
-    """Return a letter that is nothing around the function and not in the subscript."""
+def _unused_letter(frame: Frame, e: s.Subscript) -> str:
+    """Return an unused letter: not captured, and not in the subscript."""
     used = {item.id for item in e.items if isinstance(item, s.Name)}
     names = (s.Name(x, e.span) for x in "ijklmnopqrstuvwxyz" if x not in used)
     return next((name.id for name in names if is_letter(frame, name)), "i2")
 
 
 def refuse_mixed(frame: Frame, e: s.Subscript, items: list[Value]) -> None:
-    """Refuse (CD0508) slices and index letters in one subscript."""
+    """Refuse (CD0508) slices and index variables in one subscript."""
     if frame.letters is None or not any(isinstance(item, Section) for item in items):
         return
-    names = [name for item in e.items for name in _bare(item) if is_letter(frame, name)]
+    names = [name for item in e.items for name in _plain_names(item) if is_letter(frame, name)]
     if names:
         raise error(
             "CD0508", CdSyntaxError,
             f"`{e.span.text}` mixes a slice with the index letter `{names[0].id}`", e.span,
-            helps=_both_ways(e, items),
+            helps=_unmixed_helps(e, items),
         )  # fmt: skip
 
 
-def _both_ways(e: s.Subscript, items: list[Value]) -> tuple[str, str]:
-    """Return a mixed subscript written with letters only, and with slices only."""
+def _unmixed_helps(e: s.Subscript, items: list[Value]) -> tuple[str, str]:
+    """Return the help texts for a mixed subscript: index variables only, or slices only."""
     used = {item.id for item in e.items if isinstance(item, s.Name)}
-    spare = iter(x for x in "jklmnpqr" if x not in used)
-    cut = [isinstance(item, Section) for item in items]
-    pairs = list(zip(e.items, cut, strict=True))
-    lettered = [next(spare) if is_cut else x.span.text for x, is_cut in pairs]
-    sliced = [x.span.text if is_cut else ":" for x, is_cut in pairs]
+    unused = iter(x for x in "jklmnpqr" if x not in used)
+    slice_flags = [isinstance(item, Section) for item in items]
+    pairs = list(zip(e.items, slice_flags, strict=True))
+    lettered = [next(unused) if is_slice else x.span.text for x, is_slice in pairs]
+    sliced = [x.span.text if is_slice else ":" for x, is_slice in pairs]
     name = e.value.span.text
     return (
         f"use a letter for every axis: `{name}[{', '.join(lettered)}]`, ranges by an `if` on it",
@@ -97,5 +99,6 @@ def _both_ways(e: s.Subscript, items: list[Value]) -> tuple[str, str]:
     )
 
 
-def _bare(item: s.Expr) -> list[s.Name]:
+def _plain_names(item: s.Expr) -> list[s.Name]:
+    """Return an item that is a name, nothing for others."""
     return [item] if isinstance(item, s.Name) else []

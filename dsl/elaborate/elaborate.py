@@ -1,7 +1,7 @@
-"""`elaborate`: a surface function and its argument specifications become `Typed`.
+"""Elaboration driver: a surface function and its argument specifications become `Typed`.
 
-Elaboration starts again when an integer parameter turns out to be needed as a number; each start
-adds to the static ones, so it ends.
+Elaboration restarts with more assumptions when an integer parameter turns out to be needed as a
+static value. Termination: each restart adds to a finite set of static parameters.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ from .typed import (
 
 if TYPE_CHECKING:
     from . import declarations, effects
-else:  # what few programs need
+else:  # imported lazily: few programs need them
     declarations, effects = lazy_modules(__package__, ".declarations", ".effects")
 
 _HOOKS = Hooks(call, apply, comprehend)
@@ -108,26 +108,32 @@ def elaborate(
     """Return the typed form of a function for its arguments (objects by parameter name).
 
     `describe_input(value, static)` gives specifications, `lookup` captured objects; `numbers` are
-    the ways to attributes that are given in each call. Raises the `CdError` family for whatever
-    the function does wrong.
+    the paths of attributes that are passed in each call. Raises the `CdError` family for every
+    error of the function.
     """
     needed: dict[str, Span] = {}
-    given, fixed = frozenset[Path](), frozenset[Path]()
+    assigned_paths, static_paths = frozenset[Path](), frozenset[Path]()
     properties = orders = False
     while True:
         try:
-            with np.errstate(all="ignore"):  # as compiled code, constants never warn
-                inputs = Inputs(describe_input, alias, numbers, given, properties)
-                made = _elaborate(function, arguments, lookup, statics, inputs, fixed, orders)
-                return replace(made, needed=needed)
+            with np.errstate(all="ignore"):  # constant folding never warns, like compiled code
+                inputs = Inputs(describe_input, alias, numbers, assigned_paths, properties)
+                typed_form = _elaborate(
+                    function, arguments, lookup, statics, inputs, static_paths, orders
+                )
+                return replace(typed_form, needed=needed)
         except NeedState as state:
-            given |= state.paths
+            assigned_paths |= state.paths
             properties |= state.properties
         except NeedOrder:
             orders = True
         except NeedStatic as need:
-            if known := {path for path in numbers | given if str(path) in need.names}:
-                numbers, given, fixed = numbers - known, given - known, fixed | known
+            if now_static := {path for path in numbers | assigned_paths if str(path) in need.names}:
+                numbers, assigned_paths, static_paths = (
+                    numbers - now_static,
+                    assigned_paths - now_static,
+                    static_paths | now_static,
+                )
                 continue
             roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
             if roots <= statics:
@@ -152,15 +158,15 @@ def elaborate(
                 "CD0433", CdSyntaxError, "an expression or call nests too deeply to be compiled",
                 function.span, helps=("split it over several statements",),
             ) from None  # fmt: skip
-        except Exception as problem:  # a fault of ours, whatever it is
-            raise _failed(function, problem) from problem
+        except Exception as problem:  # an internal error of any type
+            raise _internal_error(function, problem) from problem
 
 
-def _failed(function: s.Function, problem: Exception) -> CdError:
-    """Return the error that says that elaboration itself went wrong, not the user."""
-    what = f"{type(problem).__name__}: {problem}"
+def _internal_error(function: s.Function, problem: Exception) -> CdError:
+    """Return the internal error CD0904 for an unexpected exception of elaboration."""
+    cause = f"{type(problem).__name__}: {problem}"
     return error(
-        "CD0904", CdInternalError, f"plusequals failed while reading `{function.name}`: {what}",
+        "CD0904", CdInternalError, f"plusequals failed while reading `{function.name}`: {cause}",
         function.span,
         helps=("this is a fault of plusequals: please report it with the function's text",),
     )  # fmt: skip
@@ -175,8 +181,8 @@ def _elaborate(
     fixed: frozenset[Path],
     orders: bool,
 ) -> Typed:
-    given = frozenset(map(str, inputs.numbers | inputs.given))
-    ctx = Context(function.name, active=(function,), given=given, orders=orders)
+    run_time = frozenset(map(str, inputs.numbers | inputs.given))
+    ctx = Context(function.name, active=(function,), given=run_time, orders=orders)
     frame = Frame(
         ctx, inputs, function, {}, frozenset(assigned_names(function.body)),
         inputs.noting("", lookup), _HOOKS,
@@ -193,27 +199,27 @@ def _elaborate(
     result = run_function(frame)
     ctx.called = called(frame)
     results: list[Node] = []
-    returns = _returned(ctx, inputs, result, results, function)
+    returns = _return_form(ctx, inputs, result, results, function)
     if inputs.assigned:
-        returns = _updating(frame, returns, results)
-    whole = object_attributes.without_unread(frame, (*ctx.prologue, *ctx.out))
+        returns = _with_updates(frame, returns, results)
+    unallocated = object_attributes.without_unread(frame, (*ctx.prologue, *ctx.out))
     body = stored(
-        whole, ctx.locals, results, ctx.sizes,
+        unallocated, ctx.locals, results, ctx.sizes,
         [parameter.node for parameter in ctx.parameters.values()],
     )  # fmt: skip
     written = set(writes(body))
-    _require_state(frame, written, fixed)
+    _require_assigned_paths(frame, written, fixed)
     _refuse_captured_writes(inputs, body, function)
-    seen = (*results, *inputs.nodes.values())
-    check_sharing(ctx.bindings, body, seen, function.span)
+    visible = (*results, *inputs.nodes.values())
+    check_sharing(ctx.bindings, body, visible, function.span)
     check_merges(ctx.parameters, body)
     passed = tuple(ctx.parameters)
-    asked = {node.id: node for node in ctx.locals}  # these have what was asked of their memory
+    requested = {node.id: node for node in ctx.locals}  # these carry the memory requests
     procedure = Procedure(
         function.name,
         tuple(Parameter(p.node, p.node in written) for p in ctx.parameters.values()),
         tuple(node for node in ctx.locals if node not in results),
-        tuple(asked.get(node.id, node) for node in results),
+        tuple(requested.get(node.id, node) for node in results),
         body,
         function.span,
         ctx.called,
@@ -229,7 +235,7 @@ def _elaborate(
 
 
 def _give_hooks(ctx: Context, inputs: Inputs, frame: Frame) -> None:
-    """Set what the modules below need of inputs and of calls."""
+    """Install the callbacks through which lower layers reach inputs and calls."""
     ctx.constant = partial(inputs.constant, ctx)
     ctx.tensor_value = lambda handle, span: inputs.field(ctx, handle, "value", span)
 
@@ -243,28 +249,28 @@ def _give_hooks(ctx: Context, inputs: Inputs, frame: Frame) -> None:
 
 
 def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
-    """Refuse (CD0207) writing a captured NumPy array, or a list or dictionary and what is in it; a
-    captured tensor may be written in place.
+    """Refuse (CD0207) writes of captured NumPy arrays, lists, tuples and dictionaries; a captured
+    tensor may be written in place.
 
-    A name that is bound plainly anywhere is a local, whatever is around the function: nobody
-    looks. One that is only written in parts, or by `+=`, could mean the array around it; where
-    there was none when somebody first looked, it stays a local.
+    A name with a plain binding anywhere in the function is a local: the enclosing scope is not
+    consulted. One that is only written by elements, or by `+=`, may denote an array of the
+    enclosing scope; where none existed at the first lookup, it stays a local.
     """
-    keep = set(frame.locals)
+    local_names = set(frame.locals)
     rebound = set(rebound_names(function.body))
     for name in sorted(frame.locals - frame.parameters - set(plain_names(function.body))):
         captured = frame.lookup(name)
         if isinstance(captured, np.ndarray | list | tuple | dict):
             what = "array" if isinstance(captured, np.ndarray) else type(captured).__name__
-            raise _captured_target(function, name, what, name in rebound)
+            raise _captured_target_error(function, name, what, name in rebound)
         if captured is MISSING:
             frame.inputs.alone.add(name)
         if frame.inputs.is_tensor(captured) and name not in rebound:
-            keep.discard(name)
-    frame.locals = frozenset(keep)
+            local_names.discard(name)
+    frame.locals = frozenset(local_names)
 
 
-def _captured_target(function: s.Function, name: str, what: str, rebound: bool) -> CdError:
+def _captured_target_error(function: s.Function, name: str, what: str, rebound: bool) -> CdError:
     span = next(n.span for n in names_in(function) if n.id == name)
     passed = f"`def {function.name}({name}, ...)`"
     helps = (
@@ -281,7 +287,7 @@ def _captured_target(function: s.Function, name: str, what: str, rebound: bool) 
 
 
 def _is_owned(path: Path) -> bool:
-    """Whether a way leads to what an object has, not to a default value of a function."""
+    """Whether a path leads to an attribute of an object, not to a default value of a function."""
     return any(isinstance(n, str) and n not in OF_FUNCTIONS for n in path.steps)
 
 
@@ -292,14 +298,14 @@ def _refuse_captured_writes(
     written = frozenset(writes(body))
     for path, node in inputs.nodes.items():
         if node not in written or not path.captured or _is_owned(path):
-            continue  # steps by name are fields of tensors, and attributes of objects
-        places = [one.span for one in statements(body) if node in writes((one,))
+            continue  # a step by name is a tensor's field or an object's attribute
+        write_spans = [one.span for one in statements(body) if node in writes((one,))
                   and hasattr(one, "span") and one.span.source.name != LIBRARY]  # fmt: skip
         raise error(
             "CD0207",
             CdNameError,
             f"`{node.label}` is an array around the function, and is written here",
-            places[-1] if places else function.span,
+            write_spans[-1] if write_spans else function.span,
             helps=(
                 f"pass it as an argument to write it: `def {function.name}({node.label}, ...)`",
                 f"or write a copy: `{node.label}.copy()`",
@@ -319,7 +325,7 @@ def _check_annotations(frame: Frame, function: s.Function) -> None:
         try:
             base = declarations.declared(frame, note.value)
         except CdError:
-            continue  # an annotation for other readers
+            continue  # no type of this language: an annotation for other tools
         shape: list[Affine] = []
         for axis, item in enumerate(note.items):
             free = isinstance(item, s.Slice) or (
@@ -343,20 +349,20 @@ def _check_annotations(frame: Frame, function: s.Function) -> None:
 
 
 def _is_size(frame: Frame, name: s.Name) -> bool:
-    """Whether a name in an annotation stands for a size: it has no number of its own."""
-    found = frame.lookup(name.id)
-    return name.id not in frame.names and (found is MISSING or not isinstance(found, int))
+    """Whether a name in an annotation is a size variable: it is bound to no integer."""
+    captured = frame.lookup(name.id)
+    return name.id not in frame.names and (captured is MISSING or not isinstance(captured, int))
 
 
-def _returned(
+def _return_form(
     ctx: Context, inputs: Inputs, value: Value, results: list[Node], function: s.Function
 ) -> Return:
-    """Return how the caller gets a value back; new arrays are added to `results`."""
+    """Return how the caller gets a value back; new arrays are appended to `results`."""
     match value:
         case Static(inner):
             return Constant(inner)
         case Group(items, kind, _, made):
-            parts = tuple(_returned(ctx, inputs, item, results, function) for item in items)
+            parts = tuple(_return_form(ctx, inputs, item, results, function) for item in items)
             return Many(parts, kind, made)
         case Scalar(expr, kind):
             node = expr.node if isinstance(expr, Read) and not expr.index else None
@@ -365,7 +371,7 @@ def _returned(
             results.append(node)
             return New(len(results) - 1, None, kind)
         case Array():
-            return _returned_array(ctx, inputs, value, results, function)
+            return _array_return(ctx, inputs, value, results, function)
         case Handle(_, path) | Opaque(_, path):
             return Argument(path, None)
         case Unset(_, span):
@@ -380,8 +386,10 @@ def _returned(
             )
 
 
-def _require_state(frame: Frame, written: Collection[Node], fixed: frozenset[Path]) -> None:
-    """Have elaboration start again (NeedState) where inputs are what the function writes."""
+def _require_assigned_paths(
+    frame: Frame, written: Collection[Node], fixed: frozenset[Path]
+) -> None:
+    """Restart elaboration (NeedState) where attributes read as inputs are written here, too."""
     inputs = frame.inputs
     paths = object_attributes.to_be_given(frame) - fixed
     writing = bool(inputs.assigned) or any(node in written for node in inputs.nodes.values())
@@ -390,11 +398,11 @@ def _require_state(frame: Frame, written: Collection[Node], fixed: frozenset[Pat
         raise NeedState(paths, properties)
 
 
-def _updating(frame: Frame, item: Return, results: list[Node]) -> Return:
-    """Return what is returned with the attributes that are set after the run."""
+def _with_updates(frame: Frame, item: Return, results: list[Node]) -> Return:
+    """Return the result description with the attributes that are set after the run."""
     object_attributes.compare_owners(frame)
     ctx, inputs, function = frame.ctx, frame.inputs, frame.function
-    found: list[Update] = []
+    updates: list[Update] = []
     for key, one in inputs.assigned.items():
         match frame.names.get(key):
             case None:
@@ -408,24 +416,24 @@ def _updating(frame: Frame, item: Return, results: list[Node]) -> Return:
                 node = ctx.variable(key, number, one.span)
                 value: Value = Scalar(Read(node, ()), number.kind)
             case value:
-                _require_one(frame, key, value, one.span)
-        given = None
+                _require_unaliased(frame, key, value, one.span)
+        condition = None
         if not object_attributes.is_certain(frame, key):
             flag = frame.names[key + object_attributes.SET]
-            given = _returned(ctx, inputs, flag, results, function)
-        made = _returned(ctx, inputs, value, results, function)
-        found.append(Update(one.owner.path, one.name, made, given))
-    return Updating(item, tuple(found))
+            condition = _return_form(ctx, inputs, flag, results, function)
+        new_value = _return_form(ctx, inputs, value, results, function)
+        updates.append(Update(one.owner.path, one.name, new_value, condition))
+    return Updating(item, tuple(updates))
 
 
-def _require_one(frame: Frame, key: str, value: Value, span: Span) -> None:
-    """Refuse (CD0208) to set an attribute to a copy of an array that Python would share with what
-    the caller sees: another attribute, or an input."""
+def _require_unaliased(frame: Frame, key: str, value: Value, span: Span) -> None:
+    """Refuse (CD0208) to set an attribute to a copy of an array where Python would alias it with
+    one that the caller sees: another attribute, or an input."""
     if not isinstance(value, Array) or value.base is None:
         return
     inputs, node = frame.inputs, value.base.node
-    seen = [(one, str(path)) for path, one in inputs.nodes.items()]
-    seen += [
+    visible = [(one, str(path)) for path, one in inputs.nodes.items()]
+    visible += [
         (other.base.node, name)
         for name, other in object_attributes.states(frame, frame.names).items()
         if isinstance(other, Array) and other.base is not None
@@ -433,8 +441,8 @@ def _require_one(frame: Frame, key: str, value: Value, span: Span) -> None:
     bases = sources(frame, node)
     if node not in frame.ctx.exchanged:  # else it is handed out as a copy
         bases -= {node}
-    given = inputs.nodes.get(inputs.assigned[key].path)
-    shared = [name for one, name in seen if one in bases and name != key and one is not given]
+    initial = inputs.nodes.get(inputs.assigned[key].path)
+    shared = [name for one, name in visible if one in bases and name != key and one is not initial]
     if shared:
         raise error(
             "CD0208", CdTypeError, f"`{key}` and `{shared[0]}` are one array in Python, on some "
@@ -443,12 +451,12 @@ def _require_one(frame: Frame, key: str, value: Value, span: Span) -> None:
         )  # fmt: skip
 
 
-def _returned_array(
+def _array_return(
     ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
 ) -> Return:
     read = value.view
     if value.listed and not _is_whole_input(inputs, value):
-        ctx.require_static(value.shape[0])  # a few are written out
+        ctx.require_static(value.shape[0])  # short sequences are unrolled
         raise error(
             "CD0434", CdTypeError, "a list that is made of a list or of so many items cannot be "
             "returned", function.span, helps=("return an array of them: `np.array([...])`",),
@@ -456,7 +464,7 @@ def _returned_array(
     if value.part is not None and value.aliased is not None:
         name, numbers = value.part
         owner = Array(value.axes, value.shape, numbers, Kind(numbers.dtype), sealed=value.sealed)
-        return Part(_returned_array(ctx, inputs, owner, results, function), name)
+        return Part(_array_return(ctx, inputs, owner, results, function), name)
     if read is None:
         value = ctx.materialize(value, "result", function.span)
         read = value.view
@@ -464,14 +472,14 @@ def _returned_array(
     node = read.node
     is_whole = read.index == tuple(map(var, value.axes)) and value.shape == node.shape
     sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
-    view = _strided(value, read) if sized and not is_whole else None
+    view = _stride_view(value, read) if sized and not is_whole else None
     if view is None and not is_whole:
-        return _returned_part(ctx, inputs, value, results, function)
+        return _part_return(ctx, inputs, value, results, function)
     path = next((path for path, known in inputs.nodes.items() if known == node), None)
     if path is not None and (node in ctx.exchanged or path.is_field):
-        # which of the exchanged arrays it is now depends on the run, and a tensor's array is its
-        # own: hand out the contents
-        return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
+        # which of the exchanged arrays it is depends on the run, and a tensor never gives its
+        # array away: return a copy of the contents
+        return _array_return(ctx, inputs, replace(value, copied=True), results, function)
     if path is not None:
         return Argument(path, view)
     if node not in results:
@@ -479,19 +487,21 @@ def _returned_array(
     return New(results.index(node), view, None)
 
 
-def _returned_part(
+def _part_return(
     ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
 ) -> Return:
-    """Return a part of a node that starts, or ends, where the run says: of an argument a view by
-    slices, else a copy. CdTypeError CD0435 where what it is a view of is no array of the run."""
+    """Return a part of a node with run-time bounds: of an argument a view by slices, else a copy.
+
+    CdTypeError CD0435 where the viewed array is no array of the run.
+    """
     read = value.view
     assert read is not None, "it is a part of a node"
     node = read.node
     path = next((path for path, known in inputs.nodes.items() if known == node), None)
     plain = path is not None and node not in ctx.exchanged and not path.is_field
-    if plain and value.rank and (axes := _slices(value, read)) is not None:
+    if plain and value.rank and (axes := _find_slices(value, read)) is not None:
         assert path is not None
-        return Argument(path, _sliced(ctx, value, axes, results, function))
+        return Argument(path, _slice_view(ctx, value, axes, results, function))
     sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
     if not sized and node not in ctx.locals and (plain or path is None):
         raise error(
@@ -499,11 +509,11 @@ def _returned_part(
             function.span, label=f"it is {describe(value)}",
             helps=("return a copy: `.copy()`",),
         )  # fmt: skip
-    return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
+    return _array_return(ctx, inputs, replace(value, copied=True), results, function)
 
 
 def _is_whole_input(inputs: Inputs, value: Array) -> bool:
-    """Whether a value is an argument itself, and no part of it."""
+    """Whether a value is a whole argument, not a part of one."""
     read = value.view
     if read is None or read.node not in inputs.nodes.values():
         return False
@@ -513,33 +523,33 @@ def _is_whole_input(inputs: Inputs, value: Array) -> bool:
 Slices = tuple[tuple[Affine, Affine, Symbol | None], ...]
 
 
-def _slices(value: Array, read: Read) -> Slices | None:
-    """Return where each axis of a node starts in a view, its step and the view's axis, None for one
-    position; None where slices make no such view."""
-    found: list[tuple[Affine, Affine, Symbol | None]] = []
-    left = set(value.axes)
+def _find_slices(value: Array, read: Read) -> Slices | None:
+    """Return the start, step and view axis for each axis of a node; the view axis is None for a
+    single position. The result is None where slices cannot express the view."""
+    axes: list[tuple[Affine, Affine, Symbol | None]] = []
+    unmatched = set(value.axes)
     for index in read.index:
         if not isinstance(index, Affine):
             return None
         inside = index.symbols() & set(value.axes)
         if not inside:
-            found.append((index, const(0), None))
+            axes.append((index, const(0), None))
             continue
         axis = min(inside, key=value.axes.index)
         start = substitute(index, {axis: const(0)})
         step = substitute(index, {axis: const(1)}) - start
         linear = recombine_quotients(start + multiply(var(axis), step) - index).constant == 0
-        if len(inside) > 1 or axis not in left or not linear or axis in start.symbols():
+        if len(inside) > 1 or axis not in unmatched or not linear or axis in start.symbols():
             return None
-        left.remove(axis)
-        found.append((start, step, axis))
-    return None if left else tuple(found)
+        unmatched.remove(axis)
+        axes.append((start, step, axis))
+    return None if unmatched else tuple(axes)
 
 
-def _sliced(
+def _slice_view(
     ctx: Context, value: Array, axes: Slices, results: list[Node], function: s.Function
 ) -> Sliced:
-    """Return a view by slices; their run-time ends are added to the results."""
+    """Return a view by slices; their run-time bounds are appended to the results."""
 
     def number(at: Affine) -> Number:
         if at.constant is not None:
@@ -549,18 +559,18 @@ def _sliced(
         return Result(len(results) - 1)
 
     sizes = dict(zip(value.axes, value.shape, strict=True))
-    kept = [axis for _, _, axis in axes if axis is not None]
+    axis_order = [axis for _, _, axis in axes if axis is not None]
     return Sliced(
         tuple(
             (number(start),) if axis is None else (number(start), number(step), number(sizes[axis]))
             for start, step, axis in axes
         ),
-        tuple(kept.index(axis) for axis in value.axes),
+        tuple(axis_order.index(axis) for axis in value.axes),
     )
 
 
-def _strided(value: Array, read: Read) -> Strided | None:
-    """Return a view as offset and strides of its node's elements; None where it has no strides."""
+def _stride_view(value: Array, read: Read) -> Strided | None:
+    """Return a view as offset and strides in elements; None where it is no strided view."""
     flat = const(0)
     for index, stride in zip(read.index, read.node.element_strides, strict=True):
         assert isinstance(index, Affine) and stride.constant is not None

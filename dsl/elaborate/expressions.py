@@ -1,4 +1,4 @@
-"""Surface expressions to values: names, operators, subscripts, attributes, calls."""
+"""Elaboration of expressions: names, operators, subscripts, attributes and calls to values."""
 
 from __future__ import annotations
 
@@ -63,34 +63,34 @@ from .scope import Frame
 if TYPE_CHECKING:
     from ..numpy.primitives import attributes
     from . import select, truth
-else:  # what few programs need
+else:  # imported lazily: few programs need them
     attributes, select, truth = lazy_modules(
         __package__, "..numpy.primitives.attributes", ".select", ".truth"
     )
 
 
 def evaluate(frame: Frame, e: s.Expr) -> Value:
-    """Return the value of an expression; statements it needs before it are emitted."""
+    """Return the value of an expression; statements that it needs are emitted before it."""
     match e:
         case s.Name():
             return resolve(frame, e)
         case s.Literal(value):
             return Static(value)
         case s.Unary():
-            return _unary(frame, e)
+            return _evaluate_unary(frame, e)
         case s.Binary(op, left, right):
             one, other = evaluated(frame, (left, right))
             return binary(frame, op, one, other, e.span)
         case s.Compare():
-            return _compare(frame, e)
+            return _evaluate_compare(frame, e)
         case s.Logical():
-            return _logical(frame, e, evaluate)
+            return _evaluate_logical(frame, e, evaluate)
         case s.Conditional():
-            return _conditional(frame, e)
+            return _evaluate_conditional(frame, e)
         case s.Subscript():
-            found = as_read(_subscript(frame, e))
+            view = as_read(_evaluate_subscript(frame, e))
             dots = any(isinstance(item, s.Literal) and item.value is ... for item in e.items)
-            return found if dots else value_of(found)  # `x[..., 0]` is an array, without axes too
+            return view if dots else value_of(view)  # `x[..., 0]` is an array, without axes too
         case s.Attribute(value, name):
             return attribute(frame, evaluate(frame, value), name, e.span)
         case s.Call():
@@ -106,7 +106,7 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
             values = iter(evaluated(frame, tuple(end for end in ends if end is not None)))
             return Section(*(None if end is None else next(values) for end in ends))
         case s.Format():
-            return Static(_formatted(frame, e))
+            return Static(_format_text(frame, e))
         case s.Starred():
             raise error("CD0141", CdSyntaxError, "`*` cannot stand here", e.span)
         case _:
@@ -114,19 +114,19 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
 
 
 def default_values(frame: Frame, params: tuple[s.Param, ...]) -> tuple[tuple[str, Value], ...]:
-    """Return the default values of a function's parameters, which are computed where it stands."""
-    given = [(p.name, p.default) for p in params if p.default is not None]
-    values = evaluated(frame, tuple(default for _, default in given))
+    """Return the default values of parameters, evaluated at the function's definition."""
+    defaults = [(p.name, p.default) for p in params if p.default is not None]
+    values = evaluated(frame, tuple(default for _, default in defaults))
     if not frame.ctx.pointwise:
         values = [
             frozen(frame, value, name, default.span)
-            for value, (name, default) in zip(values, given, strict=True)
+            for value, (name, default) in zip(values, defaults, strict=True)
         ]
-    return tuple(zip((name for name, _ in given), values, strict=True))
+    return tuple(zip((name for name, _ in defaults), values, strict=True))
 
 
 def evaluated(frame: Frame, items: tuple[s.Expr, ...]) -> list[Value]:
-    """Return the values of expressions, from left to right; `*x` is the items of `x`."""
+    """Return the values of expressions, from left to right; `*x` is unpacked."""
     out: list[Value] = []
     for item in items:
         if isinstance(item, s.Starred):
@@ -138,9 +138,9 @@ def evaluated(frame: Frame, items: tuple[s.Expr, ...]) -> list[Value]:
 
 
 def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
-    """Return the items of something that is unpacked or unrolled now.
+    """Return the items of a value that is unpacked or unrolled.
 
-    CdTypeError CD0406 where its length is not known when compiling.
+    CdTypeError CD0406 where its length is not static.
     """
     match value:
         case Group(items, _):
@@ -160,12 +160,12 @@ def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
     raise error("CD0406", CdTypeError, f"{describe(value)} cannot be unpacked here", span)
 
 
-def _unary(frame: Frame, e: s.Unary) -> Value:
+def _evaluate_unary(frame: Frame, e: s.Unary) -> Value:
     if e.op == "not":
         return truth.negation(frame, tested(frame, e.operand), e.operand.span)
     operand = evaluate(frame, e.operand)
-    if (known := unary_now(e.op, operand, e.span)) is not None:
-        return known
+    if (folded := unary_now(e.op, operand, e.span)) is not None:
+        return folded
     index = as_affine(operand)
     if index is not None and e.op == "-" and isinstance(operand, Scalar):
         return Scalar(Position(-index), operand.kind)
@@ -176,65 +176,68 @@ def _unary(frame: Frame, e: s.Unary) -> Value:
     return operate(frame.ctx, "neg", [operand], e.span)
 
 
-def _compare(frame: Frame, e: s.Compare) -> Value:
-    return _compared(frame, e, evaluate(frame, e.operands[0]), 0)
+def _evaluate_compare(frame: Frame, e: s.Compare) -> Value:
+    return _compare_chain(frame, e, evaluate(frame, e.operands[0]), 0)
 
 
-def _compared(frame: Frame, e: s.Compare, left: Value, place: int) -> Value:
-    """Return what the comparisons from that place on say; what is behind one that fails is not
-    looked at."""
-    behind, earlier = place + 1, [left]
-    right = after(frame.ctx, earlier, partial(evaluate, frame, e.operands[behind]), e.span)
-    one = compare_values(frame, e.ops[place], earlier[0], right, e.span)
+def _compare_chain(frame: Frame, e: s.Compare, left: Value, at: int) -> Value:
+    """Return the conjunction of a comparison chain from one operand on (short circuit)."""
+    next_at, earlier = at + 1, [left]
+    right = after(frame.ctx, earlier, partial(evaluate, frame, e.operands[next_at]), e.span)
+    one = compare_values(frame, e.ops[at], earlier[0], right, e.span)
     if len(e.ops) > 1 and isinstance(one, Array) and one.rank:
         raise error(
             "CD0409", CdTypeError, "a chained comparison of whole arrays has no one truth", e.span,
             helps=("write `(a < b) & (b < c)`",),
         )  # fmt: skip
-    if behind == len(e.ops):
+    if next_at == len(e.ops):
         return one
     first = truth.test_of(frame, one, e.span)
     if isinstance(first, Static):
-        return _compared(frame, e, right, behind) if first.value else first
-    test, rest = under(frame.ctx, first.expr, lambda: _compared(frame, e, right, behind), e.span)
+        return _compare_chain(frame, e, right, next_at) if first.value else first
+    test, rest = under(
+        frame.ctx, first.expr, lambda: _compare_chain(frame, e, right, next_at), e.span
+    )
     kind = truth.kind_of_bools(one, rest)
     return truth.both(Scalar(test, kind), truth.test_of(frame, rest, e.span), False, kind)
 
 
 def tested(frame: Frame, e: s.Expr) -> Static | Scalar:
-    """Return an expression as a test: known now, or a bool; of `and` and `or` only the truth."""
-    value = _logical(frame, e, tested) if isinstance(e, s.Logical) else evaluate(frame, e)
+    """Return an expression as a test, static or a bool; `and` and `or` give only their truth."""
+    value = _evaluate_logical(frame, e, tested) if isinstance(e, s.Logical) else evaluate(frame, e)
     return truth.test_of(frame, value, e.span)
 
 
-def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -> Value:
+def _evaluate_logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -> Value:
     """Return `and`/`or`, one of the operands as in Python; `of` evaluates each.
 
     Later operands are elaborated under the earlier ones (short circuit).
     """
     first = of(frame, e.operands[0])
-    left = truth.test_of(frame, first, e.operands[0].span)
+    left_test = truth.test_of(frame, first, e.operands[0].span)
     rest = e.operands[1:]
     tail = s.Logical(e.op, rest, e.span) if len(rest) > 1 else rest[0]
     stop = e.op == "or"
     choice = frame.choice()
-    if isinstance(left, Static) and left.value == stop:
+    if isinstance(left_test, Static) and left_test.value == stop:
         return first
     with frame.on_side(choice, True):
-        if isinstance(left, Static):
+        if isinstance(left_test, Static):
             return of(frame, tail)
-        test, second = under(frame.ctx, left.expr, lambda: of(frame, tail), tail.span, not stop)
-        left = Scalar(test, left.kind)
-    right = truth.test_of(frame, second, tail.span)
+        test, second = under(
+            frame.ctx, left_test.expr, lambda: of(frame, tail), tail.span, not stop
+        )
+        left_test = Scalar(test, left_test.kind)
+    right_test = truth.test_of(frame, second, tail.span)
     if truth.is_bool(first) and truth.is_bool(second):
-        return truth.both(left, right, stop, truth.kind_of_bools(first, second))
+        return truth.both(left_test, right_test, stop, truth.kind_of_bools(first, second))
     sides = (first, second) if stop else (second, first)
     return select.one_of(frame.ctx, test, *sides, e.span)
 
 
-def _conditional(frame: Frame, e: s.Conditional) -> Value:
-    found = tested(frame, e.test)
-    test, choice = truth.settle_test(frame, found), frame.choice()
+def _evaluate_conditional(frame: Frame, e: s.Conditional) -> Value:
+    open_test = tested(frame, e.test)
+    test, choice = truth.settle_test(frame, open_test), frame.choice()
 
     def side(holds: bool) -> Value:
         with frame.on_side(choice, holds):
@@ -242,7 +245,7 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
 
     if isinstance(test, Static):
         value = side(bool(test.value))
-        if isinstance(found, Static) or not frame.ctx.pointwise:
+        if isinstance(open_test, Static) or not frame.ctx.pointwise:
             return value
         return select.as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
     decided, yes = under(frame.ctx, test.expr, lambda: side(True), e.yes.span)
@@ -251,14 +254,14 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
     return select.one_of(frame.ctx, decided, yes, no, e.span)
 
 
-def _subscript(frame: Frame, e: s.Subscript) -> Value:
+def _evaluate_subscript(frame: Frame, e: s.Subscript) -> Value:
     """Return `value[items]`, keeping rank-0 results as arrays (they may be written)."""
     base = evaluate(frame, e.value)
     return subscript_value(frame, base, e, e.value)
 
 
 def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Value:
-    """Return the items of a base that has been evaluated."""
+    """Return the value of a subscript whose base has been evaluated."""
     refuse_captured_letters(frame, e, isinstance(base, Array | Handle))
     match base:
         case Array():
@@ -279,9 +282,9 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
             return item or now(operator.getitem, (inner, _static_key(frame, e)), e.span)
         case Opaque(inner, path):
             key = _static_key(frame, e)
-            found = now(operator.getitem, (inner, key), e.span).value
+            member = now(operator.getitem, (inner, key), e.span).value
             step = Path(path.root, (*path.steps, (key,)), path.captured)
-            return frame.inputs.wrap(frame.ctx, step, found, True, e.span)
+            return frame.inputs.wrap(frame.ctx, step, member, True, e.span)
         case Scalar() if not e.items:
             return base
         case _:
@@ -308,24 +311,24 @@ def _table_item(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Val
         return None
     if isinstance(at.expr, Position) and not frame.ctx.known.nonnegative(at.expr.index):
         frame.ctx.prefer_static(at.expr.index)
-        frame.ctx.require_unrolled((at.expr.index,))  # negative ones count from the end
+        frame.ctx.require_unrolled((at.expr.index,))  # negative positions count from the end
     read = items_table(frame.ctx, elements(frame, base, e.span), e.span)
     table = None if read is None else read(const(0))
     if not isinstance(table, Scalar) or not isinstance(table.expr, Read):
         return None
     frame.ctx.out += out
-    whole = frame.ctx.whole(table.expr.node, e.span)
-    item = as_scalar(subscript(frame.ctx, whole, [at], e.span, owner.span.text), e.span)
+    table_array = frame.ctx.whole(table.expr.node, e.span)
+    item = as_scalar(subscript(frame.ctx, table_array, [at], e.span, owner.span.text), e.span)
     return Scalar(item.expr, table.kind)
 
 
 def _subscript_item(frame: Frame, item: s.Expr) -> Value:
-    """Return one subscript; `pad`, `clamp` and `wrap` become edges."""
+    """Return one subscript; `pad`, `clamp` and `wrap` become boundary modes."""
     if isinstance(item, s.Call):
         function = item.function
         if isinstance(function, s.Name) and function.id in ("pad", "clamp", "wrap"):
-            known = resolve(frame, function)
-            if known == table.WORDS[function.id]:
+            word = resolve(frame, function)
+            if word == table.WORDS[function.id]:
                 args = [evaluate(frame, arg) for arg in item.args]
                 if not args or len(args) > (2 if function.id == "pad" else 1):
                     raise error(
@@ -337,8 +340,8 @@ def _subscript_item(frame: Frame, item: s.Expr) -> Value:
     return value_of(evaluate(frame, item))
 
 
-def _refuse_letter_of_no_array(frame: Frame, e: s.Subscript, item: s.Expr) -> None:
-    """Refuse (CD0411) an index letter on what is no array: `y[i]` where `y` is None."""
+def _refuse_index_of_no_array(frame: Frame, e: s.Subscript, item: s.Expr) -> None:
+    """Refuse (CD0411) an index variable on a value that is no array: `y[i]` where `y` is None."""
     if isinstance(item, s.Name) and is_letter(frame, item):
         name = e.value.span.text
         what = describe(evaluate(frame, e.value))
@@ -349,28 +352,28 @@ def _refuse_letter_of_no_array(frame: Frame, e: s.Subscript, item: s.Expr) -> No
 
 
 def _static_key(frame: Frame, e: s.Subscript) -> object:
-    """Return the key of a subscript of what is no array; an integer parameter in it is static."""
-    keys = [_known_key(frame, e, item, evaluate(frame, item)) for item in e.items]
+    """Return the key of a subscript of no array; an integer parameter in it becomes static."""
+    keys = [_key_object(frame, e, item, evaluate(frame, item)) for item in e.items]
     return keys[0] if len(keys) == 1 and not e.comma else tuple(keys)
 
 
-def _known_key(frame: Frame, e: s.Subscript, item: s.Expr, value: Value) -> object:
+def _key_object(frame: Frame, e: s.Subscript, item: s.Expr, value: Value) -> object:
     """Return one key as a Python object. CdTypeError CD0413 where it is a run-time value."""
     if isinstance(value, Section):
         ends = (value.lower, value.upper, value.step)
-        return slice(*(end if end is None else _known_key(frame, e, item, end) for end in ends))
-    if (known := as_python(value)) is not None:
-        return known.value
+        return slice(*(end if end is None else _key_object(frame, e, item, end) for end in ends))
+    if (static := as_python(value)) is not None:
+        return static.value
     if (at := position_of(value_of(value))) is not None:
         if at.constant is not None:
             return at.constant
         frame.ctx.require_static(at)
-    _refuse_letter_of_no_array(frame, e, item)
+    _refuse_index_of_no_array(frame, e, item)
     raise error("CD0413", CdTypeError, "this key has to be known when compiling", item.span)
 
 
 def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: str) -> Value:
-    """Return one item of a tuple or list, or some of them under a slice."""
+    """Return one item of a tuple or list, or those that a slice selects."""
     every = tuple(range(len(members)))
     positions = now(operator.getitem, (every, _static_key(frame, e)), e.span).value
     if isinstance(positions, tuple):
@@ -380,11 +383,11 @@ def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: 
 
 
 def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
-    """Return `value.name`: a field, a property, a method to be called, or an object's own."""
+    """Return `value.name`: a field, a property, a bound method or an attribute of an object."""
     match value:
-        case Handle() if name == "merge" and name not in _fields(value):
+        case Handle() if name == "merge" and name not in _field_names(value):
             return frame.inputs.field(frame.ctx, value, "value", span, merged=True)
-        case Handle() if name in _fields(value):
+        case Handle() if name in _field_names(value):
             return frame.inputs.field(frame.ctx, value, name, span)
         case Handle() if table.method(name) is None and name not in _ARRAY_PROPERTIES:
             return frame.inputs.field(frame.ctx, value, name, span)
@@ -396,21 +399,21 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
                 return known
             if (getter := object_attributes.property_of(frame, value, name, span)) is not None:
                 return frame.hooks.apply(frame, getter, (value,), span)
-            found = _getattr(inner, name, span)
+            member = _getattr(inner, name, span)
             step = Path(path.root, (*path.steps, name), path.captured)
-            return frame.inputs.wrap(frame.ctx, step, found, True, span)
+            return frame.inputs.wrap(frame.ctx, step, member, True, span)
         case Static(parents.Above() as above):
             return parents.attribute(frame, above, name, span)
         case Static(inner) if kind_of_number(inner) is None or isinstance(
             inner, np.generic | complex
         ):
-            found = _getattr(inner, name, span)
+            member = _getattr(inner, name, span)
             if is_function(inner):
                 step = owners.below(owners.way_to(frame, inner), name)
-                return frame.inputs.wrap(frame.ctx, step, found, True, span)
-            frame.inputs.ask(inner, name, found)
-            method = callable(found) and kind_of_number(inner)
-            return Bound(value, name) if method else Static(found)
+                return frame.inputs.wrap(frame.ctx, step, member, True, span)
+            frame.inputs.ask(inner, name, member)
+            method = callable(member) and kind_of_number(inner)
+            return Bound(value, name) if method else Static(member)
         case Array() if name == "merge":
             return merge_of(frame, value, span)
         case Array() | Scalar() | Masked() | Static():
@@ -433,20 +436,20 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
 _ARRAY_PROPERTIES = ("shape", "ndim", "dtype", "size", "T", "real", "imag", "itemsize", "nbytes")
 
 
-def _fields(handle: Handle) -> tuple[str, ...]:
+def _field_names(handle: Handle) -> tuple[str, ...]:
     return handle.tensor.fields
 
 
 def _getattr(owner: object, name: str, span: Span) -> object:
     try:
         return getattr(owner, name)
-    except Exception:  # whatever a property of the user's does
+    except Exception:  # a user's property may raise anything
         helps = (f"did you mean `{near}`?",) if (near := nearest(name, dir(owner))) else ()
         text = f"{describe(Static(owner))} has no attribute `{name}`"
         raise error("CD0414", CdNameError, text, span, helps=helps) from None
 
 
-def _formatted(frame: Frame, e: s.Format) -> str:
+def _format_text(frame: Frame, e: s.Format) -> str:
     out = ""
     for piece in e.pieces:
         if isinstance(piece, str):
@@ -461,6 +464,6 @@ def _formatted(frame: Frame, e: s.Format) -> str:
                 piece[0].span,
                 helps=("give run-time values to `print` or as arguments of the error",),
             )
-        frame.inputs.steady &= is_immutable(value.value)  # others may show where they are
+        frame.inputs.steady &= is_immutable(value.value)  # others may print an address
         out += str(now(format, (value.value, piece[1]), piece[0].span).value)
     return out

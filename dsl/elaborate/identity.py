@@ -1,7 +1,7 @@
-"""`is` and `is not`: decided when compiling, refused where the path of the run decides.
+"""Object identity: `is` and `is not`, decided statically, refused where control flow decides.
 
-Members of enumerations are objects of which it is known which they are: so are comparisons of them,
-and `&`, `|`, `^`, `~` and `in` of flags.
+Members of enumerations have a static identity: so have comparisons of them, and `&`, `|`, `^`, `~`
+and `in` of flags.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _OF_FLAGS = {
 
 
 def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Static:
-    """Return whether two values are one object, or are not for `is not`.
+    """Return whether two values are identical, negated for `is not`.
 
-    CdTypeError CD0208 for arrays that Python would have as one on some paths only.
+    CdTypeError CD0208 for arrays that are one object in Python on some paths only.
     """
     if isinstance(left, Static) and isinstance(right, Static):
         same = left.value is right.value
@@ -35,48 +35,52 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
     elif isinstance(left, Array) and isinstance(right, Array) and (left.given or right.given):
         same = False
         if left.given is not None and right.given is not None:
-            (one, path), (other, way) = left.given, right.given
+            (one, path), (other, other_path) = left.given, right.given
             same = one == other
-            frame.inputs.compare_paths(path, way)
+            frame.inputs.compare_paths(path, other_path)
     elif isinstance(left, Group) and isinstance(right, Group):
         same = left.one == right.one
     else:
         same = left == right and not isinstance(left, Scalar)
     if not same and isinstance(left, Array) and isinstance(right, Array):
-        _refuse_open(frame, left, right, span)
+        _refuse_possible_copies(frame, left, right, span)
     return Static(same if op == "is" else not same)
 
 
 def members(left: Value, right: Value) -> tuple[object, object] | None:
-    """Return two known objects of which one is a member of an enumeration, None for other values.
+    """Return two static objects of which one is a member of an enumeration, None for other values.
 
-    Not where a class of the user's says what is equal to it.
+    None, too, where a user's class defines equality.
     """
     if not all(isinstance(value, Static | Opaque) for value in (left, right)):
         return None
     one, other = (value.value for value in (left, right) if isinstance(value, Static | Opaque))
     if not any(isinstance(value, enum.Enum) for value in (one, other)):
         return None
-    own = any(isinstance(getattr(type(v), "__eq__", None), FunctionType) for v in (one, other))
-    return None if own else (one, other)
+    overloaded = any(
+        isinstance(getattr(type(v), "__eq__", None), FunctionType) for v in (one, other)
+    )
+    return None if overloaded else (one, other)
 
 
 def flags(op: str, *values: Value) -> tuple[object, ...] | None:
-    """Return the members of enumerations of flags that an operator takes, None for other values.
+    """Return the members of flag enumerations that an operator takes, None for other values.
 
-    Not where a class of the user's says what the operator means.
+    None, too, where a user's class overloads the operator.
     """
     name = _OF_FLAGS.get(op)
     if name is None or not all(isinstance(value, Static | Opaque) for value in values):
         return None
-    found = tuple(value.value for value in values if isinstance(value, Static | Opaque))
-    own = getattr(enum.Flag, name)
-    known = all(isinstance(v, enum.Flag) and getattr(type(v), name) is own for v in found)
-    return found if known else None
+    operands = tuple(value.value for value in values if isinstance(value, Static | Opaque))
+    default = getattr(enum.Flag, name)
+    are_flags = all(
+        isinstance(v, enum.Flag) and getattr(type(v), name) is default for v in operands
+    )
+    return operands if are_flags else None
 
 
-def _refuse_open(frame: Frame, left: Array, right: Array, span: Span) -> None:
-    """Refuse two arrays of which one may be a copy of the other where Python makes none."""
+def _refuse_possible_copies(frame: Frame, left: Array, right: Array, span: Span) -> None:
+    """Refuse (CD0208) two arrays of which one may be a copy of the other where Python aliases."""
     nodes = [value.base.node for value in (left, right) if value.base is not None]
     if len(set(nodes)) < 2:
         return

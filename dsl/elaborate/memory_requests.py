@@ -1,4 +1,4 @@
-"""`memory(t, "virtual")`: what the user asks of the memory of an array."""
+"""Memory-mode requests: `memory(t, "virtual")` annotates the node of an array."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .scope import Frame
 
 
 def is_request(frame: Frame, call: s.Call) -> bool:
-    """Return whether a call is of the word `memory`, by its name or as an attribute."""
+    """Return whether a call is one of `memory`, by its bare name or as an attribute."""
     match call.function:
         case s.Name() | s.Attribute(s.Name(), "memory") as function:
             return evaluate(frame, function) == Static(Word("memory"))
@@ -26,10 +26,10 @@ def is_request(frame: Frame, call: s.Call) -> bool:
 
 
 def request(frame: Frame, call: s.Call, span: Span) -> None:
-    """Note a request on the node of an array; the passes and the placement consult it.
+    """Annotate the node of an array with a request, which passes and memory placement consult.
 
-    Raises CdTypeError CD0574 for what is no array, CdValueError CD0573 for what is no mode, and
-    CdTypeError CD0571 where an earlier request excludes it.
+    Raises CdTypeError CD0574 for a value that is no array, CdValueError CD0573 for an unknown
+    mode, and CdTypeError CD0571 where an earlier request excludes it.
     """
     if len(call.args) != 2 or call.keywords:
         raise error("CD0574", CdTypeError, "`memory` takes an array and a memory mode", span)
@@ -48,19 +48,19 @@ def request(frame: Frame, call: s.Call, span: Span) -> None:
             "CD0574", CdTypeError, "`memory` takes an array by its name, and a memory mode",
             call.args[0].span, label=f"this is {describe(value)}",
         )  # fmt: skip
-    where = call.args[1].span
-    asked = Request(
-        parse_mode(mode.value if isinstance(mode, Static) else None, where), span.text, span
+    mode_span = call.args[1].span
+    memory_request = Request(
+        parse_mode(mode.value if isinstance(mode, Static) else None, mode_span), span.text, span
     )
-    _ask(frame.ctx, value.place.node, asked, name)
+    _annotate_node(frame.ctx, value.place.node, memory_request, name)
 
 
-def _ask(ctx: Context, node: Node, asked: Request, name: str) -> None:
-    """Put a request on a node where it is declared; its uses know it by its number."""
-    for at, known in enumerate(ctx.locals):
-        if known.id == node.id:
-            decision = join(known.request, asked, f"`{name}`")
-            ctx.locals[at] = replace(known, request=decision)
+def _annotate_node(ctx: Context, node: Node, asked: Request, name: str) -> None:
+    """Set a request on the declaration of a node; its uses refer to it by id."""
+    for at, local in enumerate(ctx.locals):
+        if local.id == node.id:
+            decision = join(local.request, asked, f"`{name}`")
+            ctx.locals[at] = replace(local, request=decision)
             return
     for path, parameter in ctx.parameters.items():
         if parameter.node.id == node.id:

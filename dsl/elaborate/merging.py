@@ -1,4 +1,7 @@
-"""`p.grad.merge`: another stream's version of a field, which one routine may read of one field."""
+"""Merge buffers: `p.grad.merge` is another stream's version of a field.
+
+A routine may read one merged version of each field, and write none.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,11 @@ _Simple = Assign | Let | Alloc | Permute | Check | Print
 def merge_of(frame: Frame, array: Array, span: Span) -> Array:
     """Return the merged version of a field.
 
-    Raises CdNameError CD0831 for what is no whole field of a tensor, or is one in the merge buffer.
+    Raises CdNameError CD0831 for anything but a whole field of a tensor, and for one that is a
+    merged version already.
     """
     node = array.body.node if isinstance(array.body, Read) else None
-    path = _path_of(frame, array)
+    path = _find_path(frame, array)
     last = "" if path is None or not path.steps else str(path.steps[-1])
     if (
         path is None
@@ -54,43 +58,43 @@ def merge_of(frame: Frame, array: Array, span: Span) -> Array:
     return frame.inputs.field(frame.ctx, handle, last[1:], span, merged=True)
 
 
-def _path_of(frame: Frame, array: Array) -> Path | None:
-    """Return the path of the input that an array is, or is a part of."""
+def _find_path(frame: Frame, array: Array) -> Path | None:
+    """Return the path of the input that an array is, or is a view of."""
     node = array.body.node if isinstance(array.body, Read) else None
     return next((path for path, known in frame.inputs.nodes.items() if known is node), None)
 
 
 def of_a_field(frame: Frame, array: Array, name: str) -> str | None:
-    """Return how a field of a tensor is written that was asked of the array of another field.
+    """Return the spelling of a tensor's field that was looked up on the array of another field.
 
-    `p.merge.grad` is `p.grad.merge`, `p.value.grad` is `p.grad`; None for what is no such thing.
+    `p.merge.grad` is `p.grad.merge`, `p.value.grad` is `p.grad`; None for other attributes.
     """
-    path = _path_of(frame, array)
+    path = _find_path(frame, array)
     owner = None if path is None else path.owner
     if path is None or owner is None or name not in frame.inputs.handles[owner].tensor.fields:
         return None
     merged = MERGED if str(path.steps[-1]).endswith(MERGED) else ""
-    return _shown(Path(owner.root, (*owner.steps, f"@{name}{merged}"), owner.captured))
+    return _spell(Path(owner.root, (*owner.steps, f"@{name}{merged}"), owner.captured))
 
 
 def check_merges(parameters: Mapping[Path, Parameter], body: tuple[Statement, ...]) -> None:
-    """Raise CdTypeError CD0832 where a merged version is written, or there are two of them."""
+    """Raise CdTypeError CD0832 where a merged version is written, or two are read."""
     merged = [
         (path, parameter) for path, parameter in parameters.items()
         if path.steps and str(path.steps[-1]).endswith(MERGED)
     ]  # fmt: skip
     for path, parameter in merged:
-        for statement in _simple(body):
+        for statement in _simple_statements(body):
             if parameter.node in walk.writes((statement,)):
                 raise error(
-                    "CD0832", CdTypeError, f"`{_shown(path)}` is written, and a merge buffer may "
+                    "CD0832", CdTypeError, f"`{_spell(path)}` is written, and a merge buffer may "
                     "only be read", statement.span,
-                    helps=(f"write the field itself: `{_shown(path).removesuffix('.merge')}`",),
+                    helps=(f"write the field itself: `{_spell(path).removesuffix('.merge')}`",),
                 )  # fmt: skip
     if len(merged) > 1:
-        one, two = (_shown(path) for path, _ in merged[:2])
+        one, two = (_spell(path) for path, _ in merged[:2])
         first = next(
-            statement for statement in _simple(body)
+            statement for statement in _simple_statements(body)
             if merged[1][1].node in walk.reads((statement,))
         )  # fmt: skip
         raise error(
@@ -99,15 +103,15 @@ def check_merges(parameters: Mapping[Path, Parameter], body: tuple[Statement, ..
         )  # fmt: skip
 
 
-def _simple(body: tuple[Statement, ...]) -> Iterator[_Simple]:
-    """Yield the statements that read or write by themselves, those inside others included."""
+def _simple_statements(body: tuple[Statement, ...]) -> Iterator[_Simple]:
+    """Yield the simple statements that access memory, nested ones included."""
     for statement in walk.statements(body):
         if isinstance(statement, _Simple):
             yield statement
 
 
-def _shown(path: Path) -> str:
-    """Return a path to a field as it is written: `p.grad.merge`."""
+def _spell(path: Path) -> str:
+    """Return a path to a field in source notation: `p.grad.merge`."""
     *steps, last = path.steps
     name = str(last)[1:].replace("value.merge", "merge")
     return f"{Path(path.root, tuple(steps), path.captured)}.{name}"

@@ -1,4 +1,4 @@
-"""What each name is: parameter, local, captured object, index letter, word, or nothing."""
+"""Name resolution: parameter, local, captured object, index variable, built-in word or unbound."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .scope import LETTER, Frame, new_letter
 
 
 class Consequence(CdNameError):
-    """What is wrong only because a statement before is; nobody is told."""
+    """An error that only follows from an earlier erroneous statement; it is not reported."""
 
 
 def resolve(frame: Frame, name: s.Name) -> Value:
     """Return the value of a bare name.
 
-    CdNameError CD0201 where it is nothing, CD0202 where it has no value yet.
+    CdNameError CD0201 where it is unbound, CD0202 where it has no value yet.
     """
     owner: Frame | None = frame
     while owner is not None:
@@ -52,11 +52,11 @@ def resolve(frame: Frame, name: s.Name) -> Value:
     if frame.letters is not None and is_letter(frame, name):
         if captured is MISSING:
             path = Path(frame.key + name.id, (), captured=True)
-            frame.inputs.used[path] = frame.inputs.describe(captured, True)  # as long as it is that
+            frame.inputs.used[path] = frame.inputs.describe(captured, True)  # guard: unchanged
         return letter(frame, name.id, name.span)
     if name.id in WORDS:
         path = Path(frame.key + name.id, (), captured=True)
-        frame.inputs.used[path] = frame.inputs.describe(captured, True)  # as long as it is nothing
+        frame.inputs.used[path] = frame.inputs.describe(captured, True)  # guard: still unbound
         return WORDS[name.id]
     if name.id == frame.function.name:
         raise error(
@@ -67,26 +67,26 @@ def resolve(frame: Frame, name: s.Name) -> Value:
 
 
 def letter(frame: Frame, name: str, span: Span) -> Scalar:
-    """Return an index letter as a number; a new one goes to the innermost scope that takes it."""
+    """Return an index variable as a number; a new one is bound by the innermost implicit scope."""
     letters = frame.letters
     assert letters is not None
-    found = known_letter(frame, name)
-    if found is None:
-        found = new_letter(frame.ctx, name)
-        letters.spans[found] = span
+    symbol = known_letter(frame, name)
+    if symbol is None:
+        symbol = new_letter(frame.ctx, name)
+        letters.spans[symbol] = span
         if letters.on_left:
-            letters.outer[name] = found
+            letters.outer[name] = symbol
         elif letters.scopes and letters.scopes[-1][1]:
-            letters.scopes[-1][0][name] = found
+            letters.scopes[-1][0][name] = symbol
         else:
-            letters.right[name] = found
-    return Scalar(Position(var(found)), WEAK_INT)
+            letters.right[name] = symbol
+    return Scalar(Position(var(symbol)), WEAK_INT)
 
 
 def known_letter(frame: Frame, name: str) -> Symbol | None:
-    """Return the symbol that a letter has here, None where it is new.
+    """Return the symbol that an index variable has here, None where it is new.
 
-    Inside a reduction that names no letters, letters only on the right are its own.
+    A reduction that names no index variables binds those that occur only on the right.
     """
     letters = frame.letters
     assert letters is not None
@@ -101,7 +101,7 @@ def known_letter(frame: Frame, name: str) -> Symbol | None:
 
 
 def is_letter(frame: Frame, name: s.Name) -> bool:
-    """Whether a bare name would be an index letter here."""
+    """Whether a bare name would be an index variable here."""
     owner: Frame | None = frame
     while owner is not None:
         if name.id in owner.names or name.id in owner.locals:
@@ -115,10 +115,10 @@ def is_letter(frame: Frame, name: s.Name) -> bool:
 
 
 def unknown(frame: Frame, name: s.Name) -> CdNameError:
-    """Return the error for a name that is nothing, with the nearest known name."""
+    """Return the error for an unbound name, with the nearest bound one as a suggestion."""
     pool = {*frame.names, *frame.locals, *WORDS}
     near = nearest(name.id, sorted(pool))
-    if near and abs(len(near) - len(name.id)) > 2:  # `pandas` is no slip of `pad`
+    if near and abs(len(near) - len(name.id)) > 2:  # `pandas` is no misspelling of `pad`
         near = None
     helps = (f"did you mean `{near}`?",) if near else ()
     if re.fullmatch(r"([a-z])\1+", name.id):
@@ -126,6 +126,6 @@ def unknown(frame: Frame, name: s.Name) -> CdNameError:
         helps = (f"an index letter is one letter: `{one}`, `{one}2`, `{one}_`", *helps)
     if LETTER.fullmatch(name.id):
         helps = ("index letters stand inside subscripts: `x[i]`", *helps)
-    made = error("CD0201", CdNameError, f"`{name.id}` is not defined", name.span, helps=helps)
-    assert isinstance(made, CdNameError)
-    return made
+    problem = error("CD0201", CdNameError, f"`{name.id}` is not defined", name.span, helps=helps)
+    assert isinstance(problem, CdNameError)
+    return problem

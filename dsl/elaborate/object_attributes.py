@@ -1,8 +1,8 @@
-"""Attributes of objects that a function assigns, `self.t += dt`: state that is threaded through.
+"""Assigned attributes of objects, `self.t += dt`: mutable state in value-passing style.
 
-What such an attribute is bound to by now is in the frame under a name that no Python name can be,
-`self.t`, so that branches merge it and loops carry it like any local; an inlined function gets it
-from its caller and hands it back. What is bound at the end is set after the run (`Updating`).
+The current binding of such an attribute is in the frame under a key that is no Python name,
+`self.t`, so that branches merge it and loops carry it like any local; an inlined function takes it
+from its caller and hands it back. The final binding is stored after the run (`Updating`).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .captures.instances import has_plain, is_library
 from .scope import Frame
 
 SET = " is set"
-"""Behind the name of an attribute: whether the function has assigned it by now."""
+"""Suffix of an attribute's key: the flag whether the function has assigned it so far."""
 _BUILTIN = (int, float, complex, bool)
-"""Types of which two equal values are as good as one."""
+"""Value types: equal objects are interchangeable."""
 
 
 def current(frame: Frame, owner: Opaque, name: str, span: Span) -> Value | None:
-    """Return what an attribute that was assigned is bound to by now, None of any other.
+    """Return the current binding of an assigned attribute, None for any other.
 
     CdNameError CD0202 where it has no value on some paths.
     """
@@ -59,9 +59,9 @@ def assign(
     span: Span,
     op: str = "",
 ) -> None:
-    """Bind an attribute of an object to a value from here on, as `owner.name op= ...` does.
+    """Bind an attribute of an object to a value, as `owner.name op= ...` does.
 
-    `span` is the statement. CdTypeError CD0418 where Python would do something else than bind it.
+    `span` is the statement. CdTypeError CD0418 where the assignment is no plain binding in Python.
     """
     name, inputs = target.name, frame.inputs
     _require_bindable(frame, owner, value, target, op)
@@ -73,18 +73,20 @@ def assign(
 
 
 def property_of(frame: Frame, owner: Opaque, name: str, span: Span) -> types.FunctionType | None:
-    """Return the getter of a property that is inlined, because it may look at what the function
-    writes; None for others, which are asked for their value before each call.
+    """Return the getter of a property that is inlined, because it may read state that the function
+    writes; None for others, which are evaluated before each call.
 
-    CdTypeError CD0418 for what Python computes otherwise, where it may look at what was assigned.
+    CdTypeError CD0418 for other computed attributes that may read assigned state.
     """
     kind = type(owner.value)
-    found = getattr_static(kind, name, None)
+    member = getattr_static(kind, name, None)
     if is_library(kind):
         return None
-    getter = getattr(found.fget, "__wrapped__", found.fget) if isinstance(found, property) else None
-    if not isinstance(getter, types.FunctionType):  # a `@cd` function is inlined, too
-        if _is_computed(owner.value, name, found):
+    getter = (
+        getattr(member.fget, "__wrapped__", member.fget) if isinstance(member, property) else None
+    )
+    if not isinstance(getter, types.FunctionType):  # a `@cd` function is inlined as well
+        if _is_computed(owner.value, name, member):
             for one in frame.inputs.assigned.values():
                 if one.owner.value is owner.value:
                     text = f"`{span.text}` is computed by Python, before `{one.name}` is assigned"
@@ -94,12 +96,12 @@ def property_of(frame: Frame, owner: Opaque, name: str, span: Span) -> types.Fun
     frame.inputs.properties = True
     if not frame.inputs.inlines_properties:
         return None
-    owners.compare(frame, owners.below(owner.path, "__class__", name, "fget"), found.fget)
+    owners.compare(frame, owners.below(owner.path, "__class__", name, "fget"), member.fget)
     return getter
 
 
 def _is_computed(owner: object, name: str, found: object) -> bool:
-    """Whether code of Python's finds an attribute: a descriptor of a class, or `__getattr__`."""
+    """Whether an attribute is computed by Python code: a descriptor, or `__getattr__`."""
     if name in getattr(owner, "__dict__", ()):
         return isinstance(found, property)
     if found is None:
@@ -111,22 +113,22 @@ def _is_computed(owner: object, name: str, found: object) -> bool:
 
 
 def before(frame: Frame, key: str) -> Value | None:
-    """Return what an attribute is bound to before the function assigns it, and that it is not set;
-    None for other names, and for an attribute that the object has not."""
+    """Return the initial binding of an attribute, or of its flag (false), by its key; None for
+    other names, and for an attribute that the object lacks."""
     assigned = frame.inputs.assigned
     if key.endswith(SET) and key.removesuffix(SET) in assigned:
         return Static(False)
     if (one := assigned.get(key)) is None:
         return None
-    found = getattr(one.owner.value, one.name, MISSING)
-    if found is MISSING:
+    initial = getattr(one.owner.value, one.name, MISSING)
+    if initial is MISSING:
         return None
-    return frame.inputs.wrap(frame.ctx, one.path, found, True, one.span)
+    return frame.inputs.wrap(frame.ctx, one.path, initial, True, one.span)
 
 
 def without_unread(frame: Frame, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Return a function's body without what says whether an attribute is set, and forget its
-    variables, where it is right to set the attribute in any case."""
+    """Return a function's body without the flags of attributes that may be stored
+    unconditionally; their variables are removed, too."""
     certain = {key + SET for key in frame.inputs.assigned if is_certain(frame, key)}
     unread = {node for node in frame.ctx.locals if node.label in certain}
     if not unread:
@@ -143,29 +145,29 @@ def kind_of(value: Value) -> Kind | None:
 
 
 def states(frame: Frame, names: Mapping[str, Value]) -> dict[str, Value]:
-    """Return those of some bindings that are attributes of objects."""
+    """Return the bindings that are attributes of objects."""
     if not frame.inputs.assigned:
         return {}
     return {key: value for key, value in names.items() if is_state(frame, key)}
 
 
 def is_state(frame: Frame, key: str) -> bool:
-    """Whether a name of a frame is that of an attribute, or says whether that is set."""
+    """Whether a name of a frame is the key of an attribute, or of its flag."""
     return key.removesuffix(SET) in frame.inputs.assigned
 
 
 def hand_on(frame: Frame, inner: Frame) -> None:
-    """Have attributes be bound in an inlined function as they are where it is called; numbers that
-    a loop carries stay where it keeps them."""
+    """Bind attributes in an inlined function as in its caller; loop-carried numbers keep their
+    variables."""
     inner.names = states(frame, frame.names)
     numbers = (key for key in inner.names if isinstance(frame.slots.get(key), Scalar))
     inner.slots = {key: frame.slots[key] for key in numbers}
 
 
 def hand_back(frame: Frame, inner: Frame, result: Value, span: Span) -> None:
-    """Bind attributes as an inlined function has left them, whose result is that.
+    """Take over the bindings of attributes from an inlined function with that result.
 
-    CdTypeError CD0418 where a loop keeps an attribute in an array that the result is.
+    CdTypeError CD0418 where the result is the array in which a loop carries an attribute.
     """
     for key, value in states(inner, inner.names).items():
         if value == frame.names.get(key):
@@ -186,27 +188,27 @@ def hand_back(frame: Frame, inner: Frame, result: Value, span: Span) -> None:
 
 
 def to_be_given(frame: Frame) -> frozenset[Path]:
-    """Return the ways to the numbers that the function assigns and that were taken as constants."""
-    used = frame.inputs.used
+    """Return the paths of the numbers that the function assigns and that were read as constants."""
+    specs = frame.inputs.used
     return frozenset(
         path
         for key, one in frame.inputs.assigned.items()
-        for path in (one.path, *_ways(frame, key, one))
-        if isinstance(spec := used.get(path), ConstantSpec)
+        for path in (one.path, *_read_paths(frame, key, one))
+        if isinstance(spec := specs.get(path), ConstantSpec)
         and spec.type is not bool
         and kind_of_number(spec.value) is not None
     )
 
 
-def _ways(frame: Frame, key: str, one: Assigned) -> Iterator[Path]:
-    """Yield the ways by which an assigned attribute was looked at."""
+def _read_paths(frame: Frame, key: str, one: Assigned) -> Iterator[Path]:
+    """Yield the paths by which an assigned attribute was read."""
     for path, owner in frame.inputs.seen.get(one.name, {}).items():
         if frame.inputs.keys.get((id(owner.value), one.name)) == key:
             yield Path(path.root, (*path.steps, one.name), path.captured)
 
 
 def compare_owners(frame: Frame) -> None:
-    """Note that it matters which of the objects are one of which an assigned attribute is seen."""
+    """Add guards on which owners of an assigned attribute are the same object."""
     for one in frame.inputs.assigned.values():
         for other in frame.inputs.seen[one.name].values():
             if type(other.value) is type(one.owner.value):
@@ -214,15 +216,15 @@ def compare_owners(frame: Frame) -> None:
 
 
 def is_certain(frame: Frame, key: str) -> bool:
-    """Whether setting an attribute is right whether or not the function has assigned it: it surely
-    has, or what is set is what was there."""
+    """Whether an attribute may be stored unconditionally: it is assigned on every path, or its
+    stored value is the initial one where it is not."""
     if frame.names.get(key + SET, Static(True)) == Static(True):
         return True
     one = frame.inputs.assigned[key]
     owner, now = one.owner.value, frame.names[key]
-    found = getattr(owner, one.name, MISSING)
-    alike = type(found) in _BUILTIN or isinstance(found, np.generic)
-    return alike and has_plain(owner, one.name) and kind_of(now) == kind_of_number(found)
+    initial = getattr(owner, one.name, MISSING)
+    alike = type(initial) in _BUILTIN or isinstance(initial, np.generic)
+    return alike and has_plain(owner, one.name) and kind_of(now) == kind_of_number(initial)
 
 
 def refused(span: Span, why: str, helps: tuple[str, ...], op: str = "") -> CdError:
@@ -233,12 +235,12 @@ def refused(span: Span, why: str, helps: tuple[str, ...], op: str = "") -> CdErr
 def _require_bindable(
     frame: Frame, owner: Opaque, value: Value, target: s.Attribute, op: str
 ) -> None:
-    """Refuse (CD0418) what Python would not do by binding a name in the object."""
+    """Refuse (CD0418) assignments that are no plain binding in the object's `__dict__` or slots."""
     name, span = target.name, target.span
     ctx, kind = frame.ctx, type(owner.value)
     what, outside = f"of `{kind.__name__}`", "return the new value, and assign it outside"
-    found = getattr_static(kind, name, MISSING)
-    slot = isinstance(found, types.MemberDescriptorType)
+    descriptor = getattr_static(kind, name, MISSING)
+    slot = isinstance(descriptor, types.MemberDescriptorType)
     if isinstance(owner.value, type | types.ModuleType):
         why, way = f"would rebind an attribute {what}, which other names lead to", outside
     elif ctx.pointwise or ctx.conditions:
@@ -247,7 +249,7 @@ def _require_bindable(
     elif isinstance(kind.__setattr__, types.FunctionType):
         why = f"would rebind an attribute {what}, whose `__setattr__` says what that does"
         way = outside
-    elif not slot and hasattr(type(found), "__set__"):
+    elif not slot and hasattr(type(descriptor), "__set__"):
         why, way = f"would rebind a property {what}", "assign the attributes that it sets"
     elif not slot and not hasattr(owner.value, "__dict__"):
         why, way = f"would rebind an attribute {what}, which can have none of that name", outside

@@ -1,4 +1,4 @@
-"""Operators on values: arithmetic, comparisons, truth; computed now where everything is known."""
+"""Operators on values: arithmetic and comparisons, with folding of static operands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .scope import Frame
 
 if TYPE_CHECKING:
     from . import identity, truth
-else:  # what few programs need
+else:  # imported lazily: few programs need them
     identity, truth = lazy_modules(__package__, ".identity", ".truth")
 
 BINARY = {
@@ -55,7 +55,7 @@ COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 _REAL = dtypes.float64
 _LARGE = 2.0**62
-"""Products of integers below it surely have 64 bits."""
+"""Products of two integers below it fit in 64 bits."""
 
 
 def value_of(value: Value) -> Value:
@@ -66,64 +66,66 @@ def value_of(value: Value) -> Value:
 
 
 def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
-    """Return `left op right`: computed now where both are known, folded where both are indices."""
+    """Return `left op right`: folded where both are static, affine where both are indices."""
     ctx = frame.ctx
     if op == "@":
-        return _by_table(np.matmul, Site(ctx, span), left, right)
+        return _apply_ufunc(np.matmul, Site(ctx, span), left, right)
     _refuse_none(frame, op, left, right, span)
     if op == "%" and isinstance(left, Static) and isinstance(left.value, str):
         text = "a text is put together by an f-string here, not by `%`"
-        way = 'write the values into it: `f"mean {v:.3f}"`'
+        suggestion = 'write the values into it: `f"mean {v:.3f}"`'
         if not (isinstance(right, Static) or as_python(right)):
-            raise error("CD0402", CdTypeError, text, span, helps=(way,))
+            raise error("CD0402", CdTypeError, text, span, helps=(suggestion,))
     if isinstance(left, Static) and isinstance(right, Static):
         return now(PYTHON[op], (left.value, right.value), span)
     if isinstance(left, Opaque) or isinstance(right, Opaque):
-        if (known := identity.flags(op, left, right)) is not None:
-            return now(PYTHON[op], known, span)
+        if (flag_members := identity.flags(op, left, right)) is not None:
+            return now(PYTHON[op], flag_members, span)
     _refuse_lists(op, left, right, span)
     if isinstance(left, Group) or isinstance(right, Group):
-        grouped = _group_binary(frame, op, left, right, span)
+        grouped = _combine_sequences(frame, op, left, right, span)
         if grouped is not None:
             return grouped
     if op == "**" and _is_square(ctx, left, right):
         return binary(frame, "*", left, left, span)
-    result = _index_binary(op, left, right) or _of_elements(ctx, op, left, right, span)
-    _guard(ctx, op, left, right, result, span)
+    result = _combine_indices(op, left, right) or _elementwise_binary(ctx, op, left, right, span)
+    _emit_guard(ctx, op, left, right, result, span)
     return result
 
 
-def _of_elements(ctx: Context, op: str, left: Value, right: Value, span: Span) -> Value:
-    """Return an operation on two values as NumPy has it, element by element."""
+def _elementwise_binary(ctx: Context, op: str, left: Value, right: Value, span: Span) -> Value:
+    """Return an elementwise operation on two values with NumPy's typing rules."""
     if op == "**":
         squares = isinstance(right, Static) and type(right.value) is int and right.value == 2
         if squares and isinstance(left, Array) and left.kind == BOOL:
-            return _by_table(np.square, Site(ctx, span), left)  # as NumPy does: int8
+            return _apply_ufunc(np.square, Site(ctx, span), left)  # NumPy's fast power: int8
         half = isinstance(right, Static) and type(right.value) is float and right.value == 0.5
         if half and isinstance(left, Array) and left.rank and left.kind.dtype.kind == "c":
-            return _by_table(np.sqrt, Site(ctx, span), left)  # as NumPy does, but of numbers
-        return _by_table(np.power, Site(ctx, span), left, right)
+            return _apply_ufunc(np.sqrt, Site(ctx, span), left)  # as NumPy, arrays only
+        return _apply_ufunc(np.power, Site(ctx, span), left, right)
     name = BINARY[op]
     return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
 
 
 def _is_square(ctx: Context, left: Value, right: Value) -> bool:
-    """Whether an integer of Python's that came with many values is squared."""
-    known = type(right.value) is int and right.value == 2 if isinstance(right, Static) else False
-    return known and bool(ctx.given) and as_affine(left) is not None and _is_given(ctx, left)
+    """Whether a Python integer that is a run-time parameter is squared."""
+    squares = type(right.value) is int and right.value == 2 if isinstance(right, Static) else False
+    return squares and bool(ctx.given) and as_affine(left) is not None and _is_parametric(ctx, left)
 
 
-def _guard(ctx: Context, op: str, left: Value, right: Value, result: Value, span: Span) -> None:
-    """Check a division or product of Python's numbers that came with many values: as constants
-    Python would have computed it, or raised."""
+def _emit_guard(
+    ctx: Context, op: str, left: Value, right: Value, result: Value, span: Span
+) -> None:
+    """Guard a division or product of run-time Python numbers: with constants, Python would have
+    computed it exactly, or raised."""
     if not ctx.given or not isinstance(result, Scalar):
         return
-    if not all(_is_python_number(one) and _is_given(ctx, one) for one in (left, right)):
+    if not all(_is_python_number(one) and _is_parametric(ctx, one) for one in (left, right)):
         return
     if op in ("/", "//", "%") and isinstance(right, Scalar):
         zero = cast(Position(const(0)), right.expr.dtype)
-        way = "test the divisor first, as `if n != 0:`"
-        fault = Fault("CD0407", "CdValueError", "division by zero", (way,))
+        suggestion = "test the divisor first, as `if n != 0:`"
+        fault = Fault("CD0407", "CdValueError", "division by zero", (suggestion,))
         ctx.guard(right.expr, Apply(OPS["ne"], (right.expr, zero), BOOL.dtype), fault, span)
     elif op == "*" and isinstance(left, Scalar) and isinstance(right, Scalar):
         if result.kind.dtype.kind != "i":
@@ -136,8 +138,8 @@ def _guard(ctx: Context, op: str, left: Value, right: Value, result: Value, span
         ctx.guard(result.expr, Apply(OPS["and"], tuple(inside), BOOL.dtype), fault, span)
 
 
-def _is_given(ctx: Context, value: Value) -> bool:
-    """Whether all that a number is computed from came with many values, or is known."""
+def _is_parametric(ctx: Context, value: Value) -> bool:
+    """Whether a number is computed from run-time parameters and static values only."""
     if not isinstance(value, Scalar):
         return True
     names = {ctx.origin.get(symbol, "") for symbol in free_symbols(value.expr)}
@@ -147,23 +149,23 @@ def _is_given(ctx: Context, value: Value) -> bool:
 
 
 def _refuse_none(frame: Frame, op: str, left: Value, right: Value, span: Span) -> None:
-    """Refuse (CD0402) an operation on None, with the name that it came by."""
+    """Refuse (CD0402) an operation on None, naming its source."""
     if Static(None) not in (left, right):
         return
     other = right if left == Static(None) else left
     written = re.findall(r"[^\W\d]\w*", span.text)
     named = [name for name in written if frame.names.get(name) == Static(None)]
-    way = "write a value instead of None"
+    suggestion = "write a value instead of None"
     if named:
-        way = f"`{named[0]}` is None: pass a value, or test before: `if {named[0]} is None:`"
+        suggestion = f"`{named[0]}` is None: pass a value, or test before: `if {named[0]} is None:`"
     raise error(
         "CD0402", CdTypeError, f"`{op}` is not defined for None and {describe(other)}", span,
-        helps=(way,),
+        helps=(suggestion,),
     )  # fmt: skip
 
 
 def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:
-    """Refuse (CD0404) `+` and `*` of arguments that are lists, which Python joins and repeats."""
+    """Refuse (CD0404) `+` and `*` of list arguments, which Python concatenates and repeats."""
     listed = any(isinstance(side, Array) and side.listed for side in (left, right))
     joins = op == "+" and listed and _is_sequence(left) and _is_sequence(right)
     number = any(isinstance(side, Scalar | Static) for side in (left, right))
@@ -177,21 +179,21 @@ def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:
 
 
 def _is_sequence(value: Value) -> bool:
-    """Whether Python has a list or tuple here: written out, known, or an argument or a part of one
-    that is an array inside."""
+    """Whether a value is a list or tuple in Python: a display, a static one, or an argument, or a
+    part of one, that is represented by an array."""
     if isinstance(value, Array):
         return value.listed is not Listed.NO
     return items_of(value) is not None
 
 
-def _by_table(function: np.ufunc, site: Site, *values: Value) -> Value:
+def _apply_ufunc(function: np.ufunc, site: Site, *values: Value) -> Value:
     handler = table.lookup(function)
     assert handler is not None
     return handler(site, values, {})
 
 
 def arithmetic(name: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
-    """Return an operation on two typed expressions; on NumPy bools `+ * -` as NumPy has them."""
+    """Return an operation on two typed expressions; `+ * -` of NumPy bools are NumPy's."""
     kind = join(left[1], right[1])
     if kind == BOOL and name in ("add", "mul", "sub"):
         if name == "sub":
@@ -201,26 +203,26 @@ def arithmetic(name: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> 
 
 
 def now(function: Callable[..., object], args: tuple[object, ...], span: Span) -> Static:
-    """Return what Python computes from known values; its error becomes CD0407 at the place."""
+    """Return what Python computes from static values; its exception becomes CD0407 at `span`."""
     try:
         return Static(fold(function, args))
     except CdError:
         raise
-    except Exception as problem:  # whatever the user's constants do wrong
+    except Exception as problem:  # a user's constants may raise anything
         kind = CdTypeError if isinstance(problem, TypeError) else CdValueError
-        raise error("CD0407", kind, _why_not(function, args, problem), span) from None
+        raise error("CD0407", kind, _failure_text(function, args, problem), span) from None
 
 
-def _repeated(items: tuple[Value, ...], times: int, span: Span) -> tuple[Value, ...]:
+def _repeat_items(items: tuple[Value, ...], times: int, span: Span) -> tuple[Value, ...]:
     try:
-        found: tuple[Value, ...] = fold(operator.mul, (items, times))
+        sequence: tuple[Value, ...] = fold(operator.mul, (items, times))
     except OverflowError as problem:
         raise error("CD0407", CdValueError, f"{problem}", span) from None
-    return found
+    return sequence
 
 
 def unary_now(op: str, operand: Value, span: Span) -> Value | None:
-    """Return an operator on what is known, None for other values."""
+    """Return an operator on a static operand, None for other values."""
     match operand:
         case Static(inner):
             return now(PYTHON_UNARY[op], (inner,), span)
@@ -230,10 +232,12 @@ def unary_now(op: str, operand: Value, span: Span) -> Value | None:
             return None
 
 
-def _why_not(function: Callable[..., object], args: tuple[object, ...], problem: Exception) -> str:
-    """Return in a user's words why Python computes nothing from known values."""
+def _failure_text(
+    function: Callable[..., object], args: tuple[object, ...], problem: Exception
+) -> str:
+    """Return a message why Python computes nothing from static values."""
     shown = " and ".join(describe(Static(arg)) for arg in args) or "nothing"
-    sign = next((sign for sign, known in PYTHON.items() if known is function), None)
+    sign = next((sign for sign, one in PYTHON.items() if one is function), None)
     match problem:
         case KeyError():
             return (
@@ -252,7 +256,7 @@ def _why_not(function: Callable[..., object], args: tuple[object, ...], problem:
 
 
 def as_affine(value: Value) -> Affine | None:
-    """Return an integer known as an index expression, None for any other value."""
+    """Return an integer as an affine index expression, None where it is not one."""
     match value:
         case Static(inner) if isinstance(inner, int) and not isinstance(inner, bool):
             return const(inner)
@@ -262,8 +266,8 @@ def as_affine(value: Value) -> Affine | None:
             return None
 
 
-def _index_binary(op: str, left: Value, right: Value) -> Value | None:
-    """Return an integer operation as an index expression where it can be one."""
+def _combine_indices(op: str, left: Value, right: Value) -> Value | None:
+    """Return an integer operation as an affine index expression, None where it is not one."""
     a, b = as_affine(left), as_affine(right)
     if a is None or b is None or op not in ("+", "-", "*", "//", "%"):
         return None
@@ -284,8 +288,10 @@ def _index_binary(op: str, left: Value, right: Value) -> Value | None:
     return Scalar(Position(result), kind)
 
 
-def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value | None:
-    """Return `+` and `*` of sequences, as Python has them; None where NumPy's meaning applies."""
+def _combine_sequences(
+    frame: Frame, op: str, left: Value, right: Value, span: Span
+) -> Value | None:
+    """Return `+` and `*` of sequences with Python's meaning; None where NumPy's applies."""
     a, b = items_of(left), items_of(right)
     if op == "+" and a is not None and b is not None:
         if (kind := _sequence_kind(left)) == _sequence_kind(right):
@@ -297,7 +303,7 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
         )  # fmt: skip
     match op, left, right:
         case ("*", Group(a, kind), Static(int() as n)) | ("*", Static(int() as n), Group(a, kind)):
-            return Group(_repeated(a, n, span), kind)
+            return Group(_repeat_items(a, n, span), kind)
         case ("*", Group(), Scalar(_, Kind(_, True)) as times) | (
             "*", Scalar(_, Kind(_, True)) as times, Group()
         ):  # fmt: skip
@@ -320,13 +326,13 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
 
 
 def _sequence_kind(value: Value) -> str:
-    """Return `tuple` or `list`: what a written or known sequence is."""
-    known = value.value if isinstance(value, Static) else None
-    return value.kind if isinstance(value, Group) else "list" if type(known) is list else "tuple"
+    """Return `tuple` or `list`: the type of a display or a static sequence."""
+    static = value.value if isinstance(value, Static) else None
+    return value.kind if isinstance(value, Group) else "list" if type(static) is list else "tuple"
 
 
 def _is_python_number(value: Value) -> bool:
-    """Whether a value is a number that does not make an array of a tuple beside it."""
+    """Whether a value is a number that does not convert a tuple operand to an array."""
     match value:
         case Static(inner):
             return kind_of_number(inner) is not None and not isinstance(inner, np.generic)
@@ -357,11 +363,11 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
     first, second = as_python(left), as_python(right)
     if first is not None and second is not None:
         return now(PYTHON[op], (first.value, second.value), span)
-    if op in ("==", "!=") and (known := identity.members(left, right)) is not None:
-        return now(PYTHON[op], known, span)
+    if op in ("==", "!=") and (member_pair := identity.members(left, right)) is not None:
+        return now(PYTHON[op], member_pair, span)
     if op in ("in", "not in"):
         if isinstance(right, Group):
-            return _membership(frame, op, left, right, span)
+            return _test_membership(frame, op, left, right, span)
         if (marks := identity.flags(op, left, right)) is not None:
             return now(PYTHON[op], marks, span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
@@ -375,7 +381,7 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         return Static(op == "!=")
     a, b = as_affine(left), as_affine(right)
     result = elementwise(
-        frame.ctx, lambda x, y: _compared(op, x, y), [left, right], span
+        frame.ctx, lambda x, y: _compare_typed(op, x, y), [left, right], span
     )  # fmt: skip
     if a is not None and b is not None and isinstance(result, Scalar):
         folded = truth.folded_test(frame, result.expr)
@@ -385,7 +391,7 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
 
 
 def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
-    """Return a comparison of tuples or lists: by the first items that differ, as in Python."""
+    """Return a lexicographic comparison of tuples or lists, as in Python."""
     one, other = items_of(left), items_of(right)
     if one is None or other is None:
         raise error(
@@ -396,12 +402,12 @@ def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: S
         )  # fmt: skip
     alike = _sequence_kind(left) == _sequence_kind(right)
     if op in ("==", "!="):
-        same: Value = Static(alike and len(one) == len(other))
+        equal_so_far: Value = Static(alike and len(one) == len(other))
         for pair in zip(one, other, strict=False):
-            if same != Static(False):
+            if equal_so_far != Static(False):
                 equal = compare_values(frame, "==", *pair, span)
-                same = truth.both_hold(frame, same, equal, span)
-        return same if op == "==" else truth.negation(frame, same, span)
+                equal_so_far = truth.both_hold(frame, equal_so_far, equal, span)
+        return equal_so_far if op == "==" else truth.negation(frame, equal_so_far, span)
     if not alike:
         text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
         raise error("CD0404", CdTypeError, text, span)
@@ -420,8 +426,8 @@ def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: S
     return result
 
 
-def _compared(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
-    """Return one comparison; a Python int that the other type cannot hold decides it by itself."""
+def _compare_typed(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+    """Return one comparison; a Python int out of the other type's range decides it statically."""
     sides = (left, right), (right, left)
     for at, ((expr, kind), (_, other)) in enumerate(sides):
         value = expr.index.constant if isinstance(expr, Position) else None
@@ -433,7 +439,7 @@ def _compared(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tup
     return apply(COMPARE[op], left, right)
 
 
-def _membership(frame: Frame, op: str, left: Value, right: Group, span: Span) -> Value:
+def _test_membership(frame: Frame, op: str, left: Value, right: Group, span: Span) -> Value:
     result: Value = Static(False)
     for item in right.items:
         test = truth.test_of(frame, compare_values(frame, "==", left, item, span), span)
@@ -448,13 +454,13 @@ def _membership(frame: Frame, op: str, left: Value, right: Group, span: Span) ->
 
 
 def as_python(value: Value) -> Static | None:
-    """Return a value that is wholly known as a Python object, None otherwise."""
+    """Return a wholly static value as a Python object, None otherwise."""
     match value:
         case Static():
             return value
         case Group(items, kind):
             inner = [as_python(item) for item in items]
             if all(item is not None for item in inner):
-                made = [item.value for item in inner if item is not None]
-                return Static(tuple(made) if kind == "tuple" else made)
+                objects = [item.value for item in inner if item is not None]
+                return Static(tuple(objects) if kind == "tuple" else objects)
     return None

@@ -1,7 +1,7 @@
-"""Error recovery: elaboration goes on after a statement that is wrong, to tell all at once.
+"""Error recovery: elaboration continues after an erroneous statement, to report all errors at once.
 
-The names that such a statement binds have no value from there on. What is wrong only because of
-that is a `Consequence`, which nobody is told.
+The names that such a statement binds are poisoned. An error that only follows from a poisoned
+name is a `Consequence`, which is not reported.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..values.values import Group, Unset
 from .names import Consequence, is_letter, unknown
 from .scope import LIBRARY, Frame, assigned_names, names_in, parts, rebound_names
 
-_LASTING = s.Return | s.Assert | s.Raise | s.Break | s.Continue
-"""Where these fail it is not known what holds after them."""
+_NARROWING = s.Return | s.Assert | s.Raise | s.Break | s.Continue
+"""Statements after whose failure the facts are unknown."""
 
 
 class Problems:
-    """What was found wrong with the statements of one body, in order."""
+    """The errors of the statements of one body, in order."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
@@ -33,10 +33,10 @@ class Problems:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep an error that is raised inside.
+        """Collect an error that is raised inside.
 
-        Any other exception after an error ends the search, and what was found is raised: but not a
-        restart with more facts, which comes to the same errors.
+        Any other exception after an error ends recovery, and the collected errors are raised:
+        except a restart with more facts, which meets the same errors again.
         """
         self._failed = False
         ctx, letters = self._frame.ctx, self._frame.letters
@@ -57,13 +57,13 @@ class Problems:
             raise
 
     def goes_on(self, statement: s.Statement) -> bool:
-        """Whether a statement failed and those after it are looked at; what it binds is spoiled."""
+        """Whether a statement failed and recovery continues after it; its bindings are poisoned."""
         frame = self._frame
         library = frame.function.span.source.name == LIBRARY
         if not self._failed or library:
             return False
-        self._found += _nothing_in(frame, statement)
-        if isinstance(statement, _LASTING):
+        self._found += _unbound_name_errors(frame, statement)
+        if isinstance(statement, _NARROWING):
             return False
         names = set(rebound_names((statement,)))
         names |= {name for name in assigned_names((statement,)) if name not in frame.names}
@@ -73,50 +73,52 @@ class Problems:
         return True
 
     def tell(self) -> None:
-        """Raise what was found as one error, of the class of the first; nothing if there is none.
+        """Raise the collected errors as one, of the class of the first; return if there is none.
 
-        Postcondition: no two diagnostics have one code at one place, or are of one unknown name.
+        Postcondition: no two diagnostics have the same code and location, or the same unknown name.
         """
         unique: dict[tuple[str, Span | str], Diagnostic] = {}
         for problem in self._found:
             for one in problem.diagnostics:
-                alike = one.code == "CD0201" or not one.labels
-                place = one.message if alike else one.labels[0].span
-                unique.setdefault((one.code, place), one)
+                by_message = one.code == "CD0201" or not one.labels
+                location = one.message if by_message else one.labels[0].span
+                unique.setdefault((one.code, location), one)
         if unique:
             raise type(self._found[0])(*unique.values()) from self._found[0].__cause__
         if self._spoiled is not None:
             raise self._spoiled
 
 
-def _nothing_in(frame: Frame, statement: s.Statement) -> Iterator[CdNameError]:
-    """Yield the errors of the names of a statement that are nothing."""
-    for name in _evaluated(statement):
-        if _is_nothing(frame, name):
+def _unbound_name_errors(frame: Frame, statement: s.Statement) -> Iterator[CdNameError]:
+    """Yield the errors of the unbound names of a statement."""
+    for name in _evaluated_names(statement):
+        if _is_unbound(frame, name):
             yield unknown(frame, name)
 
 
-def _evaluated(statement: s.Statement) -> Iterator[s.Name]:
-    """Yield the names in a statement that are surely evaluated, not those of statements inside."""
+def _evaluated_names(statement: s.Statement) -> Iterator[s.Name]:
+    """Yield the names that a statement certainly evaluates, nested statements excluded."""
     match statement:
         case s.If(test, _, _) | s.While(test, _):
             yield from names_in(test)
         case s.For(_, iterable, _):
             yield from names_in(iterable)
         case s.Assign() | s.Augment() | s.Evaluate() | s.Return():
-            if not any(isinstance(part, s.Conditional | s.Lambda) for part in _all(statement)):
+            if not any(
+                isinstance(part, s.Conditional | s.Lambda) for part in _walk_nodes(statement)
+            ):
                 yield from names_in(statement)
         case _:
             pass
 
 
-def _all(node: object) -> Iterator[object]:
+def _walk_nodes(node: object) -> Iterator[object]:
     yield node
     for part in parts(node):
-        yield from _all(part)
+        yield from _walk_nodes(part)
 
 
-def _is_nothing(frame: Frame, name: s.Name) -> bool:
+def _is_unbound(frame: Frame, name: s.Name) -> bool:
     owner: Frame | None = frame
     while owner is not None:
         if name.id in owner.names or name.id in owner.locals:

@@ -1,4 +1,7 @@
-"""One function being elaborated, outer or inlined: its bindings, letters and captured scope."""
+"""Scopes of one function under elaboration: bindings, index variables, captured names, name uses.
+
+The function is the outermost or an inlined one.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +26,27 @@ from .captures.inputs import Inputs
 
 LETTER = re.compile(r"[a-z][0-9_]*")
 RESULT = "return"
-"""The name under which a function's result is bound; no Python name can be it."""
+"""Key of a function's result among its bindings; no Python name equals it."""
 EXIT = "left-at"
-"""The name of the number of the `return` through which a loop was left, 0 where it was not."""
+"""Key of the number of the `return` that left a loop, 0 where none did."""
 LIBRARY = "<library>"
-"""The name of the source that functions of the library are parsed from."""
+"""Name of the source from which library functions are parsed."""
 
 
 Place = tuple[int, ...]
-"""The number of a reduction among those on its side of a choice, that of the choice before it."""
+"""Position of a reduction or select: the numbers on each side of the enclosing selects."""
 
 
 @dataclass
 class Letters:
-    """The index letters of one statement.
+    """The index variables of one statement.
 
     `outer` are those on the left of the assignment, `right` those only on its right, `scopes` those
-    bound by reductions around the expression being elaborated (innermost last; the flag says that
-    the reduction names no letters, so that unknown ones become its own). A statement is elaborated
-    twice: first to collect how letters are used, then with their ranges in `extents`; reductions
-    are numbered in order, so that both times find the same symbols in `inner`. Each side of a
-    choice has numbers of its own: where ranges decide a test, the second time skips a side.
+    bound by the enclosing reductions (innermost last; the flag tells that the reduction names no
+    index variables and binds the unknown ones). A statement is elaborated twice: first to collect
+    the uses of index variables, then with their ranges in `extents`; reductions are numbered in
+    order, so that both passes find the same symbols in `inner`. Each side of a select is numbered
+    separately: where ranges decide a test, the second pass skips a side.
     """
 
     outer: dict[str, Symbol] = field(default_factory=dict)
@@ -52,25 +55,26 @@ class Letters:
     scopes: list[tuple[dict[str, Symbol], bool]] = field(default_factory=list)
     side: Place = ()
     opened: dict[Place, int] = field(default_factory=dict)
-    """How many reductions and choices have begun on each side of a choice."""
+    """Number of reductions and selects begun so far on each side of a select."""
     implicit: dict[str, Span] = field(default_factory=dict)
     spans: dict[Symbol, Span] = field(default_factory=dict)
     on_left: bool = True
     extents: dict[Symbol, Affine] = field(default_factory=dict)
     open_pairs: list[tuple[Use, Use]] = field(default_factory=list)
-    """Plain uses of one letter whose sizes only the run can tell equal."""
+    """Plain uses of one index variable whose extents are equal or not at run time."""
 
     def place(self) -> Place:
-        """Return where a reduction or a choice stands that begins now."""
+        """Return the position of a reduction or select that begins now, and count it."""
         number = self.opened[self.side] = self.opened.get(self.side, -1) + 1
         return (*self.side, number)
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """An `if` on index letters around statements: its test, negated for the `else` side.
+    """An enclosing `if` on index variables: its predicate, negated for the `else` side.
 
-    `mask` is the value of the test on entry where it reads arrays (over the guard's letters).
+    `mask` is the predicate's value on entry where it reads arrays (over the guard's index
+    variables).
     """
 
     test: s.Expr
@@ -81,8 +85,8 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What expressions need of the modules above them: calls, also of a function without a call in
-    the source, and comprehensions."""
+    """Callbacks of expressions to higher modules: calls, applications of a function without a call
+    in the source, and comprehensions."""
 
     call: Callable[[Frame, s.Call], Value]
     apply: Callable[[Frame, FunctionType, tuple[Value, ...], Span], Value]
@@ -91,8 +95,8 @@ class Hooks:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """Bindings of one function. `lookup` finds captured objects; `path` is None when inlined ones
-    are not inputs of the outermost function but constants."""
+    """Bindings of one function. `lookup` finds captured objects; `path` is None where those of an
+    inlined function are constants, not inputs of the outermost function."""
 
     ctx: Context
     inputs: Inputs
@@ -102,37 +106,37 @@ class Frame:
     lookup: Callable[[str], object]
     hooks: Hooks
     key: str = ""
-    """Prefix of captured names in paths: empty in the outermost function."""
+    """Prefix of captured names in paths; empty in the outermost function."""
     variables: dict[str, Node] = field(default_factory=dict)
     parent: Frame | None = None
     caller: tuple[Frame, Span] | None = None
-    """The bindings of the function that calls this one, and the place of the call."""
+    """The caller's bindings and the location of the call."""
     letters: Letters | None = None
     guards: tuple[Guard, ...] = ()
     parameters: frozenset[str] = frozenset()
     in_loop: bool = False
     jumps: list[dict[str, Value]] = field(default_factory=list)
-    """Names at each `break` and `continue` of the innermost loop that runs."""
+    """Bindings at each `break` and `continue` of the innermost loop that is not unrolled."""
     sizes: dict[str, Affine] = field(default_factory=dict)
-    """Sizes that the parameters' annotations name: `x: f32[n, m]`. Known in declarations only."""
+    """Size variables of the parameters' annotations, `x: f32[n, m]`; visible in declarations."""
     slots: dict[str, Value] = field(default_factory=dict)
-    """Names that live across rounds of a loop that runs: where each is kept."""
+    """Storage of each loop-carried name of a loop that is not unrolled."""
     unrolling: bool = False
-    """Whether this is inside a loop that is being unrolled."""
+    """Whether an enclosing loop is being unrolled."""
     reserved: set[str] = field(default_factory=set)
-    """Names that have no value before a loop that sets them whichever way it is left."""
+    """Names without a value before a loop that sets them on every exit."""
     closure: Frame | None = None
-    """The scope of the comprehension that is being written out: what its lambdas see later on."""
+    """The scope of the comprehension being unrolled, which its lambdas capture."""
     exits: list[Value] | None = None
-    """Inside a loop: what each of its returns gives back, in the order they were elaborated."""
+    """Inside a loop: the value of each of its returns, in the order of elaboration."""
 
     def choice(self) -> Place:
-        """Return where a choice stands that is elaborated now; see `Letters`."""
+        """Return the position of a select that is elaborated now; see `Letters`."""
         return () if self.letters is None else self.letters.place()
 
     @contextmanager
     def on_side(self, choice: Place, holds: bool) -> Iterator[None]:
-        """Number what begins inside as on one side of a choice."""
+        """Number reductions and selects that begin inside as on one side of a select."""
         letters = self.letters
         if letters is None:
             yield
@@ -145,31 +149,31 @@ class Frame:
 
 
 Run = Callable[[Frame, tuple[s.Statement, ...]], None]
-"""Elaborates statements: what branches and loops do with their bodies."""
+"""Elaborator of statements, which branches and loops apply to their bodies."""
 
 
 def assigned_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
     """Yield every name that statements assign, subscripted targets and loop targets included."""
-    for statement in _every(body):
-        yield from _set_names(statement, subscripted=True)
+    for statement in _walk_statements(body):
+        yield from _names_set_by(statement, subscripted=True)
 
 
 def rebound_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
-    """Yield every name that statements bind anew: targets that are bare names, augmented too."""
-    for statement in _every(body):
-        yield from _set_names(statement, subscripted=False)
+    """Yield every name that statements rebind: targets that are bare names, augmented included."""
+    for statement in _walk_statements(body):
+        yield from _names_set_by(statement, subscripted=False)
 
 
 def plain_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
-    """Yield every name that some statement binds whatever it was before: not what is only written
-    by `+=` and the like, or in parts."""
-    for statement in _every(body):
+    """Yield every name that some statement binds whatever its value before: not names that are
+    only written by augmented assignment, or by elements."""
+    for statement in _walk_statements(body):
         if not isinstance(statement, s.Augment):
-            yield from _set_names(statement, subscripted=False)
+            yield from _names_set_by(statement, subscripted=False)
 
 
 def new_letter(ctx: Context, name: str) -> Symbol:
-    """Return a new index letter of the source."""
+    """Return a new symbol for an index variable of the source."""
     symbol = ctx.symbol(name)
     ctx.said |= {symbol, name}
     return symbol
@@ -178,8 +182,8 @@ def new_letter(ctx: Context, name: str) -> Symbol:
 def own_names(
     function: s.Function, parent: Frame | None, lookup: Callable[[str], object]
 ) -> frozenset[str]:
-    """Return the names that are a function's own: not those whose elements alone it assigns, where
-    they are something around it."""
+    """Return the local names of a function: not those that it assigns by elements only, where the
+    enclosing scope binds them."""
     names = set(rebound_names(function.body))
     for name in set(assigned_names(function.body)) - names:
         owner = parent
@@ -190,15 +194,15 @@ def own_names(
     return frozenset(names)
 
 
-def _every(body: tuple[s.Statement, ...]) -> Iterator[s.Statement]:
-    """Yield statements and those inside them, in order."""
+def _walk_statements(body: tuple[s.Statement, ...]) -> Iterator[s.Statement]:
+    """Yield statements and nested ones, in pre-order."""
     for statement in body:
         yield statement
         for block in _blocks(statement):
-            yield from _every(block)
+            yield from _walk_statements(block)
 
 
-def _set_names(statement: s.Statement, subscripted: bool) -> Iterator[str]:
+def _names_set_by(statement: s.Statement, subscripted: bool) -> Iterator[str]:
     """Yield the names that a statement itself sets."""
     match statement:
         case s.Assign(targets, _):
@@ -249,13 +253,13 @@ def names_in(node: object) -> Iterator[s.Name]:
         case s.Name():
             yield node
         case s.Lambda(params, body):
-            own = {param.name for param in params}
-            yield from (name for name in names_in(body) if name.id not in own)
+            bound = {param.name for param in params}
+            yield from (name for name in names_in(body) if name.id not in bound)
         case s.Comprehension(element, target, iterable, tests):
-            own = set(target_names(target))
+            bound = set(target_names(target))
             inner = [name for part in (element, *tests) for name in names_in(part)]
             yield from names_in(iterable)
-            yield from (name for name in inner if name.id not in own)
+            yield from (name for name in inner if name.id not in bound)
         case _:
             for part in parts(node):
                 yield from names_in(part)
@@ -308,18 +312,18 @@ def _target_loads(target: s.Expr) -> Iterator[s.Name]:
 def first_use(body: tuple[s.Statement, ...], name: str) -> str:
     """Return whether a name is `read`, surely `set`, or `unused` first when the body runs."""
     for statement in body:
-        found = _first_use(statement, name)
-        if found != "unused":
-            return found
+        use = _first_use(statement, name)
+        if use != "unused":
+            return use
     return "unused"
 
 
 FirstUse = Callable[[tuple[s.Statement, ...], str], str]
-"""What says how statements use a name first."""
+"""Returns how statements use a name first: `read`, `set` or `unused`."""
 
 
-def _first_round(body: tuple[s.Statement, ...], name: str) -> str:
-    """Return `read` where a loop's body reads the name first; it may run no round at all."""
+def _first_iteration_use(body: tuple[s.Statement, ...], name: str) -> str:
+    """Return `read` where a loop's body reads the name first; the loop may have no iteration."""
     return "read" if first_use(body, name) == "read" else "unused"
 
 
@@ -328,89 +332,91 @@ def next_use(
 ) -> str:
     """Return how a name is used first after a loop of a function, as `first` or `first_use` does.
 
-    Empty where the loop is not in it. Two loops of one position are the first one.
+    Empty where the loop is not in the function. Loops are identified by their source position.
     """
-    path = _paths(function).get(_place(loop))
+    path = _paths(function).get(_loop_position(loop))
     if path is None:
         return ""
     use = "unused"
-    for block, at in reversed(path):  # from the innermost block on
-        around = block[at]
-        if around is not path[-1][0][path[-1][1]] and isinstance(around, s.For | s.While):
-            found = _first_use(around, name) if first is None else first((around,), name)
-            use = found if use == "unused" else use
-            use = "unused" if use == "set" else use  # a jump may come before
+    for block, at in reversed(path):  # from the innermost block outwards
+        enclosing = block[at]
+        if enclosing is not path[-1][0][path[-1][1]] and isinstance(enclosing, s.For | s.While):
+            loop_use = _first_use(enclosing, name) if first is None else first((enclosing,), name)
+            use = loop_use if use == "unused" else use
+            use = "unused" if use == "set" else use  # an earlier jump may skip it
         if use == "unused":
-            rest = partial(_use_from, function, block, at + 1)
-            use = rest(name) if first is None else first(block[at + 1 :], name)
+            use_after = partial(_use_from, function, block, at + 1)
+            use = use_after(name) if first is None else first(block[at + 1 :], name)
     return use
 
 
 Path = tuple[tuple[tuple[s.Statement, ...], int], ...]
-"""The blocks around a statement, each with the statement's index, from the outermost on."""
+"""The enclosing blocks of a statement, each with the statement's index, outermost first."""
 
 
 def _paths(function: s.Function) -> Mapping[tuple[int, int], Path]:
-    """Return the path to each loop of a function, by the loop's position."""
+    """Return the path to each loop of a function, by the loop's source position."""
     try:
         return function.paths
     except AttributeError:
-        found: dict[tuple[int, int], Path] = {}
-        _add_paths(function.body, (), found)
-        object.__setattr__(function, "paths", found)
-        return found
+        paths: dict[tuple[int, int], Path] = {}
+        _add_paths(function.body, (), paths)
+        object.__setattr__(function, "paths", paths)
+        return paths
 
 
 def _add_paths(
-    body: tuple[s.Statement, ...], outer: Path, found: dict[tuple[int, int], Path]
+    body: tuple[s.Statement, ...], outer: Path, paths: dict[tuple[int, int], Path]
 ) -> None:
     for at, statement in enumerate(body):
         path = (*outer, (body, at))
         if isinstance(statement, s.For | s.While):
-            found.setdefault(_place(statement), path)
+            paths.setdefault(_loop_position(statement), path)
         for block in _blocks(statement):
-            _add_paths(block, path, found)
+            _add_paths(block, path, paths)
 
 
 def _use_from(function: s.Function, block: tuple[s.Statement, ...], start: int, name: str) -> str:
-    """Return the first use of a name among a block's statements from one on."""
-    found = _uses(function, block).get(name)
-    if found is None:
+    """Return the first use of a name in a block from the statement at `start` on."""
+    mentions = _statement_mentions(function, block).get(name)
+    if mentions is None:
         return "unused"
-    positions, uses = found
+    positions, uses = mentions
     if not uses:
-        after = "unused"
+        later_use = "unused"
         for at in reversed(positions):
             use = _first_use(block[at], name)
-            after = after if use == "unused" else use
-            uses.append(after)
+            later_use = later_use if use == "unused" else use
+            uses.append(later_use)
         uses.reverse()
     at = bisect_left(positions, start)
     return uses[at] if at < len(uses) else "unused"
 
 
-def _uses(
+def _statement_mentions(
     function: s.Function, block: tuple[s.Statement, ...]
 ) -> Mapping[str, tuple[list[int], list[str]]]:
-    """Return which statements of a block of a function mention each name.
+    """Return the statements of a block of a function that mention each name.
 
-    Beside them there is room for how the name is used first from each of these on.
+    With them comes a memo of the name's first use from each of these on.
     """
     try:
-        known = function.uses
+        memo = function.uses
     except AttributeError:
-        known = dict[int, Mapping[str, tuple[list[int], list[str]]]]()
-        object.__setattr__(function, "uses", known)
-    if id(block) not in known:
-        found = defaultdict[str, tuple[list[int], list[str]]](lambda: ([], []))
+        memo = dict[int, Mapping[str, tuple[list[int], list[str]]]]()
+        object.__setattr__(function, "uses", memo)
+    if id(block) not in memo:
+        mentions = defaultdict[str, tuple[list[int], list[str]]](lambda: ([], []))
         for at, statement in enumerate(block):
-            for name in _mentioned(statement) if isinstance(statement, s.MemoizedNode) else ():
-                found[name][0].append(at)
-        known[id(block)] = found
-    return known[id(block)]
+            for name in (
+                _mentioned_names(statement) if isinstance(statement, s.MemoizedNode) else ()
+            ):
+                mentions[name][0].append(at)
+        memo[id(block)] = mentions
+    return memo[id(block)]
 
 
-def _place(statement: s.For | s.While) -> tuple[int, int]:
+def _loop_position(statement: s.For | s.While) -> tuple[int, int]:
     return statement.span.line, statement.span.column
 
 
@@ -424,30 +430,30 @@ def _blocks(statement: s.Statement) -> tuple[tuple[s.Statement, ...], ...]:
             return ()
 
 
-def _mentioned(statement: s.MemoizedNode) -> frozenset[str]:
-    """Return all names in a statement, as targets and as what is read."""
+def _mentioned_names(statement: s.MemoizedNode) -> frozenset[str]:
+    """Return all names in a statement, assigned or read."""
     try:
         return statement.mentioned
     except AttributeError:
-        found = frozenset(n.id for names in (names_in, loads_in) for n in names(statement))
-        object.__setattr__(statement, "mentioned", found)
-        return found
+        mentioned = frozenset(n.id for names in (names_in, loads_in) for n in names(statement))
+        object.__setattr__(statement, "mentioned", mentioned)
+        return mentioned
 
 
 def _first_use(statement: s.Statement, name: str) -> str:
-    if not isinstance(statement, s.MemoizedNode) or name not in _mentioned(statement):
+    if not isinstance(statement, s.MemoizedNode) or name not in _mentioned_names(statement):
         return "unused"
     try:
-        known = statement.first
+        memo = statement.first
     except AttributeError:
-        known = dict[str, str]()
-        object.__setattr__(statement, "first", known)
-    if name not in known:
-        known[name] = _first_of_parts(statement, name)
-    return known[name]
+        memo = dict[str, str]()
+        object.__setattr__(statement, "first", memo)
+    if name not in memo:
+        memo[name] = _find_first_use(statement, name)
+    return memo[name]
 
 
-def _first_of_parts(statement: s.MemoizedNode, name: str) -> str:
+def _find_first_use(statement: s.MemoizedNode, name: str) -> str:
     match statement:
         case s.If(test, then, other):
             if any(n.id == name for n in names_in(test)):
@@ -461,10 +467,10 @@ def _first_of_parts(statement: s.MemoizedNode, name: str) -> str:
         case s.For(target, iterable, inner):
             if any(n.id == name for n in names_in(iterable)):
                 return "read"
-            return "unused" if name in target_names(target) else _first_round(inner, name)
+            return "unused" if name in target_names(target) else _first_iteration_use(inner, name)
         case s.While(test, inner):
-            read = any(n.id == name for n in names_in(test))
-            return "read" if read else _first_round(inner, name)
+            is_read = any(n.id == name for n in names_in(test))
+            return "read" if is_read else _first_iteration_use(inner, name)
         case s.Assign(targets, _):
             if any(n.id == name for n in loads_in(statement)):
                 return "read"
@@ -475,10 +481,10 @@ def _first_of_parts(statement: s.MemoizedNode, name: str) -> str:
 
 
 def sources(frame: Frame, node: Node) -> set[Node]:
-    """Return the nodes whose array a node has, or has on some paths, itself one of them."""
-    found, new = set[Node](), {node}
+    """Return the nodes that a node aliases, on all paths or on some, itself included."""
+    aliases, new = set[Node](), {node}
     while new:
-        found |= new
+        aliases |= new
         bound = (bases for (one, _), bases in frame.ctx.bindings.items() if one in new)
-        new = {base for bases in bound for base in bases} - found
-    return found
+        new = {base for bases in bound for base in bases} - aliases
+    return aliases

@@ -1,4 +1,4 @@
-"""One of two values, as a test of the run decides."""
+"""Run-time select: one of two values, by a predicate."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .truth import select
 
 
 def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value:
-    """Return one of two values as a test of the run says: numbers, arrays of one shape, or tuples
-    of those. Where Python has one of two arrays it is a copy, which `check_sharing` follows.
+    """Return a select of two values by a run-time test: numbers, arrays of one shape, or tuples of
+    those. Where Python aliases one of two arrays this is a copy, which `check_sharing` follows.
 
     CdTypeError CD0463 or CdShapeError CD0301 for anything else, also where a test of run-time
-    sizes decides between arrays of different sizes: the sizes have to be known for it.
+    sizes selects between arrays of different sizes: those sizes have to be static.
     """
     if isinstance(yes, Group) and isinstance(no, Group):
         alike = (yes.kind, yes.fields, yes.made) == (no.kind, no.fields, no.made)
@@ -30,7 +30,7 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
             pairs = zip(yes.items, no.items, strict=True)
             items = tuple(one_of(ctx, test, a, b, span) for a, b in pairs)
             return replace(yes.of(items), one=(yes.one if yes.one == no.one else object()))
-        raise _unlike(yes, no, span)
+        raise _mismatch_error(yes, no, span)
     ranks = [value.rank if isinstance(value, Array) else 0 for value in (yes, no)]
     if isinstance(yes, Array) and isinstance(no, Array) and ranks[0] == ranks[1]:
         for axis, (one, other) in enumerate(zip(yes.shape, no.shape, strict=True)):
@@ -40,18 +40,18 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
                 raise error("CD0301", CdShapeError, text, span)
             ctx.equal_extents(one, other, what, span)
     elif any(isinstance(v, Group) for v in (yes, no)) or any(ranks) and not ctx.pointwise:
-        raise _unlike(yes, no, span)
-    made = elementwise(ctx, lambda a, b: select(test, a, b), (yes, no), span)
-    if isinstance(made, Array):
+        raise _mismatch_error(yes, no, span)
+    selected = elementwise(ctx, lambda a, b: select(test, a, b), (yes, no), span)
+    if isinstance(selected, Array):
         listed = max(value.listed for value in (yes, no) if isinstance(value, Array))
-        made = replace(made, listed=listed)
+        selected = replace(selected, listed=listed)
     bases = bases_of(yes) | bases_of(no)
-    if not isinstance(made, Array) or not bases or ctx.pointwise:
-        return made
-    return held(ctx, made, "choice", span, bases=bases)
+    if not isinstance(selected, Array) or not bases or ctx.pointwise:
+        return selected
+    return held(ctx, selected, "choice", span, bases=bases)
 
 
-def _unlike(yes: Value, no: Value, span: Span) -> Exception:
+def _mismatch_error(yes: Value, no: Value, span: Span) -> Exception:
     return error(
         "CD0463",
         CdTypeError,
@@ -62,22 +62,22 @@ def _unlike(yes: Value, no: Value, span: Span) -> Exception:
 
 
 def as_if_open(ctx: Context, value: Value, other: Callable[[], Value], span: Span) -> Value:
-    """Return a number in the type that it has where the other side of a select may be chosen.
+    """Return a number converted to the type that the select with its other side has.
 
-    A test on letters that is proven must not change what type the select has.
+    A test on index variables that is proven must not change the type of the select.
     """
     uses, count = ctx.uses, len(ctx.locals)
     try:
         with ctx.block():
             ctx.uses = []
-            left = other()
+            alternative = other()
     except CdError:
         return value
     finally:
         ctx.uses = uses
         del ctx.locals[count:]
-    if not (is_number(value) and is_number(left)):
+    if not (is_number(value) and is_number(alternative)):
         return value
-    one, two = as_scalar(value, span), as_scalar(left, span)
+    one, two = as_scalar(value, span), as_scalar(alternative, span)
     kind = join(one.kind, two.kind)
     return value if kind == one.kind else Scalar(cast(one.expr, kind.dtype.compute), kind)

@@ -1,4 +1,4 @@
-"""Statements: assignments of every form, declarations, calls, prints, checks, returns."""
+"""Elaboration of statements: assignments, declarations, calls, prints, checks and returns."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from .scope import EXIT, RESULT, Frame, names_in
 
 if TYPE_CHECKING:
     from . import bindings, branches, control_flow, declarations, early_exit, effects
-else:  # what few programs need
+else:  # imported lazily: few programs need them
     branches, control_flow, bindings, declarations, effects, early_exit = lazy_modules(
         __package__,
         ".branches",
@@ -66,29 +66,31 @@ else:  # what few programs need
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
-    """Elaborate statements in order; what follows a `return` is not looked at.
+    """Elaborate statements in order, up to the first unreachable one.
 
-    Nor is what follows an `assert` or `raise` at which every run ends: whatever is wrong with it,
-    Python does not get there.
+    Unreachable is what follows a `return`, or an `assert` or `raise` that ends every run: errors
+    in it are not reported, since Python does not get there.
     """
     problems = Problems(frame)
     for at, statement in enumerate(body):
-        if _ended(frame):
+        if _has_ended(frame):
             break
-        rest, more = body[at + 1 :], False
-        takes_rest = _takes_rest(frame, statement, rest)
+        rest, reachable = body[at + 1 :], False
+        takes_rest = _takes_continuation(frame, statement, rest)
         with problems.kept():
             if takes_rest:
-                _run_with_rest(frame, statement, rest)
+                _run_with_continuation(frame, statement, rest)
             else:
-                more = _run_one(frame, body, at)
-        if takes_rest or not (more or problems.goes_on(statement)):
+                reachable = _run_one(frame, body, at)
+        if takes_rest or not (reachable or problems.goes_on(statement)):
             break
     problems.tell()
 
 
-def _takes_rest(frame: Frame, statement: s.Statement, rest: tuple[s.Statement, ...]) -> bool:
-    """Whether a statement returns on some paths, so that the rest is elaborated with it."""
+def _takes_continuation(
+    frame: Frame, statement: s.Statement, rest: tuple[s.Statement, ...]
+) -> bool:
+    """Whether a statement returns on some paths, so that its continuation is elaborated with it."""
     match statement:
         case s.If(test, _, _):
             returns = branches.returns(statement) and bool(rest)
@@ -99,17 +101,19 @@ def _takes_rest(frame: Frame, statement: s.Statement, rest: tuple[s.Statement, .
             return False
 
 
-def _run_with_rest(frame: Frame, statement: s.Statement, rest: tuple[s.Statement, ...]) -> None:
+def _run_with_continuation(
+    frame: Frame, statement: s.Statement, rest: tuple[s.Statement, ...]
+) -> None:
     if isinstance(statement, s.If):
-        # `if c: return a` before other statements is an `else` around them
+        # the statements after `if c: return a` are its `else`
         branches.branch(frame, branches.with_rest(statement, rest), run)
         return
     assert isinstance(statement, s.For | s.While), "what returns on some paths"
-    run(frame, (*_left(frame, statement), *rest))
+    run(frame, (*_elaborate_loop_with_returns(frame, statement), *rest))
 
 
 def _run_one(frame: Frame, body: tuple[s.Statement, ...], at: int) -> bool:
-    """Elaborate one statement of a body; return whether those after it are still to come."""
+    """Elaborate one statement of a body; return whether the next one is reachable."""
     statement = body[at]
     try:
         with naming(frame):
@@ -118,14 +122,14 @@ def _run_one(frame: Frame, body: tuple[s.Statement, ...], at: int) -> bool:
         need.span = need.span or statement.span
         raise
     except CdError:
-        if _ended(frame):  # in a function that the statement calls
+        if _has_ended(frame):  # by a function that the statement calls
             return False
         raise
     except OverflowError as problem:
         text = f"a number here is too large: {problem}"
         raise error("CD0461", CdValueError, text, statement.span) from None
     if isinstance(statement, s.Break | s.Continue):
-        returns = at and isinstance(body[at - 1], s.Return)  # of locals nothing is read any more
+        returns = at and isinstance(body[at - 1], s.Return)  # locals are dead after it
         frame.jumps.append(
             object_attributes.states(frame, frame.names) if returns else dict(frame.names)
         )
@@ -134,10 +138,10 @@ def _run_one(frame: Frame, body: tuple[s.Statement, ...], at: int) -> bool:
 
 
 _UNGUARDED = (s.Return, s.Assert, s.Raise, s.Evaluate, s.Declare, s.Break, s.Continue, s.Define)
-"""Statements that cannot stand under a guard on index letters: they have no points."""
+"""Statements refused under a guard on index variables: they have no iteration domain."""
 
 
-def _ended(frame: Frame) -> bool:
+def _has_ended(frame: Frame) -> bool:
     return frame.ctx.ended
 
 
@@ -168,13 +172,13 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.If():
             branches.branch(frame, statement, run)
         case s.Comment(text, inner):
-            found = evaluate(frame, text)
-            if not isinstance(found, Static) or not isinstance(found.value, str):
+            comment_text = evaluate(frame, text)
+            if not isinstance(comment_text, Static) or not isinstance(comment_text.value, str):
                 message = "a comment is a text known when compiling"
                 raise error("CD0417", CdTypeError, message, text.span)
             with ctx.block() as out:
                 run(frame, inner)
-            ctx.emit(Block(found.value, tuple(out), statement.span))
+            ctx.emit(Block(comment_text.value, tuple(out), statement.span))
         case s.Return():
             _return(frame, statement)
         case s.Assert(test, message):
@@ -232,7 +236,7 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
 
 
 def _refuse_guarded(frame: Frame, span: Span) -> None:
-    """Refuse (CD0515) a statement without letters under a guard on letters."""
+    """Refuse (CD0515) a statement without index variables under a guard on them."""
     if frame.guards:
         guard = frame.guards[-1]
         raise error(
@@ -244,7 +248,7 @@ def _refuse_guarded(frame: Frame, span: Span) -> None:
 
 
 def _index_scalar(frame: Frame, target: s.Name, value: s.Expr, span: Span) -> None:
-    """Assign a number made by reductions over all their letters: `s = sum(x[i] * y[i])`."""
+    """Assign a full reduction in index notation to a scalar: `s = sum(x[i] * y[i])`."""
     bindings.bind(frame, target.id, scalar_statement(frame, value, span), span)
 
 
@@ -256,8 +260,8 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             bindings.bind(frame, name, value, span)
         case s.Subscript():
             values = [value]
-            find = partial(place_of, frame, target, rebinds=True)
-            place = after(frame.ctx, values, find, span)
+            find_place = partial(place_of, frame, target, rebinds=True)
+            place = after(frame.ctx, values, find_place, span)
             assign(frame.ctx, place, values[0], span)
         case s.Attribute(owner, "shape") if isinstance(evaluate(frame, owner), Array):
             _reshape(frame, target, value, span)
@@ -266,7 +270,7 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             if isinstance(base, Opaque):
                 object_attributes.assign(frame, base, target, value, span)
             else:
-                assign(frame.ctx, _field_place(frame, base, target), value, span)
+                assign(frame.ctx, _field_location(frame, base, target), value, span)
         case s.Sequence(items, _):
             _unpack(frame, items, value, span)
         case _:
@@ -274,9 +278,9 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
 
 
 def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array | Masked:
-    """Return the place that a subscript without letters names.
+    """Return the location that a subscript without index variables denotes.
 
-    With `rebinds` an item of a list is none, because `items[0] = x` gives it another object.
+    With `rebinds`, items of lists are refused, because `items[0] = x` rebinds them.
     """
     base = evaluate(frame, target.value)
     place = subscript_value(frame, base, target, target.value)
@@ -294,12 +298,12 @@ def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array 
     raise error(
         "CD0451", CdTypeError, f"`{target.value.span.text}` cannot be assigned to", target.span,
         label=f"this is {describe(base)}",
-        helps=_instead_of_items(target, base) if isinstance(base, Group) else (),
+        helps=_item_assignment_helps(target, base) if isinstance(base, Group) else (),
     )  # fmt: skip
 
 
-def _instead_of_items(target: s.Subscript, group: Group) -> tuple[str, ...]:
-    """Return what to type where an item of a list or tuple is assigned."""
+def _item_assignment_helps(target: s.Subscript, group: Group) -> tuple[str, ...]:
+    """Return the suggestions for the assignment of an item of a list or tuple."""
     name: s.Expr = target.value
     axes = 1
     while isinstance(name, s.Subscript):
@@ -312,24 +316,26 @@ def _instead_of_items(target: s.Subscript, group: Group) -> tuple[str, ...]:
             f"`{name.span.text} = np.zeros({shape})`",)  # fmt: skip
 
 
-def _field_place(frame: Frame, base: Value, target: s.Attribute) -> Array:
-    """Return the array that `owner.name = value` writes, where the owner is no object of a class
-    of the user's. CdTypeError CD0418 where there is none."""
+def _field_location(frame: Frame, base: Value, target: s.Attribute) -> Array:
+    """Return the array that `owner.name = value` writes, where the owner is no user-defined object.
+
+    CdTypeError CD0418 where there is none.
+    """
     match base:
         case Handle():
             return frame.inputs.field(frame.ctx, base, target.name, target.span)
         case Array() if target.name in ("real", "imag"):
-            part = evaluate(frame, target)
-            assert isinstance(part, Array), "a part of an array is one"
-            return part
+            view = evaluate(frame, target)
+            assert isinstance(view, Array), "a part of an array is one"
+            return view
     text = f"attributes of {describe(base)} cannot be assigned"
     raise error("CD0418", CdTypeError, text, target.span)
 
 
-def _may_be(value: Value, array: Array) -> bool:
-    """Whether a value may be that very array, or hold it."""
+def _may_alias(value: Value, array: Array) -> bool:
+    """Whether a value may alias an array, or contain an alias of it."""
     if isinstance(value, Group):
-        return any(_may_be(item, array) for item in value.items)
+        return any(_may_alias(item, array) for item in value.items)
     if isinstance(value, Lazy | Bound):
         return True
     if not isinstance(value, Array) or value.view is None or array.view is None:
@@ -338,22 +344,22 @@ def _may_be(value: Value, array: Array) -> bool:
 
 
 def _reshape(frame: Frame, target: s.Attribute, value: Value, span: Span) -> None:
-    """Give a local array another shape: `x.shape = n`, seen by this name alone.
+    """Reshape a local array in place: `x.shape = n`, under this one name.
 
-    CdTypeError CD0418 where others have that array, or its elements would have to move.
+    CdTypeError CD0418 where the array has aliases, or the shape has no view of its elements.
     """
     name = target.value.id if isinstance(target.value, s.Name) else ""
     old = frame.names.get(name)
     if isinstance(old, Array) and name not in frame.parameters and not frame.in_loop:
-        read = old.view
-        given = read is not None and read.node in frame.inputs.nodes.values()
-        whole = given and read is not None and old.shape == read.node.shape
+        old_view = old.view
+        is_input = old_view is not None and old_view.node in frame.inputs.nodes.values()
+        is_whole_input = is_input and old_view is not None and old.shape == old_view.node.shape
         others = [one for other, one in frame.names.items() if other != name]
-        shared = any(_may_be(one, old) for one in others)
+        shared = any(_may_alias(one, old) for one in others)
         new = shaping.reshape(Site(frame.ctx, span), old, value)
-        seen = new.view if isinstance(new, Array) else None
-        kept = seen is not None and read is not None and seen.node is read.node
-        if kept and not (whole or shared or name in frame.slots):
+        new_view = new.view if isinstance(new, Array) else None
+        same_node = new_view is not None and old_view is not None and new_view.node is old_view.node
+        if same_node and not (is_whole_input or shared or name in frame.slots):
             frame.names[name] = new
             return
     raise error(
@@ -370,7 +376,7 @@ def _unpack(frame: Frame, items: tuple[s.Expr, ...], value: Value, span: Span) -
         message = f"{len(items)} targets for {len(parts)} values"
         raise error("CD0419", CdValueError, message, span)
     labels = [item.id if isinstance(item, s.Name) else "part" for item in items]
-    if len(parts) > 1:  # none of them changes before all have their names
+    if len(parts) > 1:  # copy: all values are read before any target is bound
         parts = [
             bindings.frozen(frame, part, label, span)
             for part, label in zip(parts, labels, strict=True)
@@ -380,18 +386,18 @@ def _unpack(frame: Frame, items: tuple[s.Expr, ...], value: Value, span: Span) -
 
 
 def _refuse_lost_rebinding(frame: Frame, target: s.Name, span: Span) -> None:
-    """Refuse (V6) `c = a + b` for an array parameter whose new value is never read."""
+    """Refuse (V6) rebinding an array parameter, `c = a + b`, where the new value is never read."""
     name = target.id
     if name not in frame.parameters or not isinstance(frame.names.get(name), Array | Handle):
         return
     if name in closed_over(frame.function):
-        return  # by a function inside, which sees what the name is when it is called
-    after = (span.end_line, span.end_column)
+        return  # by a nested function, which reads the name when it is called
+    statement_end = (span.end_line, span.end_column)
     for other in names_in(frame.function):
         if other.id != name or other.span == target.span:
             continue
         looping = frame.in_loop or frame.unrolling
-        if looping or (other.span.line, other.span.column) >= after:
+        if looping or (other.span.line, other.span.column) >= statement_end:
             return
     raise error(
         "CD0206", CdNameError,
@@ -408,13 +414,13 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         if statement.op == "@":
             raise error("CD0518", CdSyntaxError, "`@=` has no meaning with index letters", span)
         if isinstance(target, s.Name):
-            whole = s.Binary(statement.op, target, statement.value, span)
-            _index_scalar(frame, target, whole, span)
+            updated = s.Binary(statement.op, target, statement.value, span)
+            _index_scalar(frame, target, updated, span)
             return
         index_statement(frame, target, OPS[BINARY[statement.op]], statement.value, span)
         return
     _refuse_guarded(frame, span)
-    owner, place = _augmented_place(frame, target, statement.op)
+    owner, place = _evaluate_augmented_target(frame, target, statement.op)
     with frame.ctx.block() as out:
         value = evaluate(frame, statement.value)
     place, old = fixed(frame.ctx, place, out, span)
@@ -422,7 +428,7 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     if not isinstance(place, Array | Masked):
         if isinstance(place, Group) and place.kind == "list":
             _refuse_shared(frame, target.span.text, place, statement)
-            if statement.op == "+":  # any iterable, as `extend`
+            if statement.op == "+":  # any iterable, like `extend`
                 value = Group(tuple(elements(frame, value, span)), "list")
         value = binary(frame, statement.op, old, value, span)
         if isinstance(target, s.Attribute):
@@ -445,7 +451,7 @@ def _update_attribute(
     places: tuple[Array | Masked, Value],
     value: Value,
 ) -> None:
-    """Update an array in place, which the attribute is whatever the value has made of it."""
+    """Update an attribute's array in place and rebind it, even if the value rebound it."""
     target = statement.target
     assert isinstance(target, s.Attribute), "an attribute of an object is one"
     _update(frame, statement, places, value)
@@ -460,10 +466,10 @@ def _update(
     places: tuple[Array | Masked, Value],
     value: Value,
 ) -> None:
-    """Update a place that held something, in place."""
+    """Update a location in place; `places` are the location and its value before."""
     (place, old), span = places, statement.span
     powers = statement.op == "**" and (isinstance(place, Masked) or place.view is not None)
-    if powers or old is not place:  # powers have rules and checks of their own
+    if powers or old is not place:  # powers have typing rules and checks of their own
         assign(frame.ctx, place, binary(frame, statement.op, old, value, span), span)
         return
     if statement.op == "@":
@@ -480,7 +486,7 @@ def _update(
 
 
 def _refuse_shared(frame: Frame, name: str, group: Group, statement: s.Augment) -> None:
-    """Refuse (CD0438) `items += more` where another name has that list, which would grow too."""
+    """Refuse (CD0438) `items += more` where the list has another name, which would see it."""
     others = [at for at in holding(frame, group.one) if at != (frame, name)]
     if others or isinstance(group.one, Path):
         raise error(
@@ -491,37 +497,41 @@ def _refuse_shared(frame: Frame, name: str, group: Group, statement: s.Augment) 
         )  # fmt: skip
 
 
-def _augmented_place(frame: Frame, target: s.Expr, op: str) -> tuple[Value, Value]:
-    """Return what `target op= value` changes, found once and before the value, as in Python; first
-    the object whose attribute that is, else the same again."""
+def _evaluate_augmented_target(frame: Frame, target: s.Expr, op: str) -> tuple[Value, Value]:
+    """Return the owner and the location that `target op= value` updates, evaluated once and before
+    the value, as in Python; without an owning object the first is the location, too."""
     match target:
         case s.Attribute(value):
             owner = evaluate(frame, value)
             if not isinstance(owner, Opaque):
-                return owner, _field_place(frame, owner, target)
+                return owner, _field_location(frame, owner, target)
             return owner, _augmented_attribute(frame, owner, target, op)
-    place = _place_of_names(frame, target)
+    place = _evaluate_target(frame, target)
     return place, place
 
 
 def _augmented_attribute(frame: Frame, owner: Opaque, target: s.Attribute, op: str) -> Value:
-    """Return an attribute of an object that is changed: an array, in place, or what is rebound.
+    """Return the attribute of an object that is updated: an array, in place, or a rebound value.
 
-    CdTypeError CD0418 where Python would do both, or change a list.
+    CdTypeError CD0418 where Python would do both, or update a list.
     """
     name, span = target.name, target.span
-    found = attribute(frame, owner, name, span)
-    if isinstance(found, Handle):
-        return frame.inputs.field(frame.ctx, found, "value", span)
-    own = found.given is None or has_plain(owner.value, name) if isinstance(found, Array) else True
-    if isinstance(found, Array) and (found.listed or not own):
-        way = f"to write the array in place: `{span.text}[...] {op}= ...`"
+    current = attribute(frame, owner, name, span)
+    if isinstance(current, Handle):
+        return frame.inputs.field(frame.ctx, current, "value", span)
+    in_object = (
+        current.given is None or has_plain(owner.value, name)
+        if isinstance(current, Array)
+        else True
+    )
+    if isinstance(current, Array) and (current.listed or not in_object):
+        suggestion = f"to write the array in place: `{span.text}[...] {op}= ...`"
         why = "would rebind an attribute of an object"
-        raise object_attributes.refused(span, why, (way,), op)
-    return found
+        raise object_attributes.refused(span, why, (suggestion,), op)
+    return current
 
 
-def _place_of_names(frame: Frame, target: s.Expr) -> Value:
+def _evaluate_target(frame: Frame, target: s.Expr) -> Value:
     match target:
         case s.Name():
             place = evaluate(frame, target)
@@ -547,7 +557,7 @@ def _return(frame: Frame, statement: s.Return) -> None:
             pass
     match value:
         case Lazy() if frame.caller is not None and frame.exits is None:
-            pass  # a closure, which the caller calls
+            pass  # a closure, for the caller to call
         case Lazy() | Bound():
             text = f"{describe(value)} cannot be returned"
             raise error("CD0434", CdTypeError, text, statement.span)
@@ -563,28 +573,30 @@ def _return(frame: Frame, statement: s.Return) -> None:
 
 
 def _refuse_selections(frame: Frame, value: Value, span: Span) -> None:
-    """Refuse (CdTypeError CD0403) to return what a mask selects, in a tuple or list too."""
+    """Refuse (CdTypeError CD0403) to return a mask selection, also in a tuple or list."""
     if isinstance(value, Masked):
         as_array(frame.ctx, value, span)
     for item in value.items if isinstance(value, Group) else ():
         _refuse_selections(frame, item, span)
 
 
-def _left(frame: Frame, statement: s.For | s.While) -> tuple[s.Statement, ...]:
-    """Elaborate a loop with returns in it; return the statements that return after it."""
+def _elaborate_loop_with_returns(
+    frame: Frame, statement: s.For | s.While
+) -> tuple[s.Statement, ...]:
+    """Elaborate a loop with returns inside; return the statements that dispatch them after it."""
     span = statement.span
     frame.names[EXIT], frame.exits = Static(0), []
     try:
         run(frame, (replace(statement, body=early_exit.with_exits(statement.body)),))
-        found = frame.exits
+        exit_values = frame.exits
     finally:
         frame.exits = None
     out: list[s.Statement] = []
-    for n, value in enumerate(found, 1):
+    for n, value in enumerate(exit_values, 1):
         name = f"{EXIT}-{n}"
         frame.names[name] = value
         here = s.Compare((s.Name(EXIT, span), s.Literal(n, span)), ("==",), span)
         back = s.Return(s.Name(name, span), span)
-        last = n == len(found) and early_exit.endless(statement)
+        last = n == len(exit_values) and early_exit.endless(statement)
         out.append(back if last else s.If(here, (back,), (), span))
     return tuple(out)

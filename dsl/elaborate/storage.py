@@ -1,7 +1,7 @@
-"""Storage for arrays that loops make, where a loop may have no iteration.
+"""Allocation of local arrays that are defined in loops, which may have no iteration.
 
-An array whose size is a run-time size gets its storage where it is made. What a loop without an
-iteration would have made is zeros (language, S5), so those get storage before the loop, too.
+An array of run-time size is allocated at its definition. The result of a loop without an iteration
+is zeros (language, S5), so arrays defined in loops are also allocated before the loop.
 """
 
 from __future__ import annotations
@@ -24,42 +24,46 @@ def stored(
     body: Body, local: Sequence[Node], results: Sequence[Node], sizes: frozenset[Symbol],
     have: Iterable[Node],
 ) -> Body:  # fmt: skip
-    """Return the body with storage for each local array before any statement that accesses it, and
-    for each of the results in any case.
+    """Return the body with an allocation of each local array before any statement that accesses it,
+    and of each result in any case.
 
-    `sizes` are the symbols that hold from the start, `have` the arrays that have storage from then
-    on. Raises CdNameError CD0202 where the size of an array ends with a loop around what makes it.
+    `sizes` are the symbols bound on entry, `have` the arrays allocated on entry. Raises CdNameError
+    CD0202 where the size of an array goes out of scope with a loop around its definition.
     """
     if not any(isinstance(one, Let | Alloc) for one in statements(body)):
         return body
     for statement, _ in find_unbound(body, sizes, {}):
-        raise _ends(_span(statement))
-    given = frozenset(node.id for node in local if node.static_shape is not None)
-    given |= {node.id for node in have}
-    missing, surely = find_unallocated(body, given)
-    late = [node for node in results if node.id not in surely | given and _is_made(node, body)]
+        raise _lifetime_error(_span_of(statement))
+    allocated = frozenset(node.id for node in local if node.static_shape is not None)
+    allocated |= {node.id for node in have}
+    missing, surely = find_unallocated(body, allocated)
+    late = [
+        node
+        for node in results
+        if node.id not in surely | allocated and _is_allocated_in(node, body)
+    ]
     for node in dict.fromkeys((*(node for _, node in missing), *late)):
-        body = _before(body, node, sizes)
+        body = _allocate_before_use(body, node, sizes)
     return body
 
 
-def _is_made(node: Node, body: Body) -> bool:
+def _is_allocated_in(node: Node, body: Body) -> bool:
     return any(isinstance(one, Alloc) and one.node == node for one in statements(body))
 
 
-def _before(body: Body, node: Node, bound: frozenset[Symbol]) -> Body:
-    """Return the body with storage for an array before the first statement that mentions it."""
-    needed = frozenset[Symbol]().union(*(extent.symbols() for extent in node.shape))
-    for place, statement in enumerate(body):
+def _allocate_before_use(body: Body, node: Node, bound: frozenset[Symbol]) -> Body:
+    """Return the body with an allocation before the first statement that mentions the array."""
+    size_symbols = frozenset[Symbol]().union(*(extent.symbols() for extent in node.shape))
+    for at, statement in enumerate(body):
         if isinstance(statement, Alloc) and statement.node == node:
             return body
         if _mentions(statement, node):
-            if needed <= bound:
-                return (*body[:place], Alloc(node, _span(statement)), *body[place:])
-            if any(_mentions(later, node) for later in body[place + 1 :]):
-                return body  # its size is that of the last iteration: nothing where there is none
-            inner = tuple(_before(one, node, bound) for one in bodies(statement))
-            return (*body[:place], with_bodies(statement, inner), *body[place + 1 :])
+            if size_symbols <= bound:
+                return (*body[:at], Alloc(node, _span_of(statement)), *body[at:])
+            if any(_mentions(later, node) for later in body[at + 1 :]):
+                return body  # its size is that of the last iteration: none, no size
+            inner = tuple(_allocate_before_use(one, node, bound) for one in bodies(statement))
+            return (*body[:at], with_bodies(statement, inner), *body[at + 1 :])
         if isinstance(statement, Let):
             bound |= {statement.symbol}
     return body
@@ -75,12 +79,12 @@ def _mentions(statement: Statement, node: Node) -> bool:
     )
 
 
-def _span(statement: object) -> Span:
-    found: Span = getattr(statement, "span", NOWHERE)
-    return found
+def _span_of(statement: object) -> Span:
+    span: Span = getattr(statement, "span", NOWHERE)
+    return span
 
 
-def _ends(span: Span) -> Exception:
+def _lifetime_error(span: Span) -> Exception:
     return error(
         "CD0202", CdNameError,
         "this reads an array whose size was found in a loop that has ended", span,

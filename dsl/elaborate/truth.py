@@ -1,4 +1,4 @@
-"""Truth: values as tests, known now or in the run; `not`, `and`, `or` of them, and selections."""
+"""Truth values: static and run-time tests, `not`, `and` and `or` of them, and selects."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .scope import Frame
 
 
 def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
-    """Return a value as a test: known now, or a bool expression.
+    """Return a value as a test: static, or a bool expression.
 
     CdTypeError CD0408 for whole arrays, whose truth is not one bool, and for objects whose classes
-    say what it is: that may be otherwise in the next call.
+    define it: that may change from call to call.
     """
     match value:
         case Static(inner):
@@ -61,8 +61,8 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
 
 
 def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:
-    """Return a test that integer parameters decide as known, by asking for their values; those
-    that came with many decide it in the run."""
+    """Return a test that integer parameters decide as static, by requiring their values; those
+    that are run-time parameters decide it at run time."""
     if isinstance(test, Scalar):
         symbols = _test_symbols(test.expr)
         if symbols and symbols <= frame.ctx.origin.keys():
@@ -77,23 +77,23 @@ def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:
 
 
 def given_in(ctx: Context, test: Expr) -> frozenset[str]:
-    """Return the integer parameters that decide a test in the run alone since they came with many
-    values: as constants they would have decided it when compiling."""
+    """Return the integer parameters that make a test a run-time one only because they were called
+    with many values: as constants they would have decided it statically."""
     symbols = _test_symbols(test)
     names = {ctx.origin.get(x, "") for x in symbols}
     return frozenset(names) if symbols and names <= ctx.given else frozenset()
 
 
 def require_alike(ctx: Context, deciding: frozenset[str], one: Value, other: Value) -> None:
-    """Ask for the values of the parameters that decide which of two values there is, unless both
-    are new ones of one type and shape: the values decide more than what is computed then."""
+    """Require the values of the parameters that select one of two values, unless both are fresh
+    and of one type and shape: otherwise they decide more than what is computed."""
     match one, other:
         case (Array(), Array()):
             ends = (one.shape, one.kind, one.listed), (other.shape, other.kind, other.listed)
             new = all(value.base is None or value.base.node in ctx.locals for value in (one, other))
             alike = ends[0] == ends[1] and new
         case ((Static() | Scalar()), (Static() | Scalar())):
-            kinds = [_kind(value) for value in (one, other)]
+            kinds = [_kind_of_test(value) for value in (one, other)]
             alike = kinds[0] is not None and kinds[0] == kinds[1]
         case _:
             alike = False
@@ -101,28 +101,28 @@ def require_alike(ctx: Context, deciding: frozenset[str], one: Value, other: Val
         raise NeedStatic(deciding)
 
 
-def _kind(value: Static | Scalar) -> Kind | None:
+def _kind_of_test(value: Static | Scalar) -> Kind | None:
     return value.kind if isinstance(value, Scalar) else kind_of_number(value.value)
 
 
 def folded_test(frame: Frame, test: Expr) -> bool | None:
-    """Return what a comparison of indices is known to be, None where it is open."""
+    """Return the static result of a comparison of indices, None where it is undecided."""
     yes, no = facts_of(test), facts_of(negate(test))
-    known = frame.ctx.known
-    if yes and all(known.nonnegative(fact) for fact in yes):
+    facts = frame.ctx.known
+    if yes and all(facts.nonnegative(fact) for fact in yes):
         return True
-    if no and all(known.nonnegative(fact) for fact in no):
+    if no and all(facts.nonnegative(fact) for fact in no):
         return False
     return None
 
 
 def _test_symbols(expr: Expr) -> frozenset[Symbol]:
     """Return the symbols of a test that reads no array; none where it reads one."""
-    parts = list(walk(expr))
-    if any(isinstance(part, Read) for part in parts):
+    nodes = list(walk(expr))
+    if any(isinstance(part, Read) for part in nodes):
         return frozenset()
-    found = (part.index.symbols() for part in parts if isinstance(part, Position))
-    return frozenset().union(*found)
+    symbols = (part.index.symbols() for part in nodes if isinstance(part, Position))
+    return frozenset().union(*symbols)
 
 
 def negation(frame: Frame, operand: Value, span: Span) -> Value:
@@ -134,7 +134,7 @@ def negation(frame: Frame, operand: Value, span: Span) -> Value:
 
 
 def both_hold(frame: Frame, left: Value, right: Value, span: Span) -> Value:
-    """Return whether two tests hold, the second one looked at where the first does."""
+    """Return the conjunction of two tests (short circuit)."""
     first, second = test_of(frame, left, span), test_of(frame, right, span)
     if isinstance(first, Static):
         return second if first.value else first
@@ -144,19 +144,19 @@ def both_hold(frame: Frame, left: Value, right: Value, span: Span) -> Value:
 
 
 def is_bool(value: Value) -> bool:
-    """Whether a value is one bool, known or not."""
+    """Whether a value is one bool, static or not."""
     kind = kind_of_number(value.value) if isinstance(value, Static) else None
     return isinstance(value, Scalar) and value.kind.dtype.kind == "b" or kind == WEAK_BOOL
 
 
 def kind_of_bools(one: Value, other: Value) -> Kind:
-    """Return the kind of a bool that is one of two: NumPy's where either is, as in branches."""
+    """Return the common kind of two bools: NumPy's where either is, as in branches."""
     strong = (isinstance(x, Scalar | Array) and x.kind != WEAK_BOOL for x in (one, other))
     return BOOL if any(strong) else WEAK_BOOL
 
 
 def both(left: Scalar, right: Static | Scalar, stop: bool, kind: Kind) -> Value:
-    """Return `and` of bools, `or` where `stop` is true: the truth that decides it."""
+    """Return `and` of bools, `or` where `stop`, the short-circuiting truth value, is true."""
     if isinstance(right, Static):
         return Scalar(left.expr, kind) if right.value != stop else Static(stop)
     sides = (TRUE, right.expr) if stop else (right.expr, FALSE)

@@ -1,11 +1,11 @@
-"""Where both notations meet: a function as accumulating assignments, every name and size known.
+"""Typed functions: the common form of both notations, with every name and size resolved.
 
     Typed  := procedure, returns, inputs
     Return := Constant(value) | Argument(path, view) | New(number, view, kind) | Many(items)
             | Part(item, name) | Updating(item, updates)
 
 The procedure is IR 1 except that values may still hold `Reduce` (reductions in the middle of an
-expression); `build` takes those out. Nothing after this knows which notation was written.
+expression); `build` hoists those. Nothing downstream depends on which notation was written.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class Sliced:
     """A view of an argument with run-time ends, by a slice or position on each axis."""
 
     axes: tuple[tuple[Number, Number, Number] | tuple[Number], ...]
-    """Of each axis of the array the start, the step and how many elements; or one position."""
+    """For each axis of the array start, step and number of elements; or a single position."""
     order: tuple[int, ...]
-    """Of each axis of the view which it is of those that are left."""
+    """For each axis of the view its number among the axes that are kept."""
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """The numbers in it that the code gives back."""
+        """The numbers in the view that the code returns."""
         return tuple(one for axis in self.axes for one in axis if isinstance(one, Result))
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A number that the code gives back, by its place among the results."""
+    """A number that the code returns, by its position among the results."""
 
     number: int
 
@@ -59,14 +59,14 @@ Number = int | Result
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value known when compiling, `None` included."""
+    """A static value, `None` included."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An input, the same object as was given, or a view of it."""
+    """An input, the identical object, or a view of it."""
 
     path: Path
     view: Strided | Sliced | None
@@ -83,7 +83,7 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """A tuple or list of returned things; of a named tuple, what it is `made` of is its class."""
+    """A tuple or list of returned values; `made` is the class of a named tuple."""
 
     items: tuple[Return, ...]
     kind: str
@@ -100,7 +100,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An attribute of an input that is set after the run, where `given` holds if there is one."""
+    """An attribute of an input that is set after the run, if `given`, where present, is true."""
 
     owner: Path
     name: str
@@ -110,7 +110,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Updating:
-    """What is returned of a function that assigns attributes of objects."""
+    """The result of a function that assigns attributes of objects."""
 
     item: Return
     updates: tuple[Update, ...]
@@ -123,12 +123,12 @@ Return = Constant | Argument | New | Many | Part | Updating
 class Typed:
     """A function for one specialisation.
 
-    `passed` are the paths of the parameters in order; `used` what the specialisation depends on;
-    `roots` how captured names of inlined functions are found; `statics` the integer parameters
-    whose values are part of the specialisation. What another process needs to know whether it
-    would elaborate alike: `read` is what names around the functions were, by the prefixes of the
-    functions, which `owners` are; `asked` attributes that were taken for constant, whose and what;
-    `steady` whether these and the inputs were all that was asked.
+    `passed` are the paths of the parameters in order; `used` the guarded specifications by path;
+    `roots` the lookups of captured names of inlined functions; `statics` the integer parameters
+    whose values are part of the specialisation. For the persistent cache, to decide whether another
+    process would elaborate alike: `read` are the values of captured names, by the prefixes of the
+    functions, which `owners` are; `asked` the attributes that were read as constants, with owner
+    and value; `steady` whether elaboration depends on these and the inputs only.
     """
 
     procedure: Procedure
@@ -139,26 +139,26 @@ class Typed:
     constants: Mapping[str, object]
     statics: frozenset[str]
     fleeting: Mapping[Path, Node]
-    """The local arrays that stand for fields of tensors without an array of their own."""
+    """The local arrays that represent fields of tensors that are virtual or local."""
     nowhere: tuple[Path, ...]
-    """Every way to such a tensor: two may lead to one."""
+    """All paths to such tensors; two may lead to the same one."""
     read: Mapping[tuple[str, str], Noted] = field(default_factory=dict)
     owners: Mapping[str, object] = field(default_factory=dict)
     asked: tuple[tuple[Noted, str, Noted], ...] = ()
     steady: bool = True
     compared: tuple[Path, ...] = ()
-    """The ways to objects of which it matters which are one."""
+    """The paths of objects whose identity relations are guarded."""
     alone: frozenset[str] = frozenset()
-    """Names that are written in parts alone, and were nothing around the function."""
+    """Names that are written by elements only, and were unbound in the enclosing scope."""
     asks_layout: bool = False
-    """Whether the results depend on how arguments lie in memory."""
+    """Whether the results depend on the layout of arguments."""
     needed: Mapping[str, Span] = field(default_factory=dict)
-    """The statements for which integer parameters are static."""
+    """The statements that require static values of integer parameters."""
     guarded: frozenset[Expr] = frozenset()
-    """Divisors and products of numbers that came with many values, which are checked."""
+    """Divisors and products of run-time integer parameters, which are checked."""
 
     @property
     def constant(self) -> frozenset[str]:
-        """Those of `statics` that are constants of the code, and not given to it in each call."""
+        """Those of `statics` that are constants of the code, not passed in each call."""
         given = (name for name in self.statics if isinstance(self.used.get(Path(name)), NumberSpec))
         return self.statics.difference(given)

@@ -1,1 +1,1 @@
-"""What functions bring along: arguments, captured objects, their owners."""
+"""Inputs of functions: arguments, captured objects and their owners."""

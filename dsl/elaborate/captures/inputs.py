@@ -1,8 +1,8 @@
-"""What a function is given: arguments and captured objects, as specifications and as values.
+"""Inputs of a function: arguments and captured objects, as specifications and as values.
 
-A specification says what of an input the compiled code depends on: an array's layout, a number's
-kind, a constant's value, an object's identity. Specifications are hashable and compared on every
-call; a changed one means another specialisation, never a stale result.
+A specification is the guarded property of an input, on which compiled code depends: an array's
+layout, a number's kind, a constant's value, an object's identity. Specifications are hashable and
+compared on every call; a changed one means another specialisation, never a stale result.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from ...values.values import (
 from .instances import FUNCTIONS, fields_of, has_state, is_instance, is_method
 
 LONGEST = 40
-"""An attribute is called as it is written, where that is no longer."""
+"""Maximum length of an attribute's source text that serves as its key."""
 DEEPEST = 64
-"""How deep lists and tuples of an input nest at most: as arrays have axes at most."""
+"""Maximum nesting of lists and tuples in an input: the maximum number of axes of an array."""
 
 
 def is_static(name: str, value: object, statics: frozenset[str]) -> bool:
-    """Whether an argument is a constant of the code: integers make their parameters static, and
-    floats that come to the same parameter are values of the run all the same."""
+    """Whether an argument is a constant of the code: an integer for a static parameter; floats
+    passed for the same parameter stay run-time values."""
     return name in statics and not isinstance(value, float | complex | np.inexact)
 
 
@@ -59,29 +59,29 @@ def is_static(name: str, value: object, statics: frozenset[str]) -> bool:
 class ArraySpec:
     """An array: element type, shape, strides in elements (None: C order).
 
-    A size that is None is only known at run time, and at least 2. `nearest` is that of a `Node`.
+    A size of None is dynamic, and at least 2. `nearest` is that of a `Node`.
     """
 
     dtype: DType
     shape: tuple[int | None, ...]
     strides: tuple[int, ...] | None
     listed: Listed = Listed.NO
-    """Whether a list was given: `+` and `*` mean something else for those in Python."""
+    """Whether a list was passed: `+` and `*` of lists differ from those of arrays."""
     placed: bool = False
-    """Whether a device has it, in another order than that of C."""
+    """Whether it resides on a device, in a layout other than C order."""
     nearest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NumberSpec:
-    """A number whose value is given at run time."""
+    """A run-time number."""
 
     kind: Kind
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantSpec:
-    """A constant: compared by type and by value, bit for bit."""
+    """A constant, compared by type and by bit-identical value."""
 
     type: type
     text: str
@@ -98,9 +98,9 @@ class ObjectSpec:
 
 @dataclass(frozen=True, slots=True)
 class InstanceSpec:
-    """An object that is compared by its type: what is read of it is an input of its own.
+    """An object that is compared by its type; each attribute read of it is a separate input.
 
-    It keeps none alive.
+    It holds no reference to the object.
     """
 
     type: type
@@ -108,7 +108,7 @@ class InstanceSpec:
 
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
-    """A function taken from an object: its owner is an input of its own."""
+    """The function of a bound method; its owner is a separate input."""
 
     type: type
     id: int
@@ -127,13 +127,13 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A persistent tensor: its element type, shape and declared fields. It keeps none alive."""
+    """A persistent tensor: its element type, shape and declared fields. It holds no reference."""
 
     dtype: DType
     shape: tuple[int, ...]
     fields: tuple[str, ...]
     memory: str
-    """The memory mode that was asked for, empty where none was."""
+    """The requested memory mode, empty where none was."""
 
 
 Spec = (
@@ -155,8 +155,8 @@ def spec_of(
 ) -> Spec:
     """Return the specification of an input. `static` numbers are constants.
 
-    `describe` gives the layout of anything that is an array, None for what is not. Raises what it
-    does, and CdTypeError CD0702 for lists and tuples that nest deeper than that.
+    `describe` returns the layout of an array, None for other objects. Raises what it does, and
+    CdTypeError CD0702 for lists and tuples that nest too deeply.
     """
     if isinstance(value, np.ndarray):
         spec = describe(value)
@@ -164,20 +164,20 @@ def spec_of(
             return spec
     kind = kind_of_number(value)
     if kind is not None:
-        _refuse_own_arithmetic(value)
-        plain = static or kind.dtype.kind == "b" or not _fits(value)
+        _refuse_overloaded_arithmetic(value)
+        plain = static or kind.dtype.kind == "b" or not _fits_int64(value)
         return ConstantSpec(type(value), constant_text(value), value) if plain else NumberSpec(kind)
     if isinstance(value, bytearray):
-        raise _no_array(value)
+        raise _bytearray_error(value)
     if isinstance(value, ArrayType) and value.sizes is None:
         value = Word(value.dtype.short)
     if isinstance(value, (*_PLAIN, DType, Word)):
         return ConstantSpec(type(value), repr(value), value)
     if is_tensor(value):
-        return TensorSpec(value.dtype, value.shape, value.fields, _asked(value))
+        return TensorSpec(value.dtype, value.shape, value.fields, _requested_mode(value))
     if isinstance(value, tuple | list):
         if not depth:
-            raise _too_deep(value)
+            raise _depth_error(value)
         items = tuple(spec_of(item, describe, True, is_tensor, depth - 1) for item in value)
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
         if not (numbers and items):
@@ -185,12 +185,12 @@ def spec_of(
             fields = fields_of(value)
             return GroupSpec(word, items, fields, type(value) if fields else None)
     if is_method(value):
-        function = getattr(value, "__func__")  # noqa: B009 - a method by what it has
+        function = getattr(value, "__func__")  # noqa: B009 - any method-like object
         return MethodSpec(type(value), id(function), function)
     if not isinstance(value, FUNCTIONS):
         spec = describe(value)
         if spec is not None:
-            return replace(spec, listed=_listed(value))
+            return replace(spec, listed=_list_kind(value))
     return InstanceSpec(type(value)) if is_instance(value) else ObjectSpec(id(value), value)
 
 
@@ -201,8 +201,8 @@ _ARITHMETIC = tuple(
 )
 
 
-def _refuse_own_arithmetic(value: object) -> None:
-    """Refuse (CD0701) a number of a class of the user's that says itself what operators mean."""
+def _refuse_overloaded_arithmetic(value: object) -> None:
+    """Refuse (CD0701) a number of a user's class that overloads operators."""
     kind = type(value)
     if kind in _PYTHON or isinstance(value, np.generic):
         return
@@ -214,30 +214,30 @@ def _refuse_own_arithmetic(value: object) -> None:
             raise CdTypeError(Diagnostic("CD0701", text, helps=helps))
 
 
-def _no_array(value: bytearray) -> CdTypeError:
-    """Return CdTypeError CD0701: what is a list of Python's numbers, and no array of them."""
+def _bytearray_error(value: bytearray) -> CdTypeError:
+    """Return CdTypeError CD0701 for a bytearray: a list of Python integers, no array of them."""
     text = f"a bytearray of {len(value)} is no array"
     helps = ("pass its elements as an array: `np.frombuffer(b, np.uint8)`",)
     return CdTypeError(Diagnostic("CD0701", text, helps=helps))
 
 
-def _too_deep(value: tuple[object, ...] | list[object]) -> CdTypeError:
+def _depth_error(value: tuple[object, ...] | list[object]) -> CdTypeError:
     message = f"a {type(value).__name__} holds itself, or nests more than {DEEPEST} deep"
     return CdTypeError(Diagnostic("CD0702", message, helps=("pass its parts as arguments",)))
 
 
-def _listed(value: object) -> Listed:
-    """Return whether a value is a list, and whether all numbers in it are Python's own."""
+def _list_kind(value: object) -> Listed:
+    """Return whether a value is a list, and whether all numbers in it are Python numbers."""
     if not isinstance(value, list):
         return Listed.NO
-    own = all(
-        _listed(item) is Listed.NUMBERS if isinstance(item, list) else type(item) in _PYTHON
+    all_python = all(
+        _list_kind(item) is Listed.NUMBERS if isinstance(item, list) else type(item) in _PYTHON
         for item in value
     )
-    return Listed.NUMBERS if own else Listed.LIST
+    return Listed.NUMBERS if all_python else Listed.LIST
 
 
-def _fits(value: object) -> bool:
+def _fits_int64(value: object) -> bool:
     return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
@@ -253,20 +253,20 @@ def _is_numeric(spec: Spec) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A captured object, and what it was when it was met: None where there are no words for it."""
+    """A captured object with its fingerprint at first lookup: None where it has none."""
 
     value: object
     words: fingerprint.Description | None
 
     @classmethod
     def of(cls, value: object) -> Noted:
-        """Return the object with what it is now."""
+        """Return the object with its present fingerprint."""
         return cls(value, fingerprint.try_describe(value))
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """An attribute that the function assigns, and where it does so first."""
+    """An attribute that the function assigns, and the location of its first assignment."""
 
     owner: Opaque
     name: str
@@ -274,107 +274,107 @@ class Assigned:
 
     @property
     def path(self) -> Path:
-        """The way to it."""
+        """The path to the attribute."""
         owner = self.owner.path
         return Path(owner.root, (*owner.steps, self.name), owner.captured)
 
 
 MERGED = ".merge"
-"""Ends the last step of a path that leads to a field's version in the merge buffer."""
+"""Suffix of the last step of a path to a field's version in the merge buffer."""
 
 
 @dataclass
 class Inputs:
-    """The inputs of one elaboration: how to describe objects, aliases, and what was used.
+    """The inputs of one elaboration: specifications, aliases, and the paths that were used.
 
     `used` maps each path that the compiled code depends on to its specification; `nodes` maps
-    the paths that are passed to it to their nodes, in order.
+    the paths that are passed to the code to their nodes, in order.
     """
 
     describe: Callable[[object, bool], Spec]
     alias: Mapping[Path, Path]
     numbers: frozenset[Path] = frozenset()
-    """The ways to numbers that are given in each call though they are attributes."""
+    """The paths of numeric attributes that are passed in each call."""
     given: frozenset[Path] = frozenset()
-    """The ways to attributes that the function assigns: numbers there are given in each call."""
+    """The paths of attributes that the function assigns: their numbers are passed in each call."""
     inlines_properties: bool = False
-    """Whether properties of objects are inlined: they look at what the function writes."""
+    """Whether properties of objects are inlined, because they read what the function writes."""
     properties: bool = False
-    """Whether any was looked at."""
+    """Whether any property was read."""
     used: dict[Path, Spec] = field(default_factory=dict)
     nodes: dict[Path, Node] = field(default_factory=dict)
     handles: dict[Path, Handle] = field(default_factory=dict)
     """The tensors among the inputs."""
     fleeting: dict[Path, Node] = field(default_factory=dict)
-    """The local arrays that stand for tensors without an array of their own."""
+    """The local arrays that represent tensors that are virtual or local to a call."""
     parsed: dict[object, s.Function] = field(default_factory=dict)
-    """Functions already parsed in this elaboration, by object or text."""
+    """Memo of functions parsed in this elaboration, by object or text."""
     roots: dict[str, Callable[[str], object]] = field(default_factory=dict)
-    """How captured names of inlined functions are looked up, by the prefix of their paths."""
+    """The lookups of captured names of inlined functions, by the prefix of their paths."""
     owners: dict[str, object] = field(default_factory=dict)
     constants: dict[str, object] = field(default_factory=dict)
     """Captured roots that are no names: default values of inlined functions."""
     tables: dict[object, str] = field(default_factory=dict)
-    """The roots of tables of constants, by what is in them."""
+    """The roots of constant tables, by contents."""
     read: dict[tuple[str, str], Noted] = field(default_factory=dict)
-    """What each name was that was looked up around a function, by the function's prefix."""
+    """The value of each captured name that was looked up, by the function's prefix and the name."""
     asked: dict[tuple[int, str], tuple[Noted, str, Noted]] = field(default_factory=dict)
-    """The attributes that were taken for constant: whose, and what they were."""
+    """The attributes that were read as constants: their owners and values."""
     compared: dict[Path, None] = field(default_factory=dict)
-    """The ways to objects of which it matters which are one, though they are known by type."""
+    """The paths of objects that are specified by type, but whose identity relations are guarded."""
     alone: set[str] = field(default_factory=set)
-    """Names that are written in parts alone, and are nothing around the function."""
+    """Names that are written by elements only, and are unbound in the enclosing scope."""
     assigned: dict[str, Assigned] = field(default_factory=dict)
-    """The attributes that the function assigns, by the names of `keys`, in order."""
+    """The attributes that the function assigns, by their `keys`, in order."""
     keys: dict[tuple[int, str], str] = field(default_factory=dict)
-    """What they are called in frames, by the object's identity and the attribute's name."""
+    """Their keys in frames, by the object's identity and the attribute's name."""
     seen: dict[str, dict[Path, Opaque]] = field(default_factory=dict)
-    """Whose attributes were looked at, by the attribute's name and the way to the object."""
+    """The objects whose attributes were read, by the attribute's name and the object's path."""
     steady: bool = True
-    """Whether nothing was asked that another process could answer otherwise for equal inputs."""
+    """Whether elaboration is reproducible in another process for equal inputs."""
 
     def noting(self, prefix: str, lookup: Callable[[str], object]) -> Callable[[str], object]:
-        """Return the lookup of a function's names, which notes what they are."""
+        """Return the lookup of a function's names, which records their values in `read`."""
 
         def noted(name: str) -> object:
-            found = lookup(name)
-            known = self.read.get((prefix, name))
-            if known is None:
-                self.read[prefix, name] = Noted.of(found)
-            elif known.value is not found:
-                self.steady = False  # another thread changed it meanwhile
-            return found
+            value = lookup(name)
+            recorded = self.read.get((prefix, name))
+            if recorded is None:
+                self.read[prefix, name] = Noted.of(value)
+            elif recorded.value is not value:
+                self.steady = False  # another thread rebound it meanwhile
+            return value
 
         return noted
 
     def ask(self, owner: object, name: str, found: object) -> None:
-        """Note an attribute that was found and is taken for constant."""
+        """Record an attribute that is read as a constant."""
         if not fingerprint.is_immutable(owner):
             self.asked[id(owner), name] = Noted.of(owner), name, Noted.of(found)
 
     def compare(self, one: Opaque, other: Opaque) -> None:
-        """Note that it matters whether two objects are one, where no specification says."""
+        """Guard on whether two objects are identical, where no specification implies it."""
         if is_instance(one.value) and is_instance(other.value):
             self.compare_paths(one.path, other.path)
 
     def compare_paths(self, one: Path, other: Path) -> None:
-        """Note that it matters whether two inputs are one, of which no specification says so."""
+        """Guard on whether two inputs are identical, where no specification implies it."""
         if one != other:
             self.compared |= {one: None, other: None}
 
     def key_of(self, owner: Opaque, name: str, text: str) -> str:
-        """Return what an attribute is called in frames, one name for one object's; like the text of
-        the source if there is none yet."""
-        known = id(owner.value), name
-        if known not in self.keys:
+        """Return the key of an object's attribute in frames, the same for every path to the object;
+        the first is `text`, as in the source, made unique."""
+        attribute_id = id(owner.value), name
+        if attribute_id not in self.keys:
             key = text if len(text) <= LONGEST else f"{owner.path.label}.{name}"
-            self.keys[known] = f"{key}'{len(self.keys)}" if key in self.assigned else key
-        return self.keys[known]
+            self.keys[attribute_id] = f"{key}'{len(self.keys)}" if key in self.assigned else key
+        return self.keys[attribute_id]
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
-        """Return the prefix of captured paths of an inlined function; the same for the same one."""
-        for prefix, known in self.owners.items():
-            if known is owner:
+        """Return the prefix of captured paths of an inlined function, one for each function."""
+        for prefix, other in self.owners.items():
+            if other is owner:
                 return prefix
         prefix = f"{getattr(owner, '__name__', 'function')}:{len(self.owners)}:"
         self.owners[prefix] = owner
@@ -395,11 +395,11 @@ class Inputs:
         return self._value(ctx, path, spec, value, span)
 
     def _value(self, ctx: Context, path: Path, spec: Spec, given: Any, span: Span) -> Value:
-        """Return the value of an input that is given, and of its specification."""
+        """Return the value of an input that is given, by its specification."""
         match spec:
             case ArraySpec(dtype, shape, strides, listed, placed, nearest):
-                more = dtype, shape, strides, placed, nearest
-                node = self.node(ctx, path, path.label, *more)
+                layout = dtype, shape, strides, placed, nearest
+                node = self.node(ctx, path, path.label, *layout)
                 return replace(ctx.whole(node, span), listed=listed, given=(id(given), path))
             case NumberSpec(kind):
                 return self._number(ctx, path, kind, span)
@@ -429,7 +429,7 @@ class Inputs:
         placed: bool = False,
         nearest: int | None = None,
     ) -> Node:
-        """Return the parameter node of a path, that of its alias where it has one."""
+        """Return the parameter node of a path, or of the path that it is an alias of."""
         while path in self.alias:
             path = self.alias[path]
         if path not in self.nodes:
@@ -444,9 +444,9 @@ class Inputs:
         return self.nodes[path]
 
     def constant(self, ctx: Context, data: np.ndarray[Any, Any], dtype: DType) -> Node:
-        """Return the hidden input that is a table of constants, one for equal tables."""
-        known = data.dtype.str, data.shape, data.tobytes()
-        root = self.tables.setdefault(known, f"{TABLE}{len(self.tables)}")
+        """Return the hidden input for a constant table, shared by equal tables."""
+        contents = data.dtype.str, data.shape, data.tobytes()
+        root = self.tables.setdefault(contents, f"{TABLE}{len(self.tables)}")
         if root not in self.constants:
             data.setflags(write=False)
             self.constants[root] = data
@@ -457,7 +457,7 @@ class Inputs:
     def field(
         self, ctx: Context, handle: Handle, name: str, span: Span, merged: bool = False
     ) -> Array:
-        """Return a field of a tensor as an array, `merged` for another stream's version of it.
+        """Return a field of a tensor as an array, with `merged` another stream's version of it.
 
         CdTypeError CD0803 where it is not declared.
         """
@@ -477,42 +477,42 @@ class Inputs:
         node = self._of_tensor(ctx, path, label, tensor)
         return ctx.whole(node, span)
 
-    def _of_tensor(self, ctx: Context, path: Path, label: str, tensor: TensorLike) -> Node:
-        """Return the node of a field: a parameter, or a local array where that was asked for."""
-        asked = tensor.request
-        if asked is None:
+    def _field_node(self, ctx: Context, path: Path, label: str, tensor: TensorLike) -> Node:
+        """Return the node of a field: a parameter, or a local array for a nonpersistent tensor."""
+        request = tensor.request
+        if request is None:
             return self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
-        if not _is_nowhere(tensor):
+        if not _is_nonpersistent(tensor):
             node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
-            known = path
-            while known in self.alias:
-                known = self.alias[known]
-            parameter = ctx.parameters[known]
-            if parameter.node.request is None:  # later ones are joined to it, see `requests`
-                new = replace(parameter.node, request=asked)
-                ctx.parameters[known] = replace(parameter, node=new)
+            canonical = path
+            while canonical in self.alias:
+                canonical = self.alias[canonical]
+            parameter = ctx.parameters[canonical]
+            if parameter.node.request is None:  # later requests are merged into it, see `requests`
+                new = replace(parameter.node, request=request)
+                ctx.parameters[canonical] = replace(parameter, node=new)
             return node
         path = self._first_path(path, tensor)
         if path not in self.fleeting:
             node = ctx.node(label, tuple(map(const, tensor.shape)), tensor.dtype)
-            self.fleeting[path] = ctx.locals[-1] = replace(node, request=asked)
+            self.fleeting[path] = ctx.locals[-1] = replace(node, request=request)
         node = self.fleeting[path]
-        if all(one.id != node.id for one in ctx.locals):  # its first use is being elaborated again
+        if all(one.id != node.id for one in ctx.locals):  # its first use is being re-elaborated
             ctx.locals.append(node)
         return node
 
     def _first_path(self, path: Path, tensor: TensorLike) -> Path:
-        """Return the first path that led to a field: a tensor that is given twice is one."""
-        for known in self.fleeting:
-            owner = known.owner
-            same = owner is not None and self.handles[owner].tensor is tensor
-            if same and known.steps[-1] == path.steps[-1]:
-                return known
+        """Return the first path that led to a field: a tensor passed twice is one input."""
+        for first in self.fleeting:
+            owner = first.owner
+            is_same_tensor = owner is not None and self.handles[owner].tensor is tensor
+            if is_same_tensor and first.steps[-1] == path.steps[-1]:
+                return first
         return path
 
     def nowhere(self) -> tuple[Path, ...]:
-        """Return the ways to tensors without an array of their own."""
-        return tuple(path for path, one in self.handles.items() if _is_nowhere(one.tensor))
+        """Return the paths of tensors that are virtual or local to a call."""
+        return tuple(path for path, one in self.handles.items() if _is_nonpersistent(one.tensor))
 
     def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:
         name = path.label
@@ -526,9 +526,9 @@ class Inputs:
         return Scalar(cast(ctx.scalar_index(symbol).expr, kind.dtype), kind)
 
 
-def _is_nowhere(tensor: TensorLike) -> bool:
+def _is_nonpersistent(tensor: TensorLike) -> bool:
     return tensor.request is not None and tensor.request.mode in (VIRTUAL, LOCAL)
 
 
-def _asked(tensor: TensorLike) -> str:
+def _requested_mode(tensor: TensorLike) -> str:
     return "" if tensor.request is None else str(tensor.request.mode)

@@ -1,8 +1,8 @@
-"""Which objects code depends on by themselves, and which by their type and what is read of them.
+"""Guards on objects: which are compared by identity, which by type and the attributes read.
 
-an instance   of a class of the user's: another one with the like attributes is as good
-a method      its function, and then its owner, which is found from it like any attribute
-all else      functions, modules, classes, members of enumerations: the very object
+an instance   of a user's class: by type; another with equal attributes is interchangeable
+a method      its function, and its owner, which is reached from it like any attribute
+all else      functions, modules, classes, members of enumerations: by identity
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def is_library(value: object) -> bool:
 
 
 def has_state(value: object) -> bool:
-    """Whether attributes of an object may change, so that they are looked up at every call.
+    """Whether attributes of an object may change, so that they are looked up in every call.
 
-    Those of functions and of what Python and NumPy bring along do not; those of the user's
-    modules, classes and objects may.
+    Those of functions and of Python's and NumPy's objects do not; those of the user's modules,
+    classes and instances may.
     """
     if isinstance(value, types.ModuleType | type):
         return not is_library(value)
@@ -44,18 +44,17 @@ def has_state(value: object) -> bool:
 
 
 def is_function(value: object) -> bool:
-    """Whether a value is a function of the user's, plain or under `@cd`, with attributes of its own
-    that may change."""
+    """Whether a value is a user's function, plain or under `@cd`, whose attributes may change."""
     if hasattr(value, "__cd_function__"):
         return True
     return isinstance(value, types.FunctionType) and not is_library(value)
 
 
 def is_instance(value: object) -> bool:
-    """Whether an object is known by its type: all else that matters of it is an attribute.
+    """Whether an object is specified by its type: all else that code depends on is an attribute.
 
-    Not what is called without its source being read, whose results may depend on anything, nor
-    marks: members of enumerations, an `object()`, what says that a name is nothing.
+    Excluded are callables whose source is not read, since their results may depend on anything,
+    and sentinels: members of enumerations, an `object()`, the marker of an unbound name.
     """
     if not has_state(value) or isinstance(value, types.ModuleType | type | enum.Enum):
         return False
@@ -65,7 +64,8 @@ def is_instance(value: object) -> bool:
 
 
 def has_plain(value: object, name: str) -> bool:
-    """Whether an attribute is the object's own, and assigning what it has already does nothing.
+    """Whether an attribute is in the object's `__dict__` or a slot, so that assigning its present
+    value has no effect.
 
     >>> class Point:
     ...     kind = 1
@@ -76,34 +76,36 @@ def has_plain(value: object, name: str) -> bool:
     """
     if type(value).__setattr__ is not object.__setattr__:
         return False
-    found = getattr_static(type(value), name, MISSING)
-    slot = isinstance(found, types.MemberDescriptorType)
-    return slot or (not hasattr(type(found), "__set__") and name in getattr(value, "__dict__", ()))
+    descriptor = getattr_static(type(value), name, MISSING)
+    slot = isinstance(descriptor, types.MemberDescriptorType)
+    return slot or (
+        not hasattr(type(descriptor), "__set__") and name in getattr(value, "__dict__", ())
+    )
 
 
 def runs_source(value: object) -> bool:
-    """Whether an object is called by a function of its class that can be read."""
+    """Whether an object's `__call__` is a function with readable source."""
     called = getattr(type(value), "__call__", None)  # noqa: B004 - it may be inherited
     return isinstance(called, types.FunctionType) or hasattr(called, "__cd_function__")
 
 
 def is_method(value: object) -> bool:
-    """Whether a value is a function taken from an object: `obj.step`, plain or under `@cd`."""
+    """Whether a value is a bound method: `obj.step`, plain or under `@cd`."""
     if isinstance(value, types.MethodType):
         return True
     return isinstance(value, functools.partial) and hasattr(value, "__func__")
 
 
 def fields_of(value: object) -> tuple[str, ...]:
-    """Return the fields of a named tuple where they are its items, nothing for others."""
+    """Return the field names of a named tuple, in the order of its items; empty for others."""
     return fields_of_class(type(value))
 
 
 def fields_of_class(kind: type) -> tuple[str, ...]:
-    """Return the fields of a class of named tuples where they are items, nothing for others."""
+    """Return the field names of a named-tuple class, in the order of items; empty for others."""
     named: Mapping[str, Any] = next(
         (vars(one) for one in kind.__mro__ if "_fields" in vars(one)), {}
     )
     fields: tuple[str, ...] = named.get("_fields", ())
-    own = all(getattr_static(kind, name) is named.get(name) for name in fields)
-    return fields if own else ()
+    unmodified = all(getattr_static(kind, name) is named.get(name) for name in fields)
+    return fields if unmodified else ()

@@ -1,4 +1,4 @@
-"""Named tuples that a function makes: tuples of values that have names, and are of a class."""
+"""Construction of named tuples in a function: tuples with field names and a class."""
 
 from __future__ import annotations
 
@@ -13,42 +13,44 @@ from .owners import held
 
 
 def is_named_tuple(kind: object) -> bool:
-    """Whether an object is a class of named tuples that are made as their fields say."""
+    """Whether an object is a named-tuple class with the default constructor."""
     if not isinstance(kind, type) or not issubclass(kind, tuple) or not fields_of_class(kind):
         return False
-    around = getattr(kind.__new__, "__globals__", {})
-    plain = around.get("_tuple_new") is tuple.__new__  # that of `collections.namedtuple`
+    scope = getattr(kind.__new__, "__globals__", {})
+    plain = scope.get("_tuple_new") is tuple.__new__  # that of `collections.namedtuple`
     return plain and kind.__init__ is tuple.__init__ and type(kind) is type
 
 
 def named_tuple(
     frame: Frame, kind: type, args: tuple[Value, ...], keywords: Mapping[str, Value], span: Span
 ) -> Group:
-    """Return the named tuple that a call of its class makes; CdTypeError CD0429 where arguments
-    do not fit."""
+    """Return the named tuple that a call of its class constructs.
+
+    CdTypeError CD0429 where the arguments do not match the fields.
+    """
     fields, name = fields_of_class(kind), kind.__name__
     if len(args) > len(fields):
         text = f"`{name}` is called with {len(args) - len(fields)} arguments too many"
         raise error("CD0429", CdTypeError, text, span)
-    given = dict(zip(fields, args, strict=False))
+    bound = dict(zip(fields, args, strict=False))
     for key, value in keywords.items():
-        if key not in fields or key in given:
+        if key not in fields or key in bound:
             raise error("CD0429", CdTypeError, f"unknown argument `{key}` of `{name}`", span)
-        given[key] = value
+        bound[key] = value
     defaults: Mapping[str, object] = getattr(kind, "_field_defaults", {})
     for key in fields:
-        if key not in given:
+        if key not in bound:
             if key not in defaults:
                 text = f"`{name}` is called without its argument `{key}`"
                 raise error("CD0429", CdTypeError, text, span)
-            given[key] = held(frame, defaults[key], span)
-    return Group(tuple(given[key] for key in fields), "tuple", fields, kind)
+            bound[key] = held(frame, defaults[key], span)
+    return Group(tuple(bound[key] for key in fields), "tuple", fields, kind)
 
 
 def replaced(
     group: Group, args: tuple[Value, ...], changes: Mapping[str, Value], span: Span
 ) -> Group:
-    """Return what `_replace` of a named tuple makes; CdTypeError CD0429 for other names."""
+    """Return the result of a named tuple's `_replace`; CdTypeError CD0429 for unknown fields."""
     wrong = next((key for key in changes if key not in group.fields), None)
     if args or wrong is not None:
         text = f"unknown argument `{wrong}` of `_replace`" if wrong else "`_replace` takes names"

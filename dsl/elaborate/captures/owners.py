@@ -1,8 +1,7 @@
-"""What a callable brings along, as inputs: the owner of a method, arguments that were given, what
-a function's code and its default values are.
+"""State of callables as inputs: owners of methods, bound arguments, code and default values.
 
-All of it may be replaced: a class gets another `__call__`, a function other default values. So
-there are ways to them, and what they lead to is compared on every call.
+All of it is mutable: a class gets another `__call__`, a function other default values. So each has
+a path, and the object there is guarded in every call.
 """
 
 from __future__ import annotations
@@ -21,52 +20,52 @@ CALL = "__call__"
 
 
 def owner_of(frame: Frame, method: Any, path: Path | None, span: Span) -> Value:
-    """Return what a method was taken from: an input that is found from it, by the path to it."""
+    """Return the owner of a bound method, an input whose path extends the method's."""
     if path is None:
         return held(frame, method.__self__, span)
-    way = below(path, "__self__")
-    found = frame.inputs.wrap(frame.ctx, way, method.__self__, True, span)
+    via = below(path, "__self__")
+    owner = frame.inputs.wrap(frame.ctx, via, method.__self__, True, span)
     base = Path(path.root, path.steps[:-1], path.captured)
     name = str(path.steps[-1]) if path.steps else ""
-    asked = frame.inputs.seen.get(name, {}).get(base)
-    if asked is None or asked.value is not method.__self__ or not isinstance(found, Opaque):
-        return found
-    if name in getattr(asked.value, "__dict__", ()):  # it has been put there, from anywhere
-        return found
-    frame.inputs.compare_paths(base, way)  # the object that the method was asked of, in all calls
-    return asked
+    known = frame.inputs.seen.get(name, {}).get(base)
+    if known is None or known.value is not method.__self__ or not isinstance(owner, Opaque):
+        return owner
+    if name in getattr(known.value, "__dict__", ()):  # stored in the instance, by anyone
+        return owner
+    frame.inputs.compare_paths(base, via)  # guard: the owner is the object whose attribute it is
+    return known
 
 
 def partial_of(
     frame: Frame, part: functools.partial[Any], path: Path | None, span: Span
 ) -> tuple[tuple[Value, ...], dict[str, Value], Path]:
-    """Return the arguments that a partial function brings along, as inputs, by place and by name,
-    and the way to the function that it calls."""
+    """Return the bound arguments of a partial function, as inputs, by position and by name, and the
+    path to the function that it calls."""
     if path is None:
         part_of = held(frame, part, span)
         assert isinstance(part_of, Opaque), "a partial function is known by which one it is"
         path = part_of.path
     wrap, func = functools.partial(frame.inputs.wrap, frame.ctx), below(path, "func")
     wrap(func, part.func, True, span)
-    given = wrap(below(path, "args"), part.args, True, span)
-    assert isinstance(given, Group), "they are a tuple"
+    bound_args = wrap(below(path, "args"), part.args, True, span)
+    assert isinstance(bound_args, Group), "they are a tuple"
     wrap(below(path, "keywords", KEYS), tuple(part.keywords), True, span)
     named = {
         name: wrap(below(path, "keywords", (name,)), one, True, span)
         for name, one in part.keywords.items()
     }
-    return given.items, named, func
+    return bound_args.items, named, func
 
 
 def held(frame: Frame, value: object, span: Span) -> Value:
-    """Return an object that no path leads to as an input: it is this very object in all calls."""
+    """Return an object without a path as an input: the identical object in all calls."""
     path = Path(f"{id(value)}:{type(value).__name__}", captured=True)
     frame.inputs.constants[path.root] = value
     return frame.inputs.wrap(frame.ctx, path, value, True, span)
 
 
 def called_by(frame: Frame, value: object, path: Path | None, span: Span) -> tuple[Value, Any]:
-    """Return an object that is called as an input, and the function of its class that is run."""
+    """Return a callable object as an input, and the `__call__` function of its class."""
     owner = held(frame, value, span) if path is None else Opaque(value, path)
     called = getattr(type(value), CALL)
     if isinstance(owner, Opaque):
@@ -77,30 +76,30 @@ def called_by(frame: Frame, value: object, path: Path | None, span: Span) -> tup
 def defaults_of(
     frame: Frame, function: s.Function, owner: object
 ) -> dict[str, tuple[Path, object]] | None:
-    """Return the default values of a function that is inlined by the names of its parameters, each
-    with the way to it; None where they are those of its text."""
+    """Return the default values of an inlined function by parameter name, each with its path; None
+    where its text determines them."""
     if owner is None or isinstance(owner, str):
-        return None  # inside another function, or the library's
+        return None  # a nested function, or one of the library
     path, plain = way_to(frame, owner), owner
-    while not isinstance(plain, FunctionType):  # as `source.plain_function` does
+    while not isinstance(plain, FunctionType):  # like `source.plain_function`
         step = next((one for one in UNDER if hasattr(plain, one)), None)
         if step is None:
-            return _of_signature(path, plain)
+            return _signature_defaults(path, plain)
         path, plain = below(path, step), getattr(plain, step)
     compare(frame, below(path, "__code__"), plain.__code__)
     named = [p.name for p in function.params if p.kind in ("positional", "any")]
-    given = plain.__defaults__ or ()
-    found: dict[str, tuple[Path, object]] = {
+    defaults = plain.__defaults__ or ()
+    result: dict[str, tuple[Path, object]] = {
         name: (below(path, "__defaults__", (-at, name)), value)
-        for at, (name, value) in enumerate(zip(named[::-1], given[::-1], strict=False), 1)
+        for at, (name, value) in enumerate(zip(named[::-1], defaults[::-1], strict=False), 1)
     }
     for name, value in (plain.__kwdefaults__ or {}).items():
-        found[name] = below(path, "__kwdefaults__", (name,)), value
-    return found
+        result[name] = below(path, "__kwdefaults__", (name,)), value
+    return result
 
 
-def _of_signature(path: Path, function: Any) -> dict[str, tuple[Path, object]]:
-    """Return the default values of a function that a text defines."""
+def _signature_defaults(path: Path, function: Any) -> dict[str, tuple[Path, object]]:
+    """Return the default values, with paths, of a function that a text defines."""
     return {
         name: (below(path, "__signature__", "parameters", (name,), "default"), one.default)
         for name, one in function.__signature__.parameters.items()
@@ -109,12 +108,12 @@ def _of_signature(path: Path, function: Any) -> dict[str, tuple[Path, object]]:
 
 
 def compare(frame: Frame, path: Path, value: object) -> None:
-    """Have it noticed when a way leads to another object."""
+    """Add a guard on the object at a path."""
     frame.inputs.used[path] = ObjectSpec(id(value), value)
 
 
 def way_to(frame: Frame, function: Any) -> Path:
-    """Return the way by which a function was found, or that to this very one."""
+    """Return the path by which a function was found, else a path to this object."""
     for path, spec in frame.inputs.used.items():
         if isinstance(spec, ObjectSpec) and spec.value is function:
             return path
@@ -124,5 +123,5 @@ def way_to(frame: Frame, function: Any) -> Path:
 
 
 def below(path: Path, *steps: str | tuple[object, ...]) -> Path:
-    """Return the way on from what a path leads to."""
+    """Return a path extended by steps."""
     return Path(path.root, (*path.steps, *steps), path.captured)

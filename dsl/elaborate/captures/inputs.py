@@ -474,7 +474,7 @@ class Inputs:
         if merged:
             name, label = name + MERGED, f"{label}_merge"
         path = Path(handle.path.root, (*handle.path.steps, "@" + name), handle.path.captured)
-        node = self._of_tensor(ctx, path, label, tensor)
+        node = self._field_node(ctx, path, label, tensor)
         return ctx.whole(node, span)
 
     def _field_node(self, ctx: Context, path: Path, label: str, tensor: TensorLike) -> Node:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,14 +126,9 @@ def entry_data(
         return None  # a captured value changed during the compilation
     other_sources: list[list[Any]] = []
     sources = stored_errors.function_sources(definition, inlined)
+    encode = partial(stored_errors.encode_span, sources=sources, others=other_sources)
     faults = [
-        [
-            one.code,
-            one.kind,
-            one.message,
-            list(one.helps),
-            stored_errors.encode_span(span, sources, other_sources),
-        ]
+        [one.code, one.kind, one.message, list(one.helps), encode(span)]
         for one, span in short.code.source.faults
     ]
     return {

@@ -136,9 +136,8 @@ def _emit_loop(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None
     known = ctx.known.with_bounds(symbol, first, last)
     if ((last - first).constant or 0) >= 0:  # a loop without iterations gives no facts
         known = known.with_facts(last - first)
-    targets = tuple(
-        rebound_names((s.For(statement.target, statement.iterable, (), statement.span),))
-    )
+    header = s.For(statement.target, statement.iterable, (), statement.span)
+    targets = tuple(rebound_names((header,)))
     is_nested = frame.in_loop
     live_after = _live_targets(frame, statement, targets)
     entry_values = {name: frame.names.get(name) for name in live_after}

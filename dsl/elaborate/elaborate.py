@@ -96,6 +96,12 @@ else:  # imported lazily: few programs need them
 _HOOKS = Hooks(call, apply, comprehend)
 
 
+_NEEDS_UNROLLING = (
+    "a size here depends on a loop variable in a way that needs the loop unrolled, and its length "
+    "is not known when compiling"
+)
+
+
 def elaborate(
     function: s.Function,
     arguments: Mapping[str, object],
@@ -137,21 +143,16 @@ def elaborate(
                 continue
             roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
             if roots <= statics:
-                raise CdInternalError(
-                    *error(
-                        "CD0902", CdInternalError, f"{sorted(roots)} stay unknown", function.span
-                    ).diagnostics
-                ) from None
+                text = f"{sorted(roots)} stay unknown"
+                raise error("CD0902", CdInternalError, text, function.span) from None
             statics |= roots
             needed |= dict.fromkeys(roots, need.span or function.span)
         except NeedUnroll:
-            text = ("a size here depends on a loop variable in a way that needs the loop unrolled, "
-                    "and its length is not known when compiling")  # fmt: skip
-            raise error("CD0432", CdTypeError, text, function.span) from None
+            raise error("CD0432", CdTypeError, _NEEDS_UNROLLING, function.span) from None
         except (CdError, MemoryError):
             raise
-        except OverflowError as problem:
-            text = f"a number here is too large: {problem}"
+        except OverflowError as why:
+            text = f"a number here is too large: {why}"
             raise error("CD0461", CdValueError, text, function.span) from None
         except RecursionError:
             raise error(

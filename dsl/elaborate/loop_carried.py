@@ -44,15 +44,10 @@ _FUNCTIONS = s.Define | s.Lambda
 
 
 def carried(
-    frame: Frame,
-    statement: s.For | s.While,
-    body: tuple[s.Statement, ...],
-    own: frozenset[str],
-    elaborate: Callable[[tuple[s.Statement, ...]], None],
-    symbols: frozenset[Symbol],
-    whole: tuple[s.Statement, ...] | None = None,
-    runs: bool = False,
-) -> list[Statement]:
+    frame: Frame, statement: s.For | s.While, body: tuple[s.Statement, ...], own: frozenset[str],
+    elaborate: Callable[[tuple[s.Statement, ...]], None], symbols: frozenset[Symbol],
+    whole: tuple[s.Statement, ...] | None = None, runs: bool = False,
+) -> list[Statement]:  # fmt: skip
     """Return the statements of a loop's body, with a slot for each loop-carried name.
 
     `own` are the names of the target, `symbols` those of the counter, `whole` the body with the
@@ -222,25 +217,18 @@ def _in_loop(frame: Frame, sure: bool) -> Iterator[None]:
 
 
 def _close_iteration(
-    frame: Frame,
-    statement: s.For | s.While,
-    entry: dict[str, Value],
-    live: set[str],
-    rebound: list[str],
-    symbols: frozenset[Symbol],
-    runs: bool,
-) -> list[str]:
+    frame: Frame, statement: s.For | s.While, entry: dict[str, Value], live: set[str],
+    rebound: list[str], symbols: frozenset[Symbol], runs: bool,
+) -> list[str]:  # fmt: skip
     """Make the end of an iteration agree with its beginning; return names that need slots."""
     changed_names = [
         name
         for name in rebound
-        if name in entry
-        and name in frame.names
-        and not (
+        if name in entry and name in frame.names and not (
             same_binding(frame.names[name], entry[name])
             and _is_bound_at_jumps(frame, name, entry[name])
         )
-    ]
+    ]  # fmt: skip
     carried_names = [name for name in changed_names if name in live]
     numbers = [name for name in carried_names if is_number(entry[name])]
     if 0 < len(numbers) < len(carried_names):

@@ -55,14 +55,9 @@ if TYPE_CHECKING:
     from . import bindings, branches, control_flow, declarations, early_exit, effects
 else:  # imported lazily: few programs need them
     branches, control_flow, bindings, declarations, effects, early_exit = lazy_modules(
-        __package__,
-        ".branches",
-        ".control_flow",
-        ".bindings",
-        ".declarations",
-        ".effects",
+        __package__, ".branches", ".control_flow", ".bindings", ".declarations", ".effects",
         ".early_exit",
-    )
+    )  # fmt: skip
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:

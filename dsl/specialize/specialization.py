@@ -322,22 +322,18 @@ class SpecializationCache(ReentrantLock):
             link.prepare(self.backend)
         procedure = _normalized(typed.procedure)
         seconds = time.perf_counter() - started
-        is_deferred = is_recorded and not _has_memory_requests(
-            procedure
-        )  # recording uses separate code
+        is_deferred = is_recorded and not _has_memory_requests(procedure)  # it has code of its own
         routine = link.link(procedure, self.backend, later=is_deferred) if compiled else None
         find_value = partial(make_getter, typed, self.lookup)
         watched = tuple(capture_guards(typed, find_value, arguments))
         fleeting = tuple(map(find_value, (*typed.nowhere, *typed.compared)))
         situation, specs = self._situation(typed, watched, alias, arguments), self._specs(arguments)
-        captured = {path_text(watch.path): watch.spec for watch in watched}
-        wanted = {**captured, **(opened or specs)}
+        wanted = {path_text(watch.path): watch.spec for watch in watched} | dict(opened or specs)
+        used_numbers = numbers & typed.used.keys()
+        general = generalization_reason(specs, wanted, sorted(map(str, used_numbers)))
         return Specialization(
             situation=situation,
-            reason=generalization_reason(
-                specs, wanted, sorted(map(str, numbers & typed.used.keys()))
-            )
-            or recompile_reason(situation, self._situations(arguments)),
+            reason=general or recompile_reason(situation, self._situations(arguments)),
             typed=typed,
             procedure=procedure,
             routine=routine,
@@ -358,7 +354,7 @@ class SpecializationCache(ReentrantLock):
             find=find_value,
             arrays=tuple(find_value(path, use="identity") for path in typed.passed),
             has_fields=any(path.owner is not None for path in typed.passed),
-            is_general=bool(opened or shapes or numbers & typed.used.keys()),
+            is_general=bool(opened or shapes or used_numbers),
             fleeting=fleeting,
             same=identity_classes(fleeting, arguments),
             scalars=tuple(

@@ -92,9 +92,11 @@ def observed(patch: pytest.MonkeyPatch) -> Seen:
 
     for module in (evaluate, interpret):
         patch.setattr(
-            module, "meaning_of", lambda op, dtype: seen.counted(op.name, meaning(op, dtype))
+            module, "scalar_function", lambda op, dtype: seen.counted(op.name, meaning(op, dtype))
         )
-    patch.setattr(evaluate, "conversion_of", lambda *kinds: seen.counted("cast", convert(*kinds)))
-    patch.setattr(interpret, "better_of", lambda op: seen.counted(op.name, better(op)))
+    patch.setattr(
+        evaluate, "conversion_function", lambda *kinds: seen.counted("cast", convert(*kinds))
+    )
+    patch.setattr(interpret, "better_function", lambda op: seen.counted(op.name, better(op)))
     patch.setattr(evaluate, "_behind", told)
     return seen

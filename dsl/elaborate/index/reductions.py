@@ -37,8 +37,7 @@ def reduce_letters(
     accumulate: Kind | None,
     span: Span,
 ) -> Value:
-    """Return a reduction over index variables; the argument's value where it has none and is no
-    number.
+    """Return a reduction over index variables; the value where it has none and is no number.
 
     Without binders it reduces over those that are not on the left. `accumulate` is the accumulator
     type that the program requests. CdSyntaxError CD0509 where no index variable is reduced.

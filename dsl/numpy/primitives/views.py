@@ -43,9 +43,8 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
     """
     base = based(ctx, base, span)
     copied = base.copied or bool(base.listed) and any(isinstance(item, Section) for item in items)
-    items = _expand_ellipsis(
-        ctx, base, [_normalize_item(ctx, item, span) for item in items], span, name
-    )
+    normalized = [_normalize_item(ctx, item, span) for item in items]
+    items = _expand_ellipsis(ctx, base, normalized, span, name)
     if any(isinstance(item, Array) and item.kind.dtype.kind == "b" for item in items):
         return _select_by_mask(ctx, base, items, span, name)
     gathers = [n for n, item in enumerate(items) if isinstance(item, Array)]

@@ -81,7 +81,7 @@ def test_blocks_of_elements_compute_what_the_program_does(
     names = ["plain", "turned"] if large else [*PRODUCTS]
     made = [replace(procedure_of(name, kind), name=f"f_{at}") for at, name in enumerate(names)]
     if large:
-        monkeypatch.setattr(tensor_cores, "extents", lambda what: large)
+        monkeypatch.setattr(tensor_cores, "tile_extents", lambda what: large)
     with settings.override(tf32=kind == "tf32", verify=not large):
         codes = compiled(made, driver)
     assert len(codes) == len(names)

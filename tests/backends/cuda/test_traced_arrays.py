@@ -128,7 +128,7 @@ def test_a_failure_keeps_what_came_before_and_the_device_goes_on(device: OpenedD
 def test_large_arguments_are_not_copied(
     device: OpenedDevice, driver: CpuDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plusequals.dsl.instrument.recording.KEPT", 400)
+    monkeypatch.setattr("plusequals.dsl.instrument.recording.MAX_ARGUMENT_BYTES", 400)
     f = on("def f(x):\n    return x + 1\n")
     f(Theirs(device, np.ones(3)))
     for see, is_kept in ((lambda a: a[:50], True), (lambda a: a[:100:2], False)):

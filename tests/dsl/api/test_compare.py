@@ -263,7 +263,7 @@ def test_a_pass_that_is_wrong_is_named() -> None:
         )
 
     stages = tuple(
-        pipeline.Pass("fuse", lambda program, _: broken(program)) if one.name == "fuse" else one
+        pipeline.Pass("fuse", pipeline.rewriting(broken)) if one.name == "fuse" else one
         for one in pipeline.PASSES
     )
     _, make = CALLS["steps"]

@@ -63,7 +63,7 @@ def test_nothing_is_written_of_what_changed_meanwhile(
         HEAD + "def g(v, k=1.0):\n    return v + k\nh = g\n@cd\ndef f(x):\n    return g(x) + h(x)\n"
     )
     made = module(text)
-    data_of, find = persist.entry_data, persist.persistent_cache.keys
+    data_of, find = persist.entry_data, persist.persistent_cache.entry_keys
 
     def changing(*args: Any) -> Any:
         made.g.__defaults__ = (2.0,)
@@ -81,7 +81,7 @@ def test_nothing_is_written_of_what_changed_meanwhile(
         case "sources":
             monkeypatch.setattr(cache, "_stamp", lambda: "another")
         case "settings":
-            monkeypatch.setattr(persist.persistent_cache, "keys", with_other_settings)
+            monkeypatch.setattr(persist.persistent_cache, "entry_keys", with_other_settings)
         case "helper":
             monkeypatch.setattr(persist, "entry_data", changing)
         case "rebound":

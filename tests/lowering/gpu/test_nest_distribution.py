@@ -63,7 +63,7 @@ def test_what_takes_too_much_memory_stays_whole(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "SHARED_BYTES", 1000)
     sizes = 2 * 2 * (24 * 24 + 24 * 24 + 24) * 8
     for most, is_cut in ((sizes, True), (sizes - 1, False)):
-        monkeypatch.setattr(module, "EXPANDED_BYTES", most)
+        monkeypatch.setattr(module, "MAX_EXPANDED_BYTES", most)
         assert (cut(Case(ATTENTION, **SHAPES)) is not None) is is_cut
 
 
@@ -84,7 +84,7 @@ def test_where_a_check_may_fail_points_stay_whole(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("most", [1 << 28, 20_000])
 def test_the_kernels_mean_the_same(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"SIDE": 8, "NEIGHBOURS": 2, "ACROSS": 4, "DEPTH": 4, "LEAST": 65}
-    sizes |= {"SHARED_BYTES": 1000, "EXPANDED_BYTES": most}
+    sizes |= {"SHARED_BYTES": 1000, "MAX_EXPANDED_BYTES": most}
     for name, size in sizes.items():
         for one in (module, shared_tiles, contraction, thread_points, thread_block):
             if hasattr(one, name):

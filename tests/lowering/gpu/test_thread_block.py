@@ -45,7 +45,7 @@ def test_a_row_of_softmax_is_a_blocks_work(n: int, exact: bool) -> None:
     made = by_rows(case)
     case.assert_same(made.body)
     barriers = [s for s in statements(made.body) if isinstance(s, Barrier)]
-    assert barriers or n < module.WORTH
+    assert barriers or n < module.MIN_DISTRIBUTED_ITERATIONS
 
 
 @pytest.mark.parametrize(("at", "spaces"), [("j", {"registers"}), ("99 - j", {"shared"})])

@@ -149,7 +149,7 @@ def test_large_temporaries_get_axes_and_too_large_ones_are_left(
     assert made is not None
     assert not set(large) & set(made.spaces)
     case.assert_same(made.body)
-    monkeypatch.setattr(module, "EXPANDED_BYTES", 100)
+    monkeypatch.setattr(module, "MAX_EXPANDED_BYTES", 100)
     assert not large or map_to_threads(found, case.fresh, case.nodes) is None
 
 

@@ -18,13 +18,14 @@ from plusequals.backends.interface import API_VERSION, Origin
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Procedure
+from plusequals.lowering.ir.decision import Decided
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.lower import lower
 
-Change = Callable[[Program], Program]
+Change = Callable[[Program], Program | Decided]
 NAME = "before-and-after"
 
 
@@ -52,9 +53,14 @@ class Seen:
         return cls(tuple(r.tobytes() for r in results), after, "".join(shown), fault), results
 
 
+def program_of(made: Program | Decided) -> Program:
+    """Return the program that a pass gives, without what it decided."""
+    return made.program if isinstance(made, Decided) else made
+
+
 def assert_agrees(before: Program, change: Change, arrays: Sequence[Any]) -> Program:
     """Return the changed program, which has to be sound and to do what it did before."""
-    after = change(before)
+    after = program_of(change(before))
     verify_program(after)
     one, _ = Seen.of(before, arrays)
     two, _ = Seen.of(after, arrays)

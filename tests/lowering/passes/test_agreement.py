@@ -29,7 +29,7 @@ from ...language import index_functions
 from ...language.examples import EXAMPLES, Example
 from ...programs.check import NAMES
 from ...programs.generate import generate
-from .agree import NAME, Change, checking
+from .agree import NAME, Change, checking, program_of
 
 ALONE: dict[str, Change] = {
     "simplify": simplify,
@@ -44,12 +44,12 @@ ALONE: dict[str, Change] = {
 
 
 def _all(changes: list[Change]) -> Change:
-    return lambda program: reduce(lambda now, change: change(now), changes, program)
+    return lambda program: reduce(lambda now, change: program_of(change(now)), changes, program)
 
 
 def _registered(program: Program) -> Program:
     steps = (step for step in PASSES if step.when(HOST))  # the others may add in another order
-    return reduce(lambda now, step: step.run(now, HOST), steps, program)
+    return reduce(lambda now, step: step.run(now, HOST).program, steps, program)
 
 
 CHANGES: dict[str, Change] = {

@@ -167,7 +167,8 @@ def test_no_expression_grows_without_end(monkeypatch: pytest.MonkeyPatch) -> Non
     program, decisions = virtualize(lowered(body, y="f32[8]", x="f32[8]"))
     reasons = [made.reason for made in decisions]
     assert StoredReason.LONG in reasons or StoredReason.COSTLY in reasons
-    assert all(module._largest(stmt) <= module.MAX_INLINED_SIZE for stmt in program.kernels[0].body)
+    sizes = map(module._largest_expression, program.kernels[0].body)
+    assert all(size <= module.MAX_INLINED_SIZE for size in sizes)
     assert set(reasons) & {VirtualReason.CHEAP, VirtualReason.ONCE}
 
 
@@ -250,7 +251,8 @@ def test_what_another_kernel_reads_stays() -> None:
 def test_an_expression_may_be_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "u[i] = x[i] * 2 + 1\ny[i] = u[i] + z[i] * z[i]\nz[i] = u[i]"
     sizes = [
-        module._largest(stmt) for stmt in virtualize(lowered(body, **FEW)).program.kernels[0].body
+        module._largest_expression(stmt)
+        for stmt in virtualize(lowered(body, **FEW)).program.kernels[0].body
     ]
     for limit, reason in ((max(sizes), VirtualReason.CHEAP), (max(sizes) - 1, StoredReason.LONG)):
         monkeypatch.setattr(module, "MAX_INLINED_SIZE", limit)

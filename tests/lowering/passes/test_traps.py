@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.passes.contract_arrays import contract_arrays
 from plusequals.lowering.passes.cse import cse
@@ -20,18 +19,16 @@ from plusequals.lowering.pipeline import PASSES, Pass, optimize
 from plusequals.lowering.target import HOST
 
 from ..shown import array, lowered, text_of
-from .agree import Seen
+from .agree import Change, Seen, program_of
 from .traps import ARRAYS, TRAPS
-
-Change = Callable[[Program], Program]
 
 
 def _of(*changes: Change) -> Change:
-    return lambda program: reduce(lambda now, change: change(now), changes, program)
+    return lambda program: reduce(lambda now, change: program_of(change(now)), changes, program)
 
 
 def _alone(step: Pass) -> Change:
-    return lambda program: step.run(program, HOST)
+    return lambda program: step.run(program, HOST).program
 
 
 CHANGES: dict[str, Change] = {
@@ -71,7 +68,7 @@ def test_every_pass_keeps_what_is_seen(name: str) -> None:
     arrays = [[*inputs(seed, specs), *(None for _ in program.results)] for seed in range(3)]
     ran = [Seen.of(program, given)[0] for given in arrays]
     for change in CHANGES.values():
-        after = change(program)
+        after = program_of(change(program))
         if after == program:
             continue
         verify_program(after)
@@ -87,10 +84,10 @@ def told(kind: str, name: str) -> str:
     """Return what a pass makes of a program made for it, what is left of its temporaries, why."""
     program = lowered(TRAPS[name], **used(TRAPS[name]))
     step = ALONE[kind]
-    after, made = step.decide(program, HOST) if step.decide else (step.run(program, HOST), ())
+    after, made = step.run(program, HOST)
     temporaries = [f"{node.label}: {node.rank}" for node in after.locals]
     lines = [name, "=" * len(name), text_of(after), "", f"locals: {', '.join(temporaries)}"]
-    for one in made:
+    for one in made or ():
         label = one.node.label if one.node else "nests"
         lines.append(f"{label}: {one.outcome}, {one.reason.name}")
     return "\n".join(lines)

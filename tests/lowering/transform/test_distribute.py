@@ -31,7 +31,7 @@ FIRST = [
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MIN_DISTRIBUTED_ITERATIONS", 4)
+    monkeypatch.setattr(module, "MIN_FISSION_ITERATIONS", 4)
 
 
 def given(seed: int) -> list[np.ndarray]:

@@ -47,7 +47,7 @@ def made_of(text: str) -> tuple[Program, Program]:
 def test_rounds_have_their_own_where_there_is_room(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "EXPANDED_BYTES", most)
+    monkeypatch.setattr(module, "MAX_EXPANDED_BYTES", most)
     program, made = made_of(FILLED)
     assert "alloc t_rounds: f64[x_1, x_0]" in print_program(made)
     for one in (made, normalized(program)):

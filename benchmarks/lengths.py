@@ -155,11 +155,7 @@ def _measured(kind: str, n: int) -> Point:
     lower.lower = timed("lower", lower.lower)
     c_printer.print_program = timed("emit", c_printer.print_program)
     pipeline.PASSES = tuple(
-        one._replace(
-            run=timed(f"pass {one.name}", one.run),
-            decide=None if one.decide is None else timed(f"pass {one.name}", one.decide),
-        )
-        for one in pipeline.PASSES
+        one._replace(run=timed(f"pass {one.name}", one.run)) for one in pipeline.PASSES
     )
     names: dict[str, object] = {"np": np, "cd": cd}
     path = Path(tempfile.mkdtemp()) / "measured.py"

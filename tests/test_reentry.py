@@ -31,7 +31,7 @@ last, alone = Last(), type("Alone", (), {"__del__": Last.__del__})()
 """
 LATE = """
 from importlib import import_module
-kind = import_module("plusequals.backends.cc.fast_call").ShortWay
+kind = import_module("plusequals.backends.cc.fast_call").FastPath
 kind.wanted = eval(
     "lambda *a, **k: wanted(*a, **k) if calls.append(1) or len(calls) > late else None",
     {"wanted": kind.wanted, "calls": [], "late": int(sys.argv[2]), "len": len},

@@ -51,7 +51,7 @@ def _setting(default: Any, text: str) -> Any:
 class Settings:
     """The value of every setting at one moment. The texts are what the documentation prints."""
 
-    backend: str = _setting("cc", "what runs the code: `cc`, `numpy`, or the name of a plug-in")
+    backend: str = _setting("cc", "what runs the code: `cc`, `cuda`, `numpy`, or a plug-in's name")
     profile: Literal["default", "strict"] = _setting(
         "default", "`strict`: program order, no fma, every operation rounded as written"
     )

@@ -47,7 +47,7 @@ def test_each_pass_is_told_of(name: str) -> None:
     body, expected = CASES[name]
     program = lowered(body, **XY)
     step = next(step for step in PASSES if step.name == name)
-    after = step.run(program, HOST)
+    after = step.run(program, HOST).program
     found = infer_decisions(name, program, after)
     spans = first_writes(after) | first_writes(program)
     assert [f"{with_span(one, spans).span.line} {one.told()}" for one in found] == expected

@@ -216,9 +216,10 @@ def map_to_device(
     The arguments are those of `optimize`; where `stop_after` names a pass before the device's,
     these are left out. The mapping itself is the stage `mapping`, in which all ends.
     """
-    named = [stage.name for stage in device.GPU_PASSES]
-    count = named.index(stop_after) + 1 if stop_after in named else 0 if stop_after else None
-    program, decisions = _run(device.GPU_PASSES[:count], program, target, observe, verify)
+    stages, named = device.GPU_PASSES, [stage.name for stage in device.GPU_PASSES]
+    if stop_after:
+        stages = stages[: named.index(stop_after) + 1] if stop_after in named else ()
+    program, decisions = _run(stages, program, target, observe, verify)
     grid = mapping.map_kernels(program, target)
     if observe is not None:
         observe("mapping", grid.program)

@@ -368,8 +368,8 @@ def _stride_along(read: Read, axis: Symbol) -> Affine:
 
 
 def _permute_axes(value: Array, order: Sequence[int]) -> Array:
-    axes, shape = (tuple(of[n] for n in order) for of in (value.axes, value.shape))
-    return replace(value, axes=axes, shape=shape, order=())  # type: ignore[arg-type]
+    axes, shape = tuple(value.axes[n] for n in order), tuple(value.shape[n] for n in order)
+    return replace(value, axes=axes, shape=shape, order=())
 
 
 def _invert_permutation(order: Sequence[int]) -> tuple[int, ...]:

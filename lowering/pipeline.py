@@ -45,18 +45,19 @@ from .cpu.reductions.narrow_accumulators import narrow_accumulators
 from .cpu.reductions.row_jam import jam_row_reductions
 from .cpu.split_wrapped import split_wrapped_loops
 from .cpu.time_tiling import tile_stencils
-from .cpu.transposed_tiles import transposed
-from .ir.decision import Decision, Pass, for_any, for_target, rewriting
+from .cpu.transposed_tiles import tile_transposed
+from .ir.decision import Decision, Pass, for_any
 from .ir.loops import If, Program
 from .ir.node import Node
 from .memory_requests import resolve_requests
+from .passes import inferred_decisions as inferred
 from .passes.buffer_swap import swap_buffers
 from .passes.contract_arrays import contract_arrays
 from .passes.cse import cse
 from .passes.dce import eliminate_dead_code
 from .passes.dead_stores import eliminate_dead_stores, eliminate_zero_fills
 from .passes.fuse import fuse
-from .passes.inferred_decisions import first_writes, infer_decisions, with_span
+from .passes.inferred_decisions import first_writes, for_target, rewriting, with_span
 from .passes.inline import virtualize
 from .passes.inplace import compute_inplace
 from .passes.licm import hoist
@@ -99,6 +100,10 @@ def _has_fma(target: Target) -> bool:
     return _reorders(target) and target.fma
 
 
+def _set_reduction_order(program: Program, target: Target) -> Program:
+    return set_reduction_order(program, target.fma)
+
+
 def _unguard_products(program: Program) -> Program:
     """Return the program with unguarded products of matrices, if it has any test."""
     body = (stmt for kernel in program.kernels for stmt in kernel.body)
@@ -126,58 +131,62 @@ def _complex_to_pairs(program: Program) -> Program:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("real form", use_real_form, _has_fma),
-    Pass("order", for_target(lambda program, t: set_reduction_order(program, t.fma)), _reorders),
+    Pass("use_real_form", use_real_form, _has_fma),
+    Pass("set_reduction_order", for_target(_set_reduction_order), _reorders),
     Pass("unroll", rewriting(unroll)),
     Pass("simplify", rewriting(simplify), lambda _: True),
-    Pass("regardless", rewriting(_unguard_products)),  # while guards are around
-    Pass("gather", rewriting(search_to_gather)),  # before the table is inlined
-    Pass("repeated", rewriting(eliminate_repeated_nests)),  # before inlining duplicates it
-    Pass("overwritten", rewriting(eliminate_dead_stores)),
-    Pass("dead", rewriting(eliminate_dead_code)),
+    Pass("unguard_products", rewriting(_unguard_products)),  # while guards are around
+    # before the table is inlined
+    Pass("search_to_gather", rewriting(search_to_gather, *inferred.LOOKUPS)),
+    # before inlining duplicates it
+    Pass("eliminate_repeated_nests", rewriting(eliminate_repeated_nests, *inferred.REPEATED)),
+    Pass("eliminate_dead_stores", rewriting(eliminate_dead_stores, *inferred.OVERWRITTEN)),
+    Pass("eliminate_dead_code", rewriting(eliminate_dead_code)),
     Pass("virtualize", for_any(virtualize)),
     Pass("fuse", for_any(fuse)),  # the remaining nests
     Pass("sink", for_any(sink)),  # unfused sums
-    Pass("shrink", for_any(contract_arrays)),  # after fusion
-    Pass("exchange", for_any(swap_buffers)),
-    Pass("inplace", for_any(compute_inplace)),
-    Pass("simplify again", rewriting(simplify)),  # of operands that moves combined
-    Pass("cse", rewriting(cse)),  # later passes count equal work once
-    Pass("hoist", rewriting(hoist)),
-    Pass("zeros", rewriting(eliminate_zero_fills)),  # fills of what is fused by now
-    Pass("dead again", rewriting(eliminate_dead_code)),
-    Pass("settled", rewriting(annotate_results)),  # while writes are whole nests
-    Pass("rounds", for_target(annotate_private), _schedules),  # before loops are split
-    Pass("sections", rewriting(_split_index_sets), _schedules),
-    Pass("pairs", rewriting(_complex_to_pairs), _schedules),
-    Pass("masks", mask_lanes, _schedules),
-    Pass("narrow", narrow_accumulators, _schedules),
-    Pass("symmetric", mirror_triangles, _schedules),
-    Pass("tiles", tile_products, _schedules),
-    Pass("split", distribute_columns, _schedules),
-    Pass("strips", vectorize_columns, _schedules),
-    Pass("periods", rewriting(delinearize_loops), _schedules),
-    Pass("wraps", for_target(split_wrapped_loops), _schedules),
-    Pass("edges", for_target(peel_loops), _schedules),
-    Pass("simplify edges", rewriting(simplify), _schedules),
-    Pass("abreast", vectorize_outer, _schedules),
-    Pass("best", for_any(block_arg_reductions), _schedules),
-    Pass("put off", distribute_reductions, _reorders),
-    Pass("lanes", for_any(vectorize_reductions), _reorders),
-    Pass("rounding", rewriting(form_fma), _reorders),
-    Pass("transposed", transposed, _schedules),
-    Pass("defer", distribute_accumulations, _schedules),
-    Pass("pieces", privatize_arrays, _schedules),
-    Pass("answered", insert_early_exits, _schedules),  # after parallel sums have chunks
-    Pass("streams", jam_row_reductions, _schedules),
-    Pass("undo", for_target(fuse_with_rollback), _schedules),
-    Pass("beside", for_target(fuse_checks), _schedules),
-    Pass("checks", block_checks, _schedules),
-    Pass("stages", distribute_functions, _schedules),
-    Pass("stencil", tile_stencils, _schedules),
-    Pass("separate", for_target(privatize_temporaries), _schedules),
-    Pass("picked", for_target(force_simd), _schedules),
-    Pass("parallel", for_target(parallelize), _schedules),  # the finished nests
+    Pass("contract_arrays", for_any(contract_arrays)),  # after fusion
+    Pass("swap_buffers", for_any(swap_buffers)),
+    Pass("compute_inplace", for_any(compute_inplace)),
+    Pass("simplify 2", rewriting(simplify)),  # of operands that moves combined
+    Pass("cse", rewriting(cse, *inferred.SHARED)),  # later passes count equal work once
+    Pass("hoist", rewriting(hoist, *inferred.HOISTED)),
+    # fills of what is fused by now
+    Pass("eliminate_zero_fills", rewriting(eliminate_zero_fills, *inferred.ZEROS)),
+    Pass("eliminate_dead_code 2", rewriting(eliminate_dead_code)),
+    Pass("annotate_results", rewriting(annotate_results)),  # while writes are whole nests
+    Pass("annotate_private", for_target(annotate_private), _schedules),  # before loops are split
+    Pass("split_index_sets", rewriting(_split_index_sets), _schedules),
+    Pass("complex_to_pairs", rewriting(_complex_to_pairs, *inferred.PARTS), _schedules),
+    Pass("mask_lanes", mask_lanes, _schedules),
+    Pass("narrow_accumulators", narrow_accumulators, _schedules),
+    Pass("mirror_triangles", mirror_triangles, _schedules),
+    Pass("tile_products", tile_products, _schedules),
+    Pass("distribute_columns", distribute_columns, _schedules),
+    Pass("vectorize_columns", vectorize_columns, _schedules),
+    Pass("delinearize_loops", rewriting(delinearize_loops), _schedules),
+    Pass("split_wrapped_loops", for_target(split_wrapped_loops), _schedules),
+    Pass("peel_loops", for_target(peel_loops), _schedules),
+    Pass("simplify 3", rewriting(simplify), _schedules),
+    Pass("vectorize_outer", vectorize_outer, _schedules),
+    Pass("block_arg_reductions", for_any(block_arg_reductions), _schedules),
+    Pass("distribute_reductions", distribute_reductions, _reorders),
+    Pass("vectorize_reductions", for_any(vectorize_reductions), _reorders),
+    Pass("form_fma", rewriting(form_fma), _reorders),
+    Pass("tile_transposed", tile_transposed, _schedules),
+    Pass("distribute_accumulations", distribute_accumulations, _schedules),
+    Pass("privatize_arrays", privatize_arrays, _schedules),
+    Pass("insert_early_exits", insert_early_exits, _schedules),  # after parallel sums have chunks
+    Pass("jam_row_reductions", jam_row_reductions, _schedules),
+    Pass("fuse_with_rollback", for_target(fuse_with_rollback), _schedules),
+    Pass("fuse_checks", for_target(fuse_checks), _schedules),
+    Pass("block_checks", block_checks, _schedules),
+    Pass("distribute_functions", distribute_functions, _schedules),
+    Pass("tile_stencils", tile_stencils, _schedules),
+    Pass("privatize_temporaries", for_target(privatize_temporaries), _schedules),
+    Pass("force_simd", for_target(force_simd), _schedules),
+    # the finished nests
+    Pass("parallelize", for_target(parallelize, *inferred.PARALLEL), _schedules),
 )
 
 
@@ -237,10 +246,9 @@ def _run(
     spans, wanted = first_writes(program), {node.id for node in program.locals}
     for stage in stages:
         before = program
-        told: tuple[Decision, ...] | None = ()
+        made: tuple[Decision, ...] = ()
         if stage.when(target):
-            program, told = stage.run(program, target)
-        made = infer_decisions(stage.name, before, program) if told is None else told
+            program, made = stage.run(program, target)
         if any(node.id not in spans for node in program.locals):
             spans = first_writes(program) | spans
         decisions += (

@@ -88,8 +88,8 @@ def find_accumulation(
     """Return the roles of a nest that accumulates values of these types; None for other nests.
 
     The caller has to check whether its loops may be interchanged. Where `reorders`, reassociable
-    sums that know the position of each term are refused: these are for `lanes`, which fixes their
-    order.
+    sums that know the position of each term are refused: these are for `vectorize_reductions`,
+    which fixes their order.
     """
     chain, names, body = _match_nest(loop)
     if body is None or body.update.op.name not in ACCUMULATING_OPS:

@@ -5,7 +5,7 @@
 Products of matrices, whatever the order, number, strides or affine subscripts of their axes. Each
 term is made of operands that depend on the row only and operands that depend on the column only
 (and on the reduction variables `k`), so a block of rows and a block of columns need each operand
-once; `tiles` packs them. Several loops may be rows, others columns; those that are both, or
+once; `tile_products` packs them. Several loops may be rows, others columns; those that are both, or
 neither, stay around them. Columns are contiguous in memory where results are stored, except where
 reductions are long and neighbours share terms, as in sliding windows: these are rows, which can be
 read in place. Where the bounds of rows depend on columns, or the other way round, as in a

@@ -13,7 +13,7 @@ of every iteration. A loop that has another symbol afterwards has to be analyzed
 ... m[i] = max(x[i, j])
 ... e[i, j] = exp(x[i, j] - m[i])
 ... y[i, j] = e[i, j] / sum[k](e[i, k])
-... ''', y="f32[8, 9]", x="f32[8, 9]"), sharing, stop_after="dead again")
+... ''', y="f32[8, 9]", x="f32[8, 9]"), sharing, stop_after="eliminate_dead_code 2")
 >>> names = {node.id: node.label for node in program.locals}
 >>> [(names[number], symbol.name) for number, symbol in annotate_private(program, sharing).rounds]
 [('e', 'i')]

@@ -37,7 +37,7 @@ class OuterLoop:
 
     loop: For
     reorders: bool
-    """Whether sums are reassociable: then some are for `lanes`."""
+    """Whether sums are reassociable: then some are for `vectorize_reductions`."""
     outer: tuple[For, ...] = ()
     """The loops around it."""
 

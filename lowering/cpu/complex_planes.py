@@ -11,7 +11,7 @@ Precondition: the nest does not write the array, reads nothing but its parts, an
 elements many times. Postcondition: each part is bit-identical.
 
 >>> program, _ = optimize(lowered("y[i, j] = sum(x[i, k] * z[j, k])", y="c128[30, 30]",
-...     x="c128[30, 30]", z="c128[30, 30]"), Target(schedule=True), stop_after="pairs")
+...     x="c128[30, 30]", z="c128[30, 30]"), Target(schedule=True), stop_after="complex_to_pairs")
 >>> [node.label for node in reads(program.kernels[0].body[-1:]) if node.rank]
 ['x_re', 'z_re', 'x_im', 'z_im']
 """

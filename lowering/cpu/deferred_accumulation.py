@@ -7,9 +7,9 @@ the iterations:
     for i: ...; total += f(i)    becomes    for i: ...; kept[i] = f(i)
                                             for i: total += kept[i]
 
-A loop whose terms would take too much memory is split into several. The pass "put off" does it
-before `lanes`, where the terms can be combined behind the loop as well as in it: lanes in the loop
-would be a loop-carried dependence.
+A loop whose terms would take too much memory is split into several. `distribute_reductions` does it
+before `vectorize_reductions`, where the terms can be combined behind the loop as well as in it:
+lanes in the loop would be a loop-carried dependence.
 
 Precondition: iterations that do much more than their accumulations, several of them in `ROOM` bytes
 for each thread, and inner loops that threads do not share as they are, at no cost. Postcondition:

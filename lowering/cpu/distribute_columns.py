@@ -6,8 +6,8 @@
 
 Fusion joins what computes a value of each column with what uses it. Where the use depends on
 earlier iterations, as an accumulation does, no part of the loop can be vectorized, and memory is
-read down its columns. The first of the two loops is for `strips` and `abreast`. What crosses is
-expanded for `AT_A_TIME` iterations; loops of more are strip-mined.
+read down its columns. The first of the two loops is for `vectorize_columns` and `vectorize_outer`.
+What crosses is expanded for `AT_A_TIME` iterations; loops of more are strip-mined.
 
 Precondition: iterations whose part up to the last inner loop could be vectorized if it were alone,
 and depends on no other iteration. Postcondition: results are bit-identical: each part does what it

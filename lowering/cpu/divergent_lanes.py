@@ -16,7 +16,7 @@ iteration does what it did, in its order.
 ...     while u < 9:
 ...         u = u * 2 + x[c]
 ...     y[c] = u
-... ''', x="f32[40]", y="f32[40]"), Target(), stop_after="dead again")
+... ''', x="f32[40]", y="f32[40]"), Target(), stop_after="eliminate_dead_code 2")
 >>> (loop,) = (stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
 >>> privates = find_privatizable(loop, loop_local_nodes(program)[id(loop)])
 >>> print_loops((run_in_lockstep(loop, fresh_for(program), privates, ranges((loop,))),))

@@ -1,7 +1,7 @@
 """Formation of fused multiply-adds: a product is rounded once, together with its sum.
 
-Changes: `x += product(a, b)` becomes `x = fma(a, b, x)`. `order` decided which products these are,
-and `real_form` those of complex numbers, whose parts are added one by one.
+Changes: `x += product(a, b)` becomes `x = fma(a, b, x)`. `set_reduction_order` decided which
+products these are, and `use_real_form` those of complex numbers, whose parts are added one by one.
 
 Precondition: none. Postcondition: of every sum either all terms are fused or none: `product` is an
 operation of its own, which no pass separates from its sum, so that sizes, traces and the shape of

@@ -13,8 +13,8 @@ splitting).
     for i in n - 1..n: f(..., false)
 
 Precondition: loops that are not left early. Postcondition: bit-identical: the iterations are the
-same, in their order. A loop over terms of a reassociable reduction, which `lanes` reorders, stays
-whole.
+same, in their order. A loop over terms of a reassociable reduction, which `vectorize_reductions`
+reorders, stays whole.
 
 >>> show(lambda program: peel_loops(program, Target(schedule=True)),
 ...      "y[i] = x[i - 1] if i > 0 else 0.0", y="f32[90]", x="f32[90]")

@@ -14,8 +14,8 @@ The invariant may be data, `c[k]`: it is read before the loop. Where such a valu
 that `i - c[k]` overflows, the original loop remains as an alternative for these (versioning).
 
 Precondition: iterations in their order, of which none ends the loop; terms of a reduction that
-`lanes` reorders stay in one loop. Postcondition: bit-identical, as the iterations are the same, in
-their order.
+`vectorize_reductions` reorders stay in one loop. Postcondition: bit-identical, as the iterations
+are the same, in their order.
 
 >>> show(lambda program: split_wrapped_loops(program, Target(schedule=True)),
 ...      "for k in range(3):\n    y[k, i] = x[k, wrap(i - 7 * k)]",

@@ -13,7 +13,7 @@ the nest go around.
 Precondition: a perfect nest of independent iterations, whose ends do not depend on each other, and
 which only stores. Postcondition: bit-identical.
 
->>> show(lambda program: transposed(program, Target(schedule=True)),
+>>> show(lambda program: tile_transposed(program, Target(schedule=True)),
 ...      "y[i, j] = x[j, i]", y="f64[300, 300]", x="f64[300, 300]")
 for i_tile in 0..300 step 16:
     for j_tile in 0..300 step 16:
@@ -55,7 +55,7 @@ class Across(Reason):
     LINES = "arrays lie across one another, and of what is loaded all neighbours are used"
 
 
-def transposed(program: Program, target: Target) -> Decided:
+def tile_transposed(program: Program, target: Target) -> Decided:
     """Return the program with such nests in tiles, and which these are."""
     return _Work.on(program, target)
 

@@ -18,7 +18,7 @@ its order.
 >>> program, _ = optimize(lowered('''
 ... w[i, j] = exp(x[j] * x[i])
 ... y[i, k] = sum(w[i, j] * (z[j, k] - z[i, k]))
-... ''', y="f32[70, 2]", x="f32[70]", z="f32[70, 2]"), Target(), stop_after="dead again")
+... ''', y="f32[70, 2]", x="f32[70]", z="f32[70, 2]"), Target(), stop_after="eliminate_dead_code 2")
 >>> (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> only, own = loop_local_nodes(program), frozenset(node.id for node in program.locals)
 >>> result, _ = unroll_and_jam(loop, fresh_for(program), own, only, own)

@@ -23,11 +23,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..analysis.parallel_band import Facts, facts_of
-from ..ir.decision import Decided, Decision, Pass, Reason, Run, rewriting
+from ..ir.decision import Decided, Decision, Pass, Reason, Run
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import Program
 from ..ir.rewrite import map_kernels
 from ..passes.dce import eliminate_dead_code
+from ..passes.inferred_decisions import rewriting
 from ..target import Target
 from ..transform.distribute import distribute_loops
 from ..transform.double_buffer import double_buffer
@@ -63,11 +64,11 @@ def _with_facts(rewrite: Rewriting) -> Run:
     """Return the run of a rewriting that needs facts about a program, and names it does not use;
     what it makes is declared."""
 
-    def run(program: Program, _: Target) -> Decided:
+    def run(program: Program) -> Program:
         fresh = fresh_for(program)
-        return Decided(fresh.declared(rewrite(program, facts_of(program), fresh)), None)
+        return fresh.declared(rewrite(program, facts_of(program), fresh))
 
-    return run
+    return rewriting(run)
 
 
 def _in_bodies(rewrite: Callable[..., Any]) -> Rewriting:
@@ -94,34 +95,39 @@ def _rematerialize(program: Program, target: Target) -> Decided:
 
 
 NORMALIZING: tuple[Pass, ...] = (
-    Pass("induction", rewriting(substitute_induction)),
-    Pass("updates", rewriting(lambda program: map_kernels(program, recognize_updates))),
-    Pass("expansion", _with_facts(expand_dynamic)),  # of arrays whose sizes only the run gives
-    Pass("versions", _with_facts(version_loops)),  # checks in front of loops leave their order open
-    Pass("perfect nests", rewriting(lambda p: make_perfect_nests(p, facts_of(p)))),
-    Pass("index sets", rewriting(split_and_rename)),
-    Pass("arg lookups", _with_facts(lambda program, _, fresh: rewrite_arg_lookups(program, fresh))),
-    Pass("distribution", _with_facts(distribute_loops)),
-    Pass("separate extremes", _with_facts(_in_bodies(separate_extremes))),
-    Pass("distribution 2", _with_facts(distribute_loops)),
-    Pass("arg reductions", _with_facts(_in_bodies(rewrite_arg_min_max))),  # of each row
-    Pass("distribution 3", _with_facts(distribute_loops)),
-    Pass("arg reductions 2", _with_facts(_in_bodies(rewrite_arg_min_max))),  # of all rows
-    Pass("find first", rewriting(_find_first)),
-    Pass("find last", _with_facts(rewrite_find_last)),
-    Pass("conditional scatters", _with_facts(rewrite_idempotent_scatters)),
-    Pass("multi-prefixes", _with_facts(rewrite_multi_prefix)),
-    Pass("last writers", _with_facts(rewrite_last_writers)),
-    Pass("any of", _with_facts(lambda program, _, fresh: rewrite_any_of(program, fresh))),
-    Pass("double buffering", _with_facts(double_buffer)),
-    Pass("right-looking", _with_facts(rewrite_right_looking)),
-    Pass("wavefronts", _with_facts(skew_to_wavefronts)),
+    Pass("substitute_induction", rewriting(substitute_induction)),
+    Pass("recognize_updates", rewriting(lambda program: map_kernels(program, recognize_updates))),
+    Pass("expand_dynamic", _with_facts(expand_dynamic)),  # of arrays whose sizes only the run gives
+    Pass(
+        "version_loops", _with_facts(version_loops)
+    ),  # checks in front of loops leave their order open
+    Pass("make_perfect_nests", rewriting(lambda p: make_perfect_nests(p, facts_of(p)))),
+    Pass("split_and_rename", rewriting(split_and_rename)),
+    Pass(
+        "rewrite_arg_lookups",
+        _with_facts(lambda program, _, fresh: rewrite_arg_lookups(program, fresh)),
+    ),
+    Pass("distribute_loops", _with_facts(distribute_loops)),
+    Pass("separate_extremes", _with_facts(_in_bodies(separate_extremes))),
+    Pass("distribute_loops 2", _with_facts(distribute_loops)),
+    Pass("rewrite_arg_min_max", _with_facts(_in_bodies(rewrite_arg_min_max))),  # of each row
+    Pass("distribute_loops 3", _with_facts(distribute_loops)),
+    Pass("rewrite_arg_min_max 2", _with_facts(_in_bodies(rewrite_arg_min_max))),  # of all rows
+    Pass("find_first", rewriting(_find_first)),
+    Pass("rewrite_find_last", _with_facts(rewrite_find_last)),
+    Pass("rewrite_idempotent_scatters", _with_facts(rewrite_idempotent_scatters)),
+    Pass("rewrite_multi_prefix", _with_facts(rewrite_multi_prefix)),
+    Pass("rewrite_last_writers", _with_facts(rewrite_last_writers)),
+    Pass("rewrite_any_of", _with_facts(lambda program, _, fresh: rewrite_any_of(program, fresh))),
+    Pass("double_buffer", _with_facts(double_buffer)),
+    Pass("rewrite_right_looking", _with_facts(rewrite_right_looking)),
+    Pass("skew_to_wavefronts", _with_facts(skew_to_wavefronts)),
 )
 """Those that bring programs into the form that nests are mapped from."""
 
 GPU_PASSES: tuple[Pass, ...] = (
     *NORMALIZING,
-    Pass("rematerialization", _rematerialize),
+    Pass("rematerialize", _rematerialize),
 )
 """All of them; `mapping` makes kernels of what they leave."""
 

@@ -132,30 +132,19 @@ class Decided(NamedTuple):
     """A program after a pass, and the decisions of the pass."""
 
     program: Program
-    decisions: tuple[Decision, ...] | None = ()
-    """None where a comparison of both programs is to say what the pass did."""
+    decisions: tuple[Decision, ...] = ()
 
 
 Run = Callable[[Program, Target], Decided]
 
 
 class Pass(NamedTuple):
-    """A step of a pipeline; the name is used by dumps, errors and the documentation."""
+    """A step of a pipeline, named as its function; a number tells runs of one function apart."""
 
     name: str
     run: Run
     when: Callable[[Target], bool] = is_thorough
     """Whether it does anything for a target; otherwise it is the identity."""
-
-
-def rewriting(rewrite: Callable[[Program], Program]) -> Run:
-    """Return the run of a rewriting that asks for no target and decides nothing that is told."""
-    return lambda program, _: Decided(rewrite(program), None)
-
-
-def for_target(rewrite: Callable[[Program, Target], Program]) -> Run:
-    """Return the run of a rewriting that decides nothing that is told."""
-    return lambda program, target: Decided(rewrite(program, target), None)
 
 
 def for_any(decide: Callable[[Program], Decided]) -> Run:

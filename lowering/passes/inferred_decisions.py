@@ -5,23 +5,24 @@ overwritten: nothing else is observable, and each of those passes has one reason
 
 >>> from plusequals.lowering.passes.dce import eliminate_dead_code
 >>> program = lowered("t[i] = x[i] * 2; y[i] = x[i] + 1", y="f32[8]", x="f32[8]")
->>> for made in infer_decisions("dead", program, eliminate_dead_code(program)):
-...     print(made.told())
+>>> for decision in UNUSED(program, eliminate_dead_code(program)):
+...     print(decision.told())
 `t` is not computed: nothing that can be seen depends on it
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from ...base.diagnostic import NOWHERE, Span
-from ..ir.decision import Decision, Outcome, Reason
+from ..ir.decision import Decided, Decision, Outcome, Reason, Run
 from ..ir.loops import Fill, For, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.printer import print_expr
 from ..ir.walk import own_writes, statements
+from ..target import Target
 
 
 class RemovalReason(Reason):
@@ -48,27 +49,29 @@ class ParallelReason(Reason):
     INDEPENDENT = "none uses an element that another one writes"
 
 
-_REMOVED = {"repeated": RemovalReason.REPEATED, "pairs": RemovalReason.PARTS}
-"""Why locals are removed by a pass, where it is not that they are dead."""
-_SKIPPED = {"overwritten": RemovalReason.OVERWRITTEN, "zeros": RemovalReason.ZERO}
-_NAMED: dict[str, tuple[Outcome, NamingReason]] = {
-    "cse": ("shared", NamingReason.SHARED),
-    "hoist": ("hoisted", NamingReason.HOISTED),
-}
+Inference = Callable[[Program, Program], Iterable[Decision]]
+"""Returns decisions of a pass from the program before and after it."""
 
 
-def infer_decisions(pass_name: str, before: Program, after: Program) -> tuple[Decision, ...]:
-    """Return the decisions of the pass of that name, as far as its result shows them."""
-    if before is after:
-        return ()
-    pass_name = pass_name.removesuffix(" again")
-    return (
-        *_removed_locals(_REMOVED.get(pass_name, RemovalReason.UNUSED), before, after),
-        *(_removed_stores(_SKIPPED[pass_name], before, after) if pass_name in _SKIPPED else ()),
-        *(_new_scalars(*_NAMED[pass_name], before, after) if pass_name in _NAMED else ()),
-        *(_removed_loops(before, after) if pass_name == "gather" else ()),
-        *(_parallel_loops(after) if pass_name == "parallel" else ()),
-    )
+def rewriting(rewrite: Callable[[Program], Program], *inferences: Inference) -> Run:
+    """Return the run of a rewriting that asks for no target, with inferred decisions.
+
+    Without inferences, locals that it removes are decisions: nothing needs them.
+    """
+    return for_target(lambda program, _: rewrite(program), *inferences)
+
+
+def for_target(rewrite: Callable[[Program, Target], Program], *inferences: Inference) -> Run:
+    """Return the run of a rewriting for a target, with inferred decisions as in `rewriting`."""
+    inferences = inferences or (UNUSED,)
+
+    def run(program: Program, target: Target) -> Decided:
+        after = rewrite(program, target)
+        if after is program:
+            return Decided(program)
+        return Decided(after, tuple(one for infer in inferences for one in infer(program, after)))
+
+    return run
 
 
 def first_writes(program: Program) -> dict[int, Span]:
@@ -89,45 +92,71 @@ def with_span(decision: Decision, spans_by_id: dict[int, Span]) -> Decision:
     return decision if span is NOWHERE else replace(decision, span=span)
 
 
-def _removed_locals(reason: RemovalReason, before: Program, after: Program) -> Iterator[Decision]:
-    remaining = {node.id for node in after.locals}
-    for node in before.locals:
-        if node.id not in remaining:
-            yield Decision("removed", reason, node)
+def removed_locals(reason: RemovalReason) -> Inference:
+    """Return the inference of a pass that removes locals for a reason."""
+
+    def infer(before: Program, after: Program) -> Iterator[Decision]:
+        remaining = {node.id for node in after.locals}
+        for node in before.locals:
+            if node.id not in remaining:
+                yield Decision("removed", reason, node)
+
+    return infer
 
 
-def _removed_stores(reason: RemovalReason, before: Program, after: Program) -> Iterator[Decision]:
-    """Yield the removed stores of nodes that remain."""
-    remaining = {node.id for node in (*after.locals, *after.results)}
-    remaining |= {parameter.node.id for parameter in after.parameters}
-    gone = Counter(_stored_nodes(before)) - Counter(_stored_nodes(after))
-    for node, span in gone:
-        if node.id in remaining:
-            yield Decision("skipped", reason, node, span=span)
+def removed_stores(reason: RemovalReason) -> Inference:
+    """Return the inference of a pass that removes stores of nodes that remain."""
+
+    def infer(before: Program, after: Program) -> Iterator[Decision]:
+        remaining = {node.id for node in (*after.locals, *after.results)}
+        remaining |= {parameter.node.id for parameter in after.parameters}
+        gone = Counter(_stored_nodes(before)) - Counter(_stored_nodes(after))
+        for node, span in gone:
+            if node.id in remaining:
+                yield Decision("skipped", reason, node, span=span)
+
+    return infer
 
 
-def _new_scalars(
-    outcome: Outcome, reason: NamingReason, before: Program, after: Program
-) -> Iterator[Decision]:
-    old = {node.id for node in before.locals}
-    new = {node.id for node in after.locals} - old
-    for stmt in _all_statements(after):
-        if isinstance(stmt, Store) and stmt.access.node.id in new:
-            text = print_expr(stmt.value)
-            yield Decision(outcome, reason, stmt.access.node, text, stmt.span)
+def new_scalars(outcome: Outcome, reason: NamingReason) -> Inference:
+    """Return the inference of a pass that gives values names."""
+
+    def infer(before: Program, after: Program) -> Iterator[Decision]:
+        old = {node.id for node in before.locals}
+        new = {node.id for node in after.locals} - old
+        for stmt in _all_statements(after):
+            if isinstance(stmt, Store) and stmt.access.node.id in new:
+                text = print_expr(stmt.value)
+                yield Decision(outcome, reason, stmt.access.node, text, stmt.span)
+
+    return infer
 
 
-def _removed_loops(before: Program, after: Program) -> Iterator[Decision]:
+def removed_loops(before: Program, after: Program) -> Iterator[Decision]:
+    """Yield the decisions of a pass that replaces loops by lookups."""
     gone = Counter(_loop_spans(before)) - Counter(_loop_spans(after))
     for span in gone:
         yield Decision("looked up", RemovalReason.SEARCH, span=span)
 
 
-def _parallel_loops(after: Program) -> Iterator[Decision]:
+def parallel_loops(_: Program, after: Program) -> Iterator[Decision]:
+    """Yield the decisions of a pass that makes loops parallel."""
     for stmt in _all_statements(after):
         if isinstance(stmt, For) and stmt.kind == "parallel":
             name = stmt.symbol.name
             yield Decision("parallel", ParallelReason.INDEPENDENT, span=stmt.span, variable=name)
+
+
+UNUSED = removed_locals(RemovalReason.UNUSED)
+"""The inference of a pass that removes what nothing needs."""
+REPEATED = (removed_locals(RemovalReason.REPEATED),)
+OVERWRITTEN = (UNUSED, removed_stores(RemovalReason.OVERWRITTEN))
+ZEROS = (UNUSED, removed_stores(RemovalReason.ZERO))
+LOOKUPS = (UNUSED, removed_loops)
+SHARED = (UNUSED, new_scalars("shared", NamingReason.SHARED))
+HOISTED = (UNUSED, new_scalars("hoisted", NamingReason.HOISTED))
+PARTS = (removed_locals(RemovalReason.PARTS),)
+PARALLEL = (UNUSED, parallel_loops)
 
 
 def _all_statements(program: Program) -> Iterator[Stmt]:

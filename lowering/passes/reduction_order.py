@@ -1,11 +1,12 @@
 """Reassociable and order-preserving reductions: decided by the statement alone, before all passes.
 
 Changes: an order-preserving accumulation loses the positions of its terms in their ranges
-(`Update.over`). A reassociable one, whose terms are contiguous in memory, keeps them: `lanes` adds
-it in independent partial sums. Order-preserving, one term after the other as written, are: products
-of matrices, where tiles keep many accumulators busy; sums down columns, where neighbouring columns
-do, also in a `for` that was written; sums whose target cells depend on the terms; sums in loops
-whose iterations do something that has to find the accumulator up to date.
+(`Update.over`). A reassociable one, whose terms are contiguous in memory, keeps them:
+`vectorize_reductions` adds it in independent partial sums. Order-preserving, one term after the
+other as written, are: products of matrices, where tiles keep many accumulators busy; sums down
+columns, where neighbouring columns do, also in a `for` that was written; sums whose target cells
+depend on the terms; sums in loops whose iterations do something that has to find the accumulator up
+to date.
 
 Precondition: the nests that `lower` builds. Postcondition: later passes reassociate no other sum,
 so that static and run-time sizes, one thread and many, with a trace and without, are bit-identical.

@@ -5,9 +5,10 @@ shifted, strided, mirrored or transposed subscript, is removed; the statement ac
 element in a scalar first.
 
 Precondition: fused nests: where loops have the same iteration space, `fuse` has merged them, and
-`shrink` does the rest. Postcondition: each element is accumulated once, in the same order; the
-iteration at which the statement's element was accumulated is known, and surely one of the nest's;
-nothing that the sum reads is written between; sums that are tiled as products of matrices stay.
+`contract_arrays` does the rest. Postcondition: each element is accumulated once, in the same order;
+the iteration at which the statement's element was accumulated is known, and surely one of the
+nest's; nothing that the sum reads is written between; sums that are tiled as products of matrices
+stay.
 
 >>> show(sink, '''
 ... t[i] = sum(x[i, j])

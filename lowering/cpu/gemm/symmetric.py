@@ -1,8 +1,8 @@
 """Symmetric contractions (syrk): one triangle is computed, the other one is copied from it.
 
 Changes: a nest whose elements are the same with rows and columns interchanged, as in a product of a
-matrix with its transpose, computes those up to the diagonal. `tiles` then leaves out the tiles
-above the diagonal, half of the work.
+matrix with its transpose, computes those up to the diagonal. `tile_products` then leaves out the
+tiles above the diagonal, half of the work.
 
     for i in 0..n, j in 0..n:      c[i, j] = sum over k of a[i, k] * a[j, k]
     becomes

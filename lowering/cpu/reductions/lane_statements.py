@@ -6,7 +6,7 @@ change no program.
 
 >>> from plusequals.lowering.pipeline import optimize
 >>> program = lowered("y[0] = x[x > 0.5].mean()", y="f32[1]", x="f32[9]")
->>> program, _ = optimize(program, Target(schedule=True), stop_after="masks")
+>>> program, _ = optimize(program, Target(schedule=True), stop_after="mask_lanes")
 >>> (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> [update.access.node.dtype.name for update in find_counters(loop)]
 ['int64']

@@ -14,9 +14,9 @@ row of dynamic size takes the loops over blocks only where it has more terms tha
 Extremes of cheap terms that are computed beside other results are distributed to a loop of their
 own first.
 
-Precondition: reductions whose terms have positions (`Update.over`), as `order` left them.
-Postcondition: the order of a sum depends on the number of its terms alone, not on the shape of
-loops: a short sum is written out, a loop that does more than accumulate keeps its shape and
+Precondition: reductions whose terms have positions (`Update.over`), as `set_reduction_order` left
+them. Postcondition: the order of a sum depends on the number of its terms alone, not on the shape
+of loops: a short sum is written out, a loop that does more than accumulate keeps its shape and
 computes the lane of each term, and both are bit-identical to the loop in lanes.
 
 >>> show(vectorize_reductions, "y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 4]")

@@ -9,8 +9,8 @@ that wait for their last addition overlap; and what rows share is loaded once.
     for i: s = 0; for j: s += x[i, j]; y[i] = s
     for i step 2: s0 = 0; s1 = 0; for j: s0 += x[i, j]; s1 += x[i + 1, j]; y[i] = s0; y[i + 1] = s1
 
-Precondition: reductions in lanes (`lanes`); iterations that may run in any order, or whose
-dependences are confined to statements that share no node with the others of an iteration.
+Precondition: reductions in lanes (`vectorize_reductions`); iterations that may run in any order, or
+whose dependences are confined to statements that share no node with the others of an iteration.
 Postcondition: bit-identical: each iteration does what it did, in its order, and what several
 iterations write is written in theirs.
 

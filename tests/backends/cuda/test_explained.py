@@ -210,8 +210,10 @@ def test_passes_of_devices_are_observed_and_stopped_after() -> None:
     map_to_device(program, target, lambda name, _: seen.append(name))
     assert seen == [*(stage.name for stage in GPU_PASSES), "mapping"]
     seen.clear()
-    map_to_device(program, target, lambda name, _: seen.append(name), stop_after="updates")
-    assert seen == ["induction", "updates", "mapping"]
+    map_to_device(
+        program, target, lambda name, _: seen.append(name), stop_after="recognize_updates"
+    )
+    assert seen == ["substitute_induction", "recognize_updates", "mapping"]
     seen.clear()
     map_to_device(program, target, lambda name, _: seen.append(name), stop_after="fuse")
     assert seen == ["mapping"]

@@ -41,7 +41,7 @@ for t in range(9):
 
 def ready(body: str, target: Target = EAGER, **arrays: str) -> Program:
     """The program as it is before its loops are cut."""
-    return optimize(lowered(body, **arrays), target, stop_after="dead again")[0]
+    return optimize(lowered(body, **arrays), target, stop_after="eliminate_dead_code 2")[0]
 
 
 def names(program: Program) -> set[tuple[str, str]]:

@@ -47,5 +47,5 @@ def decided(body: str, count: str = "len(x)") -> tuple[Decision, ...]:
     lines = each(body, count).split("\n")[1:]
     text = "\n".join(line[4:] for line in lines)
     sizes = {"x": "f32[48]", "y": "f32[48]", "z": "f32[48]", "w": "f32[48, 48]"}
-    program, _ = optimize(lowered(text, **sizes), TARGET, stop_after="rounds")
+    program, _ = optimize(lowered(text, **sizes), TARGET, stop_after="annotate_private")
     return mask_lanes(program, TARGET).decisions

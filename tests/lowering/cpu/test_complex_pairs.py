@@ -151,7 +151,7 @@ def test_lanes_behind_the_last_round_read_nothing() -> None:
         "        t = t + np.exp(x[i] * t).real\n        if t > 9:\n            break\n    y[i] = t"
     )
     program = lowered(body, x="c128[40]", y="f64[40]")
-    program, _ = optimize(program, Target(schedule=True), stop_after="masks")
+    program, _ = optimize(program, Target(schedule=True), stop_after="mask_lanes")
     loops = [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
     lanes = [one for one in loops if one.symbol.name == "lane"]
     reading = [one for one in lanes if any(node.label == "x" for node in reads((one,)))]

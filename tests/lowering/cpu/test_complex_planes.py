@@ -69,7 +69,9 @@ def test_sizes_of_the_run_give_the_same(name: str) -> None:
 def _read(body: str, size: int) -> list[set[str]]:
     """Return which arrays each outermost statement reads."""
     sizes = dict.fromkeys("yxz", f"c128[{size}, {size}]")
-    program, _ = optimize(lowered(body, **sizes), Target(schedule=True), stop_after="pairs")
+    program, _ = optimize(
+        lowered(body, **sizes), Target(schedule=True), stop_after="complex_to_pairs"
+    )
     stmts: tuple[Stmt, ...] = program.kernels[0].body
     return [{node.label for node in reads((stmt,)) if node.rank} for stmt in stmts]
 

@@ -116,7 +116,7 @@ def test_counts_are_those_of_the_branches(body: str) -> None:
 def test_loops_that_only_count_have_no_branches(body: str) -> None:
     text = "\n".join(line[4:] for line in counting(body).split("\n")[1:])
     program, _ = optimize(
-        lowered(text, x="f32[48]", z="f32[48]", p="i32[48]"), TARGET, stop_after="rounds"
+        lowered(text, x="f32[48]", z="f32[48]", p="i32[48]"), TARGET, stop_after="annotate_private"
     )
     found = mask_lanes(program, TARGET)
     assert bool(found.decisions) is (body in COUNTS.values())

@@ -59,7 +59,7 @@ def is_abreast(program: Program) -> bool:
 
 def plain(procedure: Any, target: Target) -> Program:
     """Return the loops without lanes, with sums in the same order."""
-    program, _ = optimize(lower(procedure), target, None, None, "dead again")
+    program, _ = optimize(lower(procedure), target, None, None, "eliminate_dead_code 2")
     return program
 
 

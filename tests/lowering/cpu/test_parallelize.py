@@ -45,7 +45,7 @@ def test_without_a_schedule_or_threads_nothing_changes() -> None:
 
 
 def test_it_is_the_last_pass() -> None:
-    assert PASSES[-1].name == "parallel"
+    assert PASSES[-1].name == "parallelize"
 
 
 def test_the_outermost_loop_is_taken_and_none_inside_of_it() -> None:

@@ -85,8 +85,8 @@ def arguments(*shape: int) -> tuple[Any, Any]:
 
 def same_bits(procedure: Any, *given: Any) -> bool:
     """Whether results have the same bits before and after; the cut loops are returned as well."""
-    before, _ = optimize(lower(procedure), MODEST, None, None, "dead again")
-    after, _ = optimize(lower(procedure), MODEST, None, None, "simplify edges")
+    before, _ = optimize(lower(procedure), MODEST, None, None, "eliminate_dead_code 2")
+    after, _ = optimize(lower(procedure), MODEST, None, None, "simplify 3")
     for got, want in zip(interpreted(after, *given), interpreted(before, *given), strict=True):
         np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
     return quiet(after)
@@ -392,9 +392,11 @@ def test_places_that_are_not_static(name: str) -> None:
     for size in (5, LEAST, 40, 97):
         given = arguments(size)
         given[1][:] = np.linspace(-3, 3, size)
-        before, _ = optimize(lower(made.procedure(*given)), MODEST, None, None, "dead again")
+        before, _ = optimize(
+            lower(made.procedure(*given)), MODEST, None, None, "eliminate_dead_code 2"
+        )
         whole = peel_loops(before, MODEST)
-        after, _ = optimize(lower(made.procedure(*given)), MODEST, None, None, "simplify edges")
+        after, _ = optimize(lower(made.procedure(*given)), MODEST, None, None, "simplify 3")
         for got, want in zip(interpreted(after, *given), interpreted(before, *given), strict=True):
             np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
         assert (whole is not before) == bool(cut) or size < LEAST

@@ -92,7 +92,7 @@ def test_tests_of_whole_numbers_of_every_type(whole: str) -> None:
 @pytest.mark.parametrize("name", SUMS)
 def test_their_loops_have_no_branches(name: str) -> None:
     procedure = function(text(name)).procedure(*given(48, "f4"))
-    program, _ = optimize(lower(procedure), TARGET, stop_after="rounds")
+    program, _ = optimize(lower(procedure), TARGET, stop_after="annotate_private")
     found = mask_lanes(program, TARGET)
     assert {decision.reason for decision in found.decisions} <= {MaskReason.SUM, MaskReason.COUNT}
     assert any(decision.reason is MaskReason.SUM for decision in found.decisions)
@@ -110,5 +110,5 @@ STAYS = {
 @pytest.mark.parametrize("name", STAYS)
 def test_others_keep_their_branches(name: str) -> None:
     types = {"x": "f32[48]", "p": "i64[48]"}
-    program, _ = optimize(lowered(STAYS[name], **types), TARGET, stop_after="rounds")
+    program, _ = optimize(lowered(STAYS[name], **types), TARGET, stop_after="annotate_private")
     assert not any(one.reason is MaskReason.SUM for one in mask_lanes(program, TARGET).decisions)

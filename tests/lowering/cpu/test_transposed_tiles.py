@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.cpu.transposed_tiles import transposed
+from plusequals.lowering.cpu.transposed_tiles import tile_transposed
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.target import Target
 
@@ -33,7 +33,7 @@ STAYS = {
 @pytest.mark.parametrize("text", TILED)
 def test_what_lies_across_is_in_tiles(text: str) -> None:
     program, target = lowered(text, **TILED[text]), Target(schedule=True)
-    made, decisions = transposed(program, target)
+    made, decisions = tile_transposed(program, target)
     size = 32 if "f32" in str(TILED[text]) else 16
     assert f"step {size}:" in print_program(made)
     assert [str(one) for one in decisions] == [
@@ -45,7 +45,7 @@ def test_what_lies_across_is_in_tiles(text: str) -> None:
 @pytest.mark.parametrize("text", STAYS)
 def test_what_stays(text: str) -> None:
     program = lowered(text, **STAYS[text])
-    assert transposed(program, Target(schedule=True)).program is program
+    assert tile_transposed(program, Target(schedule=True)).program is program
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -45,7 +45,7 @@ def sums(
 def jam(body: str, rounds: int) -> tuple[Program, Program]:
     """Return a program before and after its loop over `i` was done so."""
     arrays = {"y": f"f64[5, {rounds}]", "x": "f64[9]", "z": f"f64[9, {rounds}]"}
-    program, _ = optimize(lowered(body, **arrays), Target(), stop_after="dead again")
+    program, _ = optimize(lowered(body, **arrays), Target(), stop_after="eliminate_dead_code 2")
     fresh, own = fresh_for(program), frozenset(node.id for node in program.locals)
     only, (kernel,) = loop_local_nodes(program), program.kernels
     (loop,) = (s for s in kernel.body if isinstance(s, For))

@@ -29,7 +29,7 @@ from plusequals.lowering.passes.buffer_sharing import (
 from ..ir.build import at, node, num, program
 from ..shown import lowered
 from .test_traps import used
-from .traps.buffers import BUFFERS
+from .traps.buffers import TRAPS as BUFFERS
 
 CHAIN = "t[i] = sum(x[i, j])\nu[i] = max(x[i, j] - t[i])\nv[i] = max(x[i, j] - u[i])\ny[i] = v[i]"
 SHAPES = {"y": "f32[64]", "x": "f32[64, 9]"}

@@ -13,7 +13,7 @@ from plusequals.lowering.passes.buffer_swap import SwapReason, swap_buffers
 
 from ..shown import lowered, text_of
 from .agree import assert_agrees
-from .traps.exchange import EXCHANGE
+from .traps.swap_buffers import TRAPS as EXCHANGE
 
 ARRAYS = {"y": "f64[8]", "z": "f64[8]", "x": "f64[8]", "n": "i64"}
 TAKEN = {

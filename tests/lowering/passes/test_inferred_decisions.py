@@ -13,7 +13,7 @@ from plusequals.lowering.passes.inferred_decisions import (
     ParallelReason,
     RemovalReason,
     first_writes,
-    infer_decisions,
+    removed_stores,
     with_span,
 )
 from plusequals.lowering.pipeline import PASSES, optimize
@@ -23,7 +23,7 @@ from ..shown import lowered
 
 XY = {"y": "f32[8]", "x": "f32[8]"}
 CASES = {
-    "dead": (
+    "eliminate_dead_code": (
         "t[i] = exp(x[i])\ny[i] = x[i] + 1",
         ["2 `t` is not computed: " + str(RemovalReason.UNUSED)],
     ),
@@ -35,7 +35,7 @@ CASES = {
         "y[i] = 1.0\ny[i] = y[i] * sqrt(x[0])",
         ["3 `sqrt(x[0])` is computed before the loop, as `sqrt_x`: " + str(NamingReason.HOISTED)],
     ),
-    "gather": (
+    "search_to_gather": (
         "y[i] = sum[c](where(c == 3, x[c], 0.0))",
         ["2 the loop does not run: " + str(RemovalReason.SEARCH)],
     ),
@@ -47,12 +47,10 @@ def test_each_pass_is_told_of(name: str) -> None:
     body, expected = CASES[name]
     program = lowered(body, **XY)
     step = next(step for step in PASSES if step.name == name)
-    after = step.run(program, HOST).program
-    found = infer_decisions(name, program, after)
+    after, decisions = step.run(program, HOST)
     spans = first_writes(after) | first_writes(program)
-    assert [f"{with_span(one, spans).span.line} {one.told()}" for one in found] == expected
-    assert infer_decisions(name, after, after) == ()
-    assert infer_decisions(f"{name} again", program, after) == found
+    assert [f"{with_span(one, spans).span.line} {one.told()}" for one in decisions] == expected
+    assert step.run(after, HOST) == (after, ())
 
 
 def test_a_parallel_loop_is_told_of() -> None:
@@ -69,7 +67,8 @@ def test_a_store_that_is_gone_is_told_of_where_its_array_is_not() -> None:
     (kernel,) = program.kernels
     first = next(n for n, stmt in enumerate(kernel.body) if hasattr(stmt, "symbol"))
     less = replace(kernel, body=kernel.body[:first] + kernel.body[first + 1 :])
-    (made,) = infer_decisions("overwritten", program, replace(program, kernels=(less,)))
+    infer = removed_stores(RemovalReason.OVERWRITTEN)
+    (made,) = infer(program, replace(program, kernels=(less,)))
     assert made.told() == f"this value of `y` is not stored: {RemovalReason.OVERWRITTEN}"
     assert made.span.line == 2
 

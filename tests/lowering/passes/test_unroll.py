@@ -13,7 +13,7 @@ from plusequals.lowering.passes.unroll import unroll
 from ..shown import lowered, text_of
 from .agree import assert_agrees
 from .traps import ARRAYS
-from .traps.unroll import UNROLL
+from .traps.unroll import TRAPS as UNROLL
 
 LEFT = {
     "neighbours": ["i"],

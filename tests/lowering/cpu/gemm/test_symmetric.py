@@ -47,7 +47,7 @@ def made(text: str) -> Any:
 
 def prepared(procedure: Any) -> Program:
     """Return the loops of a procedure before the pass."""
-    return optimize(lower(procedure), MODEST, None, None, "narrow")[0]
+    return optimize(lower(procedure), MODEST, None, None, "narrow_accumulators")[0]
 
 
 def arguments(size: int, dtype: str = "f8") -> list[Any]:

@@ -139,7 +139,7 @@ def test_there_are_as_many_as_registers_have_room_for(
 
 
 def before(body: str, **sizes: str) -> Program:
-    program, _ = optimize(lowered(body, **sizes), TARGET, stop_after="defer")
+    program, _ = optimize(lowered(body, **sizes), TARGET, stop_after="distribute_accumulations")
     return program
 
 

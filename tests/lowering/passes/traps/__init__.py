@@ -6,19 +6,19 @@ seen has to stay. The letters that a program does not make itself are parameters
 
 from . import (
     buffers,
+    compute_inplace,
+    contract_arrays,
     cse,
-    dead,
-    exchange,
+    eliminate_dead_code,
+    eliminate_dead_stores,
+    eliminate_repeated_nests,
     fuse,
-    gather,
     hoist,
-    inplace,
-    overwritten,
     past,
-    repeated,
-    shrink,
+    search_to_gather,
     simplify,
     sink,
+    swap_buffers,
     unroll,
     virtualize,
 )
@@ -27,15 +27,19 @@ ARRAYS = {
     "y": "f64[8]", "z": "f64[8]", "x": "f64[8]", "a": "f64[8, 8]", "b": "f64[8, 8]", "c": "f64[1]",
     "p": "i64[8]", "q": "i64[8]", "n": "i64",
 }  # fmt: skip
+_OF_PASSES = (
+    fuse, virtualize, contract_arrays, hoist, cse, eliminate_dead_code, search_to_gather, simplify,
+    sink, compute_inplace, swap_buffers, unroll, eliminate_repeated_nests, eliminate_dead_stores,
+    buffers,
+)  # fmt: skip
+_OF_KIND = {module.__name__.rpartition(".")[2]: module.TRAPS for module in _OF_PASSES}
 TRAPS = {
     f"{kind}: {name}": body
     for kind, table in {
-        "fuse": fuse.FUSE | past.PAST, "virtualize": virtualize.VIRTUALIZE, "shrink": shrink.SHRINK,
-        "hoist": hoist.HOIST, "cse": cse.CSE, "dead": dead.DEAD, "buffers": buffers.BUFFERS,
-        "gather": gather.GATHER, "simplify": simplify.SIMPLIFY, "sink": sink.SINK,
-        "inplace": inplace.INPLACE, "exchange": exchange.EXCHANGE,
-        "unroll": unroll.UNROLL, "repeated": repeated.REPEATED,
-        "overwritten": overwritten.OVERWRITTEN, "zeros": overwritten.ZEROS,
+        **_OF_KIND,
+        "fuse": fuse.TRAPS | past.TRAPS,
+        "eliminate_zero_fills": eliminate_dead_stores.ZERO_FILLS,
     }.items()
     for name, body in table.items()
-}  # fmt: skip
+}
+"""The programs, by the pass that they are made for."""

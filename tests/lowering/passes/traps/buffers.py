@@ -1,6 +1,6 @@
 """Arrays that may share memory, and arrays that must not."""
 
-BUFFERS = {
+TRAPS = {
     "one after the other": "t[i] = sum(a[i, j])\nu[i] = max(a[i, j] - t[i])\n"
     "v[i] = max(a[i, j] - u[i])\ny[i] = v[7 - i]",
     "both at once": "t[i] = sum(a[i, j])\nu[i] = max(a[i, j] - t[7 - i])\n"

@@ -1,6 +1,6 @@
 """Work that is the same twice, and work that only looks so."""
 
-CSE = {
+TRAPS = {
     "what it reads changes": "y[i] = x[i] * c[0]\nc[0] = 2\nz[i] = x[i] * c[0]",
     "in a loop that changes it": """
         for k in range(7):

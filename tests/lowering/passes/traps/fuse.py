@@ -1,6 +1,6 @@
 """Loops that may be brought together, and loops that must not."""
 
-FUSE = {
+TRAPS = {
     "a later round is needed": "z[:-1] = x[:-1]\ny[:-1] = z[1:]",
     "an earlier round is needed": "z[1:] = x[1:]\ny[1:] = z[:-1]",
     "it overwrites what a later round reads": "y[1:] = x[1:] + x[:-1]\nx[:-1] = 3",

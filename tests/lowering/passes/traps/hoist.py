@@ -1,6 +1,6 @@
 """Work that may leave a loop, and work that must not."""
 
-HOIST = {
+TRAPS = {
     "it is written in the loop": "for k in range(8):\n    y[k] = exp(x[0])\n    x[0] = y[k]",
     "it is written after": "for k in range(7):\n    y[k] = sqrt(abs(x[k]))\n    x[k + 1] += y[k]",
     "it needs the loop": "y[i] = exp(x[i]) * exp(c[0])",

@@ -161,7 +161,7 @@ _AFTER = {
         y[0] = s
     """,
 }
-PAST = {name: _MADE + after.removeprefix("\n") for name, after in _AFTER.items()} | {
+TRAPS = {name: _MADE + after.removeprefix("\n") for name, after in _AFTER.items()} | {
     "past a way out": """
         t: f64[8]
         for n in range(3):

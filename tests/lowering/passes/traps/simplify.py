@@ -1,6 +1,6 @@
 """Tests, loops and indices that are decided, and those that are not."""
 
-SIMPLIFY = {
+TRAPS = {
     "no rounds": "for k in range(3, 3):\n    y[k] = 1\nz[i] = x[i]",
     "one round": "for k in range(3, 4):\n    y[k] = x[k]\nz[i] = x[i]",
     "one round by steps": "for k in range(3, 5, 2):\n    y[k] = x[k]\nz[i] = x[i]",

@@ -1,6 +1,6 @@
 """Sums that may be accumulated where they are read, and sums that must not."""
 
-SINK = {
+TRAPS = {
     "mirrored": "t[i] = sum(a[i, j])\ny[i] = t[7 - i] * x[i] + 1",
     "shifted": "t[i] = sum(a[i, j])\ny[1:] = t[:-1]",
     "every second": "t[i] = sum(a[i, j])\ny[:4] = t[::2]",

@@ -1,6 +1,6 @@
 """Short loops whose tests depend on their rounds alone, and all that keeps them loops."""
 
-UNROLL = {
+TRAPS = {
     "neighbours": """
         for i in range(1, 7):
             s = 0.0

@@ -1,6 +1,6 @@
 """Arrays that may be computed where they are used, and arrays that must not."""
 
-VIRTUALIZE = {
+TRAPS = {
     "one is written again": "u[i] = x[i] * 2\nu[0] = 5\ny[i] = u[i]",
     "what it reads changes": "u[i] = x[i] * 2\nx[i] = 0\ny[i] = u[i]",
     "what it reads changes at once": "u[i] = x[i] * 2\nx[1:] = u[:-1]",

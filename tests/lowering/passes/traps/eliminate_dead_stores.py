@@ -1,6 +1,6 @@
 """What is stored and soon replaced, and what somebody sees before; results that start as zeros."""
 
-OVERWRITTEN = {
+TRAPS = {
     "filled and stored": "y[i] = 0\ny[i] = x[i]",
     "computed and stored": "y[i] = x[i] * 2\ny[i] = x[i] + 1",
     "three times": "y[i] = 0\ny[i] = 1\ny[i] = x[i]",
@@ -187,7 +187,7 @@ OVERWRITTEN = {
     """,
 }
 
-ZEROS = {
+ZERO_FILLS = {
     "a result of zeros": "r = np.zeros(8)\nreturn r",
     "a result of zeros, in part": "r = np.zeros(8)\nr[1:] = x[1:]\nreturn r",
     "a result of ones": "r = np.ones(8)\nr[1:] = x[1:]\nreturn r",

@@ -1,6 +1,6 @@
 """Loops that search for one index, and loops that do more."""
 
-GATHER = {
+TRAPS = {
     "one is looked up": "y[i] = sum[k](where(k == p[i], a[i, k], 0.0))",
     "one is looked up from a start": "y[i] += sum[k](where(k == p[i], a[i, k], 0.0))",
     "it may be nowhere": "y[i] = sum[k](where(k == p[i] - 4, a[i, k], 0.0))",

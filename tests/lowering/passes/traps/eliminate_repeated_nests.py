@@ -1,6 +1,6 @@
 """Nests that were run before, and nests that only look like it."""
 
-REPEATED = {
+TRAPS = {
     "twice": "t[i] = sum(a[i, j])\nu[i] = sum(a[i, k])\ny[i] = t[i] - u[i] * 2",
     "three times": """
         t[i] = sum(a[i, j])

@@ -1,6 +1,6 @@
 """Arrays that may take the memory of another one, and arrays that must not."""
 
-INPLACE = {
+TRAPS = {
     "into a temporary": "s[i] = x[i] + 1\ne[i] = exp(s[i])\ny[i] = e[7 - i]",
     "into the caller's": "s[i] = x[i] + 1\ny[i] = s[i] * 2",
     "into a result": "s[i] = x[i] + 1\nr[i] = s[i] * 2\nreturn r",

@@ -1,6 +1,6 @@
 """Arrays and sums that fit into less, and those that do not."""
 
-SHRINK = {
+TRAPS = {
     "a sum in place": "y[i] = sum(a[i, j])",
     "a sum onto what is there": "y[i] += a[i, j]",
     "a sum into one cell of many": """

@@ -1,6 +1,6 @@
 """Work that nobody needs, and work that somebody does."""
 
-DEAD = {
+TRAPS = {
     "used by a print": "t[i] = x[i] * 2\nprint(t[1])\ny[i] = x[i]",
     "used by a check": "t[i] = x[i] * 2\nassert t[1] < 3\ny[i] = x[i]",
     "used by a test": "t[i] = x[i] * 2\nif t[0] > 0:\n    y[i] = 1",

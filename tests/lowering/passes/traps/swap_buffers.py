@@ -7,7 +7,7 @@ for t in range(3):
     u, v = v, u
 """
 
-EXCHANGE = {
+TRAPS = {
     "taken whole": f"{_TWO}y[...] = u",
     "an even number of rounds": f"{_TWO.replace('3', '4')}y[...] = u",
     "the other one": f"{_TWO}y[...] = v",

@@ -51,7 +51,7 @@ def lower(procedure: Procedure) -> Program:
     fresh = _Fresh(*_highest_ids(procedure))
     body = _statements(procedure.body, fresh)
     temporaries = procedure.locals + tuple(fresh.nodes)
-    body = unify_extents(body, procedure.parameters, temporaries)
+    body, temporaries = unify_extents(body, procedure.parameters, temporaries)
     return Program(
         procedure.name,
         procedure.parameters,

@@ -8,26 +8,30 @@ raise nor print nor jump, and write nothing but temporaries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 
+from ..ir import indexing
 from ..ir.assignments import Alloc, Let, Parameter
 from ..ir.expressions import Apply, Position
-from ..ir.indexing import Symbol, var
+from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.rewrite import substitute
-from ..ir.walk import free_symbols, own_writes, reads, statements
+from ..ir.rewrite import rename, substitute
+from ..ir.walk import free_symbols, own_writes, reads, statements, writes
 
 
 def unify_extents(
-    body: tuple[Stmt, ...], parameters: tuple[Parameter, ...], temporaries: Iterable[Node]
-) -> tuple[Stmt, ...]:
+    body: tuple[Stmt, ...], parameters: tuple[Parameter, ...], temporaries: tuple[Node, ...]
+) -> tuple[tuple[Stmt, ...], tuple[Node, ...]]:
     """Return the body of a program with one symbol for extents of parameters that are equal.
 
-    Nodes keep their shapes: each array keeps the symbols of its own extents.
+    Also returns the temporaries: those that are only used after a check have their extents renamed,
+    too, so that a loop over the one symbol is seen to define all of them. Parameters and results
+    keep the symbols of their own extents.
     """
     ranks = _rank_extents(parameters)
-    temporary_ids = frozenset(node.id for node in temporaries)
+    by_id = {node.id: node for node in temporaries}
     remaining, out = list(body), list[Stmt]()
     while remaining:
         stmt = remaining.pop(0)
@@ -39,12 +43,29 @@ def unify_extents(
         if representative == replaced:
             continue  # already checked
         position = len(out)
-        while position and _is_unobservable(out[position - 1], temporary_ids):
+        while position and _is_unobservable(out[position - 1], by_id):
             position -= 1
         renaming = {replaced: var(representative)}
+        by_id |= _with_extents(by_id.values(), renaming, out[:position])
         out[position:] = (stmt, *substitute(tuple(out[position:]), renaming))
         remaining = list(substitute(tuple(remaining), renaming))
-    return tuple(out)
+    renamed = {node.id: by_id[node.id] for node in temporaries if by_id[node.id] is not node}
+    return rename(tuple(out), {}, renamed) if renamed else tuple(out), tuple(by_id.values())
+
+
+def _with_extents(
+    nodes: Iterable[Node], renaming: Mapping[Symbol, Affine], before: Iterable[Stmt]
+) -> dict[int, Node]:
+    """Return the nodes, by id, whose extents are renamed: those that nothing before uses."""
+    renamed = [n for n in nodes if any(e.symbols() & renaming.keys() for e in n.shape)]
+    if not renamed:
+        return {}
+    used = {node.id for own in (reads, writes) for node in own(before)}
+    return {
+        node.id: replace(node, shape=tuple(indexing.substitute(e, renaming) for e in node.shape))
+        for node in renamed
+        if node.id not in used
+    }
 
 
 def _rank_extents(parameters: tuple[Parameter, ...]) -> Mapping[Symbol, tuple[bool, int]]:
@@ -68,19 +89,26 @@ def _equated_extents(
     match stmt:
         case Check(Apply(op, (Position(one), Position(other)), _)) if op.name == "eq":
             is_of_extents = all(free_symbols(value) <= ranks.keys() for value in stmt.values)
-            can_hoist = is_of_extents and not reads((stmt,))
-            left, right = one.symbol, other.symbol
-            if (
-                can_hoist
-                and left is not None
-                and right is not None
-                and {left, right} <= ranks.keys()
-            ):
-                return left, right
+            if not is_of_extents or reads((stmt,)):
+                return None
+            return _equated(one, other, ranks)
     return None
 
 
-def _is_unobservable(stmt: Stmt, temporary_ids: frozenset[int]) -> bool:
+def _equated(
+    one: Affine, other: Affine, ranks: Mapping[Symbol, tuple[bool, int]]
+) -> tuple[Symbol, Symbol] | None:
+    """Return the two extents that are equal where two expressions are; None for others."""
+    if one == other:
+        symbol = next(iter(one.symbols() & ranks.keys()), None)
+        return None if symbol is None else (symbol, symbol)
+    match one - other:
+        case Affine(((Symbol() as left, k), (Symbol() as right, minus_k)), 0) if k == -minus_k:
+            return (left, right) if {left, right} <= ranks.keys() else None
+    return None
+
+
+def _is_unobservable(stmt: Stmt, temporary_ids: Container[int]) -> bool:
     """Whether nobody can observe that a call failed after a statement rather than before it."""
     return all(
         isinstance(one, For | If | Store | Update | Fill | Alloc | Let | Comment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,16 @@ def whole(*body: Stmt) -> Program:
     return made
 
 
-def after(before: Program) -> tuple[Stmt, ...]:
+def unified(before: Program) -> Program:
     (kernel,) = before.kernels
-    return unify_extents(kernel.body, before.parameters, before.locals)
+    body, temporaries = unify_extents(kernel.body, before.parameters, before.locals)
+    now = replace(before, kernels=(replace(kernel, body=body),), locals=temporaries)
+    verify_program(now)
+    return now
+
+
+def after(before: Program) -> tuple[Stmt, ...]:
+    return unified(before).kernels[0].body
 
 
 FIRST, SECOND = loop(i, m, E, read(X, i)), loop(j, n, Y, read(E, j))
@@ -53,16 +61,33 @@ COMPUTED = (Alloc(E), FIRST, same(m, n), SECOND)
 
 def test_a_check_moves_in_front_of_temporaries_and_both_loops_have_one_name() -> None:
     check, alloc, first, second = after(whole(*COMPUTED))
-    assert (check, alloc) == (same(m, n), Alloc(E))
+    assert check == same(m, n)
+    assert isinstance(alloc, Alloc) and alloc.node.id == E.id
     assert isinstance(first, For) and isinstance(second, For)
     assert first.hi == second.hi == var(n), "the name of the array that is written"
+
+
+def test_temporaries_that_are_used_after_the_check_only_are_renamed() -> None:
+    before = whole(*COMPUTED)
+    (kernel,) = before.kernels
+    body, (temporary,) = unify_extents(kernel.body, before.parameters, before.locals)
+    assert temporary.shape == (var(n),) and temporary.id == E.id
+    assert body[1] == Alloc(temporary)
+    seen = (Alloc(E), FIRST, Print(("hello",)), same(m, n), SECOND)
+    assert unify_extents(seen, before.parameters, before.locals)[1] == (E,)
+
+
+def test_equal_offsets_of_extents_are_equal_extents() -> None:
+    shifted = same(aff(m) - 1, aff(n) - 1)
+    first, _, loop_over_m, _ = after(whole(Alloc(E), FIRST, shifted, SECOND))
+    assert isinstance(loop_over_m, For)
+    assert first == shifted and loop_over_m.hi == var(n)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 7])
 def test_the_numbers_stay(size: int) -> None:
     before = whole(*COMPUTED)
-    (kernel,) = before.kernels
-    now = whole(*after(before))
+    now = unified(before)
     x = np.arange(size, dtype=np.float32) + 1
     for each in (before, now):
         y = np.zeros(size, np.float32)
@@ -72,7 +97,7 @@ def test_the_numbers_stay(size: int) -> None:
 
 
 def test_sizes_that_differ_are_told_before_anything_is_written() -> None:
-    now, y = whole(*after(whole(*COMPUTED))), np.ones(3, np.float32)
+    now, y = unified(whole(*COMPUTED)), np.ones(3, np.float32)
     with pytest.raises(CdError, match="sizes 2 and 3 differ"):
         run_program(now, [y, np.zeros(2, np.float32), y.copy()], print)
     assert (y == 1).all()
@@ -108,7 +133,7 @@ def test_a_second_check_of_the_same_sizes_goes_and_chains_end_at_one_name() -> N
 def test_extents_that_a_loop_decides_are_left_alone() -> None:
     inner = For(i, aff(0), aff(3), 1, (same(m, n),))
     body = (same(m, i), inner, SECOND)
-    assert unify_extents(body, (Parameter(X, False), Parameter(Y, True)), ()) == body
+    assert unify_extents(body, (Parameter(X, False), Parameter(Y, True)), ()) == (body, ())
 
 
 def test_a_check_that_is_of_more_than_two_names_is_left_alone() -> None:
@@ -125,4 +150,4 @@ def test_a_check_that_tells_an_element_waits_for_it() -> None:
 def test_constants_are_no_names() -> None:
     fixed = node(4, "w", 3, dtype=f32)
     body = (same(3, n), SECOND)
-    assert unify_extents(body, (Parameter(fixed, False), Parameter(Y, True)), (E,)) == body
+    assert unify_extents(body, (Parameter(fixed, False), Parameter(Y, True)), (E,)) == (body, (E,))

@@ -6,6 +6,7 @@
 
 Prints each fault that no test caught as two lines of a diff, then a table. The last column is the
 part caught of those that matter; `equivalent.toml` lists those that do not, with reasons.
+What was measured last is in docs/mutants.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What README.md and CONTRIBUTING.md show is true: code runs; commands, files, names are there."""
+"""README.md and CONTRIBUTING.md show what is: code runs; commands, files, names are there."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ import pytest
 
 import plusequals as pe
 
+from . import page
+
 ROOT = Path(__file__).resolve().parent.parent
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = ROOT / "README.md"
+TEXT = PAGE.read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCKS = _BLOCK.findall(TEXT)
@@ -32,14 +35,28 @@ def _ran(script: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("number", range(len(blocks("python"))))
-def test_python_blocks_run(number: int, tmp_path: Path) -> None:
+def test_the_first_block_runs_as_a_script(tmp_path: Path) -> None:
     script = tmp_path / "block.py"
-    check = "\nassert np.allclose(y.sum(axis=1), 1)\n" if number == 0 else ""
-    script.write_text(blocks("python")[number] + check, encoding="utf-8")
+    more = "assert np.allclose(y.sum(axis=1), 1)\nprint(softmax.explain(y, x))\n"
+    script.write_text(blocks("python")[0] + more, encoding="utf-8")
     done = _ran(script)
     assert done.returncode == 0, done.stderr
     assert "assignments" in done.stdout and "void **args" in done.stdout
+
+
+def test_the_examples_print_what_is_shown(request: pytest.FixtureRequest) -> None:
+    found = page.filled(TEXT, kept={})
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(found, encoding="utf-8")
+        return
+    assert found == TEXT
+
+
+def test_times_are_those_of_the_page_of_performance() -> None:
+    measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    times = re.findall(r"(?<![\d.])[\d.]+ (?:ns|µs|ms)\b", TEXT)
+    assert len(times) > 15
+    assert [time for time in times if f" {time} " not in measured] == []
 
 
 @pytest.mark.parametrize("text", re.findall(r"`([a-z]+\[.*?\].*?=.*?)`", TEXT))

@@ -1,7 +1,7 @@
 """One picture of all cells beside each library, drawn from the tables of a page.
 
-    python3 -m benchmarks.overview                   docs/performance.md into docs/libraries.png
-    python3 -m benchmarks.overview --page benchmarks/out/performance.md --out out.png --threads 1
+    python -m benchmarks.overview                   docs/performance.md into docs/libraries.png
+    python -m benchmarks.overview --page benchmarks/out/performance.md --out out.png --threads 1
 
 Nothing is measured: the page is what `python3 -m benchmarks` wrote, so that the picture shows the
 recorded numbers and no others.
@@ -86,6 +86,7 @@ def draw(found: Sequence[Ratio], threads: int, path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.lines import Line2D
 
     libraries = dict.fromkeys(ratio.library for ratio in found if ratio.library != BEST)
     bands = [*libraries, BEST]
@@ -102,10 +103,10 @@ def draw(found: Sequence[Ratio], threads: int, path: Path) -> None:
     axes.set_xlim(0.42, 1.25 * max(ratio.factor for ratio in found))
     _frame(axes, bands)
     axes.set_xlabel(f"time over that of plusequals: {cells} cells, {_threads(threads)}")
-    marks = [pyplot.Line2D([], [], color=color, marker="o", linestyle="") for color in
-             REGIMES.values()]  # fmt: skip
-    marks.append(pyplot.Line2D([], [], color="gray", marker="|", linestyle="", markersize=10,
-                               markeredgewidth=2.5))  # fmt: skip
+    marks = [Line2D([], [], color=color, marker="o", linestyle="") for color in REGIMES.values()]
+    gray = Line2D([], [], color="gray", marker="|", linestyle="")
+    gray.set(markersize=10, markeredgewidth=2.5)
+    marks.append(gray)
     names = [*(f"a {regime} cell" for regime in REGIMES), "geometric mean"]
     figure.legend(marks, names, loc="outside upper right", ncols=4, frameon=False, fontsize=9)
     figure.savefig(path, dpi=200, metadata={"Software": None})
@@ -137,7 +138,7 @@ def _threads(count: int) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """Draw what a page has, and say where the picture is."""
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("python3 -m benchmarks.overview", None, __doc__,
+    parser = argparse.ArgumentParser("python -m benchmarks.overview", None, __doc__,
                                      formatter_class=raw)  # fmt: skip
     parser.add_argument("--page", type=Path, default=DOCS / "performance.md")
     parser.add_argument("--out", type=Path, default=DOCS / "libraries.png")

@@ -22,6 +22,7 @@ LAYERS = (
     "backends/runtime",
     "backends/cuda",
     "backends/gpu",
+    "backends/device_arrays",
     "backends/cc backends/interpreter backends/registry",
     "backends/codegen",
     "backends/codegen/quirks",
@@ -34,7 +35,11 @@ LAYERS = (
     "lowering/target lowering/thresholds lowering/ir",
     "plusequals/base",
 )
-APART = (("lowering/cpu", "lowering/gpu"), ("backends/cc", "backends/gpu"))
+APART = (
+    ("lowering/cpu", "lowering/gpu"),
+    ("backends/cc", "backends/gpu"),
+    ("backends/cc", "backends/device_arrays"),
+)
 """Folders of one subject each, of which neither imports the other."""
 
 FOLDER_FILES = 30

@@ -13,8 +13,8 @@ from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.decision import Decision
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
+from ..device_arrays.device_array import DeviceArray
 from ..gpu.device import OpenedDevice
-from ..gpu.device_array import DeviceArray
 from ..gpu.driver_protocol import DriverError, Handle
 from ..interface import KernelRow, Origin
 from .executor import Run

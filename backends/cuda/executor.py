@@ -24,8 +24,8 @@ from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import Symbol, evaluate
 from ...lowering.ir.node import Node
 from ..codegen import records
+from ..device_arrays.device_array import DeviceArray, PlacedArray
 from ..gpu.device import OpenedDevice
-from ..gpu.device_array import DeviceArray, PlacedArray
 from ..gpu.driver_protocol import Handle, Shape
 from ..gpu.staging import Transfers
 from ..gpu.stream_sync import signal_foreign, wait_for_foreign

@@ -16,8 +16,8 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import CdMemoryError
 from ...base.finalizers import call_when_unreachable
 from ...lowering.ir.node import Node
+from ..device_arrays.device_array import DeviceArray, PlacedArray
 from ..gpu.device import forked_error
-from ..gpu.device_array import DeviceArray, PlacedArray
 from ..gpu.driver_protocol import DriverError, Handle, Shape
 from ..interface import Array
 from .executor import ExecutableCode, Run

@@ -1,20 +1,14 @@
-"""Resident arrays: allocation in device memory, and synchronous copies between memories.
-
-A copy is complete when it returns, so that dependent work of any stream may start.
-"""
+"""Resident arrays: allocation in device memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..interface import Array
-from .device_array import DeviceArray
+from ..device_arrays.device_array import DeviceArray
 from .driver_protocol import Handle
-
-AnyArray = Array | DeviceArray
 
 
 class DeviceMemory:
@@ -68,42 +62,3 @@ class DeviceMemory:
     def suggested_streams(self) -> int:
         """The recommended number of streams: one for kernels, and one per copy engine."""
         return 1 + int(self.opened.properties.copy_engines)
-
-
-def copy(target: AnyArray, source: AnyArray, what: str = "a copy") -> None:
-    """Copy an array to another one of the same shape and type, in any memories.
-
-    Raises CdBackendError CD0884, in the name of `what`, where a device fails.
-    """
-    if isinstance(target, np.ndarray) and isinstance(source, np.ndarray):
-        np.copyto(target, source)
-    elif isinstance(target, np.ndarray):
-        _transfer(source, lambda copies, array: copies.download(target, array.address), what)
-    elif isinstance(source, np.ndarray):
-        _transfer(target, lambda copies, array: copies.upload(array.address, source), what)
-    elif target.nbytes:
-        target.take_from(source, what)
-
-
-def _transfer(array: Any, queue_copy: Callable[[Any, Any], None], what: str) -> None:
-    opened, stream = array.home
-    copies = opened.transfers(stream)
-    with opened.working(what):
-        try:
-            queue_copy(copies, array)
-            copies.finish()
-        finally:
-            copies.drop()
-
-
-def snapshot(array: AnyArray) -> Array:
-    """Return a copy on the host."""
-    return array.copy() if isinstance(array, np.ndarray) else array.numpy()
-
-
-def view_prefix(memory: AnyArray, like: Array) -> AnyArray:
-    """Return the beginning of an array of bytes as an array like another one."""
-    if isinstance(memory, np.ndarray):
-        return memory[: like.nbytes].view(like.dtype).reshape(like.shape)
-    opened, stream = memory.home
-    return DeviceArray(opened, memory.address, like.shape, like.dtype, stream, memory)

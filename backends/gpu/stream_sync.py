@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.diagnostic import CdTypeError, Diagnostic
+from ..device_arrays.device_array import LEGACY, PlacedArray
 from .device import OpenedDevice
-from .device_array import LEGACY, PlacedArray
 from .driver_protocol import Handle
 
 

@@ -21,7 +21,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ..gpu.protocols import may_be_device_array
+from ..device_arrays.protocols import may_be_device_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -11,9 +11,9 @@ from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic, Label, Spa
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.dtypes import DType
-from ..gpu.device_array import DeviceArray, PlacedArray
-from ..gpu.foreign_arrays import as_placed, overlap_proxy_of, require_usable
-from ..gpu.protocols import may_be_device_array
+from ..device_arrays.device_array import DeviceArray, PlacedArray
+from ..device_arrays.foreign_arrays import as_placed, overlap_proxy_of, require_usable
+from ..device_arrays.protocols import may_be_device_array
 from ..interface import Array
 from .arrays import as_array, copy_with_strides, overlaps, require_disjoint_elements
 from .link import layout_mismatch

@@ -24,7 +24,7 @@ from ...base import settings
 from ...base.diagnostic import CdTypeError, Diagnostic
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.memory_mode import Sharing
-from ..gpu.residency import copy, snapshot
+from ..device_arrays.copies import copy, snapshot
 from ..interface import Array
 from . import hazards
 from .host_writes import (

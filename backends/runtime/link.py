@@ -13,7 +13,7 @@ from ...base.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnost
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
 from ..cc.backend import CompiledC
-from ..gpu.device_array import PlacedArray
+from ..device_arrays.device_array import PlacedArray
 from .state import RUNTIME, Runtime
 
 if TYPE_CHECKING:

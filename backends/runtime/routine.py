@@ -14,7 +14,7 @@ from typing import Any
 
 from ...base import settings
 from ...base.diagnostic import CdError, CdValueError, Diagnostic, Label
-from ..gpu.device_array import DeviceArray, PlacedArray
+from ..device_arrays.device_array import DeviceArray, PlacedArray
 from ..interface import Array, HasLanes, RunsAhead
 from . import hazards
 from .argument_checks import expect_merge, field_of

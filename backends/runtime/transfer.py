@@ -15,7 +15,7 @@ import numpy as np
 
 from ...base.dataclass import dataclass
 from ...base.finalizers import call_when_unreachable
-from ..gpu.residency import copy, view_prefix
+from ..device_arrays.copies import copy, view_prefix
 from ..interface import Array
 from . import hazards
 from .field import Field

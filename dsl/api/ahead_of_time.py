@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.gpu.device_array import PlacedArray
+from ...backends.device_arrays.device_array import PlacedArray
 from ...backends.runtime.code_variants import CodeVariants
 from ...backends.runtime.cross_routine_inlining import inline_producers
 from ...backends.runtime.parameter_slots import Argument, Resident, Slot, TransientField

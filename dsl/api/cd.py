@@ -26,7 +26,7 @@ from typing import (
 )
 
 from ...backends.cache.folders import descriptor_shortage
-from ...backends.gpu.protocols import may_be_device_array
+from ...backends.device_arrays.protocols import may_be_device_array
 from ...backends.runtime.state import RUNTIME, Recorder
 from ...base import float_modes
 from ...base.cached_property import cached_property
@@ -47,7 +47,7 @@ from ..source.definition import Definition
 
 if TYPE_CHECKING:
     from ...backends.cc.fast_call import CacheEntry
-    from ...backends.gpu import foreign_arrays
+    from ...backends.device_arrays import foreign_arrays
     from ...backends.runtime.routine import Compiled
     from ...backends.runtime.tensor import Tensor
     from ...lowering.ir.assignments import Procedure
@@ -69,7 +69,7 @@ else:
     explain, guards, log = lazy_modules(
         __package__, "..explain.explain", "..specialize.guards", "..tracing.log"
     )
-    foreign_arrays = LazyModule("...backends.gpu.foreign_arrays", __package__)
+    foreign_arrays = LazyModule("...backends.device_arrays.foreign_arrays", __package__)
     specialization = LazyModule("..specialize.specialization", __package__)
 
 P = ParamSpec("P")

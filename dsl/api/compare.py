@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.gpu.foreign_arrays import as_placed, require_usable
-from ...backends.gpu.protocols import may_be_device_array
+from ...backends.device_arrays.foreign_arrays import as_placed, require_usable
+from ...backends.device_arrays.protocols import may_be_device_array
 from ...backends.runtime.call_arguments import as_device_array
 from ...backends.runtime.field import Field
 from ...backends.runtime.tensor import FleetingTensor, Tensor

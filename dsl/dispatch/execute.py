@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...backends.gpu.device_array import DeviceArray, PlacedArray, c_strides
-from ...backends.gpu.foreign_arrays import as_placed, overlap_proxy_of, require_usable
+from ...backends.device_arrays.device_array import DeviceArray, PlacedArray, c_strides
+from ...backends.device_arrays.foreign_arrays import as_placed, overlap_proxy_of, require_usable
 from ...backends.runtime.arrays import (
     as_array,
     copy_with_strides,

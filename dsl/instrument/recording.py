@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.cc.code import CompiledCode
-from ...backends.gpu.device_array import PlacedArray
+from ...backends.device_arrays.device_array import PlacedArray
 from ...backends.interface import Array, CanPrint, Code, HasMemory
 from ...backends.runtime import link
 from ...backends.runtime.call_arguments import copy_to_host

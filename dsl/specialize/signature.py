@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from ...backends.cc.fast_call import FLAGS
-from ...backends.gpu.device_array import DeviceArray, PlacedArray
-from ...backends.gpu.foreign_arrays import as_placed
+from ...backends.device_arrays.device_array import DeviceArray, PlacedArray
+from ...backends.device_arrays.foreign_arrays import as_placed
 from ...backends.runtime.arrays import as_array, describe
 from ...backends.runtime.host_writes import NoInPlaceOperators
 from ...base.lazy_import import LazyModule

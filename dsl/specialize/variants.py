@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...backends.gpu.foreign_arrays import as_placed, overlap_proxy_of
+from ...backends.device_arrays.foreign_arrays import as_placed, overlap_proxy_of
 from ...backends.runtime import link
 from ...backends.runtime.arrays import as_array, overlaps
 from ...backends.runtime.code_variants import CodeVariants

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.cc import cpu_info
-from ...backends.gpu.device_array import PlacedArray
+from ...backends.device_arrays.device_array import PlacedArray
 from ...backends.interface import Array, Code, HasKernels
 from ...backends.runtime.call_arguments import as_device_array, copy_to_host
 from ...backends.runtime.state import RUNTIME

@@ -20,8 +20,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from ...backends.device_arrays.device_array import PlacedArray
 from ...backends.dump import make_folder, write_text
-from ...backends.gpu.device_array import PlacedArray
 from ...backends.interface import Array, CanPrint, PrintsLog
 from ...backends.runtime.printed_output import PrintCapture
 from ...backends.runtime.state import RUNTIME, RecordableCode

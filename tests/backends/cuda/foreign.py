@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from plusequals.backends.gpu import dlpack
+from plusequals.backends.device_arrays import dlpack
+from plusequals.backends.device_arrays.device_array import CUDA, c_strides
 from plusequals.backends.gpu.device import OpenedDevice
-from plusequals.backends.gpu.device_array import CUDA, c_strides
 
 Array = np.ndarray[Any, Any]
 NEVER = object()

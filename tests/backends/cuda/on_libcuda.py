@@ -27,8 +27,8 @@ from plusequals.backends.cuda.code import CudaCode
 from plusequals.backends.cuda.driver_bindings import Bindings
 from plusequals.backends.cuda.driver_pycuda import PyCuda
 from plusequals.backends.cuda.nvrtc import CompiledModule
+from plusequals.backends.device_arrays.device_array import DeviceArray
 from plusequals.backends.gpu.device import OpenedDevice
-from plusequals.backends.gpu.device_array import DeviceArray
 from plusequals.backends.gpu.driver_protocol import Driver
 from plusequals.base.diagnostic import CdError, CdMemoryError
 

@@ -16,7 +16,7 @@ from plusequals.backends.cuda.code import CudaCode
 from plusequals.backends.cuda.host_program import HostProgram, plan_host
 from plusequals.backends.cuda.launch_sequence import record_sequence
 from plusequals.backends.cuda.nvrtc import CompiledModule, ResourceUsage
-from plusequals.backends.gpu.device_array import DeviceArray
+from plusequals.backends.device_arrays.device_array import DeviceArray
 from plusequals.backends.gpu.driver_protocol import DriverError, Properties
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdBackendError

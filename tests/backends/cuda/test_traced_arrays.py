@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.device_arrays.device_array import DeviceArray, offset_range
+from plusequals.backends.device_arrays.foreign_arrays import as_placed as on_device
 from plusequals.backends.gpu.device import OpenedDevice
-from plusequals.backends.gpu.device_array import DeviceArray, offset_range
-from plusequals.backends.gpu.foreign_arrays import as_placed as on_device
 from plusequals.base.diagnostic import CdError, CdValueError
 
 from .foreign import Capsules, Theirs

@@ -11,7 +11,6 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.gpu.residency import copy, snapshot, view_prefix
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdBackendError, CdError, CdMemoryError
 
@@ -329,28 +328,3 @@ def test_gradients_of_two_devices_are_gathered_and_the_sum_is_sent_back(
         train.synchronize()
         found.append(w.numpy())
     np.testing.assert_allclose(*found, rtol=1e-12)
-
-
-def test_copies_of_every_kind(made: CompiledCuda) -> None:
-    memories = [made.memory(k) for k in (0, 1)]
-    lanes = [memory.lane() for memory in memories]
-    for n in (0, 1, 30_000):
-        data = np.arange(float(n))
-        places = [np.zeros((n, 2))[:, 1]]
-        for memory, lane in zip(memories, lanes, strict=True):
-            places += [memory.empty((n,), data.dtype, "x", lane) for _ in (0, 1)]
-        for one in places:
-            copy(one, data)
-            for other in places:
-                copy(other, one)
-                assert np.array_equal(snapshot(other), data)
-
-
-def test_a_part_of_memory(made: CompiledCuda) -> None:
-    memory = made.memory(0)
-    lane = memory.lane()
-    room = memory.empty((100,), np.uint8, "room", lane)
-    part = view_prefix(room, np.zeros((2, 3), np.float32))
-    assert part.shape == (2, 3) and part.dtype == np.float32
-    copy(part, np.ones((2, 3), np.float32))
-    assert np.array_equal(snapshot(part), np.ones((2, 3)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.gpu.device_array import PlacedArray, StreamOrder
+from plusequals.backends.device_arrays.device_array import PlacedArray, StreamOrder
 from plusequals.backends.gpu.stream_sync import signal_foreign, wait_for_foreign
 from plusequals.base.diagnostic import CdTypeError
 

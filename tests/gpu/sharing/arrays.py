@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 import plusequals as pe
-from plusequals.backends.gpu.device_array import DeviceArray
+from plusequals.backends.device_arrays.device_array import DeviceArray
 
 from ..jobs import NotAsked
 from .packages import SEEN, Package

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from plusequals.backends.gpu import dlpack
+from plusequals.backends.device_arrays import dlpack
+from plusequals.backends.device_arrays.device_array import DeviceArray
 from plusequals.backends.gpu.device import OpenedDevice
-from plusequals.backends.gpu.device_array import DeviceArray
 from tests.backends.cuda.foreign import Theirs
 
 from .packages import SEEN, Array

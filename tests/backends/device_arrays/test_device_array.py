@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.device_arrays.device_array import CUDA, DeviceArray, PlacedArray
+from plusequals.backends.device_arrays.foreign_arrays import as_placed, require_usable
 from plusequals.backends.gpu.device import OpenedDevice
-from plusequals.backends.gpu.device_array import CUDA, DeviceArray, PlacedArray
 from plusequals.backends.gpu.driver_protocol import DriverError
-from plusequals.backends.gpu.foreign_arrays import as_placed, require_usable
 from plusequals.base.diagnostic import CdBackendError, CdError, CdTypeError, CdValueError
 
 from ..cuda.foreign import NEVER, Capsules, Theirs

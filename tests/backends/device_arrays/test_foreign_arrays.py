@@ -12,9 +12,9 @@ import pytest
 import plusequals as pe
 from plusequals.backends.codegen.source import preamble
 from plusequals.backends.cuda.dialect import CUDA
+from plusequals.backends.device_arrays.foreign_arrays import as_placed, overlap_proxy_of
 from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.driver_protocol import DriverError
-from plusequals.backends.gpu.foreign_arrays import as_placed, overlap_proxy_of
 from plusequals.base.diagnostic import CdValueError
 
 from ..cuda.foreign import Capsules, Theirs

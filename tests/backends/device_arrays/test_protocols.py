@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.gpu.protocols import may_be_device_array
+from plusequals.backends.device_arrays.protocols import may_be_device_array
 
 
 class Shares:

@@ -24,10 +24,11 @@ from ...lowering.ir import dtypes
 if TYPE_CHECKING:
     from ..interface import Array
     from . import dlpack
-    from .driver_protocol import Handle
 else:
     dlpack = LazyModule(".dlpack", __package__)
 
+Handle = Any
+"""An opaque stream of a device's driver."""
 CPU, CUDA, MANAGED = 1, 2, 13
 """Device types of DLPack: the host, a GPU, managed memory."""
 LEGACY = 1

@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from plusequals.backends.gpu import dlpack
-from plusequals.backends.gpu.device_array import CPU, c_strides
+from plusequals.backends.device_arrays import dlpack
+from plusequals.backends.device_arrays.device_array import CPU, c_strides
 from plusequals.lowering.ir import dtypes
 
 PLAIN = [dtype for dtype in dtypes.ALL if dtype.name != "bfloat16"]

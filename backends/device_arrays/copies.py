@@ -1,0 +1,52 @@
+"""Copies between host and device memory, synchronous: dependent work of any stream may start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..interface import Array
+from .device_array import DeviceArray
+
+AnyArray = Array | DeviceArray
+
+
+def copy(target: AnyArray, source: AnyArray, what: str = "a copy") -> None:
+    """Copy an array to another one of the same shape and type, in any memories.
+
+    Raises CdBackendError CD0884, in the name of `what`, where a device fails.
+    """
+    if isinstance(target, np.ndarray) and isinstance(source, np.ndarray):
+        np.copyto(target, source)
+    elif isinstance(target, np.ndarray):
+        _transfer(source, lambda copies, array: copies.download(target, array.address), what)
+    elif isinstance(source, np.ndarray):
+        _transfer(target, lambda copies, array: copies.upload(array.address, source), what)
+    elif target.nbytes:
+        target.take_from(source, what)
+
+
+def _transfer(array: Any, queue_copy: Callable[[Any, Any], None], what: str) -> None:
+    opened, stream = array.home
+    copies = opened.transfers(stream)
+    with opened.working(what):
+        try:
+            queue_copy(copies, array)
+            copies.finish()
+        finally:
+            copies.drop()
+
+
+def snapshot(array: AnyArray) -> Array:
+    """Return a copy on the host."""
+    return array.copy() if isinstance(array, np.ndarray) else array.numpy()
+
+
+def view_prefix(memory: AnyArray, like: Array) -> AnyArray:
+    """Return the beginning of an array of bytes as an array like another one."""
+    if isinstance(memory, np.ndarray):
+        return memory[: like.nbytes].view(like.dtype).reshape(like.shape)
+    opened, stream = memory.home
+    return DeviceArray(opened, memory.address, like.shape, like.dtype, stream, memory)

@@ -3,14 +3,14 @@
     Backend := name, unavailable() -> error or None, compile(procedure) -> Code
     Code    := text, line_map, origin, run(arrays) -> results
 
-The protocols are independent of devices; support for devices and streams is in optional protocols,
-and no pointer appears in any of them.
+All other protocols are optional, here and in `direct_calls`: they make calls faster, or add devices
+and views, and a backend that implements them gets that. No caller asks for its class or its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -18,6 +18,9 @@ from ..base.diagnostic import CdBackendError, Span
 from ..lowering.ir.assignments import Procedure
 from ..lowering.ir.decision import Decision
 from ..lowering.ir.loops import Program
+
+if TYPE_CHECKING:
+    from ..lowering.target import Target
 
 API_VERSION = 1
 """The version of these protocols, incremented by incompatible changes."""
@@ -93,6 +96,21 @@ class HasKernels(Protocol):
     @property
     def kernels(self) -> Sequence[KernelRow]:
         """The resource usage of the kernels in order, empty where the compiler reports none."""
+
+
+class Prepares(Protocol):
+    """A backend that can begin what compiling will need, while loops are made."""
+
+    def prepare(self) -> None:
+        """Begin; raises CdBackendError."""
+
+
+@runtime_checkable
+class HasTarget(Protocol):
+    """A backend that optimizes loops for a target of its own."""
+
+    def target(self) -> Target:
+        """Return the target of `lowering.pipeline.optimize`, under the current settings."""
 
 
 @runtime_checkable

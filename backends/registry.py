@@ -30,6 +30,12 @@ BUILT_IN = {
     "numpy": f"{_PACKAGE}.interpreter:Interpreter",
 }
 """The built-in backends, which plug-ins cannot replace."""
+CALLER = "cc"
+"""The backend with the library of the fast path, which calls code of all backends."""
+COMPARED = ("numpy", "cc")
+"""The backends that are compared with each other where none are named."""
+DEVICE_ARRAYS = "cuda"
+"""The backend whose code uses, in place, arrays of the CUDA array interface and of DLPack."""
 
 
 def backends() -> dict[str, str]:

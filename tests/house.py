@@ -42,6 +42,11 @@ APART = (
 )
 """Folders of one subject each, of which neither imports the other."""
 
+CALLERS = ("dsl", "backends/runtime")
+CONCRETE = ("backends/cc", "backends/cuda", "backends/gpu", "backends/interpreter")
+"""What calls code knows backends by `backends/interface.py`: none by a module, a class or a name.
+`backends/registry.py` has their names."""
+
 FOLDER_FILES = 30
 """A folder with more files than that lacks a subject."""
 FILE_LINES = 600
@@ -75,4 +80,5 @@ WITHOUT_TESTS = {
     "dsl/source/surface.py": "a grammar without behaviour; tests of parse build all of it",
     "dsl/elaborate/typed.py": "a grammar without behaviour; tests of elaborate build all of it",
     "backends/interface.py": "protocols without behaviour",
+    "backends/direct_calls.py": "protocols without behaviour",
 }

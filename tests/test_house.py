@@ -14,6 +14,8 @@ from pathlib import Path
 
 from tests.house import (
     APART,
+    CALLERS,
+    CONCRETE,
     FILE_LINES,
     FOLDER_FILES,
     FUNCTION_LINES,
@@ -152,6 +154,28 @@ def test_folders_of_one_subject_leave_each_other_alone() -> None:
         if path.startswith(f"{one}/")
         for line, target in imports(path)
         if target.startswith(f"{other}/")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_callers_know_no_backend() -> None:
+    callers = [path for path in sources() if path.startswith(tuple(f"{one}/" for one in CALLERS))]
+    wrong = [
+        f"{path}:{line} imports {target}"
+        for path in callers
+        for line, target in imports(path)
+        if target.removesuffix(".py").startswith(CONCRETE)
+    ]
+    modules = "|".join(room.rpartition("/")[2] for room in CONCRETE)
+    lazy = rf"(plusequals)?\.+(backends\.)?({modules})(\..*)?"
+    named = re.compile(rf"cc|cuda|{lazy}")
+    wrong += [
+        f"{path}:{node.lineno} names {node.value!r}"
+        for path in callers
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and named.fullmatch(node.value)
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -5,27 +5,28 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakValueDictionary
 
 from ...base import garbage_collector, settings
-from ...base.diagnostic import CdBackendError, Diagnostic
+from ...base.diagnostic import CdBackendError, Diagnostic, Span
 from ...base.lazy_import import LazyModule
 from ...base.locks import ReentrantLock
 from ..cache.cache import Cache, Entry, cache_key
 from . import toolchain
 from .compiler import AdvanceCompilation, Trial, compile_flags, finish_compilation
-from .cpu_info import processors, target
+from .cpu_info import processors, target, target_inputs
 from .fast_call import FastPath
-from .loader import Library, LoadError
+from .loader import Library, LoadError, address_of, int64_array
 from .toolchain import Toolchain
 
 if TYPE_CHECKING:
     from ...lowering import lower, pipeline
     from ...lowering.ir import verify
-    from ...lowering.ir.assignments import Procedure
+    from ...lowering.ir.assignments import Fault, Procedure
+    from ...lowering.target import Target
     from .. import dump
     from ..codegen import c_printer, names, translation_units
     from ..codegen import source as texts
@@ -65,7 +66,7 @@ class CompiledC:
 
     def __init__(self) -> None:
         self.cache = Cache()
-        self.short_way = FastPath(self.cache)
+        self.fast_path = FastPath(self.cache)
         self._toolchains: dict[tuple[str, ...], Toolchain] = {}
         self._inspections: dict[tuple[str, ...], probe.CompilerProbe] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
@@ -119,7 +120,35 @@ class CompiledC:
         if self.shares()[0] > 1 and settings.current().cache:  # otherwise once per process
             self._begin_threads()
         if processors() > 2:
-            self.short_way.begin(self.toolchain)
+            self.fast_path.begin(self.toolchain)
+
+    def load_caller(self, watching: list[object], wait: bool = True) -> type | None:
+        """Load the library of the fast path, or start its compilation; return its class of
+        callables, None where there is none now; raises CdBackendError."""
+        return self.fast_path.wanted(self.toolchain, watching, wait)
+
+    def target(self) -> Target:
+        """Return the target description of this machine, under the current settings."""
+        return target()
+
+    def code_inputs(self) -> list[object]:
+        """Return the compiler, its flags and the processor; raises CdBackendError."""
+        compiler = self.toolchain()
+        return [compiler.written(), compile_flags(compiler), target_inputs()]
+
+    def restore(
+        self, saved: Mapping[str, Any], faults: Callable[[], Sequence[tuple[Fault, Span]]]
+    ) -> StoredCall | None:
+        """Return code of an earlier process, None where the cache has it no more."""
+        try:
+            library = self.kept(saved["key"], saved["entry"])
+            if library is None:
+                return None
+            pool = self.threads(saved["threads"]) if saved["threads"] else None
+            table = None if pool is None else pool.table(*self.shares())
+            return StoredCall(saved, library, pool, table, faults)
+        except LoadError:
+            return None
 
     def compile(self, procedure: Procedure) -> code.CompiledCode:
         """Return code for the procedure; raises CdBackendError where it cannot be compiled."""
@@ -153,7 +182,7 @@ class CompiledC:
                 library.function(source.entry),
                 runtime if source.asks else None,
                 self.shares(),
-                self.short_way.empty,
+                self.fast_path.empty,
             )
             for procedure, source in zip(procedures, sources, strict=True)
         )
@@ -335,7 +364,34 @@ class CompiledC:
 
     def after_fork(self) -> None:
         """Renew the lock of the fast path in a forked child: a thread of the parent may hold it."""
-        self.short_way.after_fork()
+        self.fast_path.after_fork()
+
+
+class StoredCall:
+    """Code of an earlier process for certain sizes, loaded without its text: a direct call."""
+
+    __slots__ = ("_faults", "_held", "_name", "_threads", "addresses")
+
+    def __init__(
+        self,
+        saved: Mapping[str, Any],
+        library: Library,
+        threads: thread_pool.ThreadPool | None,
+        table: Any,
+        faults: Callable[[], Sequence[tuple[Fault, Span]]],
+    ) -> None:
+        """Find the entry point; raises LoadError where there is none."""
+        function, sizes = library.function(saved["entry"]), int64_array(saved["sizes"])
+        table_address = 0 if table is None else address_of(table)
+        self.addresses = address_of(function), address_of(sizes), table_address
+        self._name, self._threads, self._faults = str(saved["name"]), threads, faults
+        self._held = library, function, sizes, table
+
+    def fail(self, status: int, *fault: int) -> NoReturn:
+        """Raise the error of a status other than 0, with the fault record of the run."""
+        if status == 3 and self._threads is not None:
+            raise self._threads.error()
+        code.raise_status(self._name, self._faults() if status == 1 else (), status, fault)
 
 
 def _with_distinct_names(procedures: Sequence[Procedure]) -> Iterator[Procedure]:

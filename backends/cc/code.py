@@ -75,7 +75,17 @@ class CompiledCode:
         """
         return Call(self, arrays)()
 
-    def short(self, arrays: Sequence[Array]) -> DirectCall | None:
+    @property
+    def allocated_results(self) -> frozenset[int]:
+        """The results, by position, that the code allocates itself."""
+        return self.source.allocated_results
+
+    @property
+    def written_results(self) -> frozenset[int]:
+        """The results, by position, that need no zeros: every element is written."""
+        return self.source.whole
+
+    def direct_call(self, arrays: Sequence[Array]) -> DirectCall | None:
         """Return the addresses for running this function on such arrays without Python; None where
         Python is needed, for prints."""
         if self.source.prints:
@@ -195,9 +205,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class DirectCall:
-    """The addresses for calling code without Python."""
+    """Code for certain sizes, called without Python."""
 
-    places: tuple[int, int, int]
+    addresses: tuple[int, int, int]
     """The addresses of its entry point, of its sizes, and of the table of the run-time library, 0
     for none."""
     code: CompiledCode
@@ -205,6 +215,29 @@ class DirectCall:
     """Owners that keep the addresses valid, together with the code."""
     values: tuple[int, ...]
     """The values of the sizes."""
+
+    @property
+    def saved(self) -> dict[str, Any] | None:
+        """What `CompiledC.restore` finds it by, None for code that no cache has."""
+        code = self.code
+        if not code.library.key:
+            return None
+        return {
+            "name": code.name,
+            "key": code.library.key,
+            "entry": code.source.entry,
+            "sizes": list(self.values),
+            "threads": "" if code.threads is None else code.threads.key,
+        }
+
+    @property
+    def faults(self) -> Sequence[tuple[Fault, Span]]:
+        """The errors of its checks, in the order of their numbers."""
+        return self.code.source.faults
+
+    def fail(self, status: int, *fault: int) -> NoReturn:
+        """Raise the error of a status other than 0, with the fault record of the run."""
+        self.code.fail(status, *fault)
 
 
 def dynamic_sizes(code: CompiledCode, arrays: Sequence[Array | None]) -> list[int]:

@@ -21,6 +21,7 @@ from ...lowering.lower import lower
 from ...lowering.pipeline import map_to_device, optimize
 from ...lowering.target import Target
 from ..cache.cache import Cache, Entry, cache_key
+from ..device_arrays.device_array import DeviceArray, PlacedArray
 from ..dump import debug_print, save, stage_observer
 from ..gpu.device import OpenedDevice, failure_error, forked_error, unusable_error
 from ..gpu.driver_protocol import Driver, DriverError, DriverMissing, Handle, Properties
@@ -168,6 +169,21 @@ class CompiledCuda:
         self.opened(device)
         return OnDevice(self, device, f"{self.name}:{device}")
 
+    def target(self) -> Target:
+        """Return the target of loops before they are mapped to the threads of a device."""
+        return Target(self.name, stack_bytes=settings.current().stack_bytes)
+
+    def device_array(self, array: PlacedArray) -> DeviceArray:
+        """Return another package's array as one of ours; raises CdBackendError."""
+        ordinal = array.ordinal
+        if ordinal is None:
+            ordinal = self.opened().context.where(array.address) if array.size else 0
+        opened = self.opened(ordinal)
+        return DeviceArray(
+            opened, array.address, array.shape, array.dtype, opened.plain, array.holder,
+            array.strides, array.writable,
+        )  # fmt: skip
+
     def memory(self, device: int) -> DeviceMemory:
         """Return the memory of a device; raises CD0883 for a wrong ordinal."""
         return DeviceMemory(self.opened(device))
@@ -247,6 +263,10 @@ class OnDevice:
     def compile(self, procedure: Procedure) -> CudaCode:
         """Return code for the procedure on the device; raises CdBackendError."""
         return self.cuda.compile(procedure, self.device)
+
+    def target(self) -> Target:
+        """Return the target of loops before they are mapped to the threads of the device."""
+        return self.cuda.target()
 
     def printing(self, code: CudaCode, run_number: int) -> CudaCode:
         """Return code that prints its log on the device, each line with that number."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ...base.diagnostic import CdValueError, Diagnostic
 from ...base.finalizers import call_when_unreachable
 from ...base.lazy_import import LazyModule
 from ...lowering.ir import dtypes
+from .. import registry
 
 if TYPE_CHECKING:
     from ..interface import Array
@@ -57,6 +58,11 @@ class PlacedArray:
     """An owner that keeps the memory alive."""
     whole: bool = True
     """Whether strides are multiples of the element size; if not, it cannot be used in place."""
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend whose code uses it in place."""
+        return registry.DEVICE_ARRAYS
 
     @property
     def ndim(self) -> int:
@@ -296,6 +302,13 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"{self.numpy()!r} on {self.device}"
+
+
+class UsesDeviceArrays(Protocol):
+    """A backend whose code uses arrays in device memory in place; see `PlacedArray.backend`."""
+
+    def device_array(self, array: PlacedArray) -> DeviceArray:
+        """Return another package's array as one of ours, without a copy."""
 
 
 def _return_memory(opened: Any, address: int, stream: Handle, loan: list[bool]) -> None:

@@ -130,14 +130,16 @@ def require_usable(array: PlacedArray, written: bool, name: str, backend: str) -
     misaligned, and CD0703 where it is read-only and written.
     """
     base, _, number = backend.partition(":")
-    if base != "cuda":
+    if base != array.backend:
         message = f"`{name}` lies in the memory of a GPU, and the function runs on `{backend}`"
-        helps = ('run it there: `f.on("cuda:0")(...)`', "or copy it to the host first")
+        there = f'run it there: `f.on("{array.backend}:0")(...)`'
+        helps = (there, "or copy it to the host first")
         raise CdTypeError(Diagnostic("CD0886", message, helps=helps))
     ordinal = int(number or 0)
     if array.ordinal not in (None, ordinal):
-        message = f"`{name}` lies on cuda:{array.ordinal}, and the function runs on cuda:{ordinal}"
-        helps = (f'run it there: `f.on("cuda:{array.ordinal}")(...)`', "or copy the array")
+        home = f"{base}:{array.ordinal}"
+        message = f"`{name}` lies on {home}, and the function runs on {base}:{ordinal}"
+        helps = (f'run it there: `f.on("{home}")(...)`', "or copy the array")
         raise CdTypeError(Diagnostic("CD0886", message, helps=helps))
     if not array.whole or array.address % array.dtype.alignment:
         problem = "is not aligned" if array.whole else "steps over parts of elements"

@@ -11,7 +11,7 @@ from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic, Label, Spa
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.dtypes import DType
-from ..device_arrays.device_array import DeviceArray, PlacedArray
+from ..device_arrays.device_array import DeviceArray, PlacedArray, UsesDeviceArrays
 from ..device_arrays.foreign_arrays import as_placed, overlap_proxy_of, require_usable
 from ..device_arrays.protocols import may_be_device_array
 from ..interface import Array
@@ -92,15 +92,9 @@ def as_device_array(array: PlacedArray) -> DeviceArray:
     """Return a device array as a `DeviceArray`, without a copy."""
     if isinstance(array.given, DeviceArray):
         return array.given
-    backend: Any = RUNTIME.backend("cuda")
-    ordinal = array.ordinal
-    if ordinal is None:
-        ordinal = backend.opened().context.where(array.address) if array.size else 0
-    opened = backend.opened(ordinal)
-    return DeviceArray(
-        opened, array.address, array.shape, array.dtype, opened.plain, array.holder,
-        array.strides, array.writable,
-    )  # fmt: skip
+    home: Any = RUNTIME.backend(array.backend)
+    backend: UsesDeviceArrays = home
+    return backend.device_array(array)
 
 
 def copy_to_host(array: Array | PlacedArray) -> Array:

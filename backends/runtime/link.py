@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...base.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
-from ..cc.backend import CompiledC
+from .. import capabilities
 from ..device_arrays.device_array import PlacedArray
 from .state import RUNTIME, Runtime
 
@@ -94,8 +94,8 @@ def link(
 def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:
     """Start slow initialization that the first call of a linked procedure will need."""
     with contextlib.suppress(CdError):  # it is raised on first use
-        instance = runtime.backend(backend)
-        if isinstance(instance, CompiledC):
+        instance = capabilities.preparation(runtime.backend(backend))
+        if instance is not None:
             instance.prepare()
 
 

@@ -15,13 +15,14 @@ from ...base import float_modes, settings
 from ...base.cached_property import cached_property
 from ...base.diagnostic import CdBackendError, Diagnostic
 from ...base.lazy_import import LazyModule
-from .. import registry
+from .. import capabilities, registry
 
 if TYPE_CHECKING:
     from ...lowering.ir.assignments import Procedure
     from .. import interface
     from ..cache import cache
     from ..cache.cache import Cache
+    from ..direct_calls import CallerLibrary
     from ..interface import Array, Backend, Code
     from . import failure, queue
     from .queue import Worker
@@ -151,19 +152,36 @@ class Runtime:
             raise why
         return self._backends.setdefault(name, instance)
 
+    def peek(self, name: str) -> Backend:
+        """Return a backend for a look at what it can do: whether it can run is not known yet.
+
+        Of one for a device (`cuda:1`), that for all of them. Raises CdBackendError CD0801.
+        """
+        base = _base_name(name)
+        known = self._backends.get(base) or self._initializing.get(base)
+        return known or self._initializing.setdefault(base, registry.get(base))
+
+    def load_caller(self, wait: bool = True) -> CallerLibrary | None:
+        """Return the library of the fast path, loaded or, unless `wait`, perhaps on its way; None
+        where there is none. Raises CdBackendError."""
+        backend = capabilities.caller_library(self.backend(registry.CALLER))
+        if backend is None:
+            return None
+        backend.load_caller(self.watching, wait)
+        return backend.fast_path
+
     def begin(self, name: str) -> None:
         """Start the initialization of a backend asynchronously."""
         if name in self._backends:
             return
-        backend = self._initializing.setdefault(name, registry.get(name))
+        backend = self.peek(name)
         begin = getattr(backend, "begin", None)  # of `interface.Begins`, whose import takes 5 ms
         if begin is not None:
             begin()
 
     def require(self, name: str) -> None:
         """Raise CdBackendError CD0801 for an unknown backend; a device number may follow it."""
-        base, _, number = name.partition(":")
-        base = base if number.isdecimal() else name
+        base = _base_name(name)
         if name not in self._backends and base not in self._backends:
             registry.require(base)
 
@@ -248,6 +266,12 @@ class Runtime:
             worker_failure = worker.drain()
             if worker_failure is not None:
                 worker_failure.say()
+
+
+def _base_name(name: str) -> str:
+    """Return the name of a backend without the number of a device."""
+    base, _, number = name.partition(":")
+    return base if number.isdecimal() else name
 
 
 def fork_failure() -> failure.Failure:

@@ -46,7 +46,7 @@ from ..source import function_source
 from ..source.definition import Definition
 
 if TYPE_CHECKING:
-    from ...backends.cc.fast_call import CacheEntry
+    from ...backends.call_entry import CacheEntry
     from ...backends.device_arrays import foreign_arrays
     from ...backends.runtime.routine import Compiled
     from ...backends.runtime.tensor import Tensor
@@ -77,7 +77,6 @@ Q = ParamSpec("Q")
 T = TypeVar("T")
 Owner = TypeVar("Owner")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
 
 _MAX_PLANS = 8
 """The most fast-path entries of a function; with more kinds of calls only some are added."""
@@ -366,7 +365,8 @@ class CdFunction(_TypedCall[P, T]):
         entry = self._persistent.find(arguments, self._call_shape(positional, named))
         if entry is None:
             return False
-        self._use_fast_caller(persistent_cache.backend().short_way.caller)
+        library = RUNTIME.load_caller(wait=False)
+        self._use_fast_caller(None if library is None else library.caller)
         self._plans.insert(0, entry)
         return True
 

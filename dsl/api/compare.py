@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import registry
 from ...backends.device_arrays.foreign_arrays import as_placed, require_usable
 from ...backends.device_arrays.protocols import may_be_device_array
 from ...backends.runtime.call_arguments import as_device_array
@@ -57,7 +58,7 @@ class Comparison:
 def compare(
     function: Callable[..., Any],
     args: Sequence[Any] = (),
-    backends: Sequence[str] = ("numpy", "cc"),
+    backends: Sequence[str] = registry.COMPARED,
     rtol: float | None = None,
     atol: float | None = None,
     **wanted: Any,

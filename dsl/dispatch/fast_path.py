@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ...backends.cc.backend import CompiledC
-from ...backends.cc.code import CompiledCode
-from ...backends.cc.fast_call import (
+from ...backends import capabilities
+from ...backends.call_entry import (
     ALIGNED,
     AXES,
     FLAGS,
     RANK,
     WRITABLE,
     CacheEntry,
-    FastPath,
     Guard,
     PartKind,
     ResultKind,
@@ -51,6 +49,7 @@ from ..values.values import KEYS, Path
 from .execute import slice_view
 
 if TYPE_CHECKING:
+    from ...backends.direct_calls import CallerLibrary, DirectCall, HasDirectCalls
     from ...backends.interface import Array
 
 
@@ -69,20 +68,20 @@ class _Unfit(Exception):
     """What a call needs has no place in a plan."""
 
 
-def fast_path_loader(match: Match) -> FastPath | None:
-    """Return what has the short way, and that it begins to be made; None where there is none for
-    this code."""
-    backend = RUNTIME.backend(match.known.situation.backend)
-    routine = match.known.routine
-    if routine is None or not isinstance(routine.code, CompiledCode):
-        return None
-    if not isinstance(backend, CompiledC):
+def fast_path_loader(match: Match) -> CallerLibrary | None:
+    """Return the library of the fast path, whose compilation is started; None where there is none
+    for this code."""
+    if _direct_calls(match.known) is None:
         return None
     try:
-        backend.short_way.wanted(backend.toolchain, RUNTIME.watching, wait=False)
+        return RUNTIME.load_caller(wait=False)
     except CdError:
         return None
-    return backend.short_way
+
+
+def _direct_calls(known: Specialization) -> HasDirectCalls | None:
+    """Return the code of a specialization where it can be called without Python, else None."""
+    return None if known.routine is None else capabilities.direct_calls(known.routine.code)
 
 
 def pack_program(match: Match, form: CallShape, recipe: GuardProgram) -> CacheEntry | None:
@@ -91,25 +90,23 @@ def pack_program(match: Match, form: CallShape, recipe: GuardProgram) -> CacheEn
     The settings are those that the form was found under.
     """
     known, now = match.known, settings.current()
-    routine = known.routine
-    assert routine is not None, "a form that is called has code"
     if now != known.situation.settings or now.debug_log_from_routines:  # another thread may `use`
         return None
-    code = routine.code
+    code = _direct_calls(known)
     try:
-        short = code.short(match.arrays()) if isinstance(code, CompiledCode) else None
+        call = None if code is None else code.direct_call(match.arrays())
     except CdError:
         return None
-    if short is None:
+    if call is None:
         return None
-    fail = partial(_fail, short.code, known.procedure.span)
-    return pack_guards(recipe, form, now, short.places, short, fail, known.may_broadcast)
+    fail = partial(_fail, call, known.procedure.span)
+    return pack_guards(recipe, form, now, call.addresses, call, fail, known.may_broadcast)
 
 
-def _fail(code: CompiledCode, span: Span, status: int, *fault: int) -> NoReturn:
+def _fail(call: DirectCall, span: Span, status: int, *fault: int) -> NoReturn:
     """Raise what a status means, at the function where it has no other place."""
     try:
-        code.fail(status, *fault)
+        call.fail(status, *fault)
     except CdMemoryError as problem:
         raise problem.placed(span) from None
 
@@ -124,8 +121,8 @@ def build_guards(match: Match, arguments: Arguments, lookup: Lookup) -> GuardPro
 
 def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram:
     known, returns = match.known, match.known.typed.returns
-    code = known.routine.code if known.routine is not None else None
-    if not isinstance(code, CompiledCode):
+    code = _direct_calls(known)
+    if code is None:
         raise _Unfit
     steps = _Steps(known, lookup)
     steps.arguments(arguments, match.key)
@@ -523,8 +520,8 @@ class _Steps:
 
     def view(self, number: int, view: t.Strided) -> tuple[int, ...]:
         """Return the words of a view of a result."""
-        code = self.known.routine.code if self.known.routine is not None else None
-        if not isinstance(code, CompiledCode) or number in code.source.allocated_results:
+        code = _direct_calls(self.known)
+        if code is None or number in code.allocated_results:
             raise _Unfit
         return _view(number, code.results[number].dtype.numpy.itemsize, view, True)
 
@@ -552,14 +549,14 @@ def _view(number: int, size: int, view: t.Strided, writable: bool) -> tuple[int,
 
 
 def _result(
-    code: CompiledCode, number: int, held: Sequence[Array], kinds: set[Kind | None]
+    code: HasDirectCalls, number: int, held: Sequence[Array], kinds: set[Kind | None]
 ) -> tuple[int, Any, tuple[int, ...]]:
     """Return how a result is made: as an array, all of it written or not, or as a number."""
     if len(kinds) != 1:
         raise _Unfit
     (kind,) = kinds
     node = code.results[number]
-    if number in code.source.allocated_results:
+    if number in code.allocated_results:
         if kind is not None or node.rank > AXES:
             raise _Unfit
         return ResultKind.MADE, node.dtype.numpy, (1,) * node.rank
@@ -567,7 +564,7 @@ def _result(
     if len(shape) > RANK:
         raise _Unfit
     if kind is None:
-        made = ResultKind.EMPTY if number in code.source.whole else ResultKind.ARRAY
+        made = ResultKind.EMPTY if number in code.written_results else ResultKind.ARRAY
         return made, node.dtype.numpy, shape
     number_of = _WEAK.get(node.dtype) if kind.weak else ResultKind.NUMBER
     if number_of is None or shape:

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import capabilities
 from ...backends.cache import cache
 from ...backends.cache.cache import Entry
-from ...backends.cc.code import CompiledCode
-from ...backends.cc.fast_call import Guard, PartKind, ValueSource
+from ...backends.call_entry import Guard, PartKind, ValueSource
 from ...base import settings
 from ...base.diagnostic import CdError
 from ..elaborate.captures.inputs import ObjectSpec
@@ -53,16 +53,16 @@ def write_entry(
     fingerprint, current = definition.fingerprint, settings.current()
     if (
         fingerprint is None
-        or not persistent_cache.is_cache_enabled(backend)
+        or not persistent_cache.is_cache_enabled()
         or not cache.is_unchanged()
+        or (storing := persistent_cache.storing_backend(backend)) is None
     ):
         return
-    cc = persistent_cache.backend()
-    cc.cache.put(persistent_cache.parsed_key(fingerprint), Entry({}, "", b""))
+    storing.cache.put(persistent_cache.parsed_key(fingerprint), Entry({}, "", b""))
     try:
         data = None if recipe is None else entry_data(match, recipe, definition)
         keys_of_call = (
-            persistent_cache.entry_keys(fingerprint, cc, arguments)
+            persistent_cache.entry_keys(fingerprint, storing, arguments)
             if _is_key_sufficient(match, arguments, recipe)
             else ()
         )
@@ -72,9 +72,9 @@ def write_entry(
     if data is None or not keys_of_call or not same_settings:  # `use` may have changed them
         return
     key = keys_of_call[-1 if match.known.typed.constant else 0]
-    existing = cc.cache.get(key)
+    existing = storing.cache.get(key)
     older = [] if existing is None else existing.metadata["ways"]
-    cc.cache.put(key, Entry({"ways": [data, *older[: _MAX_VARIANTS - 1]]}, "", b""))
+    storing.cache.put(key, Entry({"ways": [data, *older[: _MAX_VARIANTS - 1]]}, "", b""))
 
 
 def _is_key_sufficient(
@@ -104,9 +104,10 @@ def entry_data(
     description."""
     specialization = match.known
     typed = specialization.typed
-    code = specialization.routine.code if specialization.routine is not None else None
-    short = code.short(match.arrays()) if isinstance(code, CompiledCode) else None
-    if short is None or not typed.steady or not short.code.library.key or recipe.finish:
+    routine = specialization.routine
+    code = None if routine is None else capabilities.direct_calls(routine.code)
+    call = None if code is None else code.direct_call(match.arrays())
+    if call is None or not typed.steady or recipe.finish or (saved := call.saved) is None:
         return None
     prefixes, owners = _function_paths(typed)
     scopes = _scopes(typed, prefixes, definition)
@@ -129,14 +130,10 @@ def entry_data(
     encode = partial(stored_errors.encode_span, sources=sources, others=other_sources)
     faults = [
         [one.code, one.kind, one.message, list(one.helps), encode(span)]
-        for one, span in short.code.source.faults
+        for one, span in call.faults
     ]
     return {
-        "name": short.code.name,
-        "code": short.code.library.key,
-        "entry": short.code.source.entry,
-        "sizes": list(short.values),
-        "threads": "" if short.code.threads is None else short.code.threads.key,
+        "code": saved,
         "owners": owners,
         "reads": reads,
         "asked": attributes,

@@ -2,11 +2,11 @@
 
 An entry has a few variants, each a guard program and the key of compiled code. Its key has all that
 is available before parsing: the function's text and code, the layouts of its arguments, the
-settings, the compiler, the CPU, the versions of Python, NumPy and this package's sources. A variant
-is valid only while all values read at its compilation are unchanged: every captured name of the
-function and of those that it inlines, also unbound ones, and every attribute, each described as in
-`fingerprint`, and the identities among them. Otherwise the function is compiled. `persist` writes
-entries.
+settings, the backend, its compiler, the CPU, the versions of Python, NumPy and this package's
+sources. A variant is valid only while all values read at its compilation are unchanged: every
+captured name of the function and of those that it inlines, also unbound ones, and every attribute,
+each described as in `fingerprint`, and the identities among them. Otherwise the function is
+compiled. `persist` writes entries.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ...backends import capabilities
 from ...backends.cache import cache
-from ...backends.cc.backend import CompiledC
-from ...backends.cc.compiler import compile_flags
-from ...backends.cc.cpu_info import target_inputs
-from ...backends.cc.fast_call import CacheEntry, Guard, PartKind, ValueSource
-from ...backends.cc.loader import LoadError, address_of, int64_array
+from ...backends.call_entry import CacheEntry, Guard, PartKind, ValueSource
 from ...backends.runtime.state import RUNTIME
 from ...base import settings
 from ...base.diagnostic import CdError
@@ -36,9 +33,10 @@ from ...base.settings import Settings
 from ..source.definition import Definition, InlinedFunction
 from ..source.fingerprint import NotPortable, describe, is_immutable, read_attribute, resolve
 from ..source.function_source import Scope, scope_of
-from ..specialize.guards import CallGuard, CallShape, GuardProgram, pack_guards
+from ..specialize.guards import CallGuard, CallShape, GuardProgram, RaiseError, pack_guards
 
 if TYPE_CHECKING:
+    from ...backends.direct_calls import DirectCall, StoresCode
     from . import stored_errors
 else:
     stored_errors = LazyModule(".stored_errors", __package__)
@@ -48,12 +46,23 @@ EntryData = dict[str, Any]
 CLASSES: dict[str, type] = {"tuple": tuple, "list": list}
 
 
-def is_cache_enabled(backend: str | None) -> bool:
-    """Whether the cache is used now: for C, unless debugging settings observe compilation."""
+def is_cache_enabled() -> bool:
+    """Whether the cache is used now: unless debugging settings observe compilation."""
     current = settings.current()
     is_observed = current.debug or current.dump_dir or current.debug_log_from_routines
     is_enabled = current.cache and not is_observed and not current.verify and not current.stop_after
-    return is_enabled and (backend or current.backend) == "cc" and not RUNTIME.watching
+    return is_enabled and not RUNTIME.watching
+
+
+def storing_backend(name: str | None) -> StoresCode | None:
+    """Return the backend of a name, or of the settings, None where it stores no code.
+
+    Raises CdBackendError where it cannot run here.
+    """
+    name = name or settings.current().backend
+    if capabilities.stored_code(RUNTIME.peek(name)) is None:
+        return None
+    return capabilities.stored_code(RUNTIME.backend(name))
 
 
 def was_parsed_before(definition: Definition) -> bool:
@@ -78,30 +87,37 @@ class PersistentEntries:
         """Return the fast-path entry of a call from disk, None where no variant is valid."""
         fingerprint = self._definition.fingerprint
         try:
-            if fingerprint is None or not is_cache_enabled(self._backend):
+            if fingerprint is None or not is_cache_enabled():
+                return None
+            current = settings.current()
+            name = self._backend or current.backend
+            if capabilities.stored_code(RUNTIME.peek(name)) is None:
                 return None
             if RUNTIME.disk_cache.get(parsed_key(fingerprint)) is None:
-                RUNTIME.begin("cc")
+                RUNTIME.begin(name)
                 return None
-            current, compiler_backend = settings.current(), backend()
-            for key in entry_keys(fingerprint, compiler_backend, arguments):
-                entry = None if key in self._tried_keys else compiler_backend.cache.get(key)
+            backend = storing_backend(name)
+            assert backend is not None, "it stores code"
+            for key in entry_keys(fingerprint, backend, arguments):
+                entry = None if key in self._tried_keys else backend.cache.get(key)
                 self._tried_keys.add(key)
                 for data in () if entry is None else entry.metadata["ways"]:
-                    if (
-                        entry_program := self._load_variant(data, arguments, form, current)
-                    ) is not None:
-                        return (
-                            entry_program if settings.current() is current else None
-                        )  # it was changed
-        except (LoadError, CdError):
+                    program = self._load_variant(data, arguments, form, current, backend)
+                    if program is not None:  # unless the settings were changed
+                        return program if settings.current() is current else None
+        except CdError:
             pass
         return None
 
     def _load_variant(
-        self, data: EntryData, arguments: Arguments, form: CallShape, current: Settings
+        self,
+        data: EntryData,
+        arguments: Arguments,
+        form: CallShape,
+        current: Settings,
+        backend: StoresCode,
     ) -> CacheEntry | None:
-        definition, compiler_backend = self._definition, backend()
+        definition = self._definition
         try:
             inlined, scopes = _inlined_scopes(data, definition.scope)
             recipe = _decode_program(
@@ -111,33 +127,27 @@ class PersistentEntries:
                 return None
         except NotPortable:
             return None
-        if compiler_backend.short_way.wanted(compiler_backend.toolchain, RUNTIME.watching) is None:
+        library = RUNTIME.load_caller()
+        if library is None or library.caller is None:
             return None
-        library = compiler_backend.kept(data["code"], data["entry"])
-        if library is None:
+        call = backend.restore(
+            data["code"], lambda: stored_errors.decode_faults(data, definition, inlined)
+        )
+        if call is None:
             return None
-
-        pool = compiler_backend.threads(data["threads"]) if data["threads"] else None
-        table = None if pool is None else pool.table(*compiler_backend.shares())
-
-        def fail(status: int, *fault: int) -> NoReturn:
-            if status == 3 and pool is not None:
-                raise pool.error()
-            stored_errors.raise_error(data, definition, inlined, status, *fault)
-
-        function, sizes = library.function(data["entry"]), int64_array(data["sizes"])
-        code = address_of(function), address_of(sizes), 0 if table is None else address_of(table)
-        keep_alive = library, function, sizes, table
-        program = pack_guards(recipe, form, current, code, keep_alive, fail, data["general"])
+        fail = _raiser(call, definition)
+        program = pack_guards(recipe, form, current, call.addresses, call, fail, data["general"])
         RUNTIME.count("disk")
         return program
 
 
-def backend() -> CompiledC:
-    """Return the backend for C. Raises CdBackendError where there is no compiler."""
-    cc = RUNTIME.backend("cc")
-    assert isinstance(cc, CompiledC), "it is ours"
-    return cc
+def _raiser(call: DirectCall, definition: Definition) -> RaiseError:
+    """Return what raises the errors of a call; it is imported when there is one."""
+
+    def fail(status: int, *fault: int) -> NoReturn:
+        stored_errors.raise_error(call, definition, status, *fault)
+
+    return fail
 
 
 # -- keys ---------------------------------------------------------------------------------------
@@ -148,23 +158,19 @@ def parsed_key(fingerprint: str) -> str:
     return _digest(["seen", fingerprint, *_versions()])
 
 
-def entry_keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]:
+def entry_keys(fingerprint: str, backend: StoresCode, arguments: Arguments) -> Sequence[str]:
     """Return the keys of a call: with integers of any value, then with their values.
 
     Empty where arguments cannot be described.
     """
     try:
-        return list(_keys(fingerprint, cc, arguments))
+        return list(_keys(fingerprint, backend, arguments))
     except NotPortable:
         return ()
 
 
-def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
-    toolchain = cc.toolchain()
-    environment = [
-        *_versions(), settings.deciding(), toolchain.written(), compile_flags(toolchain),
-        target_inputs(),
-    ]  # fmt: skip
+def _keys(fingerprint: str, backend: StoresCode, arguments: Arguments) -> Iterator[str]:
+    environment = [*_versions(), settings.deciding(), backend.name, *backend.code_inputs()]
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
     identities = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]
     for static in (False, True):

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ...backends.cc.code import raise_status
 from ...base.diagnostic import NOWHERE, CdError, CdMemoryError, Source, Span
 from ...lowering.ir.assignments import Fault
 from ..source import function_source
 from ..source.definition import Definition, InlinedFunction
 
+if TYPE_CHECKING:
+    from ...backends.direct_calls import DirectCall
+
 EncodedSpan = list[Any]
 """The number of a source, then line, column, end line and end column, relative to its start."""
 
 
-def raise_error(
-    data: dict[str, Any],
-    definition: Definition,
-    inlined: Sequence[InlinedFunction],
-    status: int,
-    *fault: int,
-) -> NoReturn:
-    """Raise the error of a status, with the details that the run wrote."""
-    faults = [
+def decode_faults(
+    data: dict[str, Any], definition: Definition, inlined: Sequence[InlinedFunction]
+) -> list[tuple[Fault, Span]]:
+    """Return the faults of an entry, each where its check is in the text of now."""
+    return [
         (Fault(code, kind, message, tuple(helps)), _span(place, data, definition, inlined))
-        for code, kind, message, helps, place in (data["faults"] if status == 1 else ())
+        for code, kind, message, helps, place in data["faults"]
     ]
+
+
+def raise_error(call: DirectCall, definition: Definition, status: int, *fault: int) -> NoReturn:
+    """Raise the error of a status, at the function where it has no other place."""
     try:
-        raise_status(data["name"], faults, status, fault)
+        call.fail(status, *fault)
     except CdMemoryError as problem:
         raise problem.placed(definition.surface.span) from None
 

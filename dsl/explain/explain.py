@@ -120,7 +120,7 @@ def build_explanation(
     if code.origin != "interpreted":
         lowered = lower(procedure)
         stop = settings.current().stop_after
-        target = target_of(code, specialization.situation.backend)
+        target = target_of(specialization.situation.backend)
         program, placement = optimize(lowered, target, stop_after=stop)
         shown = code.program if isinstance(code, HasKernels) else program
         details["lowered"] = tuple(program_lines(shown, names))

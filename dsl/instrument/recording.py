@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...backends.cc.code import CompiledCode
+from ...backends import capabilities
 from ...backends.device_arrays.device_array import PlacedArray
 from ...backends.interface import Array, CanPrint, Code, HasMemory
 from ...backends.runtime import link
@@ -427,9 +427,7 @@ def _copy_array(array: Array, code: Code) -> Array:
 
 
 def _empty(array: Array, code: Code) -> Array:
-    empty = code.empty if isinstance(code, CompiledCode) else np.empty
-    made: Array = empty(array.shape, array.dtype)
-    return made
+    return capabilities.allocator(code)(array.shape, array.dtype)
 
 
 def _device_bytes(backend: str, asked: BufferSize | None = None) -> int:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.cc.fast_call import FLAGS
+from ...backends.call_entry import FLAGS
 from .definition_lines import lines_of
 from .function_source import MISSING
 

@@ -22,8 +22,16 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ...backends.cc import fast_call
-from ...backends.cc.fast_call import FLAGS, CacheEntry, EntryWords, Guard, PartKind, ValueSource
+from ...backends.call_entry import (
+    FLAGS,
+    CacheEntry,
+    EntryWords,
+    Guard,
+    PartKind,
+    ValueSource,
+    pack_entry,
+    pack_value,
+)
 from ...base.diagnostic import CdError
 from ..source.function_source import MISSING, FunctionSnapshot, Scope
 
@@ -110,15 +118,13 @@ def pack_guards(
     """Return the packed guard program for calls of one shape under the settings; None if it is too
     long.
 
-    `code` are the addresses that `fast_call.pack` takes, `held` keeps them alive, and `fail` raises
+    `code` are the addresses that `pack_entry` takes, `held` keeps them alive, and `fail` raises
     the error of a run, without this module in its traceback. With `general` a size mismatch
     (CD0301) falls back to the slow path, which tries whether sizes broadcast.
     """
     encoder = _Encoder(form)
     steps = (*recipe.steps, *form.current(len(recipe.steps)))
-    values = [
-        fast_call.pack_value(encoder.source(one.source), encoder.check(one.check)) for one in steps
-    ]
+    values = [pack_value(encoder.source(one.source), encoder.check(one.check)) for one in steps]
     results = [
         (program, encoder.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
         for program, dtype, shape in recipe.results
@@ -128,7 +134,7 @@ def pack_guards(
         at = 2 + 2 * len(recipe.parts) + len(views)
         parts += (kind, at) if kind == PartKind.VIEW else encoder.part(kind, value)
         views += value if kind == PartKind.VIEW else ()
-    program = fast_call.pack_entry(
+    program = pack_entry(
         settings, (form.positional, len(form.named)), values, recipe.pairs, recipe.equals,
         recipe.inputs, results, (recipe.whole, len(recipe.parts), *parts, *views),
         code,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from ...backends.cc.fast_call import FLAGS
+from ...backends.call_entry import FLAGS
 from ...backends.device_arrays.device_array import DeviceArray, PlacedArray
 from ...backends.device_arrays.foreign_arrays import as_placed
 from ...backends.runtime.arrays import as_array, describe

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...backends.cc.fast_call import CacheEntry
+from ...backends.call_entry import CacheEntry
 from ...backends.runtime import link
 from ...backends.runtime.code_variants import CodeVariants
 from ...backends.runtime.state import RUNTIME

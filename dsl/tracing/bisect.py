@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.cc import cpu_info
 from ...backends.device_arrays.device_array import PlacedArray
-from ...backends.interface import Array, Code, HasKernels
+from ...backends.interface import Array, HasKernels, HasTarget
 from ...backends.runtime.call_arguments import as_device_array, copy_to_host
 from ...backends.runtime.state import RUNTIME
-from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdError
 from ...lowering.device_branches import select_gpu_branches
@@ -66,7 +64,7 @@ def find_first_change(
     )
     stages: list[tuple[str, Program]] = []
     code = RUNTIME.compile(procedure, specialization.situation.backend)
-    target = target_of(code, specialization.situation.backend)
+    target = target_of(specialization.situation.backend)
     is_device = isinstance(code, HasKernels)
 
     def observe(name: str, program: Program) -> None:
@@ -93,11 +91,10 @@ def find_first_change(
     return None
 
 
-def target_of(code: Code, backend: str) -> Target:
-    """Return the target that loops were optimized for by a backend of that name."""
-    if isinstance(code, HasKernels):
-        return Target("cuda", stack_bytes=settings.current().stack_bytes)
-    return cpu_info.target() if backend == "cc" else HOST
+def target_of(name: str) -> Target:
+    """Return the target that loops are optimized for by the backend of that name."""
+    backend = RUNTIME.backend(name)
+    return backend.target() if isinstance(backend, HasTarget) else HOST
 
 
 def _interpret(program: Program) -> RunFunction:

@@ -40,10 +40,10 @@ def short_way() -> Iterator[None]:
     assert isinstance(backend, CompiledC)
     if not fast_call.is_supported():
         pytest.skip("objects of this Python lie otherwise in memory")
-    if backend.short_way.caller is None:
-        backend.short_way = FastPath(backend.cache)
-        backend.short_way.wanted(backend.toolchain, RUNTIME.watching)
-    assert backend.short_way.caller is not None
+    if backend.fast_path.caller is None:
+        backend.fast_path = FastPath(backend.cache)
+        backend.fast_path.wanted(backend.toolchain, RUNTIME.watching)
+    assert backend.fast_path.caller is not None
     with pe.override(optimize=0, verify=False):
         yield
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cc.fast_call import Guard
+from plusequals.backends.call_entry import Guard
 from plusequals.dsl.dispatch import persist
 from tests.dsl.cache_attack import alike, differences_of
 from tests.dsl.cache_programs import TEMPLATES, Call, Program, draw, draw_calls

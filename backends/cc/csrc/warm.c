@@ -1,7 +1,7 @@
 // The short way of a call: what it was given is compared with what compiled code was made for,
 // and the code is run where all of it agrees. All else is left to the long way, which is Python.
 //
-// A plan is a tuple (words, kept, fail, finish, settle): numbers of 64 bits as `fast_call.py` packs
+// A plan is a tuple (words, kept, fail, finish, settle): 64-bit numbers as `call_entry.py` packs
 // them, the objects whose addresses are among them, what returns the error that a run ended with,
 // None where the long way is to meet it again, None or what makes of the parts what comes back, and
 // None or what is called with the values once the code has run.

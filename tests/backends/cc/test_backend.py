@@ -147,11 +147,11 @@ def test_where_there_is_one_processor_nothing_is_begun(
     monkeypatch.setattr(cc_backend, "processors", lambda: 1)
     monkeypatch.setattr(CompiledC, "shares", lambda self: (2, 0))
     cc.prepare()
-    assert not cc._ahead and not cc.short_way.is_compiling
+    assert not cc._ahead and not cc.fast_path.is_compiling
     monkeypatch.setattr(cc_backend, "processors", lambda: 3)
     cc.prepare()
-    assert cc._ahead and cc.short_way.is_compiling
-    for begun in (*cc._ahead.values(), cc.short_way._coming):
+    assert cc._ahead and cc.fast_path.is_compiling
+    for begun in (*cc._ahead.values(), cc.fast_path._coming):
         assert begun is not None
         begun._at_exit()
     assert all(cc.cache.get(key) is not None for key in cc._ahead)

@@ -64,10 +64,13 @@ def test_shapes_that_the_sizes_of_arguments_tell(cc: CompiledC) -> None:
     for size in (1, 2, 30):
         x = np.arange(float(size))
         assert code.shape_of(0, (x,)) == (size, size - 1)
-        assert code.short((x,)) is not None
+        assert code.direct_call((x,)) is not None
         assert_same(code.run((x, None))[0], np.outer(x, x[1:]))
     counting = cc.compile(procedures.counting())
-    assert counting.source.allocated_results == {0} and counting.short((np.array(3),)) is not None
+    assert (
+        counting.source.allocated_results == {0}
+        and counting.direct_call((np.array(3),)) is not None
+    )
 
 
 def test_failed_check_is_the_error_it_names(cc: CompiledC) -> None:

@@ -16,7 +16,7 @@ import pytest
 from plusequals.backends.cache.cache import Entry
 from plusequals.backends.cc import fast_call
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.fast_call import FastPath, Guard, ValueSource
+from plusequals.backends.cc.fast_call import FastPath
 from plusequals.backends.cc.toolchain import Toolchain
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdBackendError
@@ -115,37 +115,6 @@ def test_the_layout_of_objects_is_looked_at(cc: CompiledC, monkeypatch: Any) -> 
         assert not fast_call.is_supported()
 
 
-def test_a_plan_that_is_too_long_is_none() -> None:
-    def packed(values: int, results: int = 0) -> bytes | None:
-        value = fast_call.pack_value((ValueSource.ARGUMENT, 0, 0, 0), (Guard.SAME, 7))
-        result = 0, id(np.dtype(float)), 24, 1, 3
-        inputs = [(0, False)] * min(values, fast_call.ARRAYS)
-        return fast_call.pack_entry(
-            None, (1, 0), [value] * values, [], [], inputs, [result] * results, (0, 1, 0, 0), (0, 0)
-        )
-
-    assert packed(fast_call.VALUES) is not None and packed(fast_call.VALUES + 1) is None
-    assert packed(1, fast_call.RESULTS) is not None and packed(1, fast_call.RESULTS + 1) is None
-    assert packed(fast_call.ARRAYS - 3, 3) is not None and packed(fast_call.ARRAYS - 2, 3) is None
-
-
-def test_the_words_of_a_plan_say_where_its_parts_are() -> None:
-    values = [
-        fast_call.pack_value((ValueSource.ARGUMENT, 0, 0, 0), (Guard.ANY,)),
-        fast_call.pack_value((ValueSource.NAME, 1, 2, 3), (Guard.SAME, 9)),
-    ]
-    words = fast_call.pack_entry(
-        None, (1, 2), values, [(0, 1)], [(1, 0)], [(1, True)], [(0, 5, 0)], (0, 1, 2, 0), (8, 9)
-    )
-    assert words is not None
-    head = struct.unpack(f"{len(words) // 8}q", words)
-    assert head[:10] == (id(None), 1, 2, 2, 1, 1, 1, 1, 8, 9)
-    pairs, inputs, results, returned = head[10:14]
-    assert head[14:pairs] == (0, 0, 0, 0, 0, 6, 2, 1, 2, 3, 1, 7, 9)
-    assert head[pairs:inputs] == (0, 1, 1, 0) and head[inputs:results] == (1, 1)
-    assert head[results:returned] == (0, 5, 0) and head[returned:] == (0, 1, 2, 0)
-
-
 # ------------------------------------------------------------------- memory of results
 
 
@@ -156,8 +125,8 @@ LARGE = 1 << 18
 @pytest.fixture
 def short(cc: CompiledC) -> FastPath:
     """A short way with its library."""
-    assert cc.short_way.wanted(cc.toolchain, []) is not None
-    return cc.short_way
+    assert cc.fast_path.wanted(cc.toolchain, []) is not None
+    return cc.fast_path
 
 
 def handler(array: np.ndarray) -> str | None:

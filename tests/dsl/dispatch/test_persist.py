@@ -52,7 +52,7 @@ def test_a_way_says_what_was_read(module: Callable[..., Any], written: list[Any]
     assert read[0, "g"] == "function" and read[0, "np"] == "module"
     assert read[1, "K"] == "constant" and way["owners"] == [[0, "g", []]]
     assert way["asked"] == [[["module", "numpy", True], "pi", fingerprint.describe(np.pi)]]
-    assert way["name"] == "f" and way["faults"] == []
+    assert way["code"]["name"] == "f" and way["faults"] == []
 
 
 @pytest.mark.parametrize("what", ["sources", "settings", "helper", "rebound"])

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from plusequals.backends.cc.fast_call import (
+from plusequals.backends.call_entry import (
     VALUES,
     Guard,
     PartKind,

@@ -46,7 +46,7 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> Non
 def test_what_is_asked_of_several_threads_while_tracing_has_such_locks() -> None:
     for kind in (Recorder, Logger, PrintCapture, SpecializationCache):
         assert issubclass(kind, ReentrantLock)
-    short = CompiledC().short_way
+    short = CompiledC().fast_path
     short._lock.acquire()
     short.after_fork()
     assert short._lock.acquire(blocking=False)

@@ -202,6 +202,8 @@ class _Printer:
                 self.if_(stmt)
             case Store(access, value, span):
                 self.line(f"{self.element(access)} = {self.scope.stored(value).text};", span)
+            case Update(atomic=True):
+                self.line(intrinsic_loops.atomic_update(stmt, self.scope), stmt.span)
             case Update(pair=Pair() as pair):
                 self.pair(stmt, pair)
             case Update():

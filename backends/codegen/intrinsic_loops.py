@@ -1,4 +1,4 @@
-"""Intrinsic loops: loops printed as one prelude call, e.g. copies, tensor cores, atomic updates.
+"""Intrinsic calls: loops, and atomic updates, printed as one prelude call: copies, tensor cores.
 
 A call has the semantics of the loops, except for the order in which a device adds products. The
 functions are in `cuda/csrc`: `tensors.h`, `atomics.h`.
@@ -41,8 +41,6 @@ def intrinsic_call(loop: For, scope: Scope) -> str | None:
             return _wait_for_accumulators(loop, scope)
         case "paired":
             return _packed_store(loop, scope)
-        case "atomic":
-            return _atomic_update(loop, scope)
         case "elemental":
             return _map_call(loop, scope)
         case _:
@@ -146,10 +144,9 @@ def _single_store(loop: For) -> Store:
     return _only_store(tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment)))
 
 
-def _atomic_update(loop: For, scope: Scope) -> str:
+def atomic_update(update: Update, scope: Scope) -> str:
     """Return the call that updates an element atomically."""
-    (update,) = loop.body
-    assert isinstance(update, Update) and update.pair is None
+    assert update.pair is None
     access, value = update.access, scope.expression(update.value).text
     name = f"atomic_{update.op.name}_{access.node.dtype.short}"
     return f"{name}(&{scope.element(access.node, access.index)}, {value});"

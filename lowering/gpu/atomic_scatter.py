@@ -15,19 +15,18 @@ that the device has as an atomic one.
 >>> print_loops(kernel.body)
 for tile in 0..4 block:
     for thread in 0..min(-224*tile + 800, 224) thread:
-        for once in 0..1 atomic:
-            h[k[224*tile + thread]] += x[224*tile + thread]
+        atomic h[k[224*tile + thread]] += x[224*tile + thread]
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..analysis.accumulators import write_only_arrays
 from ..analysis.parallel_band import Band, Facts, perfect_nest
 from ..analysis.subscripts import ranges
 from ..ir.fresh import Fresh
-from ..ir.indexing import const
 from ..ir.loops import For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import map_statements
@@ -64,8 +63,7 @@ def map_atomic_scatter(
 
     def make_atomic(stmt: Stmt) -> tuple[Stmt, ...]:
         if isinstance(stmt, Update) and stmt.access.node.id in targets:
-            once = fresh.symbol("once")
-            return (For(once, const(0), const(1), 1, (stmt,), "atomic", stmt.span),)
+            return (replace(stmt, atomic=True),)
         return (stmt,)
 
     last = parallel[-1]

@@ -45,7 +45,7 @@ from ..ir.assignments import Let
 from ..ir.expressions import Apply, Index, Position
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, const, floordiv, minimum, substitute, var
-from ..ir.loops import Check, For, If, Stmt, While
+from ..ir.loops import Check, For, If, Stmt, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import reads, statements, writes
@@ -110,10 +110,12 @@ def map_to_threads(nest: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Devic
 
 
 def is_loop_free(body: tuple[Stmt, ...]) -> bool:
-    """Whether statements are assignments and branches only: no loop, jump, check or symbol."""
+    """Whether statements are assignments and branches only: no loop, jump, check, symbol or atomic
+    update."""
     stmts = statements(body)
     return not has_early_exit(body) and not any(
-        isinstance(stmt, For | While | Check | Let) for stmt in stmts
+        isinstance(stmt, For | While | Check | Let) or (isinstance(stmt, Update) and stmt.atomic)
+        for stmt in stmts
     )
 
 

@@ -6,7 +6,7 @@
              | While(prelude, test, body)
              | If(test, then, other)
              | Store(access, value)                    the element becomes the value
-             | Update(access, op, value, pair)         the element becomes `element op value`
+             | Update(access, op, value, pair, atomic) the element becomes `element op value`
              | Fill(node, value)                       every element
              | Let(symbol, value) | Alloc(node) | Permute(nodes, sources)
              | Check(test, fault, values, span)        must hold now, or the call raises
@@ -55,7 +55,6 @@ LoopKind = Literal[
     "warpgroup",
     "settled",
     "paired",
-    "atomic",
     "last",
     "rolled",
     "elemental",
@@ -63,10 +62,9 @@ LoopKind = Literal[
 """How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
 warp together; the order of the sums, and their rounding, is then the device's. `warpgroup`: the
 same by four warps, whose sums may only be read after a `settled`. `paired`: two neighbours, by one
-instruction. `atomic`: one iteration, an atomic update of an element. `last`: one iteration, by the
-last block that arrives, after a loop over blocks, all of whose writes it sees. `rolled`: serial,
-with few iterations unrolled. `elemental`: one store of an elementwise function, for which C calls a
-function that does all iterations."""
+instruction. `last`: one iteration, by the last block that arrives, after a loop over blocks, all of
+whose writes it sees. `rolled`: serial, with few iterations unrolled. `elemental`: one store of an
+elementwise function, for which C calls a function that does all iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +129,9 @@ class Update(Memoized):
     """The position of the term in each range that the statement reduces over, outermost first:
     these iterations only count terms, so that a profile may reassociate them. Empty for a loop that
     was written."""
+    atomic: bool = field(default=False, repr=False)
+    """Whether it is one operation, as other threads may update the element at the same time; their
+    order is any. There is no pair then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,8 @@ def _simple(
             return f"{_access(access, scope)} = {expr_text(value, scope)}"
         case loops.Update(access, op, value, pair):
             left, at = _target(access, pair, scope)
-            return f"{left} {_sign(op)}= {expr_text(value, scope)}{at}"
+            update = f"{left} {_sign(op)}= {expr_text(value, scope)}{at}"
+            return f"atomic {update}" if statement.atomic else update
         case loops.Fill(node, value):
             return f"{scope.node(node)}[...] = {expr_text(value, scope)}"
         case loops.Barrier(later):

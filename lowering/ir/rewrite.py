@@ -101,12 +101,12 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
             place, value = _access(access, by), by.expr(value)
             if place is not access or value is not new.value:
                 new = loops.Store(place, value, span)
-        case loops.Update(access, op, value, pair, span, terms):
+        case loops.Update(access, op, value, pair, span, terms, atomic):
             place, value, other = _access(access, by), by.expr(value), _pair(pair, by)
             at = tuple([by.index(one) for one in terms])
             stays = place is access and value is new.value and other is pair
             if not stays or not all(map(is_, at, terms)):
-                new = loops.Update(place, op, value, other, span, at)
+                new = loops.Update(place, op, value, other, span, at, atomic)
         case loops.For(symbol, lo, hi, step, body, kind, span, counts):
             symbol, lo, hi = by.symbol(symbol), by.index(lo), by.index(hi)
             if symbol is not new.symbol or lo is not new.lo or hi is not new.hi:

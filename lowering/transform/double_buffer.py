@@ -135,8 +135,13 @@ def _match_change(loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh)
     if not isinstance(change, Store | Update) or any(one.kind != "serial" for one in loops):
         return None
     node, index = change.access.node, change.access.index
-    is_paired = isinstance(change, Update) and change.pair is not None
-    if not node.rank or is_paired or node.bytes >= MAX_EXPANDED_BYTES or not fresh.fits(node.shape):
+    is_special = isinstance(change, Update) and (change.pair is not None or change.atomic)
+    if (
+        not node.rank
+        or is_special
+        or node.bytes >= MAX_EXPANDED_BYTES
+        or not fresh.fits(node.shape)
+    ):
         return None
     bound = {symbol for stmt in inside for symbol in binds(stmt)}
     if any(isinstance(at, Dynamic) or at.symbols() & bound for at in index):

@@ -111,11 +111,12 @@ class _Scatter:
         """Return the loops that mark elements, and those that store the marked ones."""
         node = self.node
         mark_array = fresh.array(f"{node.label}_marks", node.shape, dtypes.int32, "marks")
-        update = Update(Access(mark_array, self.stores[0].access.index), OPS["max"], ONE)
-        once = For(fresh.symbol("once"), const(0), const(1), 1, (update,), "atomic", self.loop.span)
+        target = Access(mark_array, self.stores[0].access.index)
+        update = Update(target, OPS["max"], ONE, span=self.loop.span, atomic=True)
         removed = {id(one) for one in (*self.stores, *self.flags)}
         others = tuple(stmt for stmt in self.list if id(stmt) not in removed)
-        marking = replace(self.loop, body=_replace_list(self.loop.body, self.list, (*others, once)))
+        body = _replace_list(self.loop.body, self.list, (*others, update))
+        marking = replace(self.loop, body=body)
         if self.forbidden:
             copies = {n.id: fresh.like(n) for n in writes((marking,)) if n != mark_array}
             names = {s: fresh.symbol(s.name) for one in statements((marking,)) for s in binds(one)}

@@ -85,8 +85,7 @@ class _Scatter:
             if not isinstance(stmt, Store) or stmt.access.node.id not in last:
                 return (stmt,)
             target = Access(last[stmt.access.node.id], stmt.access.index)
-            update = Update(target, OPS["max"], here, span=stmt.span)
-            return (For(fresh.symbol("once"), const(0), const(1), 1, (update,), "atomic"),)
+            return (Update(target, OPS["max"], here, span=stmt.span, atomic=True),)
 
         recording = nest_loops(self.numbering.loops, map_statements(self.body, record))
         starts = (start for node in last.values() for start in _initialize(node, fresh))

@@ -46,7 +46,7 @@ from ...ir.expressions import reads as reads_of
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, const, var
 from ...ir.intervals import UNKNOWN, Interval
-from ...ir.loops import Barrier, Check, Comment, Fill, For, Stmt, While
+from ...ir.loops import Barrier, Check, Comment, Fill, For, Stmt, Update, While
 from ...ir.node import Node
 from ...ir.rewrite import map_statements, with_bodies
 from ...ir.walk import bodies, expressions_of, parts, reads, statements, writes
@@ -63,8 +63,8 @@ AXES = 3
 """Axes of a grid."""
 MOST_NODES = 64
 """Most arrays of a kernel that could be split into several."""
-_UNITS = frozenset(("packed", "tensor", "warpgroup", "settled", "paired", "atomic", "last"))
-"""Kinds of loops whose kernels stay as they are: they were built for other mappings."""
+_UNITS = frozenset(("packed", "tensor", "warpgroup", "settled", "paired", "last"))
+"""Kinds of loops whose kernels stay as they are, see `_has_own_mapping`."""
 
 
 def merge_last_blocks(
@@ -146,13 +146,24 @@ class _Merged(NamedTuple):
     last: tuple[Stmt, ...]
 
 
+def _has_own_mapping(stmt: Stmt) -> bool:
+    """Whether the kernel of a statement was built for another mapping, and stays as it is."""
+    match stmt:
+        case For():
+            return stmt.kind in _UNITS
+        case Update():
+            return stmt.atomic
+        case _:
+            return False
+
+
 def _can_merge(first: For, second: For, spaces: Mapping[int, Space], new: set[int]) -> bool:
     """Whether two kernels may be merged without loss: the second combines the first's results."""
     kernels = (first, second)
     stmts = statements(kernels)
     if any(isinstance(stmt, Check | Print | Fill | Alloc | Permute) for stmt in stmts):
         return False
-    if any(isinstance(stmt, For) and stmt.kind in _UNITS for stmt in stmts):
+    if any(map(_has_own_mapping, stmts)):
         return False
     if not {node.id for node in writes((first,))} & {n.id for n in reads((second,))} & new:
         return False

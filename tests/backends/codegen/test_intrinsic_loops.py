@@ -115,6 +115,7 @@ def test_neighbours_are_stored_together() -> None:
 
 
 def test_an_atomic_update_is_given_the_element_and_what_is_added() -> None:
-    update = Update(Access(TOTAL, (var(N), const(1))), OPS["add"], Read(TOTAL, (const(0), var(N))))
-    text = intrinsic_loops.intrinsic_call(For(E, const(0), const(1), 1, (update,), "atomic"), SCOPE)
+    target = Access(TOTAL, (var(N), const(1)))
+    update = Update(target, OPS["add"], Read(TOTAL, (const(0), var(N))), atomic=True)
+    text = intrinsic_loops.atomic_update(update, SCOPE)
     assert text == "atomic_add_f32(&total[n*4 + 1], total[n]);"

@@ -110,4 +110,4 @@ def test_an_index_out_of_range_is_told() -> None:
 def test_a_device_marks_by_atomic_operations() -> None:
     case = Case(TEXTS[0].replace("k[0]", "3"), True, **ARRAYS)
     text = text_of(map_program(case.program, Target("cuda"), exact=True).program)
-    assert "for once in 0..1 atomic:" in text and "in 0..1 thread" not in text
+    assert "atomic " in text and "in 0..1 thread" not in text

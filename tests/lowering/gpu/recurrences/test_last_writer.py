@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.gpu.recurrences import last_writer as module
 from plusequals.lowering.gpu.recurrences.last_writer import rewrite_last_writers
+from plusequals.lowering.target import Target
 
 from ...shown import text_of
 from ..kernels import Case
@@ -43,6 +45,13 @@ def test_the_last_round_counts(text: str) -> None:
     made = case.fresh.declared(rewrite_last_writers(case.program, case.facts, case.fresh))
     assert "_last" in text_of(made)
     case.assert_scheduled(made, given, 8)
+
+
+def test_a_nest_of_nothing_but_a_store_marks_by_atomic_operations() -> None:
+    case = Case("for i in range(2, 30):\n    for j in range(i * i, 900, i):\n        y[j] = i",
+                True, y="i64[900]")  # fmt: skip
+    text = text_of(map_program(case.program, Target("cuda"), exact=True).program)
+    assert text.count("atomic y_last[") == 1 and text.count("y_last[") > 1
 
 
 WHY = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -405,7 +406,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         case Static(parents.Above() as above):
             return parents.attribute(frame, above, name, span)
         case Static(inner) if kind_of_number(inner) is None or isinstance(
-            inner, np.generic | complex
+            inner, np.generic | complex | enum.Enum
         ):
             member = _getattr(inner, name, span)
             if is_function(inner):
@@ -429,8 +430,25 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
     if isinstance(value, Array) and (field := of_a_field(frame, value, name)) is not None:
         text = f"an array has no field `{name}`: its tensor has it"
         raise error("CD0414", CdNameError, text, span, helps=(f"write it so: `{field}`",))
+    if _has_in_python(value, name):
+        text = f"`.{name}` of {describe(value)} is not supported"
+        raise error("CD0414", CdNameError, text, span)
     pool = (*_ARRAY_PROPERTIES, *table.methods()) if isinstance(value, Array | Scalar) else ()
     raise attributes.missing(describe(value), name, pool, span)
+
+
+def _has_in_python(value: Value, name: str) -> bool:
+    """Whether the value has such an attribute in Python and NumPy."""
+    match value:
+        case Array():
+            return hasattr(np.ndarray, name)
+        case Scalar(_, kind):
+            number = kind.dtype.numpy.type()
+            return hasattr(number.item() if kind.weak else number, name)
+        case Static(inner):
+            return hasattr(inner, name)
+        case _:
+            return False
 
 
 _ARRAY_PROPERTIES = ("shape", "ndim", "dtype", "size", "T", "real", "imag", "itemsize", "nbytes")

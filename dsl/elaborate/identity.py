@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 from types import FunctionType
 
-from ...base.diagnostic import CdTypeError, Span
+from ...base.diagnostic import CdError, CdTypeError, Span
 from ..values.builder import error
+from ..values.types import BOOL, WEAK_BOOL, Kind, kind_of_number
 from ..values.values import Array, Group, Opaque, Scalar, Static, Value
 from .scope import Frame, sources
 
@@ -23,7 +24,8 @@ _OF_FLAGS = {
 def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Static:
     """Return whether two values are identical, negated for `is not`.
 
-    CdTypeError CD0208 for arrays that are one object in Python on some paths only.
+    CdTypeError CD0208 for arrays that are one object in Python on some paths only, CD0404 for
+    numbers of one type, but for bools, of which equal ones are identical.
     """
     if isinstance(left, Static) and isinstance(right, Static):
         same = left.value is right.value
@@ -39,12 +41,47 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
             same = one == other
             frame.inputs.compare_paths(path, other_path)
     elif isinstance(left, Group) and isinstance(right, Group):
-        same = left.one == right.one
+        same = frame.inputs.compare_groups(left.one, right.one)
     else:
-        same = left == right and not isinstance(left, Scalar)
+        if _are_like_numbers(left, right):
+            raise _equal_numbers_error(span)
+        same = left == right
     if not same and isinstance(left, Array) and isinstance(right, Array):
         _refuse_possible_copies(frame, left, right, span)
     return Static(same if op == "is" else not same)
+
+
+def are_dynamic_bools(left: Value, right: Value) -> bool:
+    """Whether two values are bools, both of Python or both of NumPy, and not both static: equal
+    ones are identical."""
+    return _are_like_numbers(left, right) and _kind_of(left) in (WEAK_BOOL, BOOL)
+
+
+def _are_like_numbers(left: Value, right: Value) -> bool:
+    """Whether two values are numbers of one type, not both static."""
+    is_dynamic = isinstance(left, Scalar) or isinstance(right, Scalar)
+    kind = _kind_of(left)
+    return is_dynamic and kind is not None and kind == _kind_of(right)
+
+
+def _equal_numbers_error(span: Span) -> CdError:
+    """Return CdTypeError CD0404: Python decides which equal numbers are one object."""
+    return error(
+        "CD0404", CdTypeError,
+        "`is` asks whether two numbers are one object, not whether they are equal", span,
+        helps=("compare their values: `a == b`",),
+    )  # fmt: skip
+
+
+def _kind_of(value: Value) -> Kind | None:
+    """Return the kind of a number, None for other values."""
+    match value:
+        case Scalar(_, kind):
+            return kind
+        case Static(number) if not isinstance(number, enum.Enum):
+            return kind_of_number(number)
+        case _:
+            return None
 
 
 def members(left: Value, right: Value) -> tuple[object, object] | None:

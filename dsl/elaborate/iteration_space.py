@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdIndexError, CdTypeError, Span
+from ...lowering.ir.assignments import Domain, Fault
 from ...lowering.ir.expressions import Position, Read, Select
 from ...lowering.ir.indexing import (
     Affine,
@@ -48,6 +49,8 @@ class Rounds:
     item: Callable[[Symbol], Value]
     listed: bool = False
     """Whether the items are a table of constants: such a loop may be unrolled as well."""
+    is_capped: bool = False
+    """Whether `hi` is a trip count, which stands for larger ones, too, from 2**63 - 2 on."""
 
 
 _ITERTOOLS: dict[type, str] = {
@@ -245,14 +248,17 @@ def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
 
     count = _trip_count(ctx.known, lo, hi, ctx.known.maximum(step, const(1)))
     if not ctx.known.nonnegative(step - 1):
-        down_count = _trip_count(
-            ctx.known, const(0) - lo, const(0) - hi, maximum(const(0) - step, const(1))
-        )
+        fault = Fault("CD0461", "CdOverflowError", "the step of a range is below {0}")
+        smallest = const(1 - 2**63)  # whose negative is an int64
+        ctx.check(compare("ge", step, smallest), fault, (Position(smallest),), call.span, Domain())
+        down = maximum(const(0) - step, const(1))
+        # mirrored by `-1 - x`, which is an int64 for each
+        down_count = _trip_count(ctx.known, const(-1) - lo, const(-1) - hi, down)
         selected = Select(compare("ge", step, const(1)), Position(count), Position(down_count))
         symbol = ctx.let("count", selected, call.span)
         ctx.known = ctx.known.with_bounds(symbol, const(0), None)
         count = var(symbol)
-    return Rounds(name, const(0), count, 1, item)
+    return Rounds(name, const(0), count, 1, item, is_capped=True)
 
 
 def _trip_count(known: Known, lo: Affine, hi: Affine, step: Affine) -> Affine:
@@ -282,6 +288,11 @@ def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds |
         assert inner.lo.constant is not None and count is not None
         last = inner.lo + (count - 1) * inner.step
         return replace(inner, lo=last, hi=inner.lo - inner.step, step=-inner.step)
+    if inner.is_capped:
+        most = const(2**63 - 2)
+        fault = Fault("CD0461", "CdOverflowError", "a range of {0} items or more is reversed")
+        test = compare("lt", inner.hi, most)
+        frame.ctx.check(test, fault, (Position(most),), call.span, Domain())
     return replace(inner, lo=inner.hi - 1, hi=inner.lo - 1, step=-1)
 
 

@@ -359,7 +359,9 @@ def positive(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
 def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
     """Return one comparison."""
     if op in ("is", "is not"):
-        return identity.identity(frame, op, left, right, span)
+        if not identity.are_dynamic_bools(left, right):
+            return identity.identity(frame, op, left, right, span)
+        op = "==" if op == "is" else "!="
     first, second = as_python(left), as_python(right)
     if first is not None and second is not None:
         return now(PYTHON[op], (first.value, second.value), span)

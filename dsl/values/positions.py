@@ -285,7 +285,7 @@ def _cut_by_run_time_step(
     (first, up_gap), (last, down_gap) = ends
     by, other = (
         maximum(step, const(1)),
-        maximum(-step, const(1)),
+        maximum(negated_step(step), const(1)),
     )  # also where it is never looked at
     counts = (floordiv(up_gap - 1, by) + 1, floordiv(down_gap - 1, other) + 1)
     most = (Position(maximum(one, const(0))) for one in counts)
@@ -294,6 +294,11 @@ def _cut_by_run_time_step(
     ctx.known = known.with_bounds(start_at, const(-1), extent)
     ctx.known = ctx.known.with_bounds(count, const(0), extent)
     return Cut(var(start_at), step, var(count))
+
+
+def negated_step(step: Affine) -> Affine:
+    """Return `-step`, of the smallest int64 the largest: no slice has an element at both."""
+    return const(0) - maximum(step, const(1 - 2**63))
 
 
 def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:

@@ -40,13 +40,25 @@ def mod(left: Interval, right: Interval) -> Interval:
     return 0, top
 
 
+def is_empty(interval: Interval) -> bool:
+    """Whether no number is in an interval, as where facts of unreachable code contradict.
+
+    >>> is_empty((1, 0)), is_empty((1, None))
+    (True, False)
+    """
+    low, high = interval
+    return low is not None and high is not None and low > high
+
+
 def floordiv(left: Interval, right: Interval) -> Interval:
     """Return the interval of quotients by a positive divisor, rounded down.
 
     >>> floordiv((-5, 100), (2, 4)), floordiv((3, 9), (2, None))
     ((-3, 50), (0, 4))
+    >>> floordiv((3, 9), (1, 0)) == UNKNOWN
+    True
     """
-    if right[0] is None or right[0] <= 0:
+    if right[0] is None or right[0] <= 0 or is_empty(right):
         return UNKNOWN
     divisors = [right[0]] if right[1] is None else [right[0], right[1]]
     lo, hi = left

@@ -7,6 +7,7 @@ compared on every call; a changed one means another specialisation, never a stal
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any, TypeGuard
@@ -165,7 +166,8 @@ def spec_of(
     kind = kind_of_number(value)
     if kind is not None:
         _refuse_overloaded_arithmetic(value)
-        plain = static or kind.dtype.kind == "b" or not _fits_int64(value)
+        is_member = isinstance(value, enum.Enum)  # which has an identity
+        plain = static or is_member or kind.dtype.kind == "b" or not _fits_int64(value)
         return ConstantSpec(type(value), constant_text(value), value) if plain else NumberSpec(kind)
     if isinstance(value, bytearray):
         raise _bytearray_error(value)
@@ -322,6 +324,8 @@ class Inputs:
     """The attributes that were read as constants: their owners and values."""
     compared: dict[Path, None] = field(default_factory=dict)
     """The paths of objects that are specified by type, but whose identity relations are guarded."""
+    group_ids: dict[Path, int] = field(default_factory=dict)
+    """The identity, in this call, of each tuple or list that was unpacked."""
     alone: set[str] = field(default_factory=set)
     """Names that are written by elements only, and are unbound in the enclosing scope."""
     assigned: dict[str, Assigned] = field(default_factory=dict)
@@ -361,6 +365,13 @@ class Inputs:
         """Guard on whether two inputs are identical, where no specification implies it."""
         if one != other:
             self.compared |= {one: None, other: None}
+
+    def compare_groups(self, one: object, other: object) -> bool:
+        """Return whether two tuples or lists are one object, guarded where they are inputs."""
+        if not (isinstance(one, Path) and isinstance(other, Path)):
+            return one is other
+        self.compare_paths(one, other)
+        return self.group_ids[one] == self.group_ids[other]
 
     def key_of(self, owner: Opaque, name: str, text: str) -> str:
         """Return the key of an object's attribute in frames, the same for every path to the object;
@@ -414,6 +425,7 @@ class Inputs:
                 for n, (item, one) in enumerate(zip(items, given, strict=True)):
                     inner = Path(path.root, (*path.steps, n), path.captured)
                     parts.append(self._value(ctx, inner, item, one, span))
+                self.group_ids[path] = id(given)
                 return Group(tuple(parts), kind, fields, made, path)
             case TensorSpec():
                 return self.handles.setdefault(path, Handle(given, path))

@@ -137,3 +137,49 @@ def test_members_that_say_themselves_what_is_equal_are_not() -> None:
 def test_arrays_made_on_both_sides_are_neither() -> None:
     body = "if t > 0:\n    w = x + 1\nelse:\n    w = x * 2\nreturn w is x, w is not y"
     assert run("numpy", "x, y, t", body, X, Y, 1.0) == (False, True)
+
+
+class _Level(enum.IntEnum):
+    LOW, HIGH = 1, 2
+
+
+class _Rate(float, enum.Enum):
+    SLOW, FAST = 0.5, 2.5
+
+
+class _Bits(enum.IntFlag):
+    A, B = 1, 2
+
+
+@pytest.mark.parametrize("kind", [_Level, _Rate, _Bits])
+def test_members_that_are_numbers_keep_their_identity(kind: type[enum.Enum], backend: str) -> None:
+    one, other = kind
+    body = "return m is F, m is not F, m, m.value, m.name, x * m"
+    f = compiled("m, x", body, F=one).on(backend)
+    for member in (one, other, one, 1, 2.5, other):
+        if not isinstance(member, enum.Enum):
+            assert compiled("m", "return m is F", F=one)(member) is False
+            continue
+        got, want = f(member, X), plain("m, x", body, member, X, F=one)
+        assert got[:5] == want[:5] and got[2] is member
+        np.testing.assert_array_equal(got[5], want[5])
+
+
+@pytest.mark.parametrize("kind", [int, np.float64])
+def test_equal_bools_are_one(kind: type, backend: str) -> None:
+    body = "w = n > 3\nreturn w is True, w is not False, w is None, (n > 5) is w"
+    for n in range(8):
+        assert run(backend, "n", body, kind(n)) == plain("n", body, kind(n))
+
+
+@pytest.mark.parametrize(("a", "b"), [(5.5, 5.5), (np.float64(2), np.float64(2))])
+def test_which_equal_numbers_are_one_is_refused(a: object, b: object) -> None:
+    found = refused("a, b", "return a is b", a, b, says=("one object",), offers=("a == b",))
+    assert found.code == "CD0404"
+    assert run("numpy", "a, b", "return a is b, a is None", a, 2) == (False, False)
+
+
+def test_tuples_that_are_given_are_the_callers_objects() -> None:
+    f, one, other = compiled("a, b", "return a is b"), (X, 2), (X, 2)
+    for a, b in ((one, one), (one, other), (other, one), (other, other), (one, one)):
+        assert f(a, b) is (a is b)

@@ -85,9 +85,26 @@ for i in range({first}, b[1], b[2]):
     k += 1
 return y[:2], y[-1], k"""
     f = compiled("b", body).on(backend)
-    for lo, hi, step in product(ENDS, ENDS, (1, 2, 3, 2**62, 2**63 - 1)):
+    steps = (1, 2, 3, 2**62, 2**63 - 1, -1, -2, -3, -(2**62), 1 - 2**63)
+    for lo, hi, step in product(ENDS, ENDS, steps):
         values = [*islice(range(0 if first == "0" else lo, hi, step), 5)]
         held = values + [0] * (5 - len(values))
         start, last, count = f(np.array([lo, hi, step]))
         wanted = (held[:2], held[-1], len(values))
         assert (start.tolist(), int(last), int(count)) == wanted, (lo, hi, step)
+
+
+def test_what_no_int64_counts_is_told(backend: str) -> None:
+    f = compiled("b", "for i in range(b[0], b[1], b[2]): return i\nreturn 0").on(backend)
+    with pytest.raises(OverflowError, match="step of a range"):
+        f(np.array([5, 0, -(2**63)]))
+    g = compiled("b", "for i in reversed(range(b[0], b[1], b[2])): return i\nreturn 0").on(backend)
+    assert g(np.array([5, -(2**62), -1])) == 1 - 2**62
+    with pytest.raises(OverflowError, match="items or more"):
+        g(np.array([-5, 2**63 - 1, 1]))
+
+
+def test_slices_by_the_smallest_step_have_one_element(backend: str) -> None:
+    f = compiled("x, k", "return (x[:: k[0]] * 1).sum()").on(backend)
+    for step in (-(2**63), 1 - 2**63, -2, 2, 2**63 - 1):
+        assert f(X[0], np.array([step])) == X[0][::step].sum()

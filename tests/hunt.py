@@ -88,7 +88,7 @@ PARTS = (
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count", jobs=True),
 )
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
-drawn policy numbers) and large (as users run them), functions of plain Python, programs of many
+drawn thresholds) and large (as users run them), functions of plain Python, programs of many
 calls in processes that share a cache, kernels whose threads are fibres, NumPy's functions on small
 and large arrays, and at drawn settings, loops over lanes as vectors, routines over streams,
 processes that share a cache, and texts with faults."""

@@ -23,8 +23,9 @@ from typing import assert_never
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdInternalError, Diagnostic
+from ...lowering import thresholds
 from ...lowering.gpu.mapping import single_thread_kernel
-from ...lowering.gpu.thread_points import THREADS, Space
+from ...lowering.gpu.thread_points import Space
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Alloc, Break, Continue, Let, Permute, Print
 from ...lowering.ir.bounds import Bounds, bounds_of
@@ -399,7 +400,8 @@ def _enlarge_block(loop: For, known: Bounds, threads: list[int]) -> int:
     if loop.kind == "thread":
         distance = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
         trip_count = known.most(floordiv(distance + (abs(loop.step) - 1), const(abs(loop.step))))
-        count = THREADS if trip_count is None else min(max(trip_count, 1), THREADS)
+        most = thresholds.BLOCK_THREADS
+        count = most if trip_count is None else min(max(trip_count, 1), most)
         threads[depth] = max(threads[depth], count)
         depth += 1
     return depth

@@ -30,6 +30,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple, cast
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
 from ..ir.expressions import Dynamic, Expr, Index, conjuncts
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
@@ -44,10 +45,6 @@ from .guarded_reads import guarded_reads, negate, nodes_of
 from .subscripts import is_implied, is_in_loops, ranges, solve_subscripts
 
 Kind = Literal["read", "write", "update"]
-MAX_PARTIAL_WRITES, MAX_BRANCHES, MAX_SPLIT_POINTS = 8, 4, 8
-"""The most writes, branches and ends of writes that are considered together."""
-MAX_FIRST_ITERATIONS = 4
-"""The largest dependence distance, in iterations, whose first iterations are checked one by one."""
 _site_route = attrgetter("route")
 Route = tuple[tuple[int, int], ...]
 """Path to a statement in the program tree: at each level its position in the list of statements,
@@ -154,7 +151,7 @@ class Accesses:
         if values is None or not is_in_loops(values, inner, ranges(read.inside), read.tests):
             return False
         back = ((var(loop.symbol) - values[loop.symbol]) * loop.step).constant
-        if back is None or not 1 <= back <= MAX_FIRST_ITERATIONS:
+        if back is None or not 1 <= back <= thresholds.MAX_FIRST_ITERATIONS:
             return False
         firsts = (loop.lo + loop.step * number for number in range(back))
         return all(self._is_written_by_one(_fix_iteration(read, loop, first)) for first in firsts)
@@ -213,12 +210,15 @@ class Accesses:
             self._reaches(site, index, whole, (), 0) for site in (*writes, *_merge_branches(writes))
         ):
             return True
-        if 2 <= len(writes) <= MAX_PARTIAL_WRITES and self._is_reached_in_parts(
+        if 2 <= len(writes) <= thresholds.MAX_PARTIAL_WRITES and self._is_reached_in_parts(
             writes, index, whole, 0
         ):
             return True
         branches = {one.route[0][0] for one in writes if one.inside and type(one.inside[0]) is If}
-        if len(writes) > MAX_PARTIAL_WRITES or len(branches) > MAX_BRANCHES:
+        if (
+            len(writes) > thresholds.MAX_PARTIAL_WRITES
+            or len(branches) > thresholds.MAX_WRITING_BRANCHES
+        ):
             return False
         return any(
             all(self._is_filled(node, _take_side(writes, position, side)) for side in (0, 1))
@@ -240,7 +240,8 @@ class Accesses:
             symbol, lo, hi = domain[at].symbol, domain[at].lo, domain[at].hi
             axis = next(n for n, one in enumerate(index) if one == var(symbol))
             cuts = dict.fromkeys((hi, *(cut for one in writes for cut in _write_bounds(one, axis))))
-            reached, pending = [lo], [cut for cut in cuts if cut != lo][:MAX_SPLIT_POINTS]
+            pending = [cut for cut in cuts if cut != lo][: thresholds.MAX_WRITE_BOUNDS]
+            reached = [lo]
             for start in reached:
                 for cut in tuple(pending):
                     part_index: tuple[Index, ...] = index

@@ -19,15 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .. import thresholds
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Index
 from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import For, Program, Stmt
 from ..ir.walk import binds, bodies, statements
 from .accesses import collect_accesses
-
-MAX_CONFLICTS = 4
-"""At most so many split points are considered."""
 
 
 def has_conflicting_iterations(program: Program) -> bool:
@@ -71,7 +69,7 @@ def _find_conflicts(loop: For) -> list[Affine]:
         for first in indices:
             for second in indices:
                 points += _intersections(first, second, loop.symbol, inside)
-    return list(dict.fromkeys(points))[:MAX_CONFLICTS]
+    return list(dict.fromkeys(points))[: thresholds.MAX_CONFLICTING_ITERATIONS]
 
 
 def _is_at_least(known: Bounds, number: Affine, least: int) -> bool:

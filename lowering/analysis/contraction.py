@@ -32,6 +32,7 @@ from math import prod
 from typing import Literal
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..ir import dtypes
 from ..ir.dtypes import DType
 from ..ir.expressions import Apply, Cast, Expr, Read, reads
@@ -48,12 +49,6 @@ VECTOR_OPS = frozenset(("add", "sub", "mul", "product", "div", "neg", "max", "mi
 """Operations that vectors of columns support without a loop."""
 COMPLEX_TYPES = frozenset((dtypes.complex64, dtypes.complex128))
 Side = Literal["row", "column"]
-LONG_REDUCTION = 512
-"""From so many terms on it costs little to store elements that are not contiguous."""
-MANY_COPIES = 8
-"""From half as many terms on where each would be copied for so many columns."""
-MIN_COLUMNS = 32
-"""The fewest columns that are worth it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +244,9 @@ def _row_column_pairs(nest: Accumulation) -> list[tuple[For, For]]:
         return []
     count = prod(_clipped_trip_count(k) for k in nest.depth)
     long = (
-        count >= LONG_REDUCTION
-        or 2 * count >= LONG_REDUCTION
-        and _copies_per_term(nest) >= MANY_COPIES
+        count >= thresholds.LONG_REDUCTION_TERMS
+        or 2 * count >= thresholds.LONG_REDUCTION_TERMS
+        and _copies_per_term(nest) >= thresholds.MANY_COPIES_PER_TERM
     )
     for number, column in enumerate(nest.outer_loops):
         for row in nest.outer_loops:
@@ -290,7 +285,11 @@ def _prefers_interchange(nest: Accumulation, row: For, column: For) -> bool:
         for one in (row, column)
     )
     count = (row.hi - row.lo).constant
-    return tuple(map(bool, shared)) == (False, True) and count is not None and count >= MIN_COLUMNS
+    return (
+        tuple(map(bool, shared)) == (False, True)
+        and count is not None
+        and count >= thresholds.MIN_INTERCHANGED_COLUMNS
+    )
 
 
 def sliding_windows(

@@ -1,10 +1,11 @@
 """Static estimates of how much work a loop is, as an index expression: constant, or of sizes.
 
-The unit is an addition of one SIMD lane. A unit of `expression_cost.cost` is worth `SCALAR` of
+The unit is an addition of one SIMD lane. A unit of `expression_cost.cost` is worth `SCALAR_WORK` of
 these, except in innermost loops that compilers vectorize: contiguous stores of cheap operations. A
-tile in registers is only computed, `REGISTER_TILE_BYTES` bytes for a unit: each read serves many
-elements. Bounds that depend on a loop inside are taken at its middle, what depends on data is taken
-to be `UNKNOWN_SIZE`: it is a guess, and nothing but speed may depend on it. Analysis only.
+tile in registers is only computed, `REGISTER_TILE_BYTES_PER_UNIT` bytes for a unit: each read
+serves many elements. Bounds that depend on a loop inside are taken at its middle, what depends on
+data is taken to be `ASSUMED_SIZE`: it is a guess, and nothing but speed may depend on it. Analysis
+only.
 
 >>> program = lowered("y[i] = sum(x[i, j] * x[i, j])", y="f32[9]", x="f32[9, 50]")
 >>> iteration_count(program.kernels[0].body[-1]), work_per_iteration(program.kernels[0].body[-1])
@@ -21,6 +22,7 @@ from dataclasses import field
 from typing import assert_never
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..ir.algebra import FALSE
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import reads, walk
@@ -38,18 +40,8 @@ from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Upda
 from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.walk import bodies, expressions_of, statements
-from .expression_cost import READ, UNKNOWN_SIZE, cost
+from .expression_cost import cost
 
-WRITE = 1
-"""Cost of a store of an element, beside its value's."""
-PRINT_COST = 1000
-"""Assumed cost of a print."""
-SCALAR = 8
-"""Cost of an operation that is not vectorized."""
-LIBRARY_CALL_COST = 16
-"""What `cost` says of a call of the C library, which is not vectorized."""
-REGISTER_TILE_BYTES = 16
-"""So many bytes of a register tile are computed for a unit."""
 MAX_WORK = 1 << 40
 """Upper limit of all estimates, so that products with sizes stay numbers."""
 
@@ -111,7 +103,8 @@ def work_per_iteration(loop: For | While, sizes: frozenset[Symbol] | None = None
     """
     assumed = _Assumptions(sizes)
     if isinstance(loop, While):
-        return _body_work(loop.prelude + loop.body, assumed, SCALAR) + cost(loop.test) * SCALAR
+        scalar = thresholds.SCALAR_WORK
+        return _body_work(loop.prelude + loop.body, assumed, scalar) + cost(loop.test) * scalar
     return _iteration_work(loop, assumed)
 
 
@@ -171,7 +164,7 @@ def total_work(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
 
 def _scale(loop: For) -> int:
     """Return the cost of an operation in a loop."""
-    return 1 if loop.kind == "vector" or _is_vectorizable(loop) else SCALAR
+    return 1 if loop.kind == "vector" or _is_vectorizable(loop) else thresholds.SCALAR_WORK
 
 
 def _register_trip_count(loop: For, rounds: Affine) -> Affine:
@@ -181,7 +174,7 @@ def _register_trip_count(loop: For, rounds: Affine) -> Affine:
         return rounds
     match loop.body[0]:
         case Store(access) | Update(access) if _is_tile(access.node):
-            per_unit = max(1, REGISTER_TILE_BYTES // access.node.dtype.itemsize)
+            per_unit = max(1, thresholds.REGISTER_TILE_BYTES_PER_UNIT // access.node.dtype.itemsize)
             return floordiv(rounds + (per_unit - 1), const(per_unit))
         case _:
             return rounds
@@ -199,7 +192,7 @@ def _is_vectorizable(loop: For) -> bool:
         or (
             isinstance(stmt, Store | Update)
             and is_contiguous_store(stmt, loop.symbol)
-            and cost(stmt.value) < LIBRARY_CALL_COST
+            and cost(stmt.value) < thresholds.LIBRARY_CALL_COST
         )
         for stmt in loop.body
     )
@@ -221,18 +214,20 @@ def _body_work(body: tuple[Stmt, ...], assumed: _Assumptions, scale: int) -> Aff
     for stmt in body:
         total += _statement_work(stmt, assumed, scale)
         if isinstance(stmt, Let):
-            assumed = assumed.inside(stmt.symbol, const(UNKNOWN_SIZE))
+            assumed = assumed.inside(stmt.symbol, const(thresholds.ASSUMED_SIZE))
     return _clip(total)
 
 
 def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
     if isinstance(stmt, For):
         rounds = _register_trip_count(stmt, assumed.rounds(stmt))
-        return _bounded_product(rounds, _iteration_work(stmt, assumed)) + SCALAR
+        return _bounded_product(rounds, _iteration_work(stmt, assumed)) + thresholds.SCALAR_WORK
     direct = const(_direct_cost(stmt) * scale)
     match stmt:
         case While(prelude, _, body):
-            return (direct + _body_work(prelude + body, assumed, SCALAR)) * UNKNOWN_SIZE
+            return (
+                direct + _body_work(prelude + body, assumed, thresholds.SCALAR_WORK)
+            ) * thresholds.ASSUMED_SIZE
         case If(_, then, ()) if _only_checks(then) or ends_in_failure(then):
             return direct
         case If(_, then, other):
@@ -240,17 +235,18 @@ def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
                 _body_work(then, assumed, scale), _body_work(other, assumed, scale)
             )
         case Store(access, value) if _is_tile(access.node):
-            return const(max(1, cost(value) - READ * len(reads(value))) * scale)
+            return const(max(1, cost(value) - thresholds.READ_COST * len(reads(value))) * scale)
         case Store(access):
-            return direct + (WRITE * scale if access.node.rank else 0)
+            return direct + (thresholds.STORE_WORK * scale if access.node.rank else 0)
         case Update(access, _, value) if access.node.purpose == "tile":
-            return const(max(1, cost(value) - READ * len(reads(value))) * scale)
+            return const(max(1, cost(value) - thresholds.READ_COST * len(reads(value))) * scale)
         case Update(access):
-            return direct + (1 + READ + WRITE if access.node.rank else 1) * scale
+            moved = thresholds.READ_COST + thresholds.STORE_WORK if access.node.rank else 0
+            return direct + (1 + moved) * scale
         case Fill(node) | Alloc(node):
             return _fill_work(node, assumed)
         case Print():
-            return direct + PRINT_COST * scale
+            return direct + thresholds.PRINT_COST * scale
         case Let() | Check() | Permute() | Comment() | Barrier() | Break() | Continue():
             return direct
         case _:
@@ -313,14 +309,10 @@ def _clip(work: Affine) -> Affine:
     return work if work.constant is None else const(min(work.constant, MAX_WORK))
 
 
-_MAX_SUBEXPRESSIONS = 1000
-"""The most subexpressions of a loop that is written three times."""
-
-
 def is_large(loop: For) -> bool:
     """Whether a loop is too long to be written three times."""
     inside = statements(loop.body)
     return (
         sum(len(walk(expr)) for stmt in inside for expr in expressions_of(stmt))
-        > _MAX_SUBEXPRESSIONS
+        > thresholds.MAX_VERSIONED_SUBEXPRESSIONS
     )

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from math import prod
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..ir import dtypes
 from ..ir.dtypes import DType
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Select, conjuncts
@@ -33,7 +34,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute_expr
 from .accesses import has_jumps
-from .expression_cost import UNKNOWN_SIZE, estimate_iterations
+from .expression_cost import estimate_iterations
 from .guarded_reads import nodes_of
 from .subscripts import are_different, is_implied, is_nonnegative
 
@@ -62,7 +63,7 @@ class Layer:
     def points(self) -> int:
         """How often the store runs; an estimate where sizes are not known."""
         if self.index is None:
-            return prod(self.node.static_shape or (UNKNOWN_SIZE,) * self.node.rank)
+            return prod(self.node.static_shape or (thresholds.ASSUMED_SIZE,) * self.node.rank)
         return estimate_iterations(self.inside)
 
 

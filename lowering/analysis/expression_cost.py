@@ -12,28 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .. import thresholds
 from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Position, Read, Select
 from ..ir.loops import For, Stmt, While
 from ..ir.ops import Op
 
-RECOMPUTE_COST = 2
-"""Up to this cost an expression is always worth recomputing: a read and an operation."""
-STORE, READ = 4, 1
-"""Cost of storing an element of an array, and of reading it again."""
-UNKNOWN_SIZE = 64
-"""Assumed trip count of a loop, or extent of an axis, whose size is not known."""
-
 
 def estimate_iterations(inside: Iterable[Stmt]) -> int:
-    """Return how often the innermost body runs, with `UNKNOWN_SIZE` for sizes that are not
+    """Return how often the innermost body runs, with `ASSUMED_SIZE` for sizes that are not
     known."""
     total = 1
     for stmt in inside:
         if isinstance(stmt, For):
             gap = (stmt.hi - stmt.lo).constant
-            total *= UNKNOWN_SIZE if gap is None else max(0, -(-gap // stmt.step))
+            total *= thresholds.ASSUMED_SIZE if gap is None else max(0, -(-gap // stmt.step))
         elif isinstance(stmt, While):
-            total *= UNKNOWN_SIZE
+            total *= thresholds.ASSUMED_SIZE
     return total
 
 
@@ -51,7 +45,7 @@ def cost(expr: Expr) -> int:
             return 0
         case Read(node, index):
             inner = sum(cost(i.value) for i in index if isinstance(i, Dynamic))
-            return inner + (READ if node.rank else 0)
+            return inner + (thresholds.READ_COST if node.rank else 0)
         case Apply(op, args, _):
             return _op_cost(op, expr) + sum(map(cost, args))
         case Cast(value, dtype):

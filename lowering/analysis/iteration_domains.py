@@ -24,14 +24,13 @@ from numpy.typing import NDArray
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
+from .. import thresholds
 from ..ir.assignments import Break, Continue, Let, Parameter
 from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, walk
 from ..ir.indexing import Affine, Quasi, Symbol
 from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.walk import free_symbols, statements
 
-MAX_POINTS = 1 << 20
-"""With more points than that, evenly spaced samples stand for all of them."""
 _ARRAY_OPS = frozenset(
     "eq ne lt le gt ge and or logical_not add sub mul neg floordiv mod min max".split()
 )
@@ -201,7 +200,7 @@ def _add_loop(domain: Points, loop: For, is_needed: bool, known: CallValues) -> 
         return Points(
             domain.columns, domain.weight * trip_counts, domain.assumed, domain.is_sampled
         )
-    stride = max(1, -(-int(trip_counts.sum()) // MAX_POINTS))
+    stride = max(1, -(-int(trip_counts.sum()) // thresholds.MAX_DOMAIN_POINTS))
     sampled = -(-trip_counts // stride)
     row = np.repeat(np.arange(count), sampled)
     iteration = np.arange(len(row)) - np.repeat(np.cumsum(sampled) - sampled, sampled)

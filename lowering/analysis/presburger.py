@@ -23,6 +23,7 @@ from itertools import chain, count
 from math import gcd, inf
 from typing import Literal, NamedTuple
 
+from .. import thresholds
 from ..ir.indexing import Affine, Atom, Quasi, Symbol, const, evaluate, floordiv, var
 
 Solution = dict[Symbol, int]
@@ -30,11 +31,6 @@ Row = tuple[int, ...]
 """A linear expression: the coefficient of each symbol, one column a symbol, then the offset."""
 Columns = dict[int, int]
 """Values of symbols, by their columns."""
-MAX_ROWS = 160
-"""With more inequalities than that at once the answer is "unclear"."""
-MAX_TRIES = 400
-"""How many values are tried where the inequalities allow rational points that need not be
-integers."""
 
 
 class _Step(NamedTuple):
@@ -234,7 +230,7 @@ def _eliminate(rows: Iterable[Row]) -> list[_Step] | Literal["none", "unclear"]:
             return "none"
         if not tight:
             return steps
-        if len(tight) > MAX_ROWS:
+        if len(tight) > thresholds.MAX_INEQUALITIES:
             return "unclear"
         at = _choose_column(tight)
         above, below = [r for r in tight if r[at] > 0], [r for r in tight if r[at] < 0]
@@ -285,7 +281,7 @@ class _Search:
 
     def __init__(self, steps: Sequence[_Step]) -> None:
         self.steps = steps[::-1]
-        self.left = MAX_TRIES
+        self.left = thresholds.MAX_INTEGER_TRIES
 
     def run(self, at: int = 0, chosen: Columns | None = None) -> Columns | None:
         """Return values that satisfy all inequalities; None where none was found."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from .. import thresholds
 from ..ir.expressions import Apply, Cast, Expr
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Stmt, Update
@@ -20,10 +21,6 @@ from .effects import summarize
 from .self_dependence import symbols_of
 
 PRODUCTS = frozenset(("mul", "product"))
-MIN_TILED_POINTS = 4096
-"""From how many points on a product of matrices is worth tiling over both of its outer axes."""
-MIN_TILE_SIDE = 32
-"""With so many rows and so many columns inside of a loop, that loop need not be tiled."""
 
 
 def tiled_symbols(nest: For) -> frozenset[Symbol]:
@@ -68,8 +65,8 @@ def _is_tileable(
     """Whether loops have enough rows and columns for tiles."""
     row_count, column_count = (_trip_count(symbols, loops) for symbols in (rows, columns))
     return (
-        min(row_count, column_count) >= MIN_TILE_SIDE
-        and row_count * column_count >= MIN_TILED_POINTS
+        min(row_count, column_count) >= thresholds.MIN_TILE_SIDE
+        and row_count * column_count >= thresholds.MIN_TILED_POINTS
     )
 
 
@@ -109,7 +106,7 @@ def _product(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) ->
     rows, columns = target & (left_symbols - right_symbols), target & (right_symbols - left_symbols)
     sizes = ((loop.hi - loop.lo).constant for loop in loops)
     points = prod(64 if size is None else size for size in sizes)
-    if rows and columns and bound - target and points >= MIN_TILED_POINTS:
+    if rows and columns and bound - target and points >= thresholds.MIN_TILED_POINTS:
         return _Product(frozenset(rows), frozenset(columns), frozenset(target), loops)
     return _Product(frozenset(), frozenset(), frozenset(target), loops)
 

@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import reduce
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..ir import dtypes
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import Apply, Cast, Const, Expr, Read, Select, reads, walk
@@ -33,8 +34,6 @@ from .subscripts import is_in_range, ranges
 NOT_REORDERABLE = (Alloc, Break, Continue, Permute, Print, While, Check)
 """Statements that a loop may not contain whose reductions are computed outside: results would be
 missing after them."""
-MIN_SPLIT_ITERATIONS = 32
-"""From so many iterations on minima and maxima are distributed into a loop of their own."""
 _CHEAP_OPS = frozenset(
     "add sub mul neg abs isnan eq ne lt le gt ge logical_not bitand bitor".split()
 )
@@ -177,7 +176,7 @@ def split_min_max(loop: For) -> tuple[For, ...]:
         or not others
         or not all_cheap
         or not is_disjoint
-        or trip_count in range(MIN_SPLIT_ITERATIONS)
+        or trip_count in range(thresholds.MIN_SEPARATE_MIN_MAX_ITERATIONS)
     ):
         return (loop,)
     rest = tuple(stmt for stmt in loop.body if stmt not in extremes)

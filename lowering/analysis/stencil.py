@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..ir.assignments import Permute
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Range, Symbol, const, var
@@ -33,10 +34,6 @@ from .subscripts import ranges
 
 Body = tuple[Stmt, ...]
 Names = Mapping[int, Node]
-MAX_ROW_BYTES = 64 << 10
-"""The most bytes of a private row, of which each thread has a copy."""
-MAX_PERIOD = 4
-"""After so many iterations at most exchanged arrays have to be back in their places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,8 @@ def find_sweeps(
                 return None
             private_nodes = _private_nodes(row, private_ids)
             if any(
-                node.static_shape is None or node.bytes > MAX_ROW_BYTES for node in private_nodes
+                node.static_shape is None or node.bytes > thresholds.MAX_STENCIL_ROW_BYTES
+                for node in private_nodes
             ):
                 return None
             stages.append(Stage(tuple(comments), row, private_nodes))
@@ -161,7 +159,7 @@ def _exchange_period(loop: For) -> tuple[Names, ...] | None:
         return None
     first = {node.id: node for node in exchanges[0].nodes}
     names: list[Names] = [first]
-    while len(names) <= MAX_PERIOD:
+    while len(names) <= thresholds.MAX_STENCIL_PERIOD:
         last = names[-1]
         pairs = zip(exchanges[0].nodes, exchanges[0].sources, strict=True)
         after = {node.id: last.get(source.id, source) for node, source in pairs}

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import thresholds
 from ..ir.expressions import Dynamic
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, While
 from .accesses import Accesses, Site
 from .iteration_domains import CallValues, Points, domain_points, evaluate_index
 
-MAX_EVENTS = 1 << 20
-"""With more accesses than that they are not put in order one by one."""
 _Integers = NDArray[np.int64]
 _TimedAccesses = tuple[_Integers, _Integers]
 """The times of accesses, a row each, and the flat indices of the elements that they access."""
@@ -45,7 +44,7 @@ def upward_exposed(
             if event is None:
                 return None
             events.append(event)
-    if sum(len(flat) for _, flat in (*reads, *writes)) > MAX_EVENTS:
+    if sum(len(flat) for _, flat in (*reads, *writes)) > thresholds.MAX_TIMED_ACCESSES:
         return None
     ranks = _dense_ranks([times for times, _ in (*reads, *writes)])
     never = np.iinfo(np.int64).max
@@ -71,7 +70,7 @@ def _accesses_of(
     at = noted(domain_points(site.inside, site.tests, symbols, known))
     count = len(at.weight)
     size = int(np.prod(shape))
-    if at.is_sampled or count * (size if site.index is None else 1) > MAX_EVENTS:
+    if at.is_sampled or count * (size if site.index is None else 1) > thresholds.MAX_TIMED_ACCESSES:
         return None
     if site.index is None:
         return _access_times(site, at).repeat(size, axis=0), np.tile(np.arange(size), count)

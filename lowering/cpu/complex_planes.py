@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
+from .. import thresholds
 from ..analysis.accesses import Site, collect_accesses
 from ..analysis.complex_parts import source_of_part
 from ..ir.assignments import Access, Alloc
@@ -41,9 +42,6 @@ Planes = dict[tuple[int, str], Node]
 part."""
 _SIDES = ("re", "im")
 _NAMES = {"real": "re", "imag": "im"}
-OFTEN = 16
-"""An element is worth copying if it is read so many times; so are arrays whose loops have run-time
-sizes."""
 
 
 def split_planes(nest: Stmt, fresh: Fresh) -> Body:
@@ -92,12 +90,12 @@ def _is_read_often(site: Site, node: Node) -> bool:
         is_most = all(symbols & enclosing for symbols in axis_symbols)
     else:
         is_most = 2 * prod(extents) >= prod(node.static_shape)
-    return prod(repeats) >= OFTEN and is_most
+    return prod(repeats) >= thresholds.MIN_COMPLEX_READS and is_most
 
 
 def _trip_count(loop: For) -> int:
     count = (loop.hi - loop.lo).constant
-    return OFTEN if count is None else max(0, -(-count // loop.step))
+    return thresholds.MIN_COMPLEX_READS if count is None else max(0, -(-count // loop.step))
 
 
 def _plane(node: Node, part: str, fresh: Fresh) -> Node:

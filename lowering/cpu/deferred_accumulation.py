@@ -11,9 +11,9 @@ A loop whose terms would take too much memory is split into several. `distribute
 before `vectorize_reductions`, where the terms can be combined behind the loop as well as in it:
 lanes in the loop would be a loop-carried dependence.
 
-Precondition: iterations that do much more than their accumulations, several of them in `ROOM` bytes
-for each thread, and inner loops that threads do not share as they are, at no cost. Postcondition:
-bit-identical: the terms, and their order, stay the same.
+Precondition: iterations that do much more than their accumulations, several of them for each thread
+in `MAX_DEFERRED_BYTES`, and inner loops that threads do not share as they are, at no cost.
+Postcondition: bit-identical: the terms, and their order, stay the same.
 
 >>> from plusequals.lowering.target import Target
 >>> show(lambda program: distribute_accumulations(program, Target(threads=2, parallel_from=10_000)),
@@ -41,8 +41,9 @@ from dataclasses import replace
 from math import ceil, prod
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
-from ..analysis.cost import SCALAR, iteration_count, total_work, work_per_iteration
+from ..analysis.cost import iteration_count, total_work, work_per_iteration
 from ..analysis.dependence import find_dependence, find_privatizable, has_early_exit
 from ..analysis.parallel_band import normalize
 from ..analysis.reductions import can_reassociate, is_min_max
@@ -62,14 +63,6 @@ from ..transform.outermost import OutermostRewriter
 from .parallelize import is_worth_sharing
 
 Body = tuple[Stmt, ...]
-SHARE = 16
-"""The least ratio of an iteration's work to that of adding the terms that it stores."""
-ROOM = 1 << 18
-"""The most bytes of terms that the iterations of a loop store."""
-EACH = 2
-"""The least number of iterations for each thread between two loops over terms."""
-UNKNOWN = 256
-"""The most iterations between two loops over terms where the trip count is dynamic."""
 
 
 class DistributeReason(Reason):
@@ -168,7 +161,8 @@ class _Distribution(OutermostRewriter):
         if not self.is_gain(loop, accumulations, outer):
             return None
         deferral = _Deferral.of(self.fresh, loop, accumulations)
-        has_room = deferral.chunk_size is None or deferral.chunk_size >= EACH * self.target.threads
+        fewest = thresholds.MIN_DEFERRED_ITERATIONS_PER_THREAD * self.target.threads
+        has_room = deferral.chunk_size is None or deferral.chunk_size >= fewest
         if not has_room or not self.is_legal(deferral, privates, outer):
             del self.fresh.nodes[node_count:]
             return None
@@ -233,8 +227,11 @@ class _Distribution(OutermostRewriter):
             if one.node.id in self.own - privates and not one.symbols() & let_symbols
             and len(sites.of(one.node)) == (1 if isinstance(one.stmt, Update) else 2)
         ]  # fmt: skip
-        added_work = sum(one.size * (1 if one.is_per_lane else SCALAR) for one in accumulations)
-        return accumulations if work is not None and work >= SHARE * added_work else []
+        added_work = sum(
+            one.size * (1 if one.is_per_lane else thresholds.SCALAR_WORK) for one in accumulations
+        )
+        least = thresholds.MIN_DEFERRED_WORK_RATIO * added_work
+        return accumulations if work is not None and work >= least else []
 
 
 class _ReductionDistribution(_Distribution):
@@ -256,7 +253,9 @@ class _ReductionDistribution(_Distribution):
             for one in accumulations
         )  # fmt: skip
         fits = (
-            trip_count is not None and trip_count * sum(one.bytes for one in accumulations) <= ROOM
+            trip_count is not None
+            and trip_count * sum(one.bytes for one in accumulations)
+            <= thresholds.MAX_DEFERRED_BYTES
         )
         return accumulations if is_reassociable and fits and loop.step == 1 else []
 
@@ -311,10 +310,14 @@ class _Deferral:
         accumulations = [
             one for one in _find_accumulations(plain.body, ()) if one.node.id in targets
         ]
-        most = max(1, ROOM // max(1, sum(one.bytes for one in accumulations)))
+        most = max(
+            1, thresholds.MAX_DEFERRED_BYTES // max(1, sum(one.bytes for one in accumulations))
+        )
         trip_count = plain.hi.constant
         count = (
-            min(most, UNKNOWN) if trip_count is None else ceil(trip_count / ceil(trip_count / most))
+            min(most, thresholds.MAX_DYNAMIC_DEFERRED_ITERATIONS)
+            if trip_count is None
+            else ceil(trip_count / ceil(trip_count / most))
         )
         terms: dict[int, Node] = {}
         for one in accumulations:

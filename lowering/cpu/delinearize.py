@@ -24,15 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..ir.expressions import Expr, Position, Read, rebuild, walk
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import QUASI_BUILDERS, Affine, Quasi, Symbol, const, multiply, var
 from ..ir.loops import Comment, For, Program, Stmt, Store
 from ..ir.rewrite import Rewrite, map_kernels, map_statements, rewrite
 from ..ir.walk import expressions_of
-
-LEAST = 16
-"""The least trip count of an inner loop: vectors of adjacent elements."""
 
 
 def delinearize_loops(program: Program) -> Program:
@@ -77,7 +75,8 @@ def _exact_quotient(whole: Affine, by: Affine) -> int:
         trip_count = whole.constant or 0
         return (
             trip_count // by.constant
-            if by.constant >= LEAST and trip_count % by.constant == 0
+            if by.constant >= thresholds.MIN_DELINEARIZED_ITERATIONS
+            and trip_count % by.constant == 0
             else 0
         )
     times = whole.terms[0][1] // by.terms[0][1] if whole.terms else 0

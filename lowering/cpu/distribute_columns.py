@@ -7,7 +7,8 @@
 Fusion joins what computes a value of each column with what uses it. Where the use depends on
 earlier iterations, as an accumulation does, no part of the loop can be vectorized, and memory is
 read down its columns. The first of the two loops is for `vectorize_columns` and `vectorize_outer`.
-What crosses is expanded for `AT_A_TIME` iterations; loops of more are strip-mined.
+What crosses is expanded for `MAX_COLUMN_EXPANDED_ITERATIONS` iterations; loops of more are
+strip-mined.
 
 Precondition: iterations whose part up to the last inner loop could be vectorized if it were alone,
 and depends on no other iteration. Postcondition: results are bit-identical: each part does what it
@@ -39,6 +40,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .. import thresholds
 from ..analysis.dependence import find_dependence, find_privatizable
 from ..analysis.parallel_band import has_checks, static_trip_count
 from ..analysis.subscripts import ranges
@@ -53,9 +55,6 @@ from ..transform.distribute import can_distribute, distribute_at, distribution_p
 from ..transform.outermost import OutermostRewriter
 
 Body = tuple[Stmt, ...]
-AT_A_TIME = 2048
-"""For so many iterations scalars are expanded at a time: with a few values of each, the L1
-cache."""
 
 
 class ColumnReason(Reason):
@@ -101,12 +100,15 @@ class _Distribution(OutermostRewriter):
         self.decisions.append(
             Decision("split", ColumnReason.COLUMNS, node, span=loop.span, variable=name)
         )
-        size = const(min(static_trip_count(loop) or AT_A_TIME, AT_A_TIME))
+        most = thresholds.MAX_COLUMN_EXPANDED_ITERATIONS
+        size = const(min(static_trip_count(loop) or most, most))
 
         def block(width: int, lo: Affine, hi: Affine) -> For:
             return For(self.fresh.symbol("block"), lo, hi, width, (), span=loop.span)
 
-        parts = self.cut(loop, self.end(loop, outer), (AT_A_TIME,), block)
+        parts = self.cut(
+            loop, self.end(loop, outer), (thresholds.MAX_COLUMN_EXPANDED_ITERATIONS,), block
+        )
         nodes = [
             n for n in dict.fromkeys((*reads(loop.body), *writes(loop.body))) if n.id in privates
         ]
@@ -118,7 +120,7 @@ class _Distribution(OutermostRewriter):
             crossed = [copies.get(node.id, node) for node in crossing]
             if one.symbol != loop.symbol:  # a loop over blocks
                 start = var(one.symbol)
-                part = replace(part, lo=start, hi=start + AT_A_TIME)
+                part = replace(part, lo=start, hi=start + thresholds.MAX_COLUMN_EXPANDED_ITERATIONS)
                 body = distribute_at(part, at, crossed, size, self.fresh, "panel")
                 out.append(replace(one, body=body))
             else:

@@ -53,6 +53,7 @@ from functools import partial
 from itertools import groupby
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..analysis.complex_parts import source_of_part
 from ..analysis.dependence import has_break
@@ -81,9 +82,6 @@ from ..transform.if_convert import (
 )
 
 Body = tuple[Stmt, ...]
-LANES = 32
-"""How many iterations are lanes of one strip: enough to hide the latency of an operation, and few.
-A loop with fewer iterations stays."""
 
 
 def may_exit_early(stmt: Stmt) -> bool:
@@ -95,7 +93,7 @@ def can_be_lanes(loop: For, domain: tuple[Range, ...]) -> bool:
     """Whether the iterations of a loop can be lanes; `domain` are the ranges of it and of enclosing
     loops."""
     trip_count = (loop.hi - loop.lo).constant
-    return (trip_count is None or trip_count >= LANES) and all(
+    return (trip_count is None or trip_count >= thresholds.DIVERGENT_LANES) and all(
         _can_run_lockstep(stmt, loop.symbol, domain) if isinstance(stmt, For | While)
         else can_if_convert((stmt,), (), domain)
         for stmt in loop.body
@@ -125,10 +123,11 @@ def run_in_lockstep(
     and of enclosing ones.
     """
     trip_count, start = (loop.hi - loop.lo).constant, fresh.symbol(loop.symbol.name)
-    is_full = trip_count is not None and trip_count % LANES == 0
-    count = const(LANES) if is_full else minimum(const(LANES), loop.hi - var(start))
+    width = thresholds.DIVERGENT_LANES
+    is_full = trip_count is not None and trip_count % width == 0
+    count = const(width) if is_full else minimum(const(width), loop.hi - var(start))
     lanes = _Lanes(fresh, loop, privates, domain, start, count)
-    return For(start, loop.lo, loop.hi, LANES, lanes.build(), span=loop.span)
+    return For(start, loop.lo, loop.hi, thresholds.DIVERGENT_LANES, lanes.build(), span=loop.span)
 
 
 @dataclass(slots=True)
@@ -179,7 +178,7 @@ class _Lanes:
 
     def array(self, label: str, dtype: DType) -> Node:
         """Return an array with an element for each lane."""
-        return self.fresh.array(f"{label}_lanes", (LANES,), dtype, "tile")
+        return self.fresh.array(f"{label}_lanes", (thresholds.DIVERGENT_LANES,), dtype, "tile")
 
     # -------------------------------------------------------------------------- statements
 
@@ -198,7 +197,7 @@ class _Lanes:
             self.loop.symbol in subscript_symbols(read.index) and part not in near
             for part, read in _find_elements(loop)
         )  # fmt: skip
-        count = self.count if is_far else const(LANES)
+        count = self.count if is_far else const(thresholds.DIVERGENT_LANES)
         if not may_exit_early(loop):
             assert isinstance(loop, For), "a `while` may end"
             body = self.store_values(self.if_convert(loop, near, lane), lane, None)
@@ -233,7 +232,7 @@ class _Lanes:
 
     def if_convert(self, loop: For | While, near: Mapping[Expr, Node], lane: Symbol) -> IfConverted:
         """Return the body of an inner loop, if-converted."""
-        inner = (*ranges((loop,)), Range(lane, const(0), const(LANES)))
+        inner = (*ranges((loop,)), Range(lane, const(0), const(thresholds.DIVERGENT_LANES)))
         gathered = Rewrite(expr=partial(_read_gathered, near=near, lane=lane))
         body = rewrite(loop.body, gathered) if near else loop.body
         return if_convert(body, self.fresh, self.values(lane), (*self.domain, *inner))
@@ -295,7 +294,7 @@ class _Lanes:
 
     def lane_loop(self, lane: Symbol, body: Body, count: Affine | None = None) -> Stmt:
         """Return a loop over lanes, all of them unless a number is given."""
-        count = const(LANES) if count is None else count
+        count = const(thresholds.DIVERGENT_LANES) if count is None else count
         body = substitute(body, {self.loop.symbol: var(self.start) + var(lane)})
         return For(lane, const(0), count, 1, body, span=self.loop.span)
 

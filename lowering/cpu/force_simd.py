@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.cost import iteration_count
 from ..analysis.dependence import find_dependence, find_privatizable, loop_local_nodes
 from ..ir.assignments import Let
@@ -34,9 +35,6 @@ from ..ir.loops import Comment, For, Program, Stmt, Store
 from ..ir.rewrite import map_bodies, map_kernels
 from ..ir.walk import own_effects
 from ..target import Target
-
-MOST = 64
-"""Loops of more iterations are long enough for a run-time overlap test before them."""
 
 
 def force_simd(program: Program, target: Target) -> Program:
@@ -69,7 +67,12 @@ class _Vectorizer:
         row."""
         trip_count = iteration_count(loop).constant
         stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
-        if trip_count is None or trip_count > MOST or loop.step != 1 or not stores:
+        if (
+            trip_count is None
+            or trip_count > thresholds.MAX_FORCED_SIMD_ITERATIONS
+            or loop.step != 1
+            or not stores
+        ):
             return False
         if any(not isinstance(stmt, Store | Let | Comment) for stmt in loop.body):
             return False

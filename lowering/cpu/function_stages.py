@@ -46,7 +46,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 from ...base.lazy_import import LazyModule
-from ..analysis.cost import LIBRARY_CALL_COST, is_contiguous_store
+from .. import thresholds
+from ..analysis.cost import is_contiguous_store
 from ..analysis.dependence import find_dependence, find_privatizable, has_early_exit
 from ..analysis.expression_cost import cost
 from ..analysis.subscripts import ranges
@@ -69,15 +70,6 @@ else:  # what few programs need
     remap = LazyModule("..transform.remap", __package__)
 
 Body = tuple[Stmt, ...]
-ROUNDS = 256
-"""The most iterations of a block, fewer where the L1 cache has no room for them."""
-FEW = 32
-"""Loops of fewer iterations stay."""
-LONG = 8 * ROUNDS
-"""The most iterations of a block where these have inner loops: each takes long."""
-MANY = 16
-"""A program that computes more functions than that has each in a loop of its own. Measured with gcc
-12 and AVX2: an inlined `exp` of float64 takes 0.1 s to compile, a `sin` 0.25 s, a call 0.01 s."""
 
 
 class FunctionReason(Reason):
@@ -95,7 +87,9 @@ def distribute_functions(program: Program, target: Target) -> Decided:
         for kernel in program.kernels for stmt in statements(kernel.body)
         for value in expressions_of(stmt) for part in walk(value)
     )  # fmt: skip
-    return (_Calls if sum(costly) > MANY else _Chains).on(program, target)
+    return (_Calls if sum(costly) > thresholds.MAX_INLINED_FUNCTIONS else _Chains).on(
+        program, target
+    )
 
 
 class _Chains(OutermostRewriter):
@@ -107,7 +101,11 @@ class _Chains(OutermostRewriter):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop in stages; None where it stays as it is."""
         trip_count = (loop.hi - loop.lo).constant
-        if loop.kind != "serial" or loop.step != 1 or (trip_count is not None and trip_count < FEW):
+        if (
+            loop.kind != "serial"
+            or loop.step != 1
+            or (trip_count is not None and trip_count < thresholds.MIN_STAGE_ITERATIONS)
+        ):
             return None
         stores = [stmt for stmt in loop.body if isinstance(stmt, Store | Update)]
         if any(not isinstance(stmt, Store | Update | Comment) for stmt in loop.body):
@@ -149,7 +147,8 @@ class _Chains(OutermostRewriter):
         if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
             return None
         trip_count = (loop.hi - loop.lo).constant
-        size = LONG if trip_count is None else min(trip_count, LONG)
+        most = thresholds.MAX_EARLY_EXIT_STAGE_ITERATIONS
+        size = most if trip_count is None else min(trip_count, most)
         arrays = {n: self.fresh.array(n.label, (size,), n.dtype, "stage") for n in crossing}
 
         def halves(lo: Affine, hi: Affine) -> Body:
@@ -192,7 +191,10 @@ class _Chains(OutermostRewriter):
         crossing = _crossing_lives(bodies)
         live = _live_bytes(crossing)
         room = self.target.l1_bytes // 2 // max(1, live)
-        size = min(ROUNDS, max(FEW, 1 << max(room, 1).bit_length() - 1))
+        size = min(
+            thresholds.MAX_STAGE_ITERATIONS,
+            max(thresholds.MIN_STAGE_ITERATIONS, 1 << max(room, 1).bit_length() - 1),
+        )
         trip_count = (loop.hi - loop.lo).constant
         if trip_count is not None and trip_count <= size:
             return self.stages(loop, bodies, crossing, loop.lo, loop.hi, trip_count)
@@ -315,7 +317,10 @@ def _is_safe(expr: Expr) -> bool:
 
 def _is_costly(expr: Expr) -> bool:
     """Whether an expression is a function that takes many instructions, of computed values."""
-    return isinstance(expr, Apply) and cost(expr) - sum(map(cost, expr.args)) >= LIBRARY_CALL_COST
+    return (
+        isinstance(expr, Apply)
+        and cost(expr) - sum(map(cost, expr.args)) >= thresholds.LIBRARY_CALL_COST
+    )
 
 
 def _by_depth(loop: For, fresh: Fresh, always: bool = False) -> Iterator[tuple[int, Body]]:

@@ -31,6 +31,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from ...base.lazy_import import lazy_modules
+from .. import thresholds
 from ..analysis.dependence import find_dependence, find_privatizable
 from ..analysis.effects import summarize
 from ..analysis.expression_cost import cost
@@ -58,11 +59,6 @@ else:  # what few programs need
     )
 
 Body = tuple[Stmt, ...]
-FEW = 4
-"""Loops of so few iterations are not vectorized."""
-DEAR = 128
-"""The most that a guarded statement may cost, in additions, to be executed where its test does not
-hold."""
 
 
 class MaskReason(Reason):
@@ -136,7 +132,7 @@ def _predicate_counts(loop: For, known: tuple[Range, ...]) -> For | None:
         or not _depend_on_data(inside)
         or any(read.node.id in counters for value in values for read in reads(value))
         or not if_convert.can_if_convert(loop.body, (), known)
-        or sum(map(cost, values)) > DEAR
+        or sum(map(cost, values)) > thresholds.MAX_MASKED_COST
     ):
         return None
 
@@ -190,12 +186,12 @@ def _can_if_convert(loop: For, domain: tuple[Range, ...]) -> bool:
     inside, trip_count = statements(loop.body), (loop.hi - loop.lo).constant
     guarded = (e for s in loop.body if isinstance(s, If) for e in _values((s,)))
     return (
-        (trip_count is None or trip_count > FEW)
+        (trip_count is None or trip_count > thresholds.MAX_UNMASKED_ITERATIONS)
         and not any(isinstance(stmt, For | While) for stmt in inside)
         and _depend_on_data(inside)
         and all(_has_unit_strides(stmt, loop.symbol) for stmt in inside)
         and if_convert.can_if_convert(loop.body, (Continue,), domain)
-        and sum(map(cost, guarded)) <= DEAR
+        and sum(map(cost, guarded)) <= thresholds.MAX_MASKED_COST
     )
 
 

@@ -27,6 +27,7 @@ from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdInternalError, Diagnostic, Label
+from .. import thresholds
 from ..analysis.cost import iteration_count, total_work
 from ..analysis.dependence import (
     Dependent,
@@ -43,9 +44,6 @@ from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.rewrite import map_bodies, map_kernels, with_bodies
 from ..ir.walk import bodies, parallel_loops, statements, writes
 from ..target import Target
-
-ROOM = 4 << 20
-"""The most bytes of private temporaries of a thread."""
 
 
 class StorageReason(Reason):
@@ -133,7 +131,7 @@ class _Parallelizer:
                 return Refusal(Dependent.STORAGE, f"`{stmt.node.label}`")
         for node in writes(loop.body):
             size += node.bytes if node.id in private_ids else 0
-        if size > ROOM:
+        if size > thresholds.MAX_PRIVATE_BYTES:
             return Refusal(StorageReason.ROOM, f"{size:,} bytes")
         return find_dependence(loop, private_ids, self.hidden, outer)
 

@@ -31,6 +31,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.cost import is_large
 from ..analysis.dependence import find_privatizable, loop_local_nodes
 from ..analysis.effects import bound_symbols
@@ -46,10 +47,6 @@ from ..ir.walk import bodies, expressions_of, statements, writes
 from ..target import Target
 
 Body = tuple[Stmt, ...]
-LEAST = 16
-"""A loop is peeled where at least so many iterations remain in its middle."""
-MOST = 4
-"""The most run-time bounds at which a loop is split."""
 
 
 def peel_loops(program: Program, target: Target) -> Program:
@@ -96,7 +93,7 @@ class _Peeler:
             return None
         first, last = _peel_counts(loop)
         trip_count = (loop.hi - loop.lo).constant
-        if trip_count is not None and trip_count - first - last < LEAST:
+        if trip_count is not None and trip_count - first - last < thresholds.MIN_PEELED_ITERATIONS:
             return None
         start, end = loop.lo + first, loop.hi - last
         for bound in _dynamic_bounds(loop, 1):
@@ -166,7 +163,7 @@ def _dynamic_bounds(loop: For, sign: int) -> tuple[Affine, ...]:
             continue
         if (place - loop.lo).constant is None and (loop.hi - place).constant is None:
             bounds[place] = None
-    return tuple(bounds) if len(bounds) <= MOST else ()
+    return tuple(bounds) if len(bounds) <= thresholds.MAX_PEELED_BOUNDS else ()
 
 
 def _collect_facts(

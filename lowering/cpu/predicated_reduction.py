@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
+from .. import thresholds
 from ..analysis.expression_cost import cost
 from ..analysis.guarded_reads import negate
 from ..analysis.reductions import can_reassociate, predicate_update
@@ -35,9 +36,6 @@ from ..ir.walk import own_writes, statements
 from ..transform import if_convert
 
 Body = tuple[Stmt, ...]
-DEAR = 64
-"""The most that a guarded statement may cost, in additions, to be executed where its test does not
-hold."""
 
 
 def predicate_sums(loop: For, domain: tuple[Range, ...]) -> For | None:
@@ -61,7 +59,12 @@ def predicate_sums(loop: For, domain: tuple[Range, ...]) -> For | None:
     is_separate = not any(
         read.node.id in accumulators for one in (*terms, *tests) for read in reads(one)
     )
-    if not fits or not is_separate or not _depend_on_data(tests) or sum(map(cost, terms)) > DEAR:
+    if (
+        not fits
+        or not is_separate
+        or not _depend_on_data(tests)
+        or sum(map(cost, terms)) > thresholds.MAX_PREDICATED_TERM_COST
+    ):
         return None
     return replace(loop, body=tuple(_if_convert(loop.body, (), domain)))
 

@@ -49,7 +49,8 @@ from typing import TYPE_CHECKING
 
 from ...base.dataclass import dataclass
 from ...base.lazy_import import lazy_modules
-from ..analysis.cost import MAX_WORK, SCALAR, total_work
+from .. import thresholds
+from ..analysis.cost import MAX_WORK, total_work
 from ..analysis.dependence import find_dependence, find_privatizable, has_break
 from ..analysis.effects import bound_symbols
 from ..analysis.parallel_band import nest_loops
@@ -78,13 +79,6 @@ else:  # what few programs need
     )
 
 Body = tuple[Stmt, ...]
-WIDE, LONG = 16, 4
-"""The least trip count of a chunk of an inner loop, and by what factor the work of all exceeds that
-which is worth sharing: short loops take longer for each iteration."""
-EVEN, EACH = 512, 4
-"""The least trip count of a chunk that has no inner loops, and the most chunks for each thread."""
-SHARE = 4
-"""The least ratio of a loop's work to that of all copies."""
 
 
 class PrivatizeReason(Reason):
@@ -136,7 +130,9 @@ class _Privatization(OutermostRewriter):
         if not copies or find_dependence(loop, privates | copied, self.own, domain) is not None:
             return None
         least = (
-            SHARE * SCALAR * sum(copy.parts.bytes // copy.node.dtype.itemsize for copy in copies)
+            thresholds.MIN_COPIED_WORK_RATIO
+            * thresholds.SCALAR_WORK
+            * sum(copy.parts.bytes // copy.node.dtype.itemsize for copy in copies)
         )
         total = total_work(loop)
         if total.constant is not None and total.constant < least:
@@ -168,7 +164,9 @@ class _Privatization(OutermostRewriter):
     def chunk_inner(self, loop: For, domain: tuple[Range, ...]) -> Body | None:
         """Return a loop over chunks of the outermost inner loop whose iterations are independent
         whatever the loops around it do; None where there is none."""
-        if not is_worth_sharing(loop, LONG * self.target.parallel_from):
+        if not is_worth_sharing(
+            loop, thresholds.MIN_CHUNKED_WORK_FACTOR * self.target.parallel_from
+        ):
             return None
         for inner in _chain(loop):
             count = self.chunk_count(inner)
@@ -197,12 +195,18 @@ class _Privatization(OutermostRewriter):
         if (
             loop.step != 1
             or trip_count is None
-            or trip_count < WIDE * threads
+            or trip_count < thresholds.MIN_CHUNK_ITERATIONS * threads
             or has_break(loop.body)
         ):
             return 0
         is_inner = not any(isinstance(stmt, For) for stmt in loop.body)
-        return threads * min(EACH, max(1, trip_count // ((EVEN if is_inner else WIDE) * threads)))
+        least = (
+            thresholds.MIN_INNERMOST_CHUNK_ITERATIONS
+            if is_inner
+            else thresholds.MIN_CHUNK_ITERATIONS
+        )
+        per_thread = max(1, trip_count // (least * threads))
+        return threads * min(thresholds.MAX_CHUNKS_PER_THREAD, per_thread)
 
     def is_large(self, loop: For) -> bool:
         """Whether a loop writes more than caches hold, where other loops over its arrays pay."""

@@ -35,6 +35,7 @@ from dataclasses import field, replace
 from functools import cache, partial
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.conjunctions import conjunction
 from ..analysis.cost import is_large
 from ..analysis.dependence import find_privatizable, loop_local_nodes
@@ -65,11 +66,6 @@ from ..target import Target
 from .peel import clone_loop
 
 Body = tuple[Stmt, ...]
-LEAST = 16
-"""A loop of fewer iterations stays whole."""
-MOST = 2
-"""The most subscripts that wrap at different iterations in one loop: each doubles the number of
-loops."""
 _PLAIN = frozenset(("add", "sub", "neg", "mul", "min", "max"))
 """Operations that are defined for all operands."""
 
@@ -163,7 +159,7 @@ class _WrapSplitter:
         if (
             loop.kind != "serial"
             or loop.step != 1
-            or (trip_count is not None and trip_count < LEAST)
+            or (trip_count is not None and trip_count < thresholds.MIN_WRAPPED_ITERATIONS)
         ):
             return ()
         plain = [one for one in inside if isinstance(one, Store | Update | Comment | If)]
@@ -181,7 +177,7 @@ class _WrapSplitter:
             if bound_loop is None
             else tuple(dict.fromkeys(_find_wraps(bound_loop, bindings.known)))
         )
-        if bound_loop is None or not 0 < len(wrapped) <= MOST:
+        if bound_loop is None or not 0 < len(wrapped) <= thresholds.MAX_WRAPPED_SUBSCRIPTS:
             return ()
         pieces: list[IterationRange] = [(loop.lo, loop.hi, {})]
         lets = [*bindings.lets]

@@ -46,6 +46,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...base.lazy_import import LazyModule
+from .. import thresholds
 from ..analysis.dependence import find_privatizable
 from ..analysis.subscripts import ranges
 from ..ir import dtypes
@@ -67,16 +68,6 @@ else:  # what few programs need
 Body = tuple[Stmt, ...]
 StepsBuilder = Callable[[Callable[[Affine], tuple[Affine, Affine]]], Body]
 """Builds the time steps of a tile, given the rows of a sweep by its skew."""
-MOST_STAGES = 32
-"""The most sweeps over a tile, one after the other."""
-MOST_TEXT = 12
-"""A period of more sweeps than that stays: the code would be large."""
-NEAR = 16 << 10
-"""How many bytes a block has: few enough for the L1 cache, enough for long loops."""
-FAR = 4 << 20
-"""How many bytes of the last-level cache a thread may count on."""
-PIECES = 4
-"""So many tiles there are for each thread, where they are wide enough."""
 
 
 class TimeTileReason(Reason):
@@ -113,7 +104,9 @@ class _TimeTiling(OutermostRewriter):
         if loop.kind != "serial" or loop.step != 1 or (step_count is not None and step_count < 2):
             return None
         footprint, caches = _bytes(loop), 2 * self.target.threads * self.target.l2_bytes
-        if not any(isinstance(s, For) for s in loop.body) or footprint <= min(NEAR, caches):
+        if not any(isinstance(s, For) for s in loop.body) or footprint <= min(
+            thresholds.SWEEP_BLOCK_BYTES, caches
+        ):
             return None
         nest = sweeps.find_sweeps(loop, self.only(), self.own, ranges(outer))
         if nest is None or (nest.reach and footprint <= caches):
@@ -151,22 +144,26 @@ def _sizes(nest: sweeps.Sweeps, target: Target, step_count: int | None) -> _Size
     stages, period, reach = len(nest.stages) * nest.period, nest.period, nest.reach
     first, behind = _rows(nest)
     shapes = [(node, node.static_shape) for node in nest.nodes]
-    if stages > MOST_TEXT or any(not shape or not shape[0] for _, shape in shapes):
+    if stages > thresholds.MAX_PERIOD_SWEEPS or any(
+        not shape or not shape[0] for _, shape in shapes
+    ):
         return None
     row = max(1, sum(node.bytes // shape[0] for node, shape in shapes if shape))
     rows = behind - first
     if not reach:
-        block = max(1, NEAR // row)
+        block = max(1, thresholds.SWEEP_BLOCK_BYTES // row)
         return _Sizes(0, block, block) if rows > block else None
-    for budget in (target.l2_bytes // 2, min(target.l3_bytes // (2 * target.threads), FAR)):
-        block = max(1, min(NEAR, budget // 8) // row)
+    far = min(target.l3_bytes // (2 * target.threads), thresholds.MAX_L3_BYTES_PER_THREAD)
+    for budget in (target.l2_bytes // 2, far):
+        block = max(1, min(thresholds.SWEEP_BLOCK_BYTES, budget // 8) // row)
         room = budget // row - block - 2 * reach
-        most = min(MOST_STAGES, rows // (4 * target.threads * reach), room // reach)
+        most = min(thresholds.MAX_TILED_SWEEPS, rows // (4 * target.threads * reach), room // reach)
         periods = most // stages
         if step_count is not None:
             periods = min(periods, -(-step_count // period))
         if periods * period >= 2:
-            width = max(-(-rows // (PIECES * target.threads)), 4 * reach * stages * periods, 1)
+            tile_count = thresholds.TIME_TILES_PER_THREAD * target.threads
+            width = max(-(-rows // tile_count), 4 * reach * stages * periods, 1)
             return _Sizes(periods, block, -(-width // block) * block)
     return None
 

@@ -28,6 +28,7 @@ from dataclasses import replace
 from math import prod
 
 from ...base.diagnostic import Span
+from .. import thresholds
 from ..analysis.parallel_band import array_accesses, static_trip_count
 from ..analysis.subscripts import stride
 from ..ir.decision import Decided, Decision, Reason
@@ -38,15 +39,6 @@ from ..ir.node import Node
 from ..ir.walk import statements
 from ..target import Target
 from ..transform.outermost import Body, OutermostRewriter
-
-TILE = 128
-"""So many bytes of neighbours a tile has along both loops: two lines, which are fetched at once.
-Measured on 2,000 by 2,000 numbers of 8 bytes: 16.2 to 22 ms with 128 bytes by 128 to 2,048, 19.5 to
-21.8 with 64 bytes, 45 ms without tiles."""
-NEAR = 256
-"""Of so few iterations inside of the outer one of both loops all lines stay in the first cache."""
-LINE = 64
-"""So many bytes of memory are loaded at once."""
 
 
 class Across(Reason):
@@ -72,11 +64,12 @@ class _Work(OutermostRewriter):
         if moved is None or not self.is_free(chain, outer):
             return None
         *rest, last = (one for one in chain if one is not moved)
-        size = min(node.dtype.itemsize for node, _ in array_accesses(body))
+        itemsize = min(node.dtype.itemsize for node, _ in array_accesses(body))
+        side = thresholds.TRANSPOSED_TILE_BYTES // itemsize
         made = body
-        for one in reversed((*rest, *self.tiles(moved, last, TILE // size))):
+        for one in reversed((*rest, *self.tiles(moved, last, side))):
             made = (replace(one, body=made),)
-        detail, span = f"{TILE // size} by {TILE // size} elements", _span(body, last)
+        detail, span = f"{side} by {side} elements", _span(body, last)
         name = last.symbol.name
         self.decisions.append(Decision("tiles", Across.LINES, None, detail, span, variable=name))
         return (*heads, *made)
@@ -126,7 +119,9 @@ def _along(chain: tuple[For, ...], body: Body) -> For | None:
         if any(_step(*one, chain[at].symbol) == 1 for one in far):
             counts = [static_trip_count(loop) for loop in chain[at + 1 :]]
             known = prod(count for count in counts if count is not None)
-            return chain[at] if None in counts or known > NEAR else None
+            return (
+                chain[at] if None in counts or known > thresholds.MAX_UNTILED_ITERATIONS else None
+            )
     return None
 
 
@@ -141,4 +136,4 @@ def _is_across(node: Node, index: tuple[Index, ...], symbol: Symbol) -> bool:
     if not all(isinstance(at, Affine) for at in index):
         return False
     step = _step(node, index, symbol)
-    return step is None or step * node.dtype.itemsize >= LINE
+    return step is None or step * node.dtype.itemsize >= thresholds.MIN_STRIDE_BYTES

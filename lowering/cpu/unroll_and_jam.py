@@ -41,6 +41,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..analysis.dependence import find_dependence, find_privatizable
 from ..analysis.effects import summarize
@@ -56,8 +57,6 @@ from ..ir.node import Node
 from ..ir.rewrite import rename, substitute
 from ..ir.walk import own_reads, own_writes, statements
 
-MOST = 4
-"""The most iterations of a short loop."""
 Body = tuple[Stmt, ...]
 
 
@@ -99,7 +98,12 @@ class _Jam:
         """Return the statements that replace a short loop; None where it stays."""
         trip_count, first = (loop.hi - loop.lo).constant, loop.lo.constant
         inner = [stmt for stmt in loop.body if isinstance(stmt, For)]
-        if trip_count is None or first is None or not 2 <= trip_count <= MOST or loop.step != 1:
+        if (
+            trip_count is None
+            or first is None
+            or not 2 <= trip_count <= thresholds.MAX_JAMMED_ITERATIONS
+            or loop.step != 1
+        ):
             return None
         if len(inner) != 1 or loop.kind != "serial" or not all(map(_is_plain, loop.body)):
             return None

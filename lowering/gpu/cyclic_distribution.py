@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.parallel_band import (
     nest_loops,
     perfect_nest,
@@ -40,10 +41,7 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, If, LoopKind, Stmt
 from ..ir.ops import OPS
-from .thread_points import THREADS, is_loop_free
-
-STRIP = 32
-"""Most iterations that are unrolled as one strip, loads first: more run out of registers."""
+from .thread_points import is_loop_free
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,9 @@ def find_cyclic_loop(loop: For) -> CyclicLoop | None:
         return None
     if is_loop_free(loop.body):
         count = static_trip_count(loop)
-        return CyclicLoop(loop, None, (), loop.lo, 1, count, min(count, THREADS)) if count else None
+        if not count:
+            return None
+        return CyclicLoop(loop, None, (), loop.lo, 1, count, min(count, thresholds.BLOCK_THREADS))
     nests = [stmt for stmt in loop.body if isinstance(stmt, For)]
     others = tuple(stmt for stmt in loop.body if not isinstance(stmt, For))
     size = loop.hi.constant
@@ -169,12 +169,22 @@ def strip_mine_loop(loop: For, fresh: Fresh) -> tuple[Stmt, ...]:
         s[0] += x[i]
     """
     count = static_trip_count(loop)
-    if count is None or count <= STRIP or loop.step != 1 or not is_loop_free(loop.body):
+    if (
+        count is None
+        or count <= thresholds.CYCLIC_STRIP_ITERATIONS
+        or loop.step != 1
+        or not is_loop_free(loop.body)
+    ):
         return (loop,)
-    main_count, offset = count // STRIP * STRIP, fresh.symbol("q")
+    main_count, offset = (
+        count // thresholds.CYCLIC_STRIP_ITERATIONS * thresholds.CYCLIC_STRIP_ITERATIONS,
+        fresh.symbol("q"),
+    )
     body = substitute_symbol(loop.body, loop.symbol, var(loop.symbol) + var(offset))
-    inner = For(offset, const(0), const(STRIP), 1, body)
-    main_loop = replace(loop, hi=loop.lo + main_count, step=STRIP, body=(inner,))
+    inner = For(offset, const(0), const(thresholds.CYCLIC_STRIP_ITERATIONS), 1, body)
+    main_loop = replace(
+        loop, hi=loop.lo + main_count, step=thresholds.CYCLIC_STRIP_ITERATIONS, body=(inner,)
+    )
     return (
         (main_loop, replace(loop, lo=loop.lo + main_count)) if main_count < count else (main_loop,)
     )

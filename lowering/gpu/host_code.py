@@ -13,15 +13,13 @@ Analysis only.
 
 from __future__ import annotations
 
+from .. import thresholds
 from ..analysis.parallel_band import trip_count
 from ..ir.assignments import Alloc, Let, Permute, Print
 from ..ir.bounds import Bounds
 from ..ir.loops import For, Stmt, While
 from ..ir.walk import bodies, statements
 from .barriers import has_jump
-
-SMALL = 4096
-"""A sequential loop stays in one block if its iterations execute at most so many points."""
 
 
 def is_host_only(stmt: Stmt) -> bool:
@@ -34,7 +32,7 @@ def is_host_only(stmt: Stmt) -> bool:
 def has_many_iterations(stmt: Stmt, bounds: Bounds) -> bool:
     """Whether the largest nest of a statement may have many iterations, within `bounds`."""
     count = _max_iterations(stmt, bounds)
-    return count is None or count > SMALL
+    return count is None or count > thresholds.MAX_SEQUENTIAL_POINTS
 
 
 def _max_iterations(stmt: Stmt, bounds: Bounds) -> int | None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from .. import thresholds
 from ..analysis.expression_cost import HEAVY, LIGHT
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Dynamic, Expr, Index, Read, Select, children, walk
@@ -33,8 +34,6 @@ from ..ir.node import Node
 from ..ir.walk import expressions_of, statements, writes
 from ..transform.remap import Element, remap_accesses
 
-BYTES = 64
-"""Most bytes that a thread loads ahead: 16 registers."""
 WORD = 4
 """Bytes of a register."""
 
@@ -51,7 +50,7 @@ def hoist_loads(body: tuple[Stmt, ...], point: Symbol, count: int, fresh: Fresh)
         if read.node.rank and read.node not in written and _is_distinct(read.index, point)
     )  # fmt: skip
     bytes_held = sum(max(access.node.dtype.itemsize, WORD) for access in hoisted) * count
-    if not hoisted or bytes_held > BYTES or not has_branching_ops(body):
+    if not hoisted or bytes_held > thresholds.MAX_HOISTED_BYTES or not has_branching_ops(body):
         return (), body, ()
     copies = {
         access: fresh.array(f"{access.node.label}_at", (count,), access.node.dtype)

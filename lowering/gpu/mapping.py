@@ -34,6 +34,7 @@ from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..analysis.accumulators import find_accumulators
 from ..analysis.parallel_band import Band, Facts, count_uses, facts_of, find_band
@@ -57,14 +58,14 @@ from .nest_distribution import distribute_nests
 from .owner_computes import map_owner_computes
 from .passes import GPU_PASSES, Recomputed
 from .reductions.column_reduction import split_columns
-from .reductions.last_block import MOST_NODES, merge_last_blocks
+from .reductions.last_block import merge_last_blocks
 from .reductions.prefix import map_prefix_sums
 from .reductions.scan import build_scan, scan_rows
 from .reductions.segmented import Segment, split_segments
 from .reductions.split_reduction import count_blocks, map_split_reduction
 from .scalar_rematerialization import find_cheap_scalars, rematerialize_scalars
 from .thread_block import contains_thread_loop, is_thread_loop, map_to_blocks, map_to_one_block
-from .thread_points import PRIVATE_BYTES, DeviceCode, Space, map_to_threads
+from .thread_points import DeviceCode, Space, map_to_threads
 
 
 class Mapped(Reason):
@@ -405,7 +406,7 @@ class _KernelBuilder:
         used: set[int] = set()
         for stmt in pending:
             nodes = {node.id for node in (*reads((stmt,)), *writes((stmt,)))}
-            if len(used | nodes) > MOST_NODES and used:
+            if len(used | nodes) > thresholds.MAX_SPLIT_KERNEL_ARRAYS and used:
                 out += self.build_kernel(part)
                 part, used = [], set()
             part.append(stmt)
@@ -434,7 +435,7 @@ class _KernelBuilder:
             self.note(stmt, Mapped.ONE_THREAD)
         for number in private:
             node = (self.nodes | self.new_nodes())[number]
-            if not node.rank or node.bytes <= PRIVATE_BYTES:
+            if not node.rank or node.bytes <= thresholds.MAX_THREAD_PRIVATE_BYTES:
                 self.spaces[number] = "private"
         return (single_thread_kernel(body),)
 

@@ -14,25 +14,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from .. import thresholds
 from ..analysis.parallel_band import Band, Facts, contiguity_score, static_trip_count
 from ..ir.loops import For
 from ..ir.node import Node
 from ..ir.walk import statements
-from .host_code import SMALL
-from .reductions.segmented import MANY, is_wide
-from .thread_block import LONG, is_thread_loop
-from .thread_points import PRIVATE_BYTES
-
-POINTS = 2048
-"""With fewer points the loops inside them are distributed over threads, too."""
+from .reductions.segmented import is_wide
+from .thread_block import is_thread_loop
 
 
 def prefers_host(nest: Band, loop: For, facts: Facts) -> bool:
     """Whether the host should run a sequential loop: few points, each with long parallel loops."""
     if not nest.serial or loop.symbol != nest.serial[0].symbol:
         return False
-    count = prod(MANY if (one := static_trip_count(free)) is None else one for free in nest.free)
-    return count < MANY and any(is_wide(stmt, facts) for stmt in statements(nest.inner))
+    many = thresholds.MIN_OCCUPYING_SEGMENTS
+    count = prod(many if (one := static_trip_count(free)) is None else one for free in nest.free)
+    return count < many and any(is_wide(stmt, facts) for stmt in statements(nest.inner))
 
 
 def prefers_blocks(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
@@ -40,18 +37,22 @@ def prefers_blocks(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
     inner = [
         stmt for stmt in statements(nest.inner)
         if isinstance(stmt, For)
-        and static_trip_count(stmt) not in range(LONG)
+        and static_trip_count(stmt) not in range(thresholds.MIN_BLOCK_LOOP_ITERATIONS)
         and is_thread_loop(stmt, facts)
     ]  # fmt: skip
     private = [nodes[number] for number in nest.private]
-    if any(n.static_shape is None or (n.rank and n.bytes > PRIVATE_BYTES) for n in private):
+    if any(
+        n.static_shape is None or (n.rank and n.bytes > thresholds.MAX_THREAD_PRIVATE_BYTES)
+        for n in private
+    ):
         return True
     if not inner:
         return False
     points = 1
     for loop in nest.free:
-        points *= SMALL if (count := static_trip_count(loop)) is None else count
-    if points < POINTS:
+        count = static_trip_count(loop)
+        points *= thresholds.MAX_SEQUENTIAL_POINTS if count is None else count
+    if points < thresholds.MIN_OCCUPYING_POINTS:
         return True
     is_static = all(static_trip_count(loop) is not None for loop in inner)
     outer_score = max(

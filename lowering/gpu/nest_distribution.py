@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from .. import thresholds
 from ..analysis.parallel_band import (
     Band,
     Facts,
@@ -40,11 +41,10 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, var
 from ..ir.loops import Comment, For, Stmt
 from ..ir.node import Node
-from ..thresholds import MAX_EXPANDED_BYTES
 from ..transform.remap import Element, remap_accesses
-from .gemm.contraction import SIDE, iteration_count, match_contraction
+from .gemm.contraction import iteration_count, match_contraction
 from .reductions.segmented import find_carried, group_ranges, shares_symbols
-from .thread_block import SHARED_BYTES, is_thread_loop
+from .thread_block import is_thread_loop
 
 
 def distribute_nests(
@@ -102,7 +102,7 @@ def exceeds_shared_memory(nodes: Sequence[Node]) -> bool:
     arrays = [node for node in nodes if node.rank]
     if any(node.static_shape is None for node in arrays):
         return False
-    return sum(node.bytes for node in arrays) > SHARED_BYTES
+    return sum(node.bytes for node in arrays) > thresholds.MAX_BLOCK_SHARED_BYTES
 
 
 def fills_tiles(part: Sequence[Stmt], facts: Facts) -> bool:
@@ -113,7 +113,7 @@ def fills_tiles(part: Sequence[Stmt], facts: Facts) -> bool:
     inner = find_band(loops[0], facts)
     gemm = None if inner is None else match_contraction(inner)
     sides = [] if gemm is None else [iteration_count(gemm.rows), iteration_count(gemm.columns)]
-    return bool(sides) and all(size is not None and size >= SIDE for size in sides)
+    return bool(sides) and all(size is not None and size >= thresholds.TILE_SIDE for size in sides)
 
 
 def _expand_nodes(
@@ -123,7 +123,7 @@ def _expand_nodes(
     counts = [static_trip_count(loop) or 0 for loop in free]
     if any(node.static_shape is None for node in nodes):
         return None
-    if prod(counts) * sum(node.bytes for node in nodes) > MAX_EXPANDED_BYTES:
+    if prod(counts) * sum(node.bytes for node in nodes) > thresholds.MAX_EXPANDED_BYTES:
         return None
     return {
         node.id: fresh.array(node.label, (*counts, *(node.static_shape or ())), node.dtype)

@@ -36,6 +36,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..analysis.accumulators import accumulation_op, neutral_element, write_only_arrays
 from ..analysis.effects import touched_nodes
@@ -53,23 +54,7 @@ from ..ir.rewrite import map_statements, with_bodies
 from ..ir.walk import binds, bodies, own_reads, statements, uses, writes
 from ..transform.remap import Element, remap_accesses
 from ..transform.strip_mine import chunk
-from .reductions.block_reduction import WARP
-from .thread_points import PRIVATE_BYTES, DeviceCode, tile_over_threads
-
-MOST = 4096
-"""Most threads that own elements."""
-PIECES = 1024
-"""Most chunks."""
-ROUNDS = 256
-"""Fewest iterations of a chunk, those of inner loops counted."""
-UNKNOWN = 64 * ROUNDS
-"""The assumed number of iterations where it is dynamic."""
-FEWEST = 4
-"""Fewest chunks that pay."""
-THREADS = 1 << 16
-"""Most threads over all chunks; with more chunks each thread owns more elements."""
-PARTS_BYTES = 1 << 26
-"""Most bytes of all partial results."""
+from .thread_points import DeviceCode, tile_over_threads
 
 
 def map_owner_computes(
@@ -78,7 +63,8 @@ def map_owner_computes(
     """Return the kernel of a loop that only writes at data-dependent locations, else None."""
     private = facts.private(loop)
     is_small = all(
-        nodes[n].static_shape is not None and (not nodes[n].rank or nodes[n].bytes <= PRIVATE_BYTES)
+        nodes[n].static_shape is not None
+        and (not nodes[n].rank or nodes[n].bytes <= thresholds.MAX_THREAD_PRIVATE_BYTES)
         for n in private
     )
     arrays = write_only_arrays(loop, private)
@@ -88,10 +74,12 @@ def map_owner_computes(
     if not is_small or not facts.is_free(loop, private | targets):
         return None
     sizes = [_element_count(node) for node in arrays]
-    owner_count = MOST if None in sizes else min(MOST, max(max(s or 0 for s in sizes), 1))
+    most = thresholds.MAX_OWNERS
+    owner_count = most if None in sizes else min(most, max(max(s or 0 for s in sizes), 1))
     chunks = _count_chunks(loop, arrays)
     if chunks:
-        thread_count = 1 << max(WARP, THREADS // chunks).bit_length() - 1
+        room = max(thresholds.COMBINING_THREADS, thresholds.MAX_OWNER_THREADS // chunks)
+        thread_count = 1 << room.bit_length() - 1
         return _map_chunks(loop, arrays, chunks, min(owner_count, thread_count), private, fresh)
     body: tuple[Stmt, ...] = (loop,)
     owner_loop = _build_owner_loop(body, targets, owner_count, fresh)
@@ -132,7 +120,7 @@ def _map_read_writes(
     if indices or index is None or not facts.is_free(loop, private | {node.id}):
         return None
     size = _element_count(node)
-    count = MOST if size is None else min(MOST, max(size, 1))
+    count = thresholds.MAX_OWNERS if size is None else min(thresholds.MAX_OWNERS, max(size, 1))
     owner = fresh.symbol("owner")
     test = _is_owned(Access(node, index), owner, count)
     if symbols_of(test).isdisjoint(s for stmt in statements((loop,)) for s in binds(stmt)):
@@ -194,11 +182,16 @@ def _count_chunks(loop: For, written: Sequence[Node]) -> int:
     if None in sizes or any(accumulation_op(loop, node) is None for node in written):
         return 0
     count, elements = static_trip_count(loop), max(sum(size or 0 for size in sizes), 1)
-    most = min(PIECES, PARTS_BYTES // max(sum(node.bytes for node in written), 1))
-    outer = UNKNOWN if count is None else count
+    most = min(
+        thresholds.MAX_OWNED_CHUNKS,
+        thresholds.MAX_CHUNK_COPIES_BYTES // max(sum(node.bytes for node in written), 1),
+    )
+    outer = thresholds.ASSUMED_OWNED_ITERATIONS if count is None else count
     iterations = outer * largest_trip_count(loop.body)
-    most = min(most, outer, iterations // ROUNDS, 4 * iterations // elements)
-    return most if most >= FEWEST else 0
+    most = min(
+        most, outer, iterations // thresholds.MIN_OWNED_CHUNK_ITERATIONS, 4 * iterations // elements
+    )
+    return most if most >= thresholds.MIN_OWNED_CHUNKS else 0
 
 
 def _map_chunks(

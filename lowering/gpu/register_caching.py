@@ -12,8 +12,8 @@
 Cyclically distributed loops of a block with equal distributions give each thread the same elements
 again. So memory is read once, ahead of all uses, and written once; a temporary that only such loops
 use needs no memory. Each thread has a row of cached elements, indexed in fully unrolled loops so
-that the row is in registers, at most `BYTES` of rows at a time. Only unconditional loads are
-hoisted.
+that the row is in registers, at most `MAX_CACHED_ROW_BYTES` of rows at a time. Only unconditional
+loads are hoisted.
 
 >>> program = lowered('''
 ... e[i] = x[i] * x[i]
@@ -37,6 +37,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.parallel_band import array_accesses, count_uses, has_checks
 from ..ir.assignments import Access
 from ..ir.expressions import Dynamic, Index, Read
@@ -52,8 +53,6 @@ from .cyclic_distribution import CyclicLoop, build_cyclic_loop, find_cyclic_loop
 from .load_hoisting import unconditional_reads
 from .thread_points import DeviceCode, Space
 
-BYTES = 128
-"""Most bytes of rows that a thread caches at a time: 32 registers."""
 WORD = 4
 """Bytes of a register."""
 
@@ -217,7 +216,7 @@ class _RowCache:
                 sum(one.bytes for one in candidate if one.first <= at < one.last)
                 for at in range(row.first, row.last)
             )
-            if pressure <= BYTES:
+            if pressure <= thresholds.MAX_CACHED_ROW_BYTES:
                 out = candidate
         return out
 

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select
 from ..ir.loops import For, Stmt, Store, Update
@@ -31,8 +32,6 @@ from ..ir.node import Node
 from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, own_reads, own_writes, reads, statements
 
-MOST = 8
-"""Most operations of a rematerialized scalar: less than the launch of one more kernel."""
 CHEAP = frozenset("add sub mul neg abs max min lt le gt ge eq ne and or logical_not".split())
 """Operations of few instructions in every type."""
 
@@ -58,7 +57,7 @@ def find_cheap_scalars(body: Sequence[Stmt], temporaries: Iterable[Node]) -> Map
             number in locals_ - host_reads
             and written[number] == 1
             and has_constant_inputs
-            and cost in range(MOST + 1)
+            and cost in range(thresholds.MAX_REMATERIALIZED_OPERATIONS + 1)
         ):
             definitions[number] = stmt
     sites = collect_accesses(body) if definitions else None
@@ -74,7 +73,7 @@ def _count_operations(value: Expr) -> int:
         case Const() | Position():
             return 0
         case Read(node):
-            return MOST + 1 if node.rank else 0
+            return thresholds.MAX_REMATERIALIZED_OPERATIONS + 1 if node.rank else 0
         case Cast(inner):
             return 1 + _count_operations(inner)
         case Select(test, yes, no):
@@ -82,7 +81,7 @@ def _count_operations(value: Expr) -> int:
         case Apply(op, args) if op.name in CHEAP:
             return 1 + sum(_count_operations(arg) for arg in args)
         case _:
-            return MOST + 1
+            return thresholds.MAX_REMATERIALIZED_OPERATIONS + 1
 
 
 def rematerialize_scalars(

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.accumulators import find_accumulators
 from ..analysis.parallel_band import (
     Band,
@@ -44,17 +45,11 @@ from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, parts, statements, writes
-from ..thresholds import MIN_DISTRIBUTED_ITERATIONS
 from ..transform.remap import fill_loops
 from .barriers import has_jump, insert_barriers
 from .reductions.block_reduction import build_block_reduction
 from .register_caching import cache_rows
-from .thread_points import PRIVATE_BYTES, DeviceCode, Space, normalize_band
-
-SHARED_BYTES = 47 * 1024
-"""Shared memory of a block without opting in to more; a little is reserved for faults."""
-LONG = 32
-"""Fewest iterations of a loop inside points that make a block for each point worth it."""
+from .thread_points import DeviceCode, Space, normalize_band
 
 
 def map_to_blocks(
@@ -115,7 +110,7 @@ def build_block_code(
 def fits_block(nodes: Sequence[Node]) -> bool:
     """Whether arrays have static sizes and fit into the shared memory of a block."""
     is_static = all(node.static_shape is not None for node in nodes)
-    return is_static and sum(node.bytes for node in nodes) <= SHARED_BYTES
+    return is_static and sum(node.bytes for node in nodes) <= thresholds.MAX_BLOCK_SHARED_BYTES
 
 
 @dataclass(slots=True)
@@ -213,7 +208,9 @@ class _BlockBuilder:
         on."""
         for number in private:
             node = self.nodes[number]
-            if node.static_shape is None or (node.rank and node.bytes > PRIVATE_BYTES):
+            if node.static_shape is None or (
+                node.rank and node.bytes > thresholds.MAX_THREAD_PRIVATE_BYTES
+            ):
                 return False
         self.spaces |= dict.fromkeys(private, "private")
         return True
@@ -235,7 +232,9 @@ def select_thread_loop(free: Sequence[For]) -> int:
     names, last = {loop.symbol for loop in free}, len(free) - 1
     ends = [loop.lo.symbols() | loop.hi.symbols() for loop in free]
     rectangular = [at for at, used in enumerate(ends) if not names & used]
-    if last in rectangular and static_trip_count(free[last]) not in range(LONG):
+    if last in rectangular and static_trip_count(free[last]) not in range(
+        thresholds.MIN_BLOCK_LOOP_ITERATIONS
+    ):
         return last
     first = [last] if last in rectangular else []
     return max(
@@ -252,7 +251,7 @@ def has_enough_iterations(loops: Sequence[For]) -> bool:
         if count is None:
             return True
         total *= count
-    return total >= MIN_DISTRIBUTED_ITERATIONS
+    return total >= thresholds.MIN_DISTRIBUTED_ITERATIONS
 
 
 def contains_thread_loop(stmt: Stmt, facts: Facts) -> bool:
@@ -271,7 +270,7 @@ def prefers_inner_loops(loop: For, facts: Facts) -> bool:
     inner = [
         stmt for stmt in statements(producer_loops(body))
         if isinstance(stmt, For)
-        and static_trip_count(stmt) not in range(LONG)
+        and static_trip_count(stmt) not in range(thresholds.MIN_BLOCK_LOOP_ITERATIONS)
         and is_thread_loop(stmt, facts)
     ]  # fmt: skip
     if not inner:

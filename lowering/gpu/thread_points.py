@@ -28,6 +28,7 @@ from math import ceil, prod
 from typing import Literal
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.dependence import has_early_exit
 from ..analysis.parallel_band import (
     Band,
@@ -49,7 +50,6 @@ from ..ir.loops import Check, For, If, Stmt, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import reads, statements, writes
-from ..thresholds import MAX_EXPANDED_BYTES
 from ..transform.remap import Element, remap_accesses
 from ..transform.skew import is_linear, skew_loops
 from .load_hoisting import hoist_loads
@@ -57,20 +57,8 @@ from .load_hoisting import hoist_loads
 Space = Literal["device", "shared", "private", "rows", "registers"]
 """The memory space of an array: device, shared by a block, private to a thread. Rows are private to
 each thread: in `rows` the first two axes are the threads, in `registers` the first one is."""
-THREADS = 256
-"""Threads of a block whose threads execute points."""
-EACH = 4
-"""Points of a thread where there are many, of elements of 32 bits or more."""
-MOST_EACH = 16
-"""Most points of a thread: with smaller elements as many more as move 16 bytes of an array."""
-MANY = 1 << 20
-"""Fewest points that occupy a device with several for each thread."""
 MOST_OUTER = 2
 """Most loops around the tile loop that become block loops: a grid has three axes."""
-FEW = 64
-"""A loop with fewer iterations is collapsed with those around it."""
-PRIVATE_BYTES = 256
-"""Most bytes of an array that is private to a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +82,9 @@ def map_to_threads(nest: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Devic
     large: list[Node] = []
     for number in nest.private:
         node = nodes[number]
-        if node.static_shape is not None and (not node.rank or node.bytes <= PRIVATE_BYTES):
+        if node.static_shape is not None and (
+            not node.rank or node.bytes <= thresholds.MAX_THREAD_PRIVATE_BYTES
+        ):
             spaces[number] = "private"
         else:
             large.append(node)
@@ -125,22 +115,26 @@ def points_per_thread(free: list[For], body: tuple[Stmt, ...]) -> int:
     if not is_loop_free(body):
         return 0
     sizes = [node.dtype.itemsize for node in (reads(body) or writes(body)) if node.rank]
-    per_thread = min(MOST_EACH, max(EACH, 4 * EACH // max(sizes, default=EACH)))
-    while per_thread >= EACH:
+    least = thresholds.POINTS_PER_THREAD
+    per_thread = max(least, 4 * least // max(sizes, default=least))
+    per_thread = min(thresholds.MAX_POINTS_PER_THREAD, per_thread)
+    while per_thread >= least:
         if has_enough_points(free, per_thread):
             return per_thread
         per_thread //= 2
     return 0
 
 
-def has_enough_points(free: list[For], per_thread: int = EACH) -> bool:
+def has_enough_points(free: list[For], per_thread: int) -> bool:
     """Whether there are enough points for threads that execute several, with few threads idle."""
     counts = [static_trip_count(loop) for loop in free]
     last = counts[-1]
     if last is None or None in counts or len(free) > MOST_OUTER + 1:
         return False
-    fits = last % (per_thread * THREADS) == 0 or last >= 8 * per_thread * THREADS
-    return last > 0 and fits and prod(count or 0 for count in counts) >= MANY
+    block = per_thread * thresholds.BLOCK_THREADS
+    fits = last % block == 0 or last >= 8 * block
+    points = prod(count or 0 for count in counts)
+    return last > 0 and fits and points >= thresholds.MIN_SEVERAL_POINTS
 
 
 def map_several_points(
@@ -153,8 +147,8 @@ def map_several_points(
     """
     *outer, last = free
     tile, thread, point = (fresh.symbol(name) for name in ("tile", "thread", "n"))
-    start = last.lo + var(tile) * (per_thread * THREADS)
-    position = start + var(point) * THREADS + var(thread)
+    start = last.lo + var(tile) * (per_thread * thresholds.BLOCK_THREADS)
+    position = start + var(point) * thresholds.BLOCK_THREADS + var(thread)
     loads, inner, copies = hoist_loads(
         substitute_symbol(body, last.symbol, position), point, per_thread, fresh
     )
@@ -162,13 +156,18 @@ def map_several_points(
     unrolled = tuple(
         For(point, const(0), const(per_thread), 1, stage, "unrolled") for stage in stages
     )
-    threads: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, unrolled, "thread"),)
-    if (static_trip_count(last) or 0) % (per_thread * THREADS):
-        end = start + per_thread * THREADS
+    threads: tuple[Stmt, ...] = (
+        For(thread, const(0), const(thresholds.BLOCK_THREADS), 1, unrolled, "thread"),
+    )
+    if (static_trip_count(last) or 0) % (per_thread * thresholds.BLOCK_THREADS):
+        end = start + per_thread * thresholds.BLOCK_THREADS
         is_full = Apply(OPS["le"], (Position(end), Position(last.hi)), dtypes.bool_)
         partial = replace(last, lo=start, hi=minimum(last.hi, end), kind="thread", body=body)
         threads = (If(is_full, threads, (partial,)),)
-    tiles = floordiv(trip_count(last) + (per_thread * THREADS - 1), const(per_thread * THREADS))
+    tiles = floordiv(
+        trip_count(last) + (per_thread * thresholds.BLOCK_THREADS - 1),
+        const(per_thread * thresholds.BLOCK_THREADS),
+    )
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
     kernel = nest_loops((*(replace(one, kind="block") for one in outer), block), threads)
     return DeviceCode(kernel, spaces | {node.id: "private" for node in copies})
@@ -198,7 +197,7 @@ def normalize_band(nest: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...
     if (
         is_rectangular
         and count is not None
-        and count < FEW
+        and count < thresholds.MIN_UNCOLLAPSED_ITERATIONS
         and len(free) > 1
         and sum(is_static) > 1
     ):
@@ -227,7 +226,7 @@ def tile_over_threads(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> 
     """
     *outer, last = free
     count = static_trip_count(last)
-    size = THREADS if count is None else block_width(count)
+    size = thresholds.BLOCK_THREADS if count is None else block_width(count)
     tile = fresh.symbol("tile")
     thread = replace(last, kind="thread", body=())
     if count is None or count > size:
@@ -249,7 +248,7 @@ def block_width(count: int) -> int:
     >>> block_width(600), block_width(256), block_width(300), block_width(1000), block_width(5)
     (224, 256, 160, 256, 32)
     """
-    blocks = max(1, ceil(count / THREADS))
+    blocks = max(1, ceil(count / thresholds.BLOCK_THREADS))
     return max(32, ceil(count / blocks / 32) * 32)
 
 
@@ -265,7 +264,7 @@ def expand_temporaries(
     if any(count is None for count in counts) or any(n.static_shape is None for n in large):
         return None
     sizes = [count or 0 for count in counts]
-    if prod(sizes) * sum(node.bytes for node in large) > MAX_EXPANDED_BYTES:
+    if prod(sizes) * sum(node.bytes for node in large) > thresholds.MAX_EXPANDED_BYTES:
         return None
     positions = [var(loop.symbol) - loop.lo for loop in free]
     for node in large:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from . import intervals
 from .dtypes import DType
 from .expressions import Apply, Cast, Const, Expr, Position, Select
@@ -22,8 +23,6 @@ from .node import Node
 COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 NON_WRAPPING = frozenset(("mod", "min", "max", "bitand"))
 """Operations whose result never exceeds the range of its type."""
-MAX_END_CANDIDATES = 16
-"""At most so many candidate bounds of an expression are compared."""
 UNBOUNDED_BITS = 64
 """From so many bits on the type is no bound."""
 
@@ -124,7 +123,7 @@ class Bounds:
                 ends += [
                     rest + end * k for end in _end_candidates(last if is_last else lo, is_last)
                 ]
-            candidates = ends[:MAX_END_CANDIDATES]
+            candidates = ends[: thresholds.MAX_END_CANDIDATES]
         return candidates
 
     def _interval_arithmetic(self, index: Affine) -> Interval:

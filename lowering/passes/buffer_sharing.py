@@ -30,6 +30,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.accesses import Accesses, Site, collect_accesses
 from ..analysis.self_dependence import bound_over
 from ..analysis.subscripts import ranges
@@ -42,8 +43,6 @@ from ..ir.walk import bodies, permuted_nodes, statements
 
 ALIGNMENT = 64
 """Every array of the arena starts at a multiple of this: a cache line, and any vector."""
-STACK_SHARE = 16
-"""All small arrays together may take this many times the limit of one of them."""
 STACK_BYTES = 128 * 1024
 """The limit for all of them: threads have stacks of 256 KiB, some of it in use."""
 
@@ -199,7 +198,7 @@ def plan_memory(
     arena: list[Buffer] = []
     stack: list[Node] = []
     growing: list[Node] = []
-    stack_left = min(STACK_SHARE * stack_bytes, STACK_BYTES)
+    stack_left = min(thresholds.STACK_LIMIT_MULTIPLE * stack_bytes, STACK_BYTES)
     counts = _StatementCounts({})
     for node in program.locals:
         sites = uses.of(node)

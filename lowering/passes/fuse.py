@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 from ...base.dataclass import dataclass
 from ...base.lazy_import import LazyModule
+from .. import thresholds
 from ..analysis.effects import bound_symbols, merged_summary, summarize
 from ..analysis.guarded_reads import nodes_of
 from ..analysis.subscripts import ranges
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
     from ..analysis import fusion as pairs
 else:  # what few programs need
     pairs = LazyModule("..analysis.fusion", __package__)
-
-MAX_STATEMENTS_BACK = 64
-"""How many statements back a nest looks for one that computes an array for it alone."""
 
 
 class FusionReason(Reason):
@@ -148,7 +146,7 @@ class _Fusion:
 
         That contracts an array: nothing else reads what the earlier one writes for it.
         """
-        for at in range(last - 1, max(-1, len(out) - MAX_STATEMENTS_BACK - 1), -1):
+        for at in range(last - 1, max(-1, len(out) - thresholds.MAX_FUSION_DISTANCE - 1), -1):
             first = out[at]
             if not isinstance(first, For) or not pairs.has_same_range(first, second):
                 continue

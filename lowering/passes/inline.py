@@ -8,7 +8,7 @@ alike. What would cost more when it is recomputed stays an array.
 Precondition: none. Postcondition: bit-identical. An expression keeps the type of the array: the
 rounding of the store is now that of the cast that was stored; every read is surely of an element
 that was written; nothing that the expression reads is written in between; no expression grows
-beyond `MAX_INLINED_SIZE` nodes.
+beyond `MAX_INLINED_NODES` nodes.
 
 >>> show(virtualize, '''
 ... u[i] = x[i] * 0.5
@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, cast
 
 from ...base.dataclass import dataclass
 from ...base.lazy_import import LazyModule
+from .. import thresholds
 from ..analysis.accesses import Accesses, Route, Site, collect_accesses, position_in
 from ..analysis.effects import summarize
-from ..analysis.expression_cost import READ, RECOMPUTE_COST, STORE, cost, estimate_iterations
+from ..analysis.expression_cost import cost, estimate_iterations
 from ..analysis.guarded_reads import nodes_of
 from ..analysis.self_dependence import is_injective
 from ..analysis.subscripts import are_disjoint, ranges
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from ..analysis import definitions
 else:  # what few programs need
     definitions = LazyModule("..analysis.definitions", __package__)
-
-MAX_INLINED_SIZE = 64
-"""How many nodes an expression may have after inlining."""
 
 
 class VirtualReason(Reason):
@@ -75,7 +73,7 @@ class StoredReason(Reason):
     COSTLY = "computing it again at every use would cost more than the array"
     ALIVE = "computing it later would keep other arrays in its stead"
     SPREAD = "an array that reads it was inlined before, at other places than its own"
-    LONG = f"an expression would grow beyond {MAX_INLINED_SIZE} parts"
+    LONG = f"an expression would grow beyond {thresholds.MAX_INLINED_NODES} parts"
 
 
 def virtualize(program: Program) -> Decided:
@@ -215,7 +213,9 @@ class _Inlining:
             position: _inline_reads(cast(Stmt, current[position]), definition)
             for position in positions
         }
-        if any(_largest_expression(stmt) > MAX_INLINED_SIZE for stmt in replaced.values()):
+        if any(
+            _largest_expression(stmt) > thresholds.MAX_INLINED_NODES for stmt in replaced.values()
+        ):
             self.decisions.append(Decision("stored", StoredReason.LONG, definition.node))
             return
         for position, stmt in replaced.items():
@@ -322,8 +322,9 @@ class _Inlining:
         if kept_alive:
             return StoredReason.ALIVE
         is_cheap = (
-            value_cost <= RECOMPUTE_COST
-            or value_cost * recomputations <= value_cost + STORE + READ * recomputations
+            value_cost <= thresholds.MAX_RECOMPUTED_COST
+            or value_cost * recomputations
+            <= value_cost + thresholds.STORE_COST + thresholds.READ_COST * recomputations
         )
         return VirtualReason.CHEAP if is_cheap else StoredReason.COSTLY
 

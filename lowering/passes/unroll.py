@@ -27,6 +27,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.accesses import has_jumps
 from ..analysis.effects import alloc_sizes_use, bound_symbols
 from ..ir.assignments import Break, Continue
@@ -39,10 +40,6 @@ from ..ir.loops import Comment, For, If, Program, Stmt, Update
 from ..ir.rewrite import map_bodies, map_kernels, map_statements, rename, substitute
 from ..ir.walk import free_symbols, statements
 
-MAX_UNROLLED_ITERATIONS = 5
-"""Loops of more iterations stay."""
-MAX_UNROLLED_STATEMENTS = 96
-"""At most so many statements replace one loop."""
 Body = tuple[Stmt, ...]
 
 
@@ -146,7 +143,7 @@ def _is_short(loop: For) -> bool:
     lo, hi = loop.lo.constant, loop.hi.constant
     if lo is None or hi is None or loop.kind != "serial":
         return False
-    return len(range(lo, hi, loop.step)) <= MAX_UNROLLED_ITERATIONS
+    return len(range(lo, hi, loop.step)) <= thresholds.MAX_UNROLLED_ITERATIONS
 
 
 def _iteration_values(loop: For) -> range:
@@ -157,7 +154,7 @@ def _iteration_values(loop: For) -> range:
 
 def _is_profitable(loop: For) -> bool:
     """Whether the iterations of a short loop, and of short ones in it, decide tests inside."""
-    if not _is_short(loop) or _unrolled_size(loop) > MAX_UNROLLED_STATEMENTS:
+    if not _is_short(loop) or _unrolled_size(loop) > thresholds.MAX_UNROLLED_STATEMENTS:
         return False
     inside = [stmt for stmt in statements(loop.body) if not isinstance(stmt, Comment)]
     if any(isinstance(stmt, Update) and stmt.over for stmt in inside):

@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..analysis.accumulators import find_accumulators
 from ..analysis.dependence import has_carried_dependence, has_early_exit
@@ -46,12 +47,9 @@ from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
 from ..ir.rewrite import map_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, uses, writes
-from ..thresholds import MAX_EXPANDED_BYTES
 from .remap import Element, remap_accesses
 
 Body = tuple[Stmt, ...]
-MIN_FISSION_ITERATIONS = 32
-"""Loops of fewer iterations are not worth it."""
 
 
 def distribute_loops(program: Program, facts: Facts, fresh: Fresh) -> Program:
@@ -71,7 +69,7 @@ def distribute_loops(program: Program, facts: Facts, fresh: Fresh) -> Program:
         if crossing is None:
             return ()
         count = static_trip_count(loop) or 0
-        if count * sum(node.dtype.itemsize for node in crossing) > MAX_EXPANDED_BYTES:
+        if count * sum(node.dtype.itemsize for node in crossing) > thresholds.MAX_EXPANDED_BYTES:
             return ()
         first = replace(loop, body=loop.body[:position])
         facts.tell((first,), facts.temporaries_in(loop))
@@ -92,7 +90,7 @@ def can_distribute(loop: For) -> bool:
     if (
         loop.kind != "serial"
         or loop.step not in (1, -1)
-        or static_trip_count(loop) in range(MIN_FISSION_ITERATIONS)
+        or static_trip_count(loop) in range(thresholds.MIN_FISSION_ITERATIONS)
     ):
         return False
     halts = Alloc, Permute, Print

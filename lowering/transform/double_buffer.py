@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.accesses import Site, collect_accesses
 from ..analysis.accumulators import find_accumulators
 from ..analysis.conjunctions import conjunction
@@ -44,7 +45,6 @@ from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, Whi
 from ..ir.ops import OPS
 from ..ir.rewrite import map_kernels, map_statements, rename, with_bodies
 from ..ir.walk import binds, bodies, own_writes, statements, writes
-from ..thresholds import MAX_EXPANDED_BYTES
 
 Body = tuple[Stmt, ...]
 
@@ -139,7 +139,7 @@ def _match_change(loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh)
     if (
         not node.rank
         or is_special
-        or node.bytes >= MAX_EXPANDED_BYTES
+        or node.bytes >= thresholds.MAX_EXPANDED_BYTES
         or not fresh.fits(node.shape)
     ):
         return None

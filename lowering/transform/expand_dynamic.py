@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..analysis.parallel_band import Facts, count_uses, replace_loops, trip_count
 from ..analysis.subscripts import ranges
@@ -31,7 +32,6 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import map_kernels, rename
 from ..ir.walk import binds, statements, writes
-from ..thresholds import MAX_EXPANDED_BYTES
 from .remap import Element, remap_accesses
 
 Body = tuple[Stmt, ...]
@@ -84,7 +84,7 @@ def _expand(loop: For, arrays: list[Node], private: frozenset[int], fresh: Fresh
         return (expanded[node.id], (*index, here)) if node.id in expanded else (node, index)
 
     sizes = (reduce(multiply, node.shape) * node.dtype.itemsize for node in expanded.values())
-    limit = Const(MAX_EXPANDED_BYTES, dtypes.int64)
+    limit = Const(thresholds.MAX_EXPANDED_BYTES, dtypes.int64)
     fits = Apply(OPS["le"], (Position(sum(sizes, start=const(0))), limit), dtypes.bool_)
     copies = {n.id: fresh.like(n) for n in writes((loop,)) if n.id in private}
     names = {s: fresh.symbol(s.name) for one in statements((loop,)) for s in binds(one)}

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from .. import thresholds
 from ..analysis.expression_cost import cost
 from ..analysis.parallel_band import (
     Facts,
@@ -33,13 +34,6 @@ from ..analysis.parallel_band import (
 from ..ir.loops import Comment, For, Program, Stmt, Store
 from ..ir.rewrite import map_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, writes
-
-SINK_COST = 8
-"""A value up to this cost is worth recomputing for each point."""
-ENOUGH_POINTS = 1024
-"""So many iterations are enough for a block."""
-LONG_INNER_LOOP = 32
-"""An inner loop of a point with so many iterations outweighs the recomputed values."""
 
 
 def make_perfect_nests(program: Program, facts: Facts) -> Program:
@@ -69,7 +63,11 @@ def _sink_scalars(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
     private = facts.private(loop)
     changed = {node.id for node in writes((inner,))}
     for stmt in scalars:
-        if not isinstance(stmt, Store) or stmt.access.node.rank or cost(stmt.value) > SINK_COST:
+        if (
+            not isinstance(stmt, Store)
+            or stmt.access.node.rank
+            or cost(stmt.value) > thresholds.MAX_SUNK_COST
+        ):
             return None
         if stmt.access.node.id not in private or stmt.access.node.id in changed:
             return None
@@ -82,10 +80,13 @@ def _sink_scalars(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
     if len(loops) != len(inner_band.free):
         return None
     is_long = any(
-        isinstance(s, For) and largest_trip_count((s,)) >= LONG_INNER_LOOP for s in statements(body)
+        isinstance(s, For) and largest_trip_count((s,)) >= thresholds.LONG_INNER_LOOP_ITERATIONS
+        for s in statements(body)
     )
     counts = [static_trip_count(one) for one in loops]
-    if not is_long and (None in counts or prod(count or 0 for count in counts) >= ENOUGH_POINTS):
+    if not is_long and (
+        None in counts or prod(count or 0 for count in counts) >= thresholds.ENOUGH_BLOCK_POINTS
+    ):
         return None
     nest = nest_loops(loops, (*scalars, *body))
     return (*comments, replace(loop, body=nest))

@@ -38,6 +38,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..analysis.accumulators import find_accumulators
 from ..analysis.conflicting_iterations import conflicting_iterations
@@ -50,7 +51,6 @@ from ..ir.bounds import Bounds, bounds_of
 from ..ir.loops import Check, Comment, For, Program, Stmt
 from ..ir.rewrite import map_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, uses, writes
-from ..thresholds import MIN_DISTRIBUTED_ITERATIONS
 from .renaming import rename_temporaries
 
 
@@ -95,8 +95,8 @@ class _IndexSetSplitter:
             return (rewritten,)
         if (
             find_accumulators(rewritten, private, self.facts)
-            or (static_trip_count(rewritten) or MIN_DISTRIBUTED_ITERATIONS)
-            < MIN_DISTRIBUTED_ITERATIONS
+            or (static_trip_count(rewritten) or thresholds.MIN_DISTRIBUTED_ITERATIONS)
+            < thresholds.MIN_DISTRIBUTED_ITERATIONS
             or is_large(rewritten)
         ):
             return (rewritten,)

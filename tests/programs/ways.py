@@ -35,7 +35,7 @@ class Ways:
     parallel_from: int = 1_000_000
     pipeline: Literal["whole", "short"] = "whole"
     thresholds: int = 0
-    """The seed of the policy numbers of the schedules; 0 as they are. See `thresholds`."""
+    """The seed of the tuned constants of the schedules; 0 as they are. See `thresholds`."""
     open: bool = False
     """Whether sizes are run-time sizes from the first call on. See `open_sizes`."""
     numbers: bool = False

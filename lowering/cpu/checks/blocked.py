@@ -34,6 +34,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import NamedTuple
 
+from ... import thresholds
 from ...analysis.self_dependence import symbols_of
 from ...analysis.subscripts import is_in_range, ranges
 from ...ir import dtypes
@@ -46,7 +47,7 @@ from ...ir.ops import OPS, neutral_of
 from ...ir.rewrite import substitute
 from ...target import Target
 from ...transform.outermost import OutermostRewriter
-from .fused import BLOCK, block_loop, is_block
+from .fused import block_loop, is_block
 
 Body = tuple[Stmt, ...]
 
@@ -79,7 +80,9 @@ class _CheckBlocking(OutermostRewriter):
         """Return a loop over blocks of iterations; None where it stays as it is."""
         limits = self.find_checks(loop, outer)
         trip_count = (loop.hi - loop.lo).constant
-        if not limits or (trip_count is not None and trip_count < BLOCK):
+        if not limits or (
+            trip_count is not None and trip_count < thresholds.CHECKED_BLOCK_ITERATIONS
+        ):
             return None
         span = loop.span
         read = next((one.node for b in limits for one in reads(b.value)), None)
@@ -107,7 +110,10 @@ class _CheckBlocking(OutermostRewriter):
         in_bounds = reduce(lambda one, two: Apply(OPS["and"], (one, two), dtypes.bool_), tests)
         recheck = If(Apply(OPS["logical_not"], (in_bounds,), dtypes.bool_), (part,), (), span)
         body = (*initial, scan, recheck)
-        return body if part is loop else (For(block, loop.lo, loop.hi, BLOCK, body, span=span),)
+        if part is loop:
+            return body
+        size = thresholds.CHECKED_BLOCK_ITERATIONS
+        return (For(block, loop.lo, loop.hi, size, body, span=span),)
 
     def find_checks(self, loop: For, outer: tuple[For, ...]) -> list[BoundsCheck]:
         """Return the checks of a loop, if it does nothing else."""

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...ir.fresh import Fresh, fresh_for
 from ...ir.indexing import Affine, Quasi, Symbol, minimum, var
 from ...ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
@@ -36,8 +37,6 @@ from ...ir.walk import reads, statements, writes
 from ...target import Target
 
 Body = tuple[Stmt, ...]
-BLOCK = 1024
-"""The number of iterations that are checked at a time."""
 
 
 def fuse_checks(program: Program, target: Target) -> Program:
@@ -76,8 +75,8 @@ def _is_checking(loop: For) -> bool:
 
 def block_loop(loop: For, block: Symbol) -> For:
     """Return the loop over the iterations of a block of a loop."""
-    trip_count, end = (loop.hi - loop.lo).constant, var(block) + BLOCK
-    is_even = trip_count is not None and trip_count % BLOCK == 0
+    trip_count, end = (loop.hi - loop.lo).constant, var(block) + thresholds.CHECKED_BLOCK_ITERATIONS
+    is_even = trip_count is not None and trip_count % thresholds.CHECKED_BLOCK_ITERATIONS == 0
     return replace(loop, lo=var(block), hi=end if is_even else minimum(loop.hi, end))
 
 
@@ -85,9 +84,10 @@ def is_block(loop: For) -> bool:
     """Whether a loop has the iterations of one block."""
     match loop.hi:
         case Affine(((Quasi("min", one, other), 1),), 0):
-            return BLOCK in ((one - loop.lo).constant, (other - loop.lo).constant)
+            ends = (one - loop.lo).constant, (other - loop.lo).constant
+            return thresholds.CHECKED_BLOCK_ITERATIONS in ends
         case end:
-            return (end - loop.lo).constant == BLOCK
+            return (end - loop.lo).constant == thresholds.CHECKED_BLOCK_ITERATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +128,6 @@ class _CheckFusion:
         assert isinstance(check, For) and isinstance(loop, For)
         block = self.fresh.symbol("block")
         both = (block_loop(check, block), block_loop(loop, block))
-        return For(block, loop.lo, loop.hi, BLOCK, both, span=loop.span)
+        return For(
+            block, loop.lo, loop.hi, thresholds.CHECKED_BLOCK_ITERATIONS, both, span=loop.span
+        )

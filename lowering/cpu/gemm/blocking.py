@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from ... import thresholds
 from ...analysis.contraction import Contraction, sliding_windows
 from ...analysis.expression_cost import cost
 from ...analysis.subscripts import stride
@@ -26,49 +27,6 @@ from ...ir.expressions import reads
 from ...target import Target
 from .axes import Axis, trip_count_of
 from .packing import Sizes, can_read_in_place, has_unit_lanes
-
-COLUMNS, ROWS = 1024, 576
-"""The most columns and rows that are packed at a time."""
-GROUP = 1 << 18
-"""The most bytes of columns that are packed just before their use, with half the L2 cache as
-another limit: of some adjacent tiles, which are long pieces of few pages."""
-BYTES = 2048
-"""So many bytes of a row are in a panel at a time, or half as many again where that is all of
-it."""
-LINE = 16
-"""With fewer iterations of the outermost reduction loop at a time, adjacent elements would be
-copied separately."""
-LONG = 2048
-"""The most terms that are added at a time where rows are read in place."""
-SUMS = 5 << 19
-"""The most bytes of partial sums that wait for further terms at a time, private to each thread."""
-FEW = 10
-"""With fewer sums at a time each waits for the one before it: multiply-adds have a latency of 4
-cycles, of which two begin in each, and there is a delay now and then."""
-FULL = 3
-"""A tile of 12 sums that leaves no register beside its factors takes as long as so many
-multiply-adds more."""
-UNEVEN = 4
-"""The number of blocks of rows for each thread where some have more elements than others."""
-FREE = 16
-"""The number of blocks of rows for each thread where more blocks are no more work."""
-NARROW = 2
-"""The most vectors of columns in a tile where not all elements exist, for less outside of them."""
-MINE = 0.75
-"""The fraction of the L2 cache for a block of rows."""
-WHOLE = (2, 1 << 20)
-"""All rows of a thread, which packs columns once, take at most so many times the L2 cache, and at
-most so many bytes."""
-MANY = 64
-"""With so many rows in a block for each operation that columns take, some columns at a time are
-packed again for each block: that is little of the time, and they are in near caches, not in those
-of another thread."""
-ONCE = 16
-"""A single thread packs all columns once where the last-level cache holds them so many times."""
-KEPT = 3
-"""All columns stay in the L2 cache where it holds them so many times."""
-SMALL = 8192
-"""Nests of fewer terms stay as they are."""
 
 Counts = Sequence[int | None]
 """Trip counts of loops, the outermost first; None where they are dynamic."""
@@ -92,46 +50,46 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     columns_fit = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     row = Axis(product.rows, row_box, row_box, height)
     column = Axis(product.columns, column_box, column_box, width)
-    is_short = columns_fit and outer is not None and outer * terms <= LONG
+    is_short = columns_fit and outer is not None and outer * terms <= thresholds.MAX_IN_PLACE_TERMS
     in_place = is_short and can_read_in_place(product, row, column)
-    budget = BYTES if in_place else target.l1_bytes // (height + width)
+    budget = thresholds.MAX_PANEL_ROW_BYTES if in_place else target.l1_bytes // (height + width)
     panel_depth = _panel_depth(budget // (size * terms), size * terms)
     depth = _depth(outer, panel_depth)
     is_uneven = bool(product.tests) and target.threads > 1
-    share_count = (UNEVEN if is_uneven else 1) * target.threads
-    column_bytes = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
-    once = target.threads == 1 and 0 < column_bytes * ONCE <= target.l3_bytes
-    most = _fit_lanes(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
+    share_count = (thresholds.UNEVEN_BLOCKS_PER_THREAD if is_uneven else 1) * target.threads
+    once = _are_packed_once(columns, (outer or 0) * terms * size, target)
+    row_bytes = int(target.l2_bytes * thresholds.ROW_BLOCK_L2_FRACTION)
+    most = _fit_lanes(row_bytes // (depth * terms * size), thresholds.MAX_PACKED_ROWS, height)
     if not once and not in_place and None not in rows:
         thread_rows = _round_up(-(-prod(n or 0 for n in rows) // share_count), height)
         panels = (thread_rows - height) * depth * terms * size * _count_row_panels(product)
-        if most < thread_rows <= ROWS and _rows_fit(
-            panels, thread_rows * size, depth == outer, columns, target
-        ):
+        fits = _rows_fit(panels, thread_rows * size, depth == outer, columns, target)
+        if most < thread_rows <= thresholds.MAX_PACKED_ROWS and fits:
             most = thread_rows
     stay_cached = False
     if in_place:
         repeated, kept_bytes = _common_rows(product), terms * depth * size
         stay_cached = repeated > 1 and depth == outer and _columns_fit(columns, kept_bytes, target)
         if stay_cached and target.threads > 1:
-            share_count = FREE * target.threads
+            share_count = thresholds.CACHED_BLOCKS_PER_THREAD * target.threads
         most *= repeated
     row = replace(row, block=_block(rows, row_box, most // height, share_count))
     top_cost = max(cost(part.value) for part in product.parts if part.side == "column")
-    by_tile = row.room >= MANY * top_cost and not (product.tests or stay_cached or once)
+    is_packed_once = bool(product.tests) or stay_cached or once
+    by_tile = row.room >= thresholds.MIN_REPACKED_ROWS * top_cost and not is_packed_once
     column_depth = outer if columns_fit and outer is not None and not by_tile else depth
-    room = COLUMNS if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
-    room = room if depth == outer else min(room, SUMS // (row.room * size))
-    block = _block(columns, column_box, _fit_lanes(room, COLUMNS, width) // width, 1)
-    column = replace(column, block=block)
+    most = thresholds.MAX_PACKED_COLUMNS
+    room = most if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
+    if depth != outer:
+        room = min(room, thresholds.MAX_PARTIAL_SUM_BYTES // (row.room * size))
+    blocks = _fit_lanes(room, most, width) // width
+    column = replace(column, block=_block(columns, column_box, blocks, 1))
     if in_place and outer is not None:  # what has no panel of rows needs no parts of it
         depth = column_depth = outer
     if not by_tile:
         shared = target.threads > 1
         return Sizes(row, column, depth, column_depth, terms, rows_first=stay_cached, shared=shared)
-    across = any(has_unit_lanes(part, product) for part in product.parts if part.side == "column")
-    most = min(GROUP, target.l2_bytes // 2) // (depth * terms * size) if across else 1
-    group = _group(column, most)
+    group = _group(column, _group_columns(product, depth * terms * size, target))
     column = replace(column, block=tuple(map(_round_up, column.block, group.block)))
     return Sizes(row, column, depth, column_depth, terms, group)
 
@@ -145,7 +103,10 @@ def _terms(
     if None in inner or 0 in static or 0 in inner:
         return None
     terms = prod(n for n in inner if n is not None)
-    if len(static) == len(rows) + len(columns) + 1 and prod(static) * terms < SMALL:
+    if (
+        len(static) == len(rows) + len(columns) + 1
+        and prod(static) * terms < thresholds.MIN_GEMM_TERMS
+    ):
         return None
     if all(size == 1 for size in rows) or all(size == 1 for size in columns):
         return None
@@ -164,7 +125,7 @@ def _boxes(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return how many iterations of the loops over rows, and over columns, a tile of a contraction
     has."""
-    widest = NARROW if product.tests else 4
+    widest = thresholds.MAX_PREDICATED_TILE_VECTORS if product.tests else 4
     registers = target.vector_registers
     pairs = _pair_boxes(rows, _most_sums(registers), target.threads)
     row_box, column_box = _shape(rows, columns, lanes, registers, widest, pairs)
@@ -188,8 +149,8 @@ def _panel_depth(near: int, size: int) -> int:
     >>> _panel_depth(372, 4), _panel_depth(292, 8), _panel_depth(175, 4), _panel_depth(11, 128)
     (372, 256, 512, 16)
     """
-    most = max(1, BYTES // size)
-    return near if LINE <= near <= most and 2 * most <= 3 * near else most
+    most = max(1, thresholds.MAX_PANEL_ROW_BYTES // size)
+    return near if thresholds.MIN_PANEL_DEPTH <= near <= most and 2 * most <= 3 * near else most
 
 
 def _count_row_panels(product: Contraction) -> int:
@@ -208,18 +169,34 @@ def _rows_fit(panels: int, sums: int, is_once: bool, columns: Counts, target: Ta
     >>> _rows_fit(1 << 20, 4096, False, [1800], one), _rows_fit(1 << 21, 4096, True, [9], two)
     (True, False)
     """
-    part, most = WHOLE
-    if panels > min(part * target.l2_bytes, most) or None in columns:
+    l2_bytes = thresholds.MAX_WHOLE_ROWS_L2 * target.l2_bytes
+    if panels > min(l2_bytes, thresholds.MAX_WHOLE_ROWS_BYTES) or None in columns:
         return False
-    room = COLUMNS if is_once else min(COLUMNS, SUMS // sums)
+    most = thresholds.MAX_PACKED_COLUMNS
+    room = most if is_once else min(most, thresholds.MAX_PARTIAL_SUM_BYTES // sums)
     blocks = -(-prod(n or 0 for n in columns) // room)
     return blocks == 1 or blocks % target.threads == 0
 
 
 def _columns_fit(columns: Counts, size: int, target: Target) -> bool:
     """Whether all columns, of so many bytes each, are few and stay in the L2 cache."""
-    count = prod(n or COLUMNS for n in columns)
-    return count <= COLUMNS and count * size * KEPT <= target.l2_bytes
+    count = prod(n or thresholds.MAX_PACKED_COLUMNS for n in columns)
+    return (
+        count <= thresholds.MAX_PACKED_COLUMNS
+        and count * size * thresholds.CACHED_COLUMNS_L2_FACTOR <= target.l2_bytes
+    )
+
+
+def _are_packed_once(columns: Counts, size: int, target: Target) -> bool:
+    """Whether a single thread packs all columns, of so many bytes each, once."""
+    total = prod(n or thresholds.MAX_PACKED_COLUMNS for n in columns) * size
+    return target.threads == 1 and 0 < total * thresholds.PACK_ONCE_L3_FACTOR <= target.l3_bytes
+
+
+def _group_columns(product: Contraction, size: int, target: Target) -> int:
+    """Return how many columns, of so many bytes each, are packed just before their use at most."""
+    across = any(has_unit_lanes(part, product) for part in product.parts if part.side == "column")
+    return min(thresholds.MAX_COLUMN_GROUP_BYTES, target.l2_bytes // 2) // size if across else 1
 
 
 def _common_rows(product: Contraction) -> int:
@@ -271,7 +248,8 @@ def _shape(
         loads = 0.3 * height + 0.75 * vectors  # what waits for the caches now and then
         sums = height * vectors
         is_full = sums + vectors + 1 >= registers  # compilers then load columns anew for each row
-        return tiles * (max(sums, sums + FULL if is_full else height + vectors, FEW) + loads)
+        waits = sums + thresholds.FULL_TILE_PENALTY if is_full else height + vectors
+        return tiles * (max(sums, waits, thresholds.MIN_TILE_SUMS) + loads)
 
     shapes = (
         (row, column)

@@ -52,6 +52,7 @@ from functools import reduce
 from math import prod
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.contraction import COMPLEX_TYPES, Contraction, Operand, find_contraction
 from ...analysis.self_dependence import symbols_of
 from ...analysis.subscripts import is_in_range, ranges
@@ -74,10 +75,6 @@ from .axes import trip_count_of
 from .partial_tiles import all_nonnegative
 
 Body = tuple[Stmt, ...]
-FEW = 8
-"""With fewer rows, or columns, parts are not read often enough to be copied."""
-SMALL = 1 << 17
-"""Nests of fewer terms stay."""
 
 
 class RealFormReason(Reason):
@@ -116,7 +113,8 @@ class _RealProducts(OutermostRewriter):
         if _count(loops) is not None:
             return nests
         count = reduce(multiply, (ends[one.symbol] - one.lo for one in loops))
-        is_small = Apply(OPS["lt"], (Position(count), Position(const(SMALL))), dtypes.bool_)
+        least = Position(const(thresholds.MIN_COMPLEX_GEMM_TERMS))
+        is_small = Apply(OPS["lt"], (Position(count), least), dtypes.bool_)
         return (If(is_small, (loop,), nests, span),)
 
     def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:
@@ -136,10 +134,11 @@ def _factors(product: Contraction, outer: tuple[For, ...]) -> tuple[Operand, Ope
     """Return the factors of a contraction, in their order, where it is a large product; else
     None."""
     nest = product.nest
-    if any((_count(loops) or FEW) < FEW for loops in (product.rows, product.columns)):
+    few = range(1, thresholds.MIN_COMPLEX_GEMM_ROWS)
+    if any(_count(loops) in few for loops in (product.rows, product.columns)):
         return None
     count = _count((*nest.outer_loops, *nest.depth))
-    if count is not None and count < SMALL:
+    if count is not None and count < thresholds.MIN_COMPLEX_GEMM_TERMS:
         return None
     *_, update = (stmt for stmt in nest.depth[-1].body if isinstance(stmt, Update))
     symbols = frozenset[Symbol]().union(*(at.symbols() for at in update.over))

@@ -49,6 +49,7 @@ from math import prod
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import Span
+from ... import thresholds
 from ...analysis.contraction import Contraction, Operand, Side
 from ...analysis.subscripts import stride
 from ...ir import dtypes
@@ -72,12 +73,6 @@ Loops = Sequence[tuple[Symbol, Affine, Affine, Span]]
 Steps = tuple[dict[Symbol, Affine], Affine, Loops]
 """The values of the reduction loops' variables in a panel, the number of a step there, and the
 loops over steps."""
-NEAR = 8
-"""How many steps of a lane, or of a row of tiles, are copied at a time."""
-FEW = 16
-"""The most tiles in a row for which rows are read in place."""
-SAME = 4096
-"""Addresses that differ by a multiple of so many bytes may fall in the same set of the L1 cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,14 +280,15 @@ class Panels:
         (name, lo, hi, span), *outer = loops
         hi = hi if (hi - lo).constant is not None else maximum(hi, lo)
         first = self.fresh.symbol(name.name)
-        chunks_end = lo + floordiv(hi - lo, const(NEAR)) * NEAR
+        size = thresholds.PACKED_STEPS
+        chunks_end = lo + floordiv(hi - lo, const(size)) * size
         body: Body = ()
 
         def chunk(at: Point) -> Body:
-            return (For(name, var(first), var(first) + NEAR, 1, (store(at),), span=span),)
+            return (For(name, var(first), var(first) + size, 1, (store(at),), span=span),)
 
         if (chunks_end - lo).constant != 0:
-            body = (For(first, lo, chunks_end, NEAR, lanes(chunk, "serial"), span=span),)
+            body = (For(first, lo, chunks_end, size, lanes(chunk, "serial"), span=span),)
         if (hi - chunks_end).constant != 0:
             step = self.fresh.symbol(name.name)
 
@@ -369,7 +365,9 @@ def can_read_in_place(product: Contraction, axis: Axis, column: Axis) -> bool:
         return False
     tiles = prod(-(-(n or 1) // size) for n, size in zip(columns, column.box, strict=True))
     count = trip_count_of(axis.loops[axis.cut])
-    if tiles > FEW or (not axis.is_even and (count is None or count < axis.box[axis.cut])):
+    if tiles > thresholds.MAX_IN_PLACE_TILES or (
+        not axis.is_even and (count is None or count < axis.box[axis.cut])
+    ):
         return False
     return all(_has_unit_steps(part, axis, product) for part in product.parts if part.side == "row")
 
@@ -385,18 +383,20 @@ def _has_unit_steps(part: Operand, axis: Axis, product: Contraction) -> bool:
     lanes = [loop for loop, size in zip(axis.loops, axis.box, strict=True) if size > 1]
     strides = [stride(value.node, value.index, loop.symbol) for loop in lanes]
     return is_contiguous and all(
-        gap is not None and (gap == 0 or gap * value.dtype.itemsize % SAME) for gap in strides
+        gap is not None
+        and (gap == 0 or gap * value.dtype.itemsize % thresholds.CACHE_SET_PERIOD_BYTES)
+        for gap in strides
     )
 
 
 def _split_steps(fresh: Fresh, loops: Loops) -> tuple[Loops, tuple[For, ...]]:
-    """Return loops over about `NEAR` steps, and the loops around these; the innermost first."""
+    """Return loops over about `PACKED_STEPS` steps, and those around these; the innermost first."""
     count = 1
     for at, (name, lo, hi, span) in enumerate(loops):
         trip_count, inner = (hi - lo).constant, loops[:at]
-        if trip_count is None or trip_count * count > NEAR:
+        if trip_count is None or trip_count * count > thresholds.PACKED_STEPS:
             outer = [For(*one[:3], 1, (), span=one[3]) for one in loops[at:]]
-            size = NEAR // count
+            size = thresholds.PACKED_STEPS // count
             if size > 1:
                 first = fresh.symbol(name.name)
                 last = var(first) + size

@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from ... import thresholds
 from ...ir.assignments import Access
 from ...ir.decision import Decided, Decision, Reason
 from ...ir.expressions import Apply, Cast, Const, Dynamic, Expr, Position, Read, Select, reads
@@ -40,8 +41,6 @@ from ...ir.walk import expressions_of, statements
 from ...target import Target
 from ...transform.outermost import Body, OutermostRewriter
 
-ROWS, TERMS = 48, 64
-"""A nest of fewer rows, or with fewer terms for each element, stays whole."""
 _COMMUTATIVE = frozenset(("add", "mul", "product", "eq", "ne", "and", "or"))
 """Commutative operations."""
 
@@ -96,7 +95,11 @@ def _element_store(loop: For) -> Store | None:
     symbols = {loop.symbol, inner[0].symbol}
     depth = [stmt for stmt in inside if isinstance(stmt, For)]
     counts = [(one.hi - one.lo).constant for one in depth]
-    if None in counts or not depth or prod(count or 0 for count in counts) < TERMS:
+    if (
+        None in counts
+        or not depth
+        or prod(count or 0 for count in counts) < thresholds.MIN_SYMMETRIC_TERMS
+    ):
         return None
     if any((one.lo.symbols() | one.hi.symbols()) & symbols for one in depth):
         return None
@@ -121,7 +124,7 @@ def _have_same_range(loop: For, inner: For) -> bool:
     """Whether two loops run through the same values, which are many."""
     trip_count = (loop.hi - loop.lo).constant
     is_same = (loop.lo, loop.hi, loop.step, loop.kind) == (inner.lo, inner.hi, 1, "serial")
-    return is_same and trip_count is not None and trip_count >= ROWS
+    return is_same and trip_count is not None and trip_count >= thresholds.MIN_SYMMETRIC_ROWS
 
 
 def _key(body: tuple[Stmt, ...], values: dict[Symbol, Affine]) -> object:

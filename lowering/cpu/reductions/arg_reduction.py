@@ -47,6 +47,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.parallel_band import nest_loops, perfect_nest
 from ...analysis.reductions import upper_half
 from ...analysis.subscripts import stride
@@ -66,12 +67,6 @@ from .vector_terms import REALS, is_vector_term
 
 Body = tuple[Stmt, ...]
 Loops = tuple[For, ...]
-LANES = 32
-"""The number of terms of a block that are compared at once."""
-BLOCK = 32 * LANES
-"""The number of terms of a block: enough that little is left to do between blocks."""
-FEW = 2 * LANES
-"""Of so few terms the first best is found one by one."""
 
 
 class ArgReductionReason(Reason):
@@ -133,7 +128,7 @@ class _ArgReductions:
         if any(read.node.id in ids for value in values for read in reads(value)):
             return ()
         most = reduce(Bounds.inside, loops[:-1], known).most(_trip_count(loops[-1]))
-        long = most is None or most >= FEW
+        long = most is None or most >= thresholds.MIN_BLOCKED_ARG_TERMS
         strides = ([stride(r.node, r.index, inner) for r in reads(one)] for one in values)
         fits = (
             long
@@ -195,7 +190,7 @@ def _is_rectangular(loops: Loops, updates: list[Update]) -> bool:
 
 def _least_counts(loops: Loops) -> list[int]:
     """Return the least trip count of each loop for which there are blocks."""
-    return [1] * (len(loops) - 1) + [FEW]
+    return [1] * (len(loops) - 1) + [thresholds.MIN_BLOCKED_ARG_TERMS]
 
 
 def _trip_count(loop: For) -> Affine:
@@ -225,13 +220,14 @@ class _BlockLayout(NamedTuple):
 def _layout_blocks(loop: For) -> _BlockLayout:
     """Return blocks of equal sizes, none of them short."""
     trip_count = _trip_count(loop)
+    lanes, block = thresholds.ARG_LANES, thresholds.ARG_BLOCK_TERMS
     if trip_count.constant is None:
-        count = floordiv(trip_count + (BLOCK - 1), const(BLOCK))
-        return _BlockLayout(count, minimum(trip_count, const(BLOCK)), BLOCK, loop)
-    number = -(-trip_count.constant // BLOCK)
+        count = floordiv(trip_count + (block - 1), const(block))
+        return _BlockLayout(count, minimum(trip_count, const(block)), block, loop)
+    number = -(-trip_count.constant // block)
     if number == 1:
-        return _BlockLayout(const(1), trip_count, BLOCK, loop)
-    size = -(-trip_count.constant // (number * LANES)) * LANES
+        return _BlockLayout(const(1), trip_count, block, loop)
+    size = -(-trip_count.constant // (number * lanes)) * lanes
     return _BlockLayout(const(number), const(size), size, loop)
 
 
@@ -262,7 +258,7 @@ class _Search:
     def is_whole(self) -> bool:
         """Whether every step compares as many terms of a block as there are lanes."""
         size = self.blocks.size.constant
-        return size is not None and size % LANES == 0
+        return size is not None and size % thresholds.ARG_LANES == 0
 
     def statements(self) -> Body:
         """Return the search for the block, and the one in it."""
@@ -324,21 +320,22 @@ class _Search:
             body: Body = (Update(one, self.op, term, span=span),)
             body = (self.start(one), For(at, start, start + size, 1, body, span=loop.span))
             return body, Read(one.node, ())
-        node = self.fresh.array("of_block", (LANES,), dtype, "lanes")
-        first = var(at) if self.is_whole else minimum(var(at), loop.hi - LANES)
+        node = self.fresh.array("of_block", (thresholds.ARG_LANES,), dtype, "lanes")
+        first = var(at) if self.is_whole else minimum(var(at), loop.hi - thresholds.ARG_LANES)
 
         def step(lane: Affine) -> Stmt:
             term = substitute_expr(self.value, {**values, loop.symbol: first + lane})
             return Update(Access(node, (lane,)), self.op, term, span=span)
 
-        steps = For(at, start, start + size, LANES, (self.each(LANES, step),), span=loop.span)
-        initialize = self.each(LANES, lambda lane: self.start(Access(node, (lane,))))
+        width = thresholds.ARG_LANES
+        steps = For(at, start, start + size, width, (self.each(width, step),), span=loop.span)
+        initialize = self.each(width, lambda lane: self.start(Access(node, (lane,))))
         return (initialize, steps, *self.fold(node)), Read(node, (const(0),))
 
     def fold(self, node: Node) -> Body:
         """Return the loops that leave the best of all lanes in the first one."""
         out: list[Stmt] = []
-        width = LANES
+        width = thresholds.ARG_LANES
         while width > 1:
             half = upper_half(width)
 
@@ -382,7 +379,7 @@ class _Search:
         the vector that has it."""
         inner, span = self.loops[-1], self.update.span
         step, symbol = self.fresh.symbol("some"), self.fresh.symbol(inner.symbol.name)
-        first = var(step) if self.is_whole else minimum(var(step), inner.hi - LANES)
+        first = var(step) if self.is_whole else minimum(var(step), inner.hi - thresholds.ARG_LANES)
         has_best = Access(self.fresh.scalar("is_here", dtypes.bool_), ())
 
         def is_best(at: Affine) -> Expr:
@@ -394,16 +391,18 @@ class _Search:
 
         lane = self.fresh.symbol("lane")
         one = Update(has_best, OPS["or"], is_best(first + var(lane)), span=span)
-        scan = For(lane, const(0), const(LANES), 1, (one,), span=inner.span)
+        scan = For(lane, const(0), const(thresholds.ARG_LANES), 1, (one,), span=inner.span)
         update = substitute(self.update_with(), {**values, inner.symbol: var(symbol)})
         take = If(is_best(var(symbol)), (*update, Break()), (), span)
-        search = For(symbol, first, first + LANES, 1, (take,), span=inner.span)
+        search = For(symbol, first, first + thresholds.ARG_LANES, 1, (take,), span=inner.span)
         body: Body = (
             Store(has_best, Const(False, dtypes.bool_), span), scan,
             If(Read(has_best.node, ()), (search, Break()), (), span),
         )  # fmt: skip
         start = self.blocks.start(block)
-        return For(step, start, start + self.blocks.size, LANES, body, span=inner.span)
+        return For(
+            step, start, start + self.blocks.size, thresholds.ARG_LANES, body, span=inner.span
+        )
 
     def update_with(self) -> Body:
         """Return the update of the accumulator with a term; where it has no value yet, a store."""

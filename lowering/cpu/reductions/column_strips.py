@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING
 
 from ....base.dataclass import dataclass
 from ....base.lazy_import import LazyModule
+from ... import thresholds
 from ...analysis.accumulation import REAL_TYPES, Accumulation, Body, find_accumulation
 from ...analysis.dependence import find_dependence, find_privatizable
 from ...analysis.self_dependence import symbols_of
@@ -67,16 +68,10 @@ if TYPE_CHECKING:
 else:  # what few programs need
     contraction = LazyModule("...analysis.contraction", __package__)
 
-ROWS = 4
-"""How many rows a strip takes at a time whose sums are in memory."""
-FEW = 12
-"""The most vectors of columns that are one strip, with sums in registers: rows are read once."""
 TYPES = REAL_TYPES | frozenset(dtype for dtype in dtypes.ALL if dtype.kind in "iu")
 """The types that are accumulated in strips."""
 WHOLE = frozenset(("add", "sub", "mul", "neg", "max", "min"))
 """Operations that vectors of integers have."""
-UNKNOWN = 8
-"""The number of pieces of such a strip where the number of columns is dynamic."""
 
 
 class StripReason(Reason):
@@ -108,7 +103,11 @@ class _StripVectorizer(OutermostRewriter):
         end = self.end(loop, outer)
         columns = (end - loop.lo).constant
         ragged = loop.symbol in nest.depth[-1].hi.symbols()
-        if columns is not None and lanes <= columns <= FEW * lanes and not ragged:
+        if (
+            columns is not None
+            and lanes <= columns <= thresholds.MAX_SINGLE_STRIP_VECTORS * lanes
+            and not ragged
+        ):
             most = columns // lanes * lanes
             few = (most,) if lanes == 2 or columns - most < 2 else (most, 2)
             return self.cut(loop, end, few, partial(self.strip, loop, nest, most))
@@ -131,7 +130,7 @@ class _StripVectorizer(OutermostRewriter):
             and prod(static_counts) * size <= self.target.l2_bytes // 4
         ):
             return ()
-        columns = counts[0] or UNKNOWN * piece * self.target.threads
+        columns = counts[0] or thresholds.DYNAMIC_STRIP_PIECES * piece * self.target.threads
         most = max(1, self.target.l1_bytes // (2 * size))
         strip_count = max(self.target.threads, -(-columns // most))
         width = columns // strip_count // piece * piece
@@ -153,7 +152,9 @@ class _StripVectorizer(OutermostRewriter):
         row_loops: Body = (rows,)
         if is_long:
             end = self.end(inner, (*nest.outer_loops, *others))
-            row_loops = self.cut(rows, end, (ROWS,), partial(strip.row_block, inner))
+            row_loops = self.cut(
+                rows, end, (thresholds.STRIP_ROWS,), partial(strip.row_block, inner)
+            )
         for one in reversed(others):
             row_loops = (replace(one, body=row_loops),)
         body = (strip.initialize(), *row_loops, strip.finish())

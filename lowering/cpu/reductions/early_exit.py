@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ... import thresholds
 from ...ir import dtypes
 from ...ir.assignments import Break
 from ...ir.decision import Decided, Decision, Reason
@@ -35,9 +36,6 @@ from ...ir.loops import Comment, For, If, Program, Stmt, Update
 from ...ir.ops import OPS
 from ...target import Target
 from ...transform.outermost import Body, OutermostRewriter
-
-BLOCK = 1024
-"""The number of iterations, of all loops together, between two tests of the result."""
 
 
 class EarlyExitReason(Reason):
@@ -110,8 +108,8 @@ def _choose_block(loops: tuple[For, ...]) -> tuple[int, int] | None:
     inside = 1
     for level in range(len(loops) - 1, -1, -1):
         trip_count = (loops[level].hi - loops[level].lo).constant
-        if trip_count is None or trip_count * inside > BLOCK:
-            return level, max(1, BLOCK // inside)
+        if trip_count is None or trip_count * inside > thresholds.EARLY_EXIT_BLOCK_ITERATIONS:
+            return level, max(1, thresholds.EARLY_EXIT_BLOCK_ITERATIONS // inside)
         inside *= max(1, trip_count)
     return None
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from ... import thresholds
 from ...analysis.expression_cost import cost
 from ...analysis.reductions import predicate_update
 from ...analysis.subscripts import stride
@@ -31,8 +32,6 @@ from ...ir.rewrite import map_statements
 from ...ir.walk import expressions_of, own_writes, statements
 
 Body = tuple[Stmt, ...]
-LARGEST = 96
-"""The most operations in the expression of a sum that is written out."""
 WIDEST = 512
 """The bits of the widest vectors."""
 _PLAIN = frozenset(("add", "sub", "mul", "neg", "product"))
@@ -68,7 +67,10 @@ def is_small_tail(loop: For, count: int) -> bool:
     """Whether the code of the remaining terms may be there once for each power of two."""
     is_plain = all(isinstance(stmt, Comment | Store | Update) for stmt in loop.body)
     values = [stmt.value for stmt in loop.body if isinstance(stmt, Store | Update)]
-    return is_plain and sum(map(cost, values)) * count.bit_count() <= LARGEST
+    return (
+        is_plain
+        and sum(map(cost, values)) * count.bit_count() <= thresholds.MAX_WRITTEN_OUT_OPERATIONS
+    )
 
 
 def can_pad(loop: For, updates: Iterable[Update]) -> bool:

@@ -33,6 +33,7 @@ from functools import partial
 from typing import cast
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.reductions import (
     Reduction,
     combine_lanes,
@@ -54,7 +55,6 @@ from ...ir.ops import OPS
 from ...ir.rewrite import map_kernels, map_statements, substitute, substitute_expr, with_bodies
 from ...ir.walk import bodies
 from .lane_statements import (
-    LARGEST,
     WIDEST,
     can_pad,
     find_counters,
@@ -68,14 +68,6 @@ from .min_max import combine_extremes, vectorize_extremes
 from .partials import Partials
 
 Body = tuple[Stmt, ...]
-LANES = 32
-"""The number of partial results: enough to fill the adders of any processor."""
-BLOCK = 32 * LANES
-"""The terms of a block, which are added up before their sums are added to those of other blocks."""
-BLOCKS = 32 * BLOCK
-"""The terms of the blocks whose sums are added up together."""
-SHORT = 8
-"""The most terms of a sum that is written out."""
 
 
 class LaneReason(Reason):
@@ -203,22 +195,29 @@ class _LaneBuilder:
         count = trip_count.constant
         is_of_extremes = is_min_max(reductions[0].update)
         updates = [one.update for one in reductions]
-        if is_of_extremes and (loops := vectorize_extremes(self.partials, loop, updates, LANES)):
+        if is_of_extremes and (
+            loops := vectorize_extremes(self.partials, loop, updates, thresholds.SUM_LANES)
+        ):
             return loops
-        if count is not None and count <= SHORT and _is_short(loop, reductions):
+        if (
+            count is not None
+            and count <= thresholds.MAX_WRITTEN_OUT_TERMS
+            and _is_short(loop, reductions)
+        ):
             return self.unroll(count)
         if is_of_extremes and count is not None:
             return (loop,)
-        width = LANES if count is None else max(1, min(LANES, count))
+        width = thresholds.SUM_LANES if count is None else max(1, min(thresholds.SUM_LANES, count))
         if can_pad(loop, updates):
             width = 1 << (width - 1).bit_length()
-        levels = [size for size in (BLOCK, BLOCKS) if most is None or most > size]
+        sizes = thresholds.SUM_BLOCK_TERMS, thresholds.SUM_SUPERBLOCK_TERMS
+        levels = [size for size in sizes if most is None or most > size]
         if is_of_extremes:
             levels = []
         number = len(levels) + 1
         nodes = {
             id(one.update): self.partials.arrays(
-                one.update, number, width if one.has_one_loop else LANES
+                one.update, number, width if one.has_one_loop else thresholds.SUM_LANES
             )
             for one in reductions
         }
@@ -238,7 +237,7 @@ class _LaneBuilder:
         for one in reductions:
             last = nodes[id(one.update)][-1]
             if not one.has_one_loop:
-                (total,) = self.partials.arrays(one.update, 1, LANES)
+                (total,) = self.partials.arrays(one.update, 1, thresholds.SUM_LANES)
                 one.before.append(self.partials.initialize(one.update, total))
                 out.append(self.partials.add_arrays(one.update, total, last))
                 last = total
@@ -252,7 +251,7 @@ class _LaneBuilder:
         def side(levels: list[int]) -> Body:
             nodes: dict[int, list[Node]] = {}
             for one in self.reductions:
-                arrays = self.partials.arrays(one.update, len(levels) + 1, LANES)
+                arrays = self.partials.arrays(one.update, len(levels) + 1, thresholds.SUM_LANES)
                 nodes[id(one.update)] = arrays
             ends = (
                 self.partials.fold_lanes(o.update, nodes[id(o.update)][-1]) for o in self.reductions
@@ -262,7 +261,7 @@ class _LaneBuilder:
                 *(stmt for end in ends for stmt in end),
             )
 
-        block = Const(BLOCK, dtypes.int64)
+        block = Const(thresholds.SUM_BLOCK_TERMS, dtypes.int64)
         test = Apply(OPS["le"], (Position(trip_count), block), dtypes.bool_)
         return (If(test, side([]), side(levels), self.loop.span),)
 
@@ -270,7 +269,7 @@ class _LaneBuilder:
         """Return the loops that leave the result of all terms in the last lanes of each
         reduction."""
         loop, reductions = self.loop, self.reductions
-        tail = loop.lo + floordiv(trip_count, const(LANES)) * LANES
+        tail = loop.lo + floordiv(trip_count, const(thresholds.SUM_LANES)) * thresholds.SUM_LANES
         end = loop.lo + trip_count
 
         def level(number: int, start: Affine, size: int | None) -> Body:
@@ -334,9 +333,15 @@ class _LaneBuilder:
             body = redirect_to_lanes(loop.body, arrays, lambda _: var(lane))
             body = substitute(body, {loop.symbol: var(at) + var(lane)})
             inner = For(
-                lane, const(0), const(LANES), 1, body, lane_loop_kind(body, arrays), loop.span
+                lane,
+                const(0),
+                const(thresholds.SUM_LANES),
+                1,
+                body,
+                lane_loop_kind(body, arrays),
+                loop.span,
             )
-            out.append(For(at, part.start, steps, LANES, (inner,), span=loop.span))
+            out.append(For(at, part.start, steps, thresholds.SUM_LANES, (inner,), span=loop.span))
         count = (part.end - part.whole).constant
         if count is not None and part.size is None and is_small_tail(loop, count):
             return (*out, *self.static_tail(arrays, part.whole, count))
@@ -377,7 +382,7 @@ class _LaneBuilder:
         loop, unit = self.loop, _vector_lanes(arrays)
         rest = self.partials.fresh.scalar("rest", dtypes.int64)
         yield Store(Access(rest, ()), Position(count), loop.span)
-        for first in range(0, LANES, unit):
+        for first in range(0, thresholds.SUM_LANES, unit):
             lane = self.partials.fresh.symbol("lane")
             body = redirect_to_lanes(loop.body, arrays, partial(_at, var(lane) + first))
             body = substitute(body, {loop.symbol: whole + var(lane) + first})
@@ -423,7 +428,7 @@ class _LaneBuilder:
         heads: list[Stmt] = []
         for one in reductions:
             partials, update = self.partials, one.update
-            term_lanes, blocks, total = nodes = partials.arrays(update, 3, LANES)
+            term_lanes, blocks, total = nodes = partials.arrays(update, 3, thresholds.SUM_LANES)
             arrays[id(update)] = term_lanes
             one.before.extend(partials.initialize(update, node) for node in nodes)
             end_blocks = (
@@ -435,7 +440,12 @@ class _LaneBuilder:
                 partials.initialize(update, term_lanes),
             )
             heads.append(
-                _at_block_start(one, BLOCK, *block, _at_block_start(one, BLOCKS, *end_blocks))
+                _at_block_start(
+                    one,
+                    thresholds.SUM_BLOCK_TERMS,
+                    *block,
+                    _at_block_start(one, thresholds.SUM_SUPERBLOCK_TERMS, *end_blocks),
+                )
             )
             combine = (
                 partials.add_arrays(update, blocks, term_lanes),
@@ -443,7 +453,7 @@ class _LaneBuilder:
             )
             one.after.extend((*combine, *partials.fold_lanes(update, total)))
         body = redirect_to_lanes(
-            loop.body, arrays, lambda update: mod(update.over[-1], const(LANES))
+            loop.body, arrays, lambda update: mod(update.over[-1], const(thresholds.SUM_LANES))
         )
         return replace(loop, body=(*heads, *body))
 
@@ -468,7 +478,7 @@ def _is_short(loop: For, reductions: list[_OpenReduction]) -> bool:
         if not (isinstance(stmt, Comment) or scalar or id(stmt) in updates):
             return False
     parts = sum(len(walk(s.value)) for s in loop.body if isinstance(s, Store | Update))
-    return parts * SHORT <= LARGEST
+    return parts * thresholds.MAX_WRITTEN_OUT_TERMS <= thresholds.MAX_WRITTEN_OUT_OPERATIONS
 
 
 def _at_block_start(one: _OpenReduction, size: int, *body: Stmt) -> Stmt:

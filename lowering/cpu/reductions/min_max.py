@@ -34,6 +34,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
+from ... import thresholds
 from ...analysis.reductions import upper_half
 from ...ir import dtypes
 from ...ir.assignments import Access, Break
@@ -47,15 +48,13 @@ from .lane_statements import redirect_to_lanes
 from .partials import Partials
 
 Body = tuple[Stmt, ...]
-FEW = 5
-"""Of fewer terms the extreme is found one by one."""
 
 
 def vectorize_extremes(lanes: Partials, loop: For, updates: list[Update], most: int) -> Body:
     """Return the loops that find the extremes of a static number of terms, in at most `most` lanes;
     none where the number is dynamic or small."""
     count = (loop.hi - loop.lo).constant
-    if count is None or count < FEW:
+    if count is None or count < thresholds.MIN_VECTOR_MIN_MAX_TERMS:
         return ()
     width = min(most, upper_half(count + 1))
     arrays = {id(one): lanes.arrays(one, 1, width)[0] for one in updates}

@@ -33,6 +33,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ... import thresholds
 from ...ir import dtypes
 from ...ir.assignments import Access
 from ...ir.decision import Decided, Decision, Reason
@@ -46,9 +47,6 @@ from ...transform.outermost import Body, OutermostRewriter
 
 if TYPE_CHECKING:
     from ...ir.dtypes import DType
-
-FEW = 16
-"""A loop of so few iterations is not worth it."""
 
 
 class NarrowReason(Reason):
@@ -70,7 +68,9 @@ class _Narrowing(OutermostRewriter):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return the loops that replace one that adds small integers; None for others."""
         count = (loop.hi - loop.lo).constant
-        is_candidate = (count is None or count > FEW) and self.target.lanes(64) > 1
+        is_candidate = (
+            count is None or count > thresholds.MAX_WIDE_ACCUMULATOR_ITERATIONS
+        ) and self.target.lanes(64) > 1
         updates = _find_small_sums(loop) if is_candidate else {}
         if not updates:
             return None

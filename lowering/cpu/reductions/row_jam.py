@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from ...analysis.cost import LIBRARY_CALL_COST
+from ... import thresholds
 from ...analysis.dependence import find_dependence, find_privatizable
 from ...analysis.expression_cost import cost
 from ...analysis.subscripts import ranges
@@ -53,10 +53,6 @@ from ...transform.outermost import OutermostRewriter
 Body = tuple[Stmt, ...]
 _BytesRead = dict[int, int | None]
 """The most bytes of each array that are read, by its id; None where that is not static."""
-MOST = 4
-"""The most rows that are jammed."""
-LARGEST = 60
-"""A row of more statements than that stays alone: the code would be large."""
 
 
 class RowJamReason(Reason):
@@ -107,7 +103,7 @@ class _RowJam(OutermostRewriter):
         """Return how many rows are jammed: their partial results fit in half of the registers, and
         what they read again in half of the L2 cache."""
         bits = self.target.vector_bits
-        most = MOST
+        most = thresholds.MAX_JAMMED_ROWS
         for one in _innermost(sums):
             nodes = {n.id: n for n in _written_nodes(one.body) if n.id in privates and n.rank}
             vectors = sum(-(-8 * node.bytes // bits) for node in nodes.values())
@@ -186,9 +182,11 @@ def _is_plain(loop: For) -> bool:
     is_plain = all(isinstance(stmt, For | Store | Update | Comment) for stmt in inside)
     others = statements(stmt for stmt in loop.body if not _is_reduction(stmt))
     is_cheap = all(
-        cost(value) < LIBRARY_CALL_COST for stmt in others for value in expressions_of(stmt)
+        cost(value) < thresholds.LIBRARY_CALL_COST
+        for stmt in others
+        for value in expressions_of(stmt)
     )
-    return is_plain and len(inside) <= LARGEST and is_cheap
+    return is_plain and len(inside) <= thresholds.MAX_JAMMED_STATEMENTS and is_cheap
 
 
 def _is_reduction(stmt: Stmt) -> bool:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accumulators import is_reduction_over
 from ...analysis.parallel_band import Band, has_checks, perfect_nest, static_trip_count
 from ...ir.dtypes import DType
@@ -34,13 +35,6 @@ from ...ir.node import Node
 from ...ir.rewrite import substitute_expr
 from ...ir.walk import free_symbols, reads, statements, writes
 from .code_motion import move_sum_first
-
-SIDE = 64
-"""Rows and columns of a tile."""
-DEPTH = 16
-"""Terms of a stage in shared memory."""
-LEAST = 16 * 16 * 16
-"""A contraction with fewer products is left to other kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +148,11 @@ def _is_dynamic(read: Read) -> bool:
 
 def _is_worth_tiling(gemm: Contraction) -> bool:
     sizes = [iteration_count(group) for group in (gemm.rows, gemm.columns, gemm.terms)]
-    assumed = [SIDE if size is None else size for size in sizes]
-    return min(assumed) >= DEPTH // 2 and prod(assumed) >= LEAST
+    assumed = [thresholds.TILE_SIDE if size is None else size for size in sizes]
+    return (
+        min(assumed) >= thresholds.TILE_DEPTH // 2
+        and prod(assumed) >= thresholds.MIN_CONTRACTION_PRODUCTS
+    )
 
 
 def iteration_count(loops: Sequence[For]) -> int | None:

@@ -37,6 +37,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import ceil
 
+from ... import thresholds
 from ...analysis.accesses import Site, collect_accesses, has_jumps
 from ...analysis.definitions import Layer, MaybeUnwritten, NotInvertible, find_layer, reaching_value
 from ...analysis.expression_cost import cost, estimate_iterations
@@ -55,16 +56,11 @@ from ...passes.dce import eliminate_dead_code
 from ...target import Target
 from ...transform.remap import Element, remap_accesses
 from ..nest_distribution import exceeds_shared_memory, fills_tiles
-from ..thread_block import LONG, SHARED_BYTES
 from .contraction import Contraction, iteration_count, match_contraction
 from .shared_tiles import tile_extents
 from .tensor_tiles import map_tensor_tiles
 
 Body = tuple[Stmt, ...]
-WRITTEN = 64
-"""The cost of a store of an element, in additions, see `cost`."""
-MOST_PARTS = 64
-"""Most nodes of an expression that replaces an element."""
 
 
 def rematerialize_elements(program: Program, target: Target, exact: bool = False) -> Program:
@@ -168,7 +164,10 @@ class _Pair:
 
     def rewrite(self) -> Body:
         """Return the rewritten list. Raises where that is not legal, or gains nothing."""
-        if not self.row_loops or (iteration_count(self.row_loops) or 0) < LONG:
+        if (
+            not self.row_loops
+            or (iteration_count(self.row_loops) or 0) < thresholds.MIN_BLOCK_LOOP_ITERATIONS
+        ):
             raise _NotApplicable
         contractions = [self.find_contraction(at) for at in self.readers]
         if contractions.count(None) != len(contractions) - 1:
@@ -178,7 +177,10 @@ class _Pair:
         assert stored is not None and stored.index is not None, "a store in loops"
         value = self.resolve(stored.value, self.write_at)
         written_later = writes(self.stmts[self.at + 1 : self.readers[-1] + 1])
-        if any(node in self.sources for node in written_later) or len(walk(value)) > MOST_PARTS:
+        if (
+            any(node in self.sources for node in written_later)
+            or len(walk(value)) > thresholds.MAX_REMATERIALIZED_NODES
+        ):
             raise _NotApplicable
         self.check_gain(value, gemm)
         arrays = self.save_arrays()
@@ -262,7 +264,7 @@ class _Pair:
         recomputed_bytes = read_bytes * (times + bool(self.outer_loops))
         if (
             recomputed_bytes > read_bytes + element_bytes * (1 + times)
-            or cost(value) * times > WRITTEN
+            or cost(value) * times > thresholds.MAX_REMATERIALIZED_COST
         ):
             raise _NotApplicable
 
@@ -346,7 +348,7 @@ class _Pair:
         row = self.search.fresh.array(
             self.node.label, tuple(shape[at] for at in axes), self.node.dtype
         )
-        if row.bytes > SHARED_BYTES:
+        if row.bytes > thresholds.MAX_BLOCK_SHARED_BYTES:
             raise _NotApplicable
 
         def redirect(node: Node, index: tuple[Index, ...]) -> Element:

@@ -41,6 +41,7 @@ from dataclasses import replace
 from math import ceil
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accumulators import zero_of
 from ...analysis.parallel_band import Band, Facts, contiguity_score, nest_loops
 from ...ir import dtypes
@@ -55,42 +56,26 @@ from ...ir.rewrite import substitute, substitute_expr
 from ...ir.walk import free_symbols, reads, writes
 from ..barriers import insert_barriers
 from ..thread_points import DeviceCode, Space
-from .contraction import (  # fmt: skip
-    DEPTH,
-    SIDE,
-    Contraction,
-    initial_value,
-    iteration_count,
-    match_contraction,
-)
+from .contraction import Contraction, initial_value, iteration_count, match_contraction
 from .tile_side import Side
-from .vector_stores import SIZE, ColumnGroups, build_result_epilogue, can_vectorize_stores
-
-ACROSS = 16
-"""Threads along each side of a tile."""
-NEIGHBOURS = 4
-"""Contiguous rows and columns of a thread."""
-STEP = 2
-"""Unroll factor of the terms: with more, registers do not suffice."""
-ENOUGH = 128
-"""Fewest tiles that occupy a device."""
-LARGE = ENOUGH * 2 * SIDE * 2 * SIDE
-"""Fewest elements that occupy a device in tiles of twice both sides."""
+from .vector_stores import ColumnGroups, build_result_epilogue, can_vectorize_stores
 
 
 def tile_extents(gemm: Contraction) -> tuple[int, int]:
     """Return the rows and columns of a tile: the larger ones where these occupy a device, too."""
     rows, columns = (iteration_count(group) for group in (gemm.rows, gemm.columns))
+    side = thresholds.TILE_SIDE
     if rows is None or columns is None or gemm.total.dtype.bits > 32:
-        return SIDE, SIDE
-    sides = [2 * SIDE if size > SIDE else SIDE for size in (rows, columns)]
+        return side, side
+    sides = [2 * side if size > side else side for size in (rows, columns)]
     tile_rows, tile_columns = sides
     others = iteration_count(gemm.both) or 1
-    if min(sides) > SIDE:
-        is_enough = rows * columns * others >= LARGE
+    if min(sides) > thresholds.TILE_SIDE:
+        is_enough = rows * columns * others >= thresholds.MIN_LARGE_TILE_ELEMENTS
     else:
-        is_enough = ceil(rows / tile_rows) * ceil(columns / tile_columns) * others >= ENOUGH
-    return (tile_rows, tile_columns) if is_enough else (SIDE, SIDE)
+        tiles = ceil(rows / tile_rows) * ceil(columns / tile_columns) * others
+        is_enough = tiles >= thresholds.MIN_OCCUPYING_TILES
+    return (tile_rows, tile_columns) if is_enough else (side, side)
 
 
 def map_shared_tiles(nest: Band, facts: Facts, fresh: Fresh) -> DeviceCode | None:
@@ -155,19 +140,23 @@ class _KernelBuilder:
         self.columns = Side(gemm.columns, fresh, "column")
         self.terms = Side(gemm.terms, fresh, "term")
         self.extents = tile_extents(gemm)
-        self.blocks = tuple(extent // ACROSS for extent in self.extents)
+        self.blocks = tuple(extent // thresholds.TILE_SIDE_THREADS for extent in self.extents)
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
-        shape = (ACROSS, ACROSS, *self.blocks)
+        shape = (thresholds.TILE_SIDE_THREADS, thresholds.TILE_SIDE_THREADS, *self.blocks)
         self.total = fresh.array(f"{gemm.total.label}_block", shape, dtype)
         self.first, self.second = (
-            fresh.array(name, (DEPTH, extent + NEIGHBOURS), product)
+            fresh.array(
+                name, (thresholds.TILE_DEPTH, extent + thresholds.THREAD_TILE_SIDE), product
+            )
             for name, extent in zip(("first_tile", "second_tile"), self.extents, strict=True)
         )
 
     def build(self) -> DeviceCode:
         """Return the kernel."""
-        depth = floordiv(self.terms.size + (DEPTH - 1), const(DEPTH))
+        depth = floordiv(
+            self.terms.size + (thresholds.TILE_DEPTH - 1), const(thresholds.TILE_DEPTH)
+        )
         stages = (
             self.build_stage(self.first, self.gemm.first, self.rows, self.extents[0]),
             self.build_stage(self.second, self.gemm.second, self.columns, self.extents[1]),
@@ -211,8 +200,8 @@ class _KernelBuilder:
 
     def thread_loops(self, body: tuple[Stmt, ...]) -> Stmt:
         """Return thread loops around a body."""
-        inner = For(self.x, const(0), const(ACROSS), 1, body, "thread")
-        return For(self.y, const(0), const(ACROSS), 1, (inner,), "thread")
+        inner = For(self.x, const(0), const(thresholds.TILE_SIDE_THREADS), 1, body, "thread")
+        return For(self.y, const(0), const(thresholds.TILE_SIDE_THREADS), 1, (inner,), "thread")
 
     def element_loops(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return unrolled loops over the rows and columns of a thread."""
@@ -227,8 +216,9 @@ class _KernelBuilder:
 
     def line_of(self, thread: Symbol, counter: Symbol) -> Affine:
         """Return the row or column of a tile that a thread has: groups of contiguous ones."""
-        others = floordiv(var(counter), const(NEIGHBOURS)) * (NEIGHBOURS * ACROSS)
-        return var(thread) * NEIGHBOURS + others + mod(var(counter), const(NEIGHBOURS))
+        side = thresholds.THREAD_TILE_SIDE
+        others = floordiv(var(counter), const(side)) * (side * thresholds.TILE_SIDE_THREADS)
+        return var(thread) * side + others + mod(var(counter), const(side))
 
     def initialize(self) -> Stmt:
         """Return the initialization of all accumulators."""
@@ -258,7 +248,7 @@ class _KernelBuilder:
     def build_stage(self, tile: Node, value: Expr, side: Side, extent: int) -> _Stage:
         """Return how a tile is filled: neighbouring threads load contiguous elements."""
         counter = self.fresh.symbol("m")
-        offset = var(counter) * ACROSS
+        offset = var(counter) * thresholds.TILE_SIDE_THREADS
         loaded = self.loaded_part(value)
         flat = (Store(Access(self.gemm.total, ()), loaded),)
         if contiguity_score(flat, self.gemm.terms[-1].symbol) > contiguity_score(
@@ -267,7 +257,8 @@ class _KernelBuilder:
             line, term = var(self.y) + offset, var(self.x)
         else:
             line, term = var(self.x) + offset, var(self.y)
-        shape = (ACROSS, ACROSS, extent // ACROSS)
+        threads = thresholds.TILE_SIDE_THREADS
+        shape = (threads, threads, extent // threads)
         prefetch = self.fresh.array(f"{tile.label}_ahead", shape, loaded.dtype)
         invariants = (
             self.find_invariants(value, side, extent) if loaded != _unconverted(value) else {}
@@ -299,7 +290,7 @@ class _KernelBuilder:
 
     def load_invariants(self, stage: _Stage) -> tuple[Stmt, ...]:
         """Return a thread's loads of the parts that are invariant in the terms."""
-        thread = var(self.y) * ACROSS + var(self.x)
+        thread = var(self.y) * thresholds.TILE_SIDE_THREADS + var(self.x)
         line = var(stage.side.tile) * stage.extent + thread
         stores: list[Stmt] = []
         for value, node in stage.invariants.items():
@@ -318,9 +309,15 @@ class _KernelBuilder:
 
     def tile_value(self, stage: _Stage, value: Expr, tile: Affine) -> Expr:
         """Return a value for an element of a tile of terms: zero where it is out of range."""
-        line, term = var(stage.side.tile) * stage.extent + stage.line, tile * DEPTH + stage.term
+        line, term = (
+            var(stage.side.tile) * stage.extent + stage.line,
+            tile * thresholds.TILE_DEPTH + stage.term,
+        )
         guarded = substitute_expr(value, stage.side.values(line) | self.terms.values(term))
-        for test in (*stage.side.tests(line, stage.extent), *self.terms.tests(term, DEPTH)):
+        for test in (
+            *stage.side.tests(line, stage.extent),
+            *self.terms.tests(term, thresholds.TILE_DEPTH),
+        ):
             guarded = Select(test, guarded, Const(zero_of(value.dtype), value.dtype))
         return guarded
 
@@ -353,13 +350,13 @@ class _KernelBuilder:
 
     def copy_loop(self, stage: _Stage, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return the loop over the elements that a thread copies of a tile."""
-        count = const(stage.extent // ACROSS)
+        count = const(stage.extent // thresholds.TILE_SIDE_THREADS)
         return (For(stage.counter, const(0), count, 1, (stmt,), "unrolled"),)
 
     def multiply(self) -> Stmt:
         """Return the accumulation of the products of two tiles."""
         outer, inner = self.fresh.symbol("some"), self.fresh.symbol("k")
-        term = var(outer) * STEP + var(inner)
+        term = var(outer) * thresholds.TERM_UNROLL_FACTOR + var(inner)
         row, column = self.line_of(self.y, self.r), self.line_of(self.x, self.s)
         first = Read(self.first, (term, row))
         second = Read(self.second, (term, column))
@@ -372,8 +369,10 @@ class _KernelBuilder:
             product: Expr = Apply(OPS["mul"], (first, second), self.gemm.product)
             product = product if product.dtype is dtype else Cast(product, dtype)
             update = Update(self.accumulator, OPS["add"], product)
-        steps = For(inner, const(0), const(STEP), 1, self.element_loops((update,)), "unrolled")
-        return self.thread_loops((For(outer, const(0), const(DEPTH // STEP), 1, (steps,)),))
+        unrolled = thresholds.TERM_UNROLL_FACTOR
+        steps = For(inner, const(0), const(unrolled), 1, self.element_loops((update,)), "unrolled")
+        count = const(thresholds.TILE_DEPTH // unrolled)
+        return self.thread_loops((For(outer, const(0), count, 1, (steps,)),))
 
     def build_epilogue(self) -> Stmt:
         """Return the epilogue of all accumulators that are in range."""
@@ -385,7 +384,11 @@ class _KernelBuilder:
                 body = (If(test, body),)
             return self.thread_loops(self.element_loops(body))
         body = ColumnGroups(
-            self.columns, self.extents[1], self.column_of, self.element_epilogue, columns // SIZE
+            self.columns,
+            self.extents[1],
+            self.column_of,
+            self.element_epilogue,
+            columns // thresholds.VECTOR_STORE_COLUMNS,
         ).stored(self.fresh)
         for test in self.rows.tests(row, self.extents[0]):
             body = (If(test, body),)
@@ -393,12 +396,12 @@ class _KernelBuilder:
 
     def column_of(self, group: Affine, member: Affine) -> Affine:
         """Return the column of a member of a group of contiguous ones."""
-        start = var(self.columns.tile) * self.extents[1] + var(self.x) * NEIGHBOURS
-        parts = const(NEIGHBOURS // SIZE)
+        start = var(self.columns.tile) * self.extents[1] + var(self.x) * thresholds.THREAD_TILE_SIDE
+        parts = const(thresholds.THREAD_TILE_SIDE // thresholds.VECTOR_STORE_COLUMNS)
         return (
             start
-            + floordiv(group, parts) * (NEIGHBOURS * ACROSS)
-            + mod(group, parts) * SIZE
+            + floordiv(group, parts) * (thresholds.THREAD_TILE_SIDE * thresholds.TILE_SIDE_THREADS)
+            + mod(group, parts) * thresholds.VECTOR_STORE_COLUMNS
             + member
         )
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
+from ... import thresholds
 from ...analysis.accumulators import is_reassociable, neutral_element
 from ...analysis.parallel_band import (
     Band,
@@ -43,14 +44,8 @@ from ...ir.loops import Comment, For, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...transform.remap import Element, remap_accesses
-from .contraction import SIDE, Contraction, iteration_count, match_contraction
-from .shared_tiles import ENOUGH, LARGE, tile_extents
-
-TERMS = 256
-"""Fewest terms of a split."""
-FEW, LONG = 8, 512
-"""Most splits, and their fewest terms, of a contraction that would else have small tiles: large
-tiles compute twice as fast, and each partial sum is written and read once."""
+from .contraction import Contraction, iteration_count, match_contraction
+from .shared_tiles import tile_extents
 
 
 def split_terms(nest: Band, facts: Facts, fresh: Fresh) -> tuple[For, For] | None:
@@ -98,14 +93,19 @@ def count_splits(gemm: Contraction) -> int:
         return 1
     rows, columns, both, terms = (size or 0 for size in sizes)
     high, broad = tile_extents(gemm)
-    if min(high, broad) == SIDE < min(rows, columns) and gemm.total.dtype.bits <= 32:
-        least = ceil(LARGE / (rows * columns * both))
-        most = min(FEW, terms // LONG, first)
+    if (
+        min(high, broad) == thresholds.TILE_SIDE < min(rows, columns)
+        and gemm.total.dtype.bits <= 32
+    ):
+        least = ceil(thresholds.MIN_LARGE_TILE_ELEMENTS / (rows * columns * both))
+        most = min(
+            thresholds.MAX_LARGE_TILE_SPLITS, terms // thresholds.MIN_LARGE_TILE_SPLIT_TERMS, first
+        )
         larger = next((count for count in range(least, most + 1) if first % count == 0), 1)
         if larger > 1:
             return larger
     tiles = max(1, ceil(rows / high) * ceil(columns / broad) * both)
-    most = min(ENOUGH // tiles, terms // TERMS, first)
+    most = min(thresholds.MIN_OCCUPYING_TILES // tiles, terms // thresholds.MIN_SPLIT_TERMS, first)
     return next((count for count in range(most, 1, -1) if first % count == 0), 1)
 
 

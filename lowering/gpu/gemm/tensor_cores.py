@@ -17,14 +17,13 @@ from __future__ import annotations
 from math import ceil
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...ir.loops import LoopKind
-from .contraction import SIDE, Contraction, iteration_count
-from .shared_tiles import ENOUGH, tile_extents
+from .contraction import Contraction, iteration_count
+from .shared_tiles import tile_extents
 
 PIECE = 16
 """Bytes of a vector copy of one thread."""
-WIDE = 128, 256
-"""Rows and columns of a warpgroup tile; half the columns where there are no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +74,14 @@ def select_unit(
     """
     rows, columns = (iteration_count(group) for group in (gemm.rows, gemm.columns))
     if is_vector_copied and itemsize == 2 and rows is not None and columns is not None:
-        high, broad = WIDE[0], WIDE[1] if columns > WIDE[1] // 2 else WIDE[1] // 2
+        high, most = thresholds.WARPGROUP_TILE
+        broad = most if columns > most // 2 else most // 2
         tiles = ceil(rows / high) * ceil(columns / broad) * (iteration_count(gemm.both) or 1)
         fits = WARPGROUPS.shared_bytes(high, broad, itemsize) <= shared_bytes
-        if fits and tiles >= ENOUGH and min(rows, columns) > SIDE:
+        if (
+            fits
+            and tiles >= thresholds.MIN_OCCUPYING_TILES
+            and min(rows, columns) > thresholds.TILE_SIDE
+        ):
             return WARPGROUPS, high, broad
     return WARPS, *tile_extents(gemm)

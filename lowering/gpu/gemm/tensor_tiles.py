@@ -35,6 +35,7 @@ from dataclasses import replace
 from functools import reduce
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.parallel_band import (
     Band,
     Facts,
@@ -57,18 +58,16 @@ from ...target import Target
 from ..barriers import insert_barriers
 from ..thread_points import DeviceCode, Space
 from .contraction import Contraction, initial_value, iteration_count, match_contraction
-from .shared_tiles import ACROSS, wrap_in_blocks, zero_of_node
+from .shared_tiles import wrap_in_blocks, zero_of_node
 from .tensor_cores import PIECE, select_unit
 from .tile_side import Side
-from .vector_stores import SIZE, ColumnGroups, build_result_epilogue, can_vectorize_stores
+from .vector_stores import ColumnGroups, build_result_epilogue, can_vectorize_stores
 
 UNIT = 8
 """Rows and columns of the accumulator blocks of a unit."""
 ROW = 64
 """16-bit elements in a row of a swizzled tile."""
 NOTHING = const(0)
-LEAST = 16
-"""With fewer rows, columns or terms a unit would mostly multiply padding."""
 
 
 def map_tensor_tiles(nest: Band, facts: Facts, fresh: Fresh, target: Target) -> DeviceCode | None:
@@ -84,7 +83,7 @@ def map_tensor_tiles(nest: Band, facts: Facts, fresh: Fresh, target: Target) -> 
     if dtype is not factors[1].dtype or dtype.short not in types:
         return None
     sizes = [iteration_count(group) for group in (gemm.rows, gemm.columns, gemm.terms)]
-    if any(size is not None and size < LEAST for size in sizes):
+    if any(size is not None and size < thresholds.MIN_TENSOR_CORE_SIZE for size in sizes):
         return None
     shared_bytes = target.shared_bytes if target.warpgroups else 0
     return _KernelBuilder(
@@ -157,7 +156,7 @@ class _KernelBuilder:
         self.depth = self.unit.pieces * self.vector
         warp = self.tile_rows // self.unit.down, self.tile_columns // self.unit.along
         self.counts = warp[0] // UNIT, 2 * (warp[1] // UNIT)
-        self.shape = (self.unit.lines, ACROSS, *self.counts)
+        self.shape = (self.unit.lines, thresholds.TILE_SIDE_THREADS, *self.counts)
         self.total = fresh.array(f"{gemm.total.label}_block", self.shape, gemm.total.dtype)
         self.first = self.build_factor(
             "first", gemm.first, self.rows, self.tile_rows, contiguous[0]
@@ -236,7 +235,7 @@ class _KernelBuilder:
 
     def thread_loops(self, body: tuple[Stmt, ...]) -> Stmt:
         """Return thread loops around a body."""
-        inner = For(self.x, const(0), const(ACROSS), 1, body, "thread")
+        inner = For(self.x, const(0), const(thresholds.TILE_SIDE_THREADS), 1, body, "thread")
         return For(self.y, const(0), const(self.unit.lines), 1, (inner,), "thread")
 
     def element_loops(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -307,8 +306,8 @@ class _KernelBuilder:
         """Return a thread's copies of a tile's vectors: neighbours have neighbouring ones."""
         counter = self.fresh.symbol("m")
         size = self.depth if factor.contiguous is self.terms else factor.extent
-        across, threads = const(size // self.vector), self.unit.lines * ACROSS
-        flat = var(self.y) * ACROSS + var(self.x) + var(counter) * threads
+        across, threads = const(size // self.vector), self.unit.lines * thresholds.TILE_SIDE_THREADS
+        flat = var(self.y) * thresholds.TILE_SIDE_THREADS + var(self.x) + var(counter) * threads
         near, far = mod(flat, across) * self.vector, floordiv(flat, across)
         line, term = (far, near) if factor.contiguous is self.terms else (near, far)
         copy: tuple[Stmt, ...]
@@ -398,7 +397,7 @@ class _KernelBuilder:
         start = var(self.columns.tile) * self.tile_columns
         body = ColumnGroups(
             self.columns, self.tile_columns, lambda group, one: start + self.column_of(group, one),
-            self.element_epilogue, columns // SIZE,
+            self.element_epilogue, columns // thresholds.VECTOR_STORE_COLUMNS,
         ).stored(self.fresh)  # fmt: skip
         for test in self.rows.tests(self.position[0], self.tile_rows):
             body = (If(test, body),)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping
 from math import gcd
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.parallel_band import iteration_stride, static_trip_count
 from ...ir.expressions import Dynamic, Index
 from ...ir.fresh import Fresh
@@ -38,8 +39,6 @@ from .contraction import Contraction
 from .tile_side import Side
 
 Body = tuple[Stmt, ...]
-SIZE = 2
-"""Columns of a vector store: with more, a compiler has too few registers for the accumulators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class ColumnGroups:
     def stored(self, fresh: Fresh) -> Body:
         """Return the stores of the results of a row of a thread."""
         group = fresh.symbol("group")
-        last_column = self.column(var(group), const(SIZE - 1))
+        last_column = self.column(var(group), const(thresholds.VECTOR_STORE_COLUMNS - 1))
         inner = self.each(group, "paired", fresh)
         for test in self.columns.tests(last_column, self.broad):
             inner = (If(test, inner, self.each(group, "unrolled", fresh)),)
@@ -68,12 +67,15 @@ class ColumnGroups:
     def each(self, group: Symbol, kind: LoopKind, fresh: Fresh) -> Body:
         """Return the stores of a group, as one vector store or one by one."""
         member = fresh.symbol("s")
-        first, number = self.column(var(group), const(0)), var(group) * SIZE + var(member)
+        first, number = (
+            self.column(var(group), const(0)),
+            var(group) * thresholds.VECTOR_STORE_COLUMNS + var(member),
+        )
         body = self.used(first, var(member), number)
         if kind != "paired":
             for test in self.columns.tests(first + var(member), self.broad):
                 body = (If(test, body),)
-        return (For(member, const(0), const(SIZE), 1, body, kind),)
+        return (For(member, const(0), const(thresholds.VECTOR_STORE_COLUMNS), 1, body, kind),)
 
 
 def build_result_epilogue(
@@ -96,11 +98,17 @@ def can_vectorize_stores(gemm: Contraction, columns: Side) -> bool:
     if node.dtype.kind not in "fiu" or node.dtype.bits < 16 or node.strides is not None:
         return False
     trip_count, first = static_trip_count(last), last.lo.constant
-    if first is None or first % SIZE:
+    if first is None or first % thresholds.VECTOR_STORE_COLUMNS:
         return False
-    is_aligned = len(columns.loops) == 1 or (trip_count is not None and trip_count % SIZE == 0)
+    is_aligned = len(columns.loops) == 1 or (
+        trip_count is not None and trip_count % thresholds.VECTOR_STORE_COLUMNS == 0
+    )
     is_next = iteration_stride(node, index, last.symbol) == 1
-    return is_aligned and is_next and _alignment(node, index, last.symbol) % SIZE == 0
+    return (
+        is_aligned
+        and is_next
+        and _alignment(node, index, last.symbol) % thresholds.VECTOR_STORE_COLUMNS == 0
+    )
 
 
 def _alignment(node: Node, index: tuple[Index, ...], last: Symbol) -> int:

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.dependence import has_break
 from ...analysis.expression_cost import cost
 from ...analysis.guarded_reads import negate
@@ -41,8 +42,6 @@ from ...ir.ops import OPS
 from ...ir.walk import own_reads, own_writes, statements
 
 Body = tuple[Stmt, ...]
-CHEAP = 8
-"""Most cost of a value that is recomputed in each iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _join_nests(
     flags = frozenset(read.node.id for read in reads(test))
     local_stores = tuple(one for one in stores if one.access.node.id not in flags)
     flag_stores = tuple(one for one in stores if one.access.node.id in flags)
-    if any(cost(one.value) > CHEAP for one in local_stores):
+    if any(cost(one.value) > thresholds.MAX_FLAG_VALUE_COST for one in local_stores):
         return None
     bounds = ranges((*outer, loop, *inner.loops))
     if not is_never(test, scalar_values_after((*before, *start)), bounds):

@@ -47,6 +47,7 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accesses import collect_accesses
 from ...analysis.dependence import has_break
 from ...analysis.linear_iteration import LinearIterations, linearize
@@ -74,8 +75,6 @@ from .exit_flags import ExitNest, find_exit_nest
 Body = tuple[Stmt, ...]
 LAST = 2**63 - 1
 """An iteration number that does not occur."""
-MANY = 1 << 26
-"""Most iterations that a device executes in addition, whatever they read."""
 
 
 def rewrite_find_first(program: Program, facts: Facts, fresh: Fresh) -> Program:
@@ -205,7 +204,10 @@ def can_run_all(loops: Sequence[For], body: Body) -> bool:
         bounds = bounds.inside(loop)
     if None in counts:
         return False
-    return prod(max(count or 0, 0) for count in counts) * largest_trip_count(body, bounds) <= MANY
+    return (
+        prod(max(count or 0, 0) for count in counts) * largest_trip_count(body, bounds)
+        <= thresholds.MAX_EXTRA_ITERATIONS
+    )
 
 
 # ---------------------------------------------------------------- one iteration

@@ -25,6 +25,7 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.linear_iteration import LinearIterations, linearize
 from ...analysis.parallel_band import Facts, nest_loops, perfect_nest, static_trip_count
 from ...analysis.subscripts import ranges
@@ -40,8 +41,6 @@ from ...ir.rewrite import map_kernels, map_statements, rename, substitute, with_
 from ...ir.walk import binds, bodies, own_reads, own_writes, statements, writes
 
 Body = tuple[Stmt, ...]
-FEWEST = 1024
-"""With fewer iterations each owner thread executes all of them."""
 
 
 def rewrite_last_writers(program: Program, facts: Facts, fresh: Fresh) -> Program:
@@ -135,7 +134,10 @@ def _match_scatter(
     loops, body = perfect_nest(loop)
     stores = find_only_stores(loop, body, facts.private(loop))
     counts = [static_trip_count(one) for one in loops]
-    is_short = None not in counts and prod(count or 0 for count in counts) < FEWEST
+    is_short = (
+        None not in counts
+        and prod(count or 0 for count in counts) < thresholds.MIN_LAST_WRITER_ITERATIONS
+    )
     if not stores or is_short or not all(fresh.fits(s.access.node.shape) for s in stores.values()):
         return None
     targets = frozenset(stores)

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accumulators import is_reassociable, neutral_element, write_only_arrays
 from ...analysis.parallel_band import (
     Facts,
@@ -58,13 +59,8 @@ from ...ir.walk import (
 )
 from ...transform.remap import Element, remap_accesses
 from ...transform.strip_mine import chunk
-from ..owner_computes import PARTS_BYTES, PIECES
 
 Body = tuple[Stmt, ...]
-ROUNDS = 256
-"""Fewest iterations of a chunk."""
-FEWEST = 4
-"""Fewest chunks that pay."""
 
 
 def rewrite_multi_prefix(program: Program, facts: Facts, fresh: Fresh) -> Program:
@@ -192,7 +188,11 @@ def _match_counting(loop: For, facts: Facts) -> _CountingLoop | None:
     """Return the counting of a loop, None for other loops and short ones."""
     trip_count, private = static_trip_count(loop), facts.private(loop)
     halts = Print, Permute, Alloc, Break, Continue, Fill
-    if loop.kind != "serial" or trip_count is None or trip_count < FEWEST * ROUNDS:
+    if (
+        loop.kind != "serial"
+        or trip_count is None
+        or trip_count < thresholds.MIN_PREFIX_CHUNKS * thresholds.MIN_PREFIX_CHUNK_ITERATIONS
+    ):
         return None
     if any(isinstance(stmt, halts) for stmt in statements(loop.body)):
         return None
@@ -202,9 +202,13 @@ def _match_counting(loop: For, facts: Facts) -> _CountingLoop | None:
         facts.tell((loop,), facts.temporaries_in(old))
     for update in _find_counters(loop, private):
         size = update.access.node.bytes
-        chunks = min(PIECES, PARTS_BYTES // max(size, 1), trip_count // ROUNDS)
+        chunks = min(
+            thresholds.MAX_OWNED_CHUNKS,
+            thresholds.MAX_CHUNK_COPIES_BYTES // max(size, 1),
+            trip_count // thresholds.MIN_PREFIX_CHUNK_ITERATIONS,
+        )
         sliced = _Slicer(private, update).slice_body(loop.body)
-        if sliced and chunks >= FEWEST:
+        if sliced and chunks >= thresholds.MIN_PREFIX_CHUNKS:
             return _CountingLoop(loop, update, sliced, chunks)
     return None
 

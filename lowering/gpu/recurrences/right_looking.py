@@ -39,6 +39,7 @@ from dataclasses import replace
 from itertools import product
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accesses import Site, collect_accesses
 from ...analysis.dependence import Ranks, has_carried_dependence
 from ...analysis.parallel_band import Facts, replace_loops, static_trip_count, substitute_symbol
@@ -53,7 +54,7 @@ from ...ir.rewrite import map_kernels
 from ...ir.walk import reads, statements, writes
 from ...transform.remap import Element, remap_accesses
 from ..thread_block import is_thread_loop
-from .wavefront import FEWEST, can_reorder
+from .wavefront import can_reorder
 
 Body = tuple[Stmt, ...]
 
@@ -131,7 +132,7 @@ class _Rewriter:
 
 def find_inner_loop(loop: For) -> int | None:
     """Return the position of a loop's inner loop over all earlier iterations, else None."""
-    if loop.step != 1 or static_trip_count(loop) in range(FEWEST):
+    if loop.step != 1 or static_trip_count(loop) in range(thresholds.MIN_WAVEFRONT_ITERATIONS):
         return None
     for at, stmt in enumerate(loop.body):
         if isinstance(stmt, For) and (stmt.lo, stmt.hi) == (loop.lo, var(loop.symbol)):

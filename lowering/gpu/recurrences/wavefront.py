@@ -31,6 +31,7 @@ from dataclasses import replace
 from itertools import product
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accesses import collect_accesses
 from ...analysis.accumulators import is_reassociable, write_only_arrays
 from ...analysis.dependence import has_break, has_carried_dependence
@@ -55,11 +56,6 @@ from ...ir.walk import binds, parts, statements
 from ...transform.skew import is_linear, skew_loops
 from ...transform.split_index_set import distribute_inner_loop, distribute_statements
 from ..thread_block import is_thread_loop
-
-SKEWS = (0, 1, 2, 3)
-"""Candidate skews: the columns by which each row of a front is behind the one before it."""
-FEWEST = 32
-"""Fewest iterations of loops that are worth it."""
 
 
 def skew_to_wavefronts(program: Program, facts: Facts, fresh: Fresh) -> Program:
@@ -113,7 +109,7 @@ class _Rewriter:
         if not is_linear(rows, columns):
             return None
         pair = replace(rows, body=(columns,))
-        for skew in SKEWS:
+        for skew in thresholds.WAVEFRONT_SKEWS:
             front = var(columns.symbol) + var(rows.symbol) * skew
             if is_legal_front(pair, front, private, outer_ranges):
                 return skew_loops(rows, columns, skew, self.fresh.symbol("front"))
@@ -145,7 +141,11 @@ def find_candidates(loops: Sequence[For], body: tuple[Stmt, ...], facts: Facts) 
         trip_counts = [
             2**40 if (n := static_trip_count(loop)) is None else n for loop in (outer, inner)
         ]
-        if min(trip_counts) >= FEWEST and can_reorder(outer) and can_reorder(inner):
+        if (
+            min(trip_counts) >= thresholds.MIN_WAVEFRONT_ITERATIONS
+            and can_reorder(outer)
+            and can_reorder(inner)
+        ):
             is_unused = not any({outer.symbol, inner.symbol} <= symbols for symbols in written)
             ranked.append((is_unused, -min(trip_counts), at))
     return [at for _, _, at in sorted(ranked)]

@@ -36,6 +36,7 @@ from dataclasses import replace
 from math import ceil
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accumulators import Accumulator, neutral_element, zero_of
 from ...analysis.parallel_band import (
     Facts,
@@ -55,12 +56,7 @@ from ...ir.loops import For, If, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS, Op
 from ...transform.remap import Element, remap_accesses
-from ..thread_points import THREADS, Space
-
-WARP = 32
-"""Threads that first combine the partial results of all others with theirs."""
-LAST = 8
-"""Partial results that all threads combine redundantly, at the end."""
+from ..thread_points import Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +101,19 @@ def build_block_reduction(
     loops, body = find_parallel_loops(loop, accumulators, facts)
     at = max(range(len(loops)), key=lambda k: (contiguity_score(body, loops[k].symbol), k))
     count = static_trip_count(loops[at])
-    is_short = count is not None and count < THREADS
+    is_short = count is not None and count < thresholds.BLOCK_THREADS
     collapsed = (
         collapse(loops, body, fresh, any(one.pair for one in accumulators)) if is_short else None
     )
     if collapsed is not None:
         loops, body, at = (collapsed[0],), collapsed[1], 0
         count = static_trip_count(loops[at])
-    elif count is not None and count < WARP:
+    elif count is not None and count < thresholds.COMBINING_THREADS:
         at = max(range(len(loops)), key=lambda k: _count_or_huge(loops[k]))
         count = static_trip_count(loops[at])
-    size = THREADS if count is None else min(THREADS, ceil(max(count, 1) / WARP) * WARP)
+    size, warp = thresholds.BLOCK_THREADS, thresholds.COMBINING_THREADS
+    if count is not None:
+        size = min(size, ceil(max(count, 1) / warp) * warp)
     partials = [_build_partial(one, size, fresh, spaces) for one in accumulators]
     thread = fresh.symbol("thread")
     cyclic = replace(
@@ -128,10 +126,13 @@ def build_block_reduction(
     each = For(thread, const(0), const(size), 1, (*starts, *inner, *ends), "thread", loop.span)
     tree = tuple(
         _build_tree_level(partials, few, many, fresh)
-        for few, many in ((WARP, size), (LAST, WARP)) if many > few
-    )  # fmt: skip
+        for few, many in ((warp, size), (thresholds.MAX_FINAL_PARTIALS, warp))
+        if many > few
+    )
     combination = tuple(
-        stmt for partial in partials for stmt in _combine_last(partial, LAST, fresh, spaces)
+        stmt
+        for partial in partials
+        for stmt in _combine_last(partial, thresholds.MAX_FINAL_PARTIALS, fresh, spaces)
     )
     return BlockReduction((each, *tree), combination)
 

@@ -26,6 +26,7 @@ from dataclasses import field
 from math import prod
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accumulators import find_accumulators
 from ...analysis.parallel_band import (
     Band,
@@ -41,23 +42,9 @@ from ...ir.loops import For, Stmt
 from ...ir.node import Node
 from ...ir.walk import reads, writes
 from ...transform.strip_mine import chunk, with_static_end
-from ..thread_points import (
-    FEW,
-    PRIVATE_BYTES,
-    DeviceCode,
-    expand_temporaries,
-    normalize_band,
-    tile_over_threads,
-)
+from ..thread_points import DeviceCode, expand_temporaries, normalize_band, tile_over_threads
 from .segmented import find_carried, is_contiguous_in_points, shares_symbols
 from .split_reduction import ChunkPartial, redirect_to_partials
-
-THREADS = 1 << 18
-"""Threads that occupy a device; with more points nothing is split."""
-TERMS = 32
-"""Fewest terms of a thread."""
-WORTH = 1 << 20
-"""Fewest terms in all that are worth one more kernel."""
 
 
 def split_columns(
@@ -70,7 +57,9 @@ def split_columns(
     counts = [static_trip_count(loop) for loop in nest.free]
     if (
         None in counts
-        or not FEW <= prod(map(_count_or_zero, counts)) < THREADS
+        or not thresholds.MIN_UNCOLLAPSED_ITERATIONS
+        <= prod(map(_count_or_zero, counts))
+        < thresholds.COLUMN_REDUCTION_THREADS
         or has_checks(nest.inner)
     ):
         return None
@@ -161,9 +150,12 @@ class _Splitter:
         sizes = [static_trip_count(one) for one in loops]
         points = prod(_count_or_zero(static_trip_count(one)) for one in self.free)
         terms = prod(2**30 if size is None else size for size in sizes)
-        count = min(THREADS // points, terms // TERMS)
+        count = min(
+            thresholds.COLUMN_REDUCTION_THREADS // points,
+            terms // thresholds.MIN_COLUMN_TERMS_PER_THREAD,
+        )
         private = self.facts.private(loop)
-        if points * terms < WORTH or count < 2:
+        if points * terms < thresholds.MIN_COLUMN_TERMS or count < 2:
             return None
         accumulators = find_accumulators(loop, private, self.facts)
         if not accumulators or not all(self.fits_thread(number) for number in private):
@@ -196,7 +188,9 @@ class _Splitter:
     def fits_thread(self, number: int) -> bool:
         """Whether a temporary may be private to a thread."""
         node = self.nodes[number]
-        return node.static_shape is not None and (not node.rank or node.bytes <= PRIVATE_BYTES)
+        return node.static_shape is not None and (
+            not node.rank or node.bytes <= thresholds.MAX_THREAD_PRIVATE_BYTES
+        )
 
     def build_nest(
         self, nest: _Nest, body: tuple[Stmt, ...], private: frozenset[int]

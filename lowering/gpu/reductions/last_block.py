@@ -38,6 +38,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
+from ... import thresholds
 from ...analysis.parallel_band import is_static, nest_loops, static_trip_count, substitute_symbol
 from ...ir.assignments import Alloc, Permute, Print
 from ...ir.bounds import Bounds
@@ -50,19 +51,10 @@ from ...ir.loops import Barrier, Check, Comment, Fill, For, Stmt, Update, While
 from ...ir.node import Node
 from ...ir.rewrite import map_statements, with_bodies
 from ...ir.walk import bodies, expressions_of, parts, reads, statements, writes
-from ..thread_points import THREADS, Space
+from ..thread_points import Space
 
-BLOCKS = 2048
-"""Most blocks that each wait until the others see what they have written: a large device runs most
-of them at once. Where more run one after the other, each of them would wait."""
-SHARED_BYTES = 16 * 1024
-"""Most shared memory of a block for both: a multiprocessor has room for eight of them."""
-LONG = 32
-"""A loop with fewer iterations may be unrolled."""
 AXES = 3
 """Axes of a grid."""
-MOST_NODES = 64
-"""Most arrays of a kernel that could be split into several."""
 _UNITS = frozenset(("packed", "tensor", "warpgroup", "settled", "paired", "last"))
 """Kinds of loops whose kernels stay as they are, see `_has_own_mapping`."""
 
@@ -112,7 +104,11 @@ def merge_kernels(
 def _keep_rolled(stmt: Stmt) -> tuple[Stmt, ...]:
     """Return a long loop as one that compilers do not unroll: registers that one block uses for
     prefetched partial results are taken from all blocks."""
-    if not isinstance(stmt, For) or stmt.kind != "serial" or static_trip_count(stmt) in range(LONG):
+    if (
+        not isinstance(stmt, For)
+        or stmt.kind != "serial"
+        or static_trip_count(stmt) in range(thresholds.LONG_SERIAL_ITERATIONS)
+    ):
         return (stmt,)
     if any(isinstance(inner, For | While | Barrier) for inner in statements(stmt.body)):
         return (stmt,)
@@ -167,8 +163,9 @@ def _can_merge(first: For, second: For, spaces: Mapping[int, Space], new: set[in
         return False
     if not {node.id for node in writes((first,))} & {n.id for n in reads((second,))} & new:
         return False
-    count = prod(static_trip_count(loop) or BLOCKS + 1 for loop in _Blocks.of(first).loops)
-    if count not in range(2, BLOCKS + 1):
+    most = thresholds.MAX_LAST_BLOCK_GRID
+    count = prod(static_trip_count(loop) or most + 1 for loop in _Blocks.of(first).loops)
+    if count not in range(2, most + 1):
         return False
     sizes = [_block_width(kernel) for kernel in kernels]
     if 0 in sizes or sizes[0] < sizes[1]:
@@ -178,7 +175,10 @@ def _can_merge(first: For, second: For, spaces: Mapping[int, Space], new: set[in
     if any(spaces.get(number) in ("rows", "registers") for number in consumed):
         return False
     shared = [n.bytes for n in used.values() if spaces.get(n.id) == "shared"]
-    return sum(shared) <= SHARED_BYTES and len(used) <= MOST_NODES
+    return (
+        sum(shared) <= thresholds.MAX_LAST_BLOCK_SHARED_BYTES
+        and len(used) <= thresholds.MAX_SPLIT_KERNEL_ARRAYS
+    )
 
 
 def _block_width(kernel: For) -> int:
@@ -188,7 +188,8 @@ def _block_width(kernel: For) -> int:
     if any(isinstance(inner, For) and inner.kind == "thread" for inner in inside):
         return 0
     counts = [static_trip_count(loop) for loop in loops]
-    return max((THREADS if n is None else min(n, THREADS) for n in counts), default=0)
+    most = thresholds.BLOCK_THREADS
+    return max((most if n is None else min(n, most) for n in counts), default=0)
 
 
 def _merge_single(producer: _Blocks, consumer: _Blocks) -> _Merged | None:

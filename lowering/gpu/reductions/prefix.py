@@ -31,6 +31,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accesses import collect_accesses
 from ...analysis.accumulators import is_reassociable, neutral_element
 from ...analysis.parallel_band import Facts, nest_loops, static_trip_count
@@ -46,8 +47,8 @@ from ...ir.rewrite import with_bodies
 from ...ir.walk import bodies, expressions_of, own_writes, statements, uses, writes
 from ...transform.remap import Element, remap_accesses
 from ...transform.strip_mine import chunk
-from ..thread_points import PRIVATE_BYTES, DeviceCode, tile_over_threads
-from .scan import MOST, ROUNDS, scan_in_place
+from ..thread_points import DeviceCode, tile_over_threads
+from .scan import scan_in_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,12 @@ def map_prefix_sums(
     """Return the kernels of a loop with running accumulators, and their combination; else None."""
     count, private = static_trip_count(loop), facts.private(loop)
     ops = find_running_totals(loop, private)
-    if not ops or (count is not None and count < 2 * ROUNDS):
+    if not ops or (count is not None and count < 2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS):
         return None
-    if any(nodes[n].static_shape is None or nodes[n].bytes > PRIVATE_BYTES for n in private):
+    if any(
+        nodes[n].static_shape is None or nodes[n].bytes > thresholds.MAX_THREAD_PRIVATE_BYTES
+        for n in private
+    ):
         return None
     carried = frozenset(node.id for node in ops)
     updates = slice_updates(loop.body, carried, private)
@@ -87,7 +91,11 @@ def map_prefix_sums(
         loop, private | carried | find_unique_writes(loop, carried)
     ):
         return None
-    chunks = MOST if count is None else ceil(count / ROUNDS)
+    chunks = (
+        thresholds.MAX_SCAN_CHUNKS
+        if count is None
+        else ceil(count / thresholds.MIN_SCAN_CHUNK_ITERATIONS)
+    )
     totals = tuple(_Accumulator.of(node, op, chunks, fresh) for node, op in ops.items())
     builder = _KernelBuilder(loop, chunks, totals, fresh)
     private_ids = private | {one.id for total in totals for one in (total.part, total.running)}
@@ -231,7 +239,7 @@ class _KernelBuilder:
 
     def scan_partials(self) -> tuple[For, ...]:
         """Return the nests that scan the partial results, none for few of them."""
-        if self.count <= MOST:
+        if self.count <= thresholds.MAX_SCAN_CHUNKS:
             return ()
         return tuple(
             nest for t in self.totals for nest in scan_in_place(t.partials, t.op, self.fresh)
@@ -245,7 +253,11 @@ class _KernelBuilder:
             Update(Access(t.running, ()), t.op, Read(t.partials, (var(before),)))
             for t in self.totals
         )
-        start = const(0) if self.count <= MOST else maximum(var(chunk_symbol) - 1, const(0))
+        start = (
+            const(0)
+            if self.count <= thresholds.MAX_SCAN_CHUNKS
+            else maximum(var(chunk_symbol) - 1, const(0))
+        )
         prefix_loop = For(before, start, var(chunk_symbol), 1, updates)
         copies = {t.node.id: t.running for t in self.totals}
         return self.chunk_kernel(chunk_symbol, [*starts, prefix_loop], self.loop.body, copies, ())
@@ -272,6 +284,6 @@ class _KernelBuilder:
             update = Update(
                 Access(total.node, ()), total.op, Read(total.partials, (var(chunk_symbol),))
             )
-            first = 0 if self.count <= MOST else self.count - 1
+            first = 0 if self.count <= thresholds.MAX_SCAN_CHUNKS else self.count - 1
             out.append(For(chunk_symbol, const(first), const(self.count), 1, (update,)))
         return tuple(out)

@@ -36,6 +36,7 @@ from dataclasses import replace
 from math import ceil, prod
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accumulators import is_reassociable, neutral_element
 from ...analysis.parallel_band import (
     Band,
@@ -65,13 +66,6 @@ from ...ir.node import Node
 from ...ir.ops import Op
 from ...ir.rewrite import substitute_expr
 
-MOST = 1024
-"""Most chunks: so many threads scan them, and each sums at most so many partial results."""
-ROUNDS = 32
-"""Fewest iterations of a chunk."""
-ENOUGH = 1 << 16
-"""Rows, each scanned by one thread, that occupy a device."""
-
 
 @dataclass(frozen=True, slots=True)
 class ScanRecurrence:
@@ -96,12 +90,16 @@ def build_scan(
     recurrence = match_scan(loop, exact)
     if (
         recurrence is None
-        or (count is not None and count < 2 * ROUNDS)
+        or (count is not None and count < 2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS)
         or (points and count is None)
     ):
         return None
     normalized, loop_value = normalize(loop, fresh.symbol(loop.symbol.name))
-    chunks = MOST if count is None else ceil(count / ROUNDS)
+    chunks = (
+        thresholds.MAX_SCAN_CHUNKS
+        if count is None
+        else ceil(count / thresholds.MIN_SCAN_CHUNK_ITERATIONS)
+    )
     return _ScanBuilder(recurrence, loop, normalized, loop_value, chunks, fresh, points).build()
 
 
@@ -111,7 +109,7 @@ def scan_rows(nest: Band, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
     counts = [static_trip_count(loop) for loop in nest.free]
     if len(inner) != 1 or not isinstance(inner[0], For) or nest.private or None in counts:
         return None
-    if prod(count or 0 for count in counts) >= ENOUGH or has_checks(inner):
+    if prod(count or 0 for count in counts) >= thresholds.MIN_SERIAL_SCAN_ROWS or has_checks(inner):
         return None
     return build_scan(inner[0], fresh, exact, nest.free)
 
@@ -240,7 +238,7 @@ class _ScanBuilder:
 
     def scan_partials(self, partials: Node) -> tuple[For, ...]:
         """Return the nests that scan partial results, none for few of them."""
-        if self.chunks <= MOST:
+        if self.chunks <= thresholds.MAX_SCAN_CHUNKS:
             return ()
         loop = _build_serial_scan(
             partials, self.recurrence.op, self.chunks, self.locate, self.fresh

@@ -28,6 +28,7 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
+from ... import thresholds
 from ...analysis.accumulators import Accumulator, find_accumulators
 from ...analysis.parallel_band import (
     Band,
@@ -45,13 +46,9 @@ from ...ir.indexing import var
 from ...ir.loops import For, Stmt, Update
 from ...ir.node import Node
 from ...ir.walk import statements, uses
-from ...thresholds import MAX_EXPANDED_BYTES
 from ...transform.remap import add_leading_axis
-from ..thread_points import FEW, normalize_band
-from .split_reduction import ROUNDS, count_blocks
-
-MANY = 256
-"""Points, each of which is a block's, that occupy a device."""
+from ..thread_points import normalize_band
+from .split_reduction import count_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +77,15 @@ def split_segments(
 
     A band that contains checks stays whole: of several failures the first is reported.
     """
-    count = prod(MANY if (size := static_trip_count(loop)) is None else size for loop in nest.free)
-    if nest.serial or not 0 < count < MANY or has_checks(nest.inner):
+    many = thresholds.MIN_OCCUPYING_SEGMENTS
+    count = prod(many if (size := static_trip_count(loop)) is None else size for loop in nest.free)
+    if nest.serial or not 0 < count < many or has_checks(nest.inner):
         return None
     if not any(_find_long_sums(stmt, facts, count) or is_wide(stmt, facts) for stmt in nest.inner):
         return None
-    if count >= FEW and any(is_contiguous_in_points(stmt, nest.free) for stmt in nest.inner):
+    if count >= thresholds.MIN_UNCOLLAPSED_ITERATIONS and any(
+        is_contiguous_in_points(stmt, nest.free) for stmt in nest.inner
+    ):
         return None
     free, body = normalize_band(nest, fresh)
     if len(free) > 1:
@@ -127,7 +127,7 @@ def expand_over_points(
     count = static_trip_count(point)
     if count is None or any(node.static_shape is None for node in nodes):
         return None
-    if count * sum(node.bytes for node in nodes) > MAX_EXPANDED_BYTES:
+    if count * sum(node.bytes for node in nodes) > thresholds.MAX_EXPANDED_BYTES:
         return None
     return add_leading_axis(body, nodes, count, var(point.symbol) - point.lo, fresh)
 
@@ -138,7 +138,7 @@ def is_wide(stmt: Stmt, facts: Facts) -> bool:
     counts = (
         [] if nest is None or nest.serial else [static_trip_count(loop) or 0 for loop in nest.free]
     )
-    return bool(counts) and prod(counts) >= 2 * ROUNDS
+    return bool(counts) and prod(counts) >= 2 * thresholds.MIN_REDUCTION_BLOCK_TERMS
 
 
 def _find_long_sums(stmt: Stmt, facts: Facts, points: int) -> tuple[Accumulator, ...]:

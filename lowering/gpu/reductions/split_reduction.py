@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, prod
 
+from ... import thresholds
 from ...analysis.accumulators import Accumulator, neutral_element, zero_of
 from ...analysis.parallel_band import (
     Facts,
@@ -45,18 +46,12 @@ from ...ir.indexing import Affine, Symbol, const, var
 from ...ir.loops import For, If, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
-from ...thresholds import MAX_EXPANDED_BYTES
 from ...transform.remap import Element, add_leading_axis, remap_accesses
 from ...transform.strip_mine import chunk, with_static_end
 from ..barriers import insert_barriers
 from ..thread_block import build_block_code, fits_block
-from ..thread_points import THREADS, DeviceCode
+from ..thread_points import DeviceCode
 from .block_reduction import find_parallel_loops
-
-MOST = 1024
-"""Most blocks of a reduction: eight for each multiprocessor of a large device."""
-ROUNDS = 4096
-"""Fewest terms of a block."""
 
 
 def count_blocks(loop: For, points: int = 1, known: Bounds | None = None) -> int:
@@ -64,7 +59,7 @@ def count_blocks(loop: For, points: int = 1, known: Bounds | None = None) -> int
 
     Where the number of iterations is dynamic, the bounds `known` of variables may limit it.
     """
-    limit = max(1, MOST // points)
+    limit = max(1, thresholds.MAX_REDUCTION_BLOCKS // points)
     loops, body = perfect_nest(loop)
     counts: list[int | None] = []
     inner_bounds = Bounds() if known is None else known
@@ -81,7 +76,11 @@ def count_blocks(loop: For, points: int = 1, known: Bounds | None = None) -> int
         min(
             limit,
             iterations,
-            ceil(iterations * largest_trip_count(producer_loops(body), inner_bounds) / ROUNDS),
+            ceil(
+                iterations
+                * largest_trip_count(producer_loops(body), inner_bounds)
+                / thresholds.MIN_REDUCTION_BLOCK_TERMS
+            ),
         ),
     )
 
@@ -125,7 +124,8 @@ def map_split_reduction(
     private = facts.private(loop)
     large = [nodes[number] for number in sorted(private) if nodes[number].rank]
     if all(node.static_shape is not None for node in large) and not fits_block(large):
-        if point is not None or count * sum(node.bytes for node in large) > MAX_EXPANDED_BYTES:
+        is_large = count * sum(node.bytes for node in large) > thresholds.MAX_EXPANDED_BYTES
+        if point is not None or is_large:
             return None
         private -= {node.id for node in large}
         summed = add_leading_axis(summed, large, count, var(chunk_symbol), fresh)
@@ -150,7 +150,7 @@ def map_split_reduction(
 def _is_short(loops: Sequence[For], body: tuple[Stmt, ...]) -> bool:
     """Whether few threads would execute the loop with contiguous accesses."""
     count = static_trip_count(max(loops, key=lambda loop: contiguity_score(body, loop.symbol)))
-    return count is not None and count < THREADS
+    return count is not None and count < thresholds.BLOCK_THREADS
 
 
 def _count_or_huge(loop: For) -> int:

@@ -11,7 +11,7 @@ import pytest
 import plusequals as pe
 from plusequals.backends.cuda.backend import translate
 from plusequals.base import settings
-from plusequals.lowering.gpu.reductions import column_reduction
+from plusequals.lowering import thresholds
 from plusequals.lowering.ir.assignments import Procedure
 
 from .batch import compiled
@@ -34,8 +34,12 @@ def procedure(expression: str, y: Array, x: Array, name: str = "f") -> Procedure
 def test_parts_are_the_same_in_every_run(
     shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("WORTH", 64 * 33), ("THREADS", 1024), ("TERMS", 5)):
-        monkeypatch.setattr(column_reduction, name, value)
+    for name, value in (
+        ("MIN_COLUMN_TERMS", 64 * 33),
+        ("COLUMN_REDUCTION_THREADS", 1024),
+        ("MIN_COLUMN_TERMS_PER_THREAD", 5),
+    ):
+        monkeypatch.setattr(thresholds, name, value)
     x = np.random.default_rng(3).standard_normal(shape).astype("f4")
     driver = CpuDriver()
     with settings.override(verify=False):

@@ -15,7 +15,7 @@ from plusequals.backends.cuda import backend as module
 from plusequals.backends.cuda import executor
 from plusequals.backends.cuda.backend import translate
 from plusequals.base import settings
-from plusequals.lowering.gpu.gemm import shared_tiles
+from plusequals.lowering import thresholds
 
 from .batch import compiled
 from .on_cpu import CpuDriver, needs_gxx
@@ -54,7 +54,7 @@ def test_wide_tiles_compute_what_narrow_ones_do(
     driver = CpuDriver(seed=7)
     found: list[list[bytes]] = []
     for least in (1, 1 << 60):
-        monkeypatch.setattr(shared_tiles, "LARGE", least)
+        monkeypatch.setattr(thresholds, "MIN_LARGE_TILE_ELEMENTS", least)
         given = [arguments(name, dtype) for name in PRODUCTS]
         made = [
             pe.cd_from_source(TEXTS[name]).procedure(*args)
@@ -63,9 +63,9 @@ def test_wide_tiles_compute_what_narrow_ones_do(
         made = [replace(one, name=f"f_{at}") for at, one in enumerate(made)]
         with settings.override(profile=profile, verify=False):
             codes = compiled(made, driver)
-        side = shared_tiles.SIDE * (2 if least == 1 else 1)
+        side = thresholds.TILE_SIDE * (2 if least == 1 else 1)
         for code in codes:
-            assert f"_tile[{shared_tiles.DEPTH * (side + 4)}]" in code.text
+            assert f"_tile[{thresholds.TILE_DEPTH * (side + 4)}]" in code.text
         for code, args in zip(codes, given, strict=True):
             code.run(args)
         found.append([args[0].tobytes() for args in given])
@@ -233,7 +233,7 @@ def test_tiles_of_one_long_side_compute_what_square_ones_do(
     driver = CpuDriver(seed=5)
     found = []
     for enough in (1, 1 << 60):
-        monkeypatch.setattr(shared_tiles, "ENOUGH", enough)
+        monkeypatch.setattr(thresholds, "MIN_OCCUPYING_TILES", enough)
         a, b = (rng.integers(-9, 9, s) / 8 for s in ((rows, 37), (37, columns)))
         given = [np.zeros(shape, "f4"), a.astype("f4"), b.astype("f4")]
         with settings.override(profile=profile, verify=False):

@@ -16,7 +16,7 @@ from plusequals.backends.gpu import staging
 from plusequals.backends.gpu.driver_protocol import OutOfMemory
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdError
-from plusequals.lowering.gpu.reductions import column_reduction
+from plusequals.lowering import thresholds
 
 from .faulty import VERBS, FaultyDriver
 from .foreign import Theirs
@@ -33,8 +33,12 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "MAX_DIRECT_UPLOAD", 64)
     monkeypatch.setattr(staging, "MAX_BUFFER_BYTES", 1 << 12)
     monkeypatch.setattr(launch_sequence, "MAX_KEPT_BYTES", 1 << 10)
-    for name, value in (("WORTH", 1 << 11), ("THREADS", 500), ("TERMS", 7)):
-        monkeypatch.setattr(column_reduction, name, value)
+    for name, value in (
+        ("MIN_COLUMN_TERMS", 1 << 11),
+        ("COLUMN_REDUCTION_THREADS", 500),
+        ("MIN_COLUMN_TERMS_PER_THREAD", 7),
+    ):
+        monkeypatch.setattr(thresholds, name, value)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from plusequals.backends.cuda.backend import translate
 from plusequals.backends.cuda.dialect import CUDA
 from plusequals.backends.cuda.host_program import COUNTER_BYTES, HostProgram
 from plusequals.base import settings
-from plusequals.lowering.gpu.reductions import column_reduction
+from plusequals.lowering import thresholds
 from plusequals.lowering.ir.assignments import Procedure
 
 from .batch import compiled
@@ -69,8 +69,12 @@ def planned(expression: str, x: Array) -> HostProgram:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let columns be cut where they have few rows."""
-    for name, value in (("WORTH", 400 * 37), ("THREADS", 2000), ("TERMS", 7)):
-        monkeypatch.setattr(column_reduction, name, value)
+    for name, value in (
+        ("MIN_COLUMN_TERMS", 400 * 37),
+        ("COLUMN_REDUCTION_THREADS", 2000),
+        ("MIN_COLUMN_TERMS_PER_THREAD", 7),
+    ):
+        monkeypatch.setattr(thresholds, name, value)
 
 
 def test_a_sum_over_all_is_one_kernel(golden: Golden) -> None:
@@ -138,8 +142,12 @@ def test_runs_of_two_streams_count_blocks_by_themselves(
 ) -> None:
     """Also where temporaries are taken by each call, as the parts of many columns are."""
     monkeypatch.setattr(launch_sequence, "MAX_KEPT_BYTES", 1 << 10)
-    for name, value in (("WORTH", 1 << 14), ("THREADS", 4000), ("TERMS", 7)):
-        monkeypatch.setattr(column_reduction, name, value)
+    for name, value in (
+        ("MIN_COLUMN_TERMS", 1 << 14),
+        ("COLUMN_REDUCTION_THREADS", 4000),
+        ("MIN_COLUMN_TERMS_PER_THREAD", 7),
+    ):
+        monkeypatch.setattr(thresholds, name, value)
     prepared, arrived = LateContext.prepared, list[int]()
 
     def noted(self: Any, function: Any, grid: Any, block: Any, given: Any, *rest: Any) -> Any:

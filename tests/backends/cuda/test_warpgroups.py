@@ -11,7 +11,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.host_program import HostProgram
-from plusequals.lowering.gpu.gemm import tensor_cores
+from plusequals.lowering import thresholds
 
 from .batch import compiled
 from .on_cpu import CpuDriver, needs_gxx
@@ -54,7 +54,7 @@ def meaning(name: str, held: list[Array]) -> Array:
 def test_they_compute_what_the_program_does(
     dtype: np.dtype[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tensor_cores, "ENOUGH", 1)
+    monkeypatch.setattr(thresholds, "MIN_OCCUPYING_TILES", 1)
     functions = [
         pe.cd_from_source(f"def f_{at}(c, a, b):\n    {PRODUCTS[name][0]}\n")
         for at, name in enumerate(PRODUCTS)

@@ -6,17 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from plusequals.lowering.analysis import cost as effort
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.cost import (
-    LIBRARY_CALL_COST,
     MAX_WORK,
-    PRINT_COST,
-    SCALAR,
     iteration_count,
     total_work,
     work_per_iteration,
 )
-from plusequals.lowering.analysis.expression_cost import UNKNOWN_SIZE, cost
+from plusequals.lowering.analysis.expression_cost import cost
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, minimum, var
 from plusequals.lowering.ir.loops import (
@@ -66,24 +63,33 @@ def test_a_part_of_a_loop_is_taken_to_be_whole() -> None:
     for step in (1, 3, 32):
         last = minimum(var(n), var(m) + 100)
         rounds = len(range(0, 100, step))
-        assert total_work(loop(i, var(m), last, COPY, step=step)).constant == rounds * 2 * SCALAR
+        assert (
+            total_work(loop(i, var(m), last, COPY, step=step)).constant
+            == rounds * 2 * thresholds.SCALAR_WORK
+        )
 
 
 def test_work_is_the_sum_of_what_is_inside() -> None:
-    assert work_per_iteration(loop(i, 0, 9, COPY)).constant == 2 * SCALAR
-    assert work_per_iteration(loop(i, 0, 9, COPY, COPY)).constant == 4 * SCALAR
+    assert work_per_iteration(loop(i, 0, 9, COPY)).constant == 2 * thresholds.SCALAR_WORK
+    assert work_per_iteration(loop(i, 0, 9, COPY, COPY)).constant == 4 * thresholds.SCALAR_WORK
     assert (
         work_per_iteration(loop(i, 0, 9, Update(at(S), OPS["add"], read(X, i)))).constant
-        == 2 * SCALAR
+        == 2 * thresholds.SCALAR_WORK
     )
-    assert work_per_iteration(loop(i, 0, 9, loop(j, 0, 10, COPY))).constant == 21 * SCALAR
+    assert (
+        work_per_iteration(loop(i, 0, 9, loop(j, 0, 10, COPY))).constant
+        == 21 * thresholds.SCALAR_WORK
+    )
     assert work_per_iteration(loop(i, 0, 9, Fill(Y, num(0.0)))).constant == 64
-    assert work_per_iteration(loop(i, 0, 9, Print(("x",)))).constant == PRINT_COST * SCALAR
+    assert (
+        work_per_iteration(loop(i, 0, 9, Print(("x",)))).constant
+        == thresholds.PRINT_COST * thresholds.SCALAR_WORK
+    )
     assert (
         work_per_iteration(loop(i, 0, 9, Print((read(X, i),)))).constant
-        == (PRINT_COST + 1) * SCALAR
+        == (thresholds.PRINT_COST + 1) * thresholds.SCALAR_WORK
     )
-    assert total_work(loop(i, 0, 9, loop(j, 0, 10, COPY))).constant == 189 * SCALAR
+    assert total_work(loop(i, 0, 9, loop(j, 0, 10, COPY))).constant == 189 * thresholds.SCALAR_WORK
 
 
 def test_neighbours_stored_by_cheap_work_are_vectors() -> None:
@@ -105,23 +111,26 @@ def test_neighbours_stored_by_cheap_work_are_vectors() -> None:
         Store(at(S), read(X, i)),
         If(num(True, bool_), (beside,)),
     ):
-        assert work_of_round(other) >= SCALAR
+        assert work_of_round(other) >= thresholds.SCALAR_WORK
         assert work_of_round(beside, other) == work_of_round(beside, If(num(True, bool_), (other,)))
 
 
 def test_a_loop_is_no_vector_from_a_call_of_the_library_on() -> None:
-    assert cost(ap("exp", read(S))) == LIBRARY_CALL_COST
+    assert cost(ap("exp", read(S))) == thresholds.LIBRARY_CALL_COST
     value = read(X, i)
-    for _ in range(LIBRARY_CALL_COST - 2):
+    for _ in range(thresholds.LIBRARY_CALL_COST - 2):
         value = ap("neg", value)
-    assert cost(value) == LIBRARY_CALL_COST - 1
-    assert work_of_round(Store(at(Y, i), value)) == LIBRARY_CALL_COST
-    assert work_of_round(Store(at(Y, i), ap("neg", value))) == (LIBRARY_CALL_COST + 1) * SCALAR
+    assert cost(value) == thresholds.LIBRARY_CALL_COST - 1
+    assert work_of_round(Store(at(Y, i), value)) == thresholds.LIBRARY_CALL_COST
+    assert (
+        work_of_round(Store(at(Y, i), ap("neg", value)))
+        == (thresholds.LIBRARY_CALL_COST + 1) * thresholds.SCALAR_WORK
+    )
 
 
 def test_loops_that_are_vectors_already_stay_cheap() -> None:
     body = Store(at(Y, var(i) * 2), read(X, i))
-    assert work_of_round(body) == 2 * SCALAR
+    assert work_of_round(body) == 2 * thresholds.SCALAR_WORK
     assert work_per_iteration(replace(loop(i, 0, 9, body), kind="vector")).constant == 2
 
 
@@ -132,16 +141,20 @@ def test_rows_of_a_tile_in_registers_are_computed_at_once() -> None:
         value = ap("fma", read(X, 0), read(Y, j), read(tile, 0, j)) if fused else term
         made = Store(at(tile, 0, j), value) if fused else Update(at(tile, 0, j), OPS["add"], value)
         row = replace(loop(j, 0, 64, made), kind="vector")
-        assert work_of_round(row) == 64 // 4 + SCALAR
-        assert work_of_round(replace(row, hi=const(62))) == 64 // 4 + SCALAR, "the last is not full"
+        assert work_of_round(row) == 64 // 4 + thresholds.SCALAR_WORK
+        assert work_of_round(replace(row, hi=const(62))) == 64 // 4 + thresholds.SCALAR_WORK, (
+            "the last is not full"
+        )
         assert work_of_round(replace(row, kind="serial")) >= 64, "no vectors"
     strip = replace(node(8, "strip", 64), purpose="tile")
     down = Update(at(strip, j), OPS["add"], read(X, j))
-    assert work_of_round(replace(loop(j, 0, 64, down), kind="vector")) == 64 + SCALAR
+    assert (
+        work_of_round(replace(loop(j, 0, 64, down), kind="vector")) == 64 + thresholds.SCALAR_WORK
+    )
 
 
 def test_a_unit_has_one_element_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effort, "REGISTER_TILE_BYTES", 1)
+    monkeypatch.setattr(thresholds, "REGISTER_TILE_BYTES_PER_UNIT", 1)
     tile = replace(node(7, "tile", 6, 64), purpose="tile")
     made = Update(at(tile, 0, j), OPS["add"], read(Y, j))
     assert work_of_round(replace(loop(j, 0, 64, made), kind="vector")) >= 64
@@ -150,22 +163,27 @@ def test_a_unit_has_one_element_at_least(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_comments_and_what_ends_rounds_cost_nothing() -> None:
     beside = Store(at(Y, i), read(X, i))
     assert work_of_round(Comment("y = x"), beside) == 2
-    assert work_of_round(COPY, Comment("y = x"), Continue(), Break()) == 2 * SCALAR
-    assert work_of_round(COPY, Permute((X, Y), (Y, X)), Barrier()) == 2 * SCALAR
+    assert work_of_round(COPY, Comment("y = x"), Continue(), Break()) == 2 * thresholds.SCALAR_WORK
+    assert work_of_round(COPY, Permute((X, Y), (Y, X)), Barrier()) == 2 * thresholds.SCALAR_WORK
 
 
 def test_an_element_that_is_added_to_is_read_and_written() -> None:
-    assert work_of_round(Store(at(S), read(X, 0))) == SCALAR, "a scalar is in a register"
-    assert work_of_round(Update(at(S), OPS["add"], read(X, 0))) == 2 * SCALAR
-    assert work_of_round(Update(at(Y, 0), OPS["add"], read(X, 0))) == 4 * SCALAR
+    assert work_of_round(Store(at(S), read(X, 0))) == thresholds.SCALAR_WORK, (
+        "a scalar is in a register"
+    )
+    assert work_of_round(Update(at(S), OPS["add"], read(X, 0))) == 2 * thresholds.SCALAR_WORK
+    assert work_of_round(Update(at(Y, 0), OPS["add"], read(X, 0))) == 4 * thresholds.SCALAR_WORK
     assert work_of_round(Update(at(Y, i), OPS["add"], read(X, i))) == 4
 
 
 def test_what_is_tested_and_indexed_with_counts_too() -> None:
     test = ap("gt", read(X, 0), num(0.0))
-    assert work_of_round(If(test, (COPY,))) == (cost(test) + 2) * SCALAR
-    assert work_of_round(Store(at(Y, 0), read(X, read(P, 0)))) == 3 * SCALAR
-    assert work_of_round(Check(test, Fault("CD0602", "CdIndexError", "no"))) == cost(test) * SCALAR
+    assert work_of_round(If(test, (COPY,))) == (cost(test) + 2) * thresholds.SCALAR_WORK
+    assert work_of_round(Store(at(Y, 0), read(X, read(P, 0)))) == 3 * thresholds.SCALAR_WORK
+    assert (
+        work_of_round(Check(test, Fault("CD0602", "CdIndexError", "no")))
+        == cost(test) * thresholds.SCALAR_WORK
+    )
 
 
 def test_a_search_for_the_fault_that_a_test_has_seen_is_rare() -> None:
@@ -182,7 +200,7 @@ def test_a_search_for_the_fault_that_a_test_has_seen_is_rare() -> None:
 def test_whole_numbers_are_added_as_vectors() -> None:
     whole, real = node(6, "whole", dtype=i64), Update(at(S), OPS["max"], read(X, i))
     assert work_of_round(Update(at(whole), OPS["max"], read(P, i))) == 2
-    assert work_of_round(real) == 2 * SCALAR
+    assert work_of_round(real) == 2 * thresholds.SCALAR_WORK
 
 
 def test_of_two_sides_the_dearer_one_counts() -> None:
@@ -198,49 +216,64 @@ def test_of_two_sides_both_count_where_the_call_decides() -> None:
     sides = ((long,), (COPY,)), ((COPY,), (long,))
     for then, other in sides:
         work = work_per_iteration(loop(i, 0, 9, If(num(True, bool_), then, other)))
-        assert work == (var(n) * 2 + 1 + 2) * SCALAR
+        assert work == (var(n) * 2 + 1 + 2) * thresholds.SCALAR_WORK
 
 
 def test_sizes_stay_symbols_and_inner_variables_do_not() -> None:
     assert (
         work_per_iteration(loop(i, 0, var(n), loop(j, 0, var(m), COPY)))
-        == (var(m) * 2 + 1) * SCALAR
+        == (var(m) * 2 + 1) * thresholds.SCALAR_WORK
     )
     triangle = loop(i, 0, var(n), loop(j, 0, var(i), COPY))
     assert work_per_iteration(triangle).symbols() == {n}
-    assert evaluate(work_per_iteration(triangle), {n: 100}) == 101 * SCALAR
-    assert work_per_iteration(loop(i, 0, 100, loop(j, var(i), 100, COPY))).constant == 101 * SCALAR
-    assert work_per_iteration(loop(i, 40, 100, loop(j, 0, var(i), COPY))).constant == 141 * SCALAR
+    assert evaluate(work_per_iteration(triangle), {n: 100}) == 101 * thresholds.SCALAR_WORK
+    assert (
+        work_per_iteration(loop(i, 0, 100, loop(j, var(i), 100, COPY))).constant
+        == 101 * thresholds.SCALAR_WORK
+    )
+    assert (
+        work_per_iteration(loop(i, 40, 100, loop(j, 0, var(i), COPY))).constant
+        == 141 * thresholds.SCALAR_WORK
+    )
     both = loop(j, 10, var(i), loop(k, 0, var(j), COPY))  # j is taken to be 40, i to be 70
-    assert work_per_iteration(loop(i, 40, 100, both)).constant == (60 * 81 + 1) * SCALAR
+    assert (
+        work_per_iteration(loop(i, 40, 100, both)).constant
+        == (60 * 81 + 1) * thresholds.SCALAR_WORK
+    )
 
 
 def test_loops_without_rounds_take_nothing_off() -> None:
     left = loop(j, 100, var(i), COPY)
     for known in (None, frozenset[Symbol]()):
         work = work_per_iteration(loop(i, var(n), var(m), loop(k, 0, 10, COPY), left), known)
-        assert evaluate(work, {n: 0, m: 20}) == 22 * SCALAR
-        assert evaluate(work, {n: 0, m: 400}) == 222 * SCALAR
+        assert evaluate(work, {n: 0, m: 20}) == 22 * thresholds.SCALAR_WORK
+        assert evaluate(work, {n: 0, m: 400}) == 222 * thresholds.SCALAR_WORK
     number = work_per_iteration(
         loop(i, 0, 9, loop(k, 0, 10, COPY), loop(j, 0, var(n), COPY)), frozenset()
     )
-    assert evaluate(number, {n: -1000}) == 22 * SCALAR
-    assert evaluate(number, {n: 10}) == 42 * SCALAR
+    assert evaluate(number, {n: -1000}) == 22 * thresholds.SCALAR_WORK
+    assert evaluate(number, {n: 10}) == 42 * thresholds.SCALAR_WORK
 
 
 def test_what_data_decides_is_guessed() -> None:
     count = read(node(3, "count", dtype=i64))
     body = loop(i, 0, 9, Let(k, count), loop(j, 0, var(k), COPY))
-    assert work_per_iteration(body).constant == (2 * UNKNOWN_SIZE + 1) * SCALAR
+    assert (
+        work_per_iteration(body).constant
+        == (2 * thresholds.ASSUMED_SIZE + 1) * thresholds.SCALAR_WORK
+    )
     endless = While((), num(True, bool_), (COPY,))
-    assert work_per_iteration(endless).constant == 2 * SCALAR
-    assert work_per_iteration(loop(i, 0, 9, endless)).constant == 2 * UNKNOWN_SIZE * SCALAR
+    assert work_per_iteration(endless).constant == 2 * thresholds.SCALAR_WORK
+    assert (
+        work_per_iteration(loop(i, 0, 9, endless)).constant
+        == 2 * thresholds.ASSUMED_SIZE * thresholds.SCALAR_WORK
+    )
     test = ap("gt", read(X, 0), num(0.0))
     asked = While((COPY,), test, (Store(at(S), read(X, 0)),))
-    assert work_per_iteration(asked).constant == (2 + cost(test) + 1) * SCALAR
+    assert work_per_iteration(asked).constant == (2 + cost(test) + 1) * thresholds.SCALAR_WORK
     assert (
         work_per_iteration(loop(i, 0, 9, asked)).constant
-        == (2 + cost(test) + 1) * UNKNOWN_SIZE * SCALAR
+        == (2 + cost(test) + 1) * thresholds.ASSUMED_SIZE * thresholds.SCALAR_WORK
     )
 
 
@@ -255,19 +288,23 @@ def test_numbers_stay_numbers() -> None:
         == MAX_WORK - 2
     )
     every = total_work(loop(i, 0, 2**62, loop(j, 0, var(n), COPY)))
-    assert evaluate(every, {n: 1}) == MAX_WORK * 3 * SCALAR, "the number is taken to be the largest"
+    assert evaluate(every, {n: 1}) == MAX_WORK * 3 * thresholds.SCALAR_WORK, (
+        "the number is taken to be the largest"
+    )
     assert work_per_iteration(loop(i, 0, 9, far, far)).constant == MAX_WORK
 
 
 def test_rounds_of_run_time_sizes_are_none_below_zero() -> None:
     fewer = loop(i, 1, var(n), COPY)
     assert evaluate(total_work(fewer), {n: 0}) == 0
-    assert evaluate(total_work(fewer), {n: 5}) == 8 * SCALAR
+    assert evaluate(total_work(fewer), {n: 5}) == 8 * thresholds.SCALAR_WORK
     back = loop(i, var(n), var(m), COPY, step=-1)
     assert evaluate(total_work(back), {n: 2, m: 9}) == 0
-    assert evaluate(total_work(back), {n: 9, m: 2}) == 14 * SCALAR
+    assert evaluate(total_work(back), {n: 9, m: 2}) == 14 * thresholds.SCALAR_WORK
     more = loop(i, 0, var(n) + 1, COPY)
-    assert total_work(more) == (var(n) + 1) * (2 * SCALAR), "no more is asked of what is a size"
+    assert total_work(more) == (var(n) + 1) * (2 * thresholds.SCALAR_WORK), (
+        "no more is asked of what is a size"
+    )
     assert total_work(more, frozenset((n,))) == total_work(more)
     assert evaluate(total_work(more, frozenset((m,))), {n: -9}) == 0
 
@@ -277,10 +314,12 @@ def test_storage_costs_its_elements() -> None:
     assert work_per_iteration(loop(i, 0, 9, Alloc(made))) == var(n) * 3
     count = read(node(3, "count", dtype=i64))
     assert (
-        work_per_iteration(loop(i, 0, 9, Let(n, count), Alloc(made))).constant == 3 * UNKNOWN_SIZE
+        work_per_iteration(loop(i, 0, 9, Let(n, count), Alloc(made))).constant
+        == 3 * thresholds.ASSUMED_SIZE
     )
     assert work_per_iteration(loop(i, 0, 9, Alloc(S))).constant == 1
-    fewer = node(4, "fewer", var(n) - 2 * UNKNOWN_SIZE)
+    fewer = node(4, "fewer", var(n) - 2 * thresholds.ASSUMED_SIZE)
     assert (
-        work_per_iteration(loop(i, 0, 9, COPY, Let(n, count), Alloc(fewer))).constant == 2 * SCALAR
+        work_per_iteration(loop(i, 0, 9, COPY, Let(n, count), Alloc(fewer))).constant
+        == 2 * thresholds.SCALAR_WORK
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.definitions import (
     Layer,
     MaybeUnwritten,
@@ -15,7 +16,6 @@ from plusequals.lowering.analysis.definitions import (
     reaching_value,
     zero_of,
 )
-from plusequals.lowering.analysis.expression_cost import UNKNOWN_SIZE
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const, Dynamic, Position
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
@@ -125,7 +125,10 @@ def test_a_cell_that_no_layer_may_reach() -> None:
 def test_what_fills_an_array_has_as_many_points() -> None:
     static, open_ = node(0, "y", 3, 5), node(1, "z", Symbol("n", 7), 5)
     assert Layer(static, None, zero_of(static.dtype), (), ()).points == 15
-    assert Layer(open_, None, zero_of(open_.dtype), (), ()).points == UNKNOWN_SIZE * UNKNOWN_SIZE
+    assert (
+        Layer(open_, None, zero_of(open_.dtype), (), ()).points
+        == thresholds.ASSUMED_SIZE * thresholds.ASSUMED_SIZE
+    )
 
 
 @pytest.mark.parametrize("dtype", [dtypes.int64, dtypes.uint8, dtypes.bool_, dtypes.float32])

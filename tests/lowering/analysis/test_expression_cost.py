@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.expression_cost import UNKNOWN_SIZE, cost, estimate_iterations
+from plusequals.lowering import thresholds
+from plusequals.lowering.analysis.expression_cost import cost, estimate_iterations
 from plusequals.lowering.ir.dtypes import bool_
 from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.indexing import Symbol, const, var
@@ -31,11 +32,11 @@ def test_rounds() -> None:
     i, n = Symbol("i", 0), Symbol("n", 1)
     up, down = For(i, const(0), const(9), 2, ()), For(i, const(8), const(-1), -1, ())
     assert estimate_iterations((up,)) == 5 and estimate_iterations((up, down)) == 45
-    assert estimate_iterations((For(i, const(0), var(n), 1, ()),)) == UNKNOWN_SIZE
+    assert estimate_iterations((For(i, const(0), var(n), 1, ()),)) == thresholds.ASSUMED_SIZE
     assert estimate_iterations((For(i, const(3), const(0), 1, ()),)) == 0
     waiting = While((), Const(True, bool_), ())
     branch = If(Const(True, bool_), (), ())
     assert (
-        estimate_iterations((waiting, up)) == 5 * UNKNOWN_SIZE
+        estimate_iterations((waiting, up)) == 5 * thresholds.ASSUMED_SIZE
         and estimate_iterations((branch, up)) == 5
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.analysis import iteration_domains as module
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.iteration_domains import (
     CallValues,
     add_let_values,
@@ -82,7 +82,7 @@ def test_loops_that_are_left_and_loops_without_count() -> None:
 
 
 def test_many_points_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_POINTS", 100)
+    monkeypatch.setattr(thresholds, "MAX_DOMAIN_POINTS", 100)
     inside = (loop(I, const(0), const(1000)), loop(J, const(0), var(I)))
     found = domain_points(inside, (), frozenset(), CallValues())
     assert found.is_sampled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis import upward_exposed
 from plusequals.lowering.analysis.accesses import Accesses, Site, collect_accesses
 from plusequals.lowering.analysis.iteration_domains import CallValues, Points
@@ -87,7 +88,7 @@ def test_what_is_unclear_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert needed(around) is None
     looked_up = Store(at(Y, t), read(Y, read(Y, t)))
     assert needed(loop(t, 0, 6, looked_up)) is None
-    monkeypatch.setattr(upward_exposed, "MAX_EVENTS", 10)
+    monkeypatch.setattr(thresholds, "MAX_TIMED_ACCESSES", 10)
     assert needed(loop(t, 1, 6, step(t, aff(t) - 1))) == [0]
     assert needed(loop(t, 1, 7, step(aff(t) - 1, aff(t) - 1))) is None
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.lowering.cpu import deferred_accumulation as module
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu.deferred_accumulation import (
     DistributeReason,
     distribute_accumulations,
@@ -166,7 +166,7 @@ def test_one_long_sum_is_shared_by_blocks(name: str, size: int) -> None:
 
 @pytest.mark.parametrize("shape", [(5, 200), (300, 130)], ids=str)
 def test_sizes_of_the_run_change_no_bit(shape: tuple[int, int], monkeypatch: Any) -> None:
-    monkeypatch.setattr(module, "UNKNOWN", 7)
+    monkeypatch.setattr(thresholds, "MAX_DYNAMIC_DEFERRED_ITERATIONS", 7)
     x = np.random.default_rng(3).standard_normal(shape).astype("f4")
     many = "max[j in range(400)](exp(x[i, 0] * j))"
     made = _made(_loop(f"s += {many}"))
@@ -178,7 +178,7 @@ def test_sizes_of_the_run_change_no_bit(shape: tuple[int, int], monkeypatch: Any
 
 @pytest.mark.parametrize("rounds", [64, 65, 66, 130])
 def test_rounds_that_would_keep_too_much_are_cut_into_pieces(rounds: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(module, "ROOM", 22 * 4)
+    monkeypatch.setattr(thresholds, "MAX_DEFERRED_BYTES", 22 * 4)
     made = lowered(ROWS, x=f"f32[{rounds}, 99]")
     after = distribute_accumulations(made, EAGER).program
     verify_program(after)
@@ -285,11 +285,13 @@ def test_threads_share_loops_inside_rather_than_keep_arrays() -> None:
 def test_all_threads_have_several_iterations_at_a_time() -> None:
     text = _loop("s += max(x[i, j])")
     program = set_reduction_order(lowered(text, x="f32[4000, 129]"), True)
-    room = module.ROOM
+    room = thresholds.MAX_DEFERRED_BYTES
     try:
-        module.ROOM = 4 * module.EACH * EAGER.threads
+        thresholds.MAX_DEFERRED_BYTES = (
+            4 * thresholds.MIN_DEFERRED_ITERATIONS_PER_THREAD * EAGER.threads
+        )
         assert distribute_accumulations(program, EAGER).decisions
-        module.ROOM -= 4
+        thresholds.MAX_DEFERRED_BYTES -= 4
         assert not distribute_accumulations(program, EAGER).decisions
     finally:
-        module.ROOM = room
+        thresholds.MAX_DEFERRED_BYTES = room

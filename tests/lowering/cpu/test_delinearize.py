@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.delinearize import LEAST, delinearize_loops
+from plusequals.lowering import thresholds
+from plusequals.lowering.cpu.delinearize import delinearize_loops
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
@@ -56,7 +57,10 @@ def plain(name: str, x: Any) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-@pytest.mark.parametrize("number", [LEAST - 1, LEAST, 33])
+@pytest.mark.parametrize(
+    "number",
+    [thresholds.MIN_DELINEARIZED_ITERATIONS - 1, thresholds.MIN_DELINEARIZED_ITERATIONS, 33],
+)
 def test_long_periods_are_loops_of_their_own(number: int) -> None:
     made = function(
         f"def f(x):\n    for i in range({3 * number}):\n        x[i] = i % {number} + i\n"
@@ -64,5 +68,5 @@ def test_long_periods_are_loops_of_their_own(number: int) -> None:
     program = delinearize_loops(lower(made.procedure(np.ones(3 * number))))
     loops = [s for k in program.kernels for s in statements(k.body) if isinstance(s, For)]
     assert [(one.hi - one.lo).constant for one in loops] == (
-        [3, number] if number >= LEAST else [3 * number]
+        [3, number] if number >= thresholds.MIN_DELINEARIZED_ITERATIONS else [3 * number]
     )

@@ -11,7 +11,7 @@ import pytest
 import plusequals as pe
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdIndexError
-from plusequals.lowering.cpu import distribute_columns as module
+from plusequals.lowering import thresholds
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.target import Target
 
@@ -63,7 +63,7 @@ def _is_split(program: Program) -> bool:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AT_A_TIME", 32)
+    monkeypatch.setattr(thresholds, "MAX_COLUMN_EXPANDED_ITERATIONS", 32)
 
 
 NO_ROWS = [name for name in TEXTS if name not in ("two values", "statistics")]

@@ -11,7 +11,7 @@ import pytest
 from plusequals.backends.cc.backend import translate
 from plusequals.backends.codegen import prelude
 from plusequals.base import settings
-from plusequals.lowering.cpu import function_stages
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu.function_stages import FunctionReason, distribute_functions
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.walk import statements
@@ -158,7 +158,7 @@ def test_functions_in_loops_of_their_own_give_the_bits_of_inlined_ones(
         x = np.resize(np.array(SPECIAL, dtype), 300)  # each value in each lane, and in what is left
     results, texts = [], []
     for inlined in (1000, 0):  # the second is a text that is no other's
-        monkeypatch.setattr(function_stages, "MANY", inlined)
+        monkeypatch.setattr(thresholds, "MAX_INLINED_FUNCTIONS", inlined)
         monkeypatch.setattr(prelude, "MAX_INLINED_CALLS", inlined)
         made = function(CHAIN.replace("z", f"z{inlined}")).on("cc")
         results.append(_bytes(np.where(np.isnan(y), np.nan, y) for y in made(x)))  # of any sign
@@ -174,7 +174,7 @@ def test_many_functions_have_loops_of_their_own(
     name: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (STAGED | STAY)[name]
-    monkeypatch.setattr(function_stages, "MANY", 0)
+    monkeypatch.setattr(thresholds, "MAX_INLINED_FUNCTIONS", 0)
     arrays = _arrays(text, size)
     procedure = _made(text).procedure(*arrays)
     plain, made = (scheduled(procedure, replace(MODEST, schedule=on)) for on in (False, True))

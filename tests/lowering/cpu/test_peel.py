@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.peel import LEAST, peel_loops
+from plusequals.lowering import thresholds
+from plusequals.lowering.cpu.peel import peel_loops
 from plusequals.lowering.ir.expressions import Const, Position, Read, Select, walk
 from plusequals.lowering.ir.indexing import Affine, Quasi, Symbol, affine_text, var
 from plusequals.lowering.ir.loops import For, If, LoopKind, Program, Stmt, Store
@@ -26,7 +27,17 @@ from ...compare import run_on
 from ..scheduled import MODEST, function, interpreted, of_any_size
 from ..shown import lowered
 
-SIZES = (0, 1, 2, 3, 4, LEAST + 1, LEAST + 2, 40, 97)
+SIZES = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    thresholds.MIN_PEELED_ITERATIONS + 1,
+    thresholds.MIN_PEELED_ITERATIONS + 2,
+    40,
+    97,
+)
 PADDED = "def f(y, x):\n    y[i] = x[pad(i - 1)] + x[i] + 2 * x[pad(i + 2)]\n"
 CLAMPED = "def f(y, x):\n    y[i] = x[clamp(i - 1)] - x[clamp(i + 1)] * x[i]\n"
 WRAPPED = "def f(y, x):\n    y[i] = x[wrap(i - 1)] - x[wrap(i + 1)]\n"
@@ -67,9 +78,12 @@ def quiet(program: Program) -> bool:
     """Whether some loop has many rounds and no questions in it."""
     found = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     return any(
-        isinstance(s, For) and ((s.hi - s.lo).constant or 99) >= LEAST and not asks(s)
-        for s in found if not isinstance(s, For) or s.kind == "serial"
-    )  # fmt: skip
+        isinstance(s, For)
+        and s.kind == "serial"
+        and ((s.hi - s.lo).constant or 99) >= thresholds.MIN_PEELED_ITERATIONS
+        and not asks(s)
+        for s in found
+    )
 
 
 def numbers(*shape: int) -> Any:
@@ -98,7 +112,10 @@ def test_not_a_bit_changes(text: str) -> None:
         if text in (WRAPPED, CLAMPED) and not size:
             continue  # there is nothing to take
         given = arguments(size)
-        assert same_bits(function(text).procedure(*given), *given) or size < LEAST + 4
+        assert (
+            same_bits(function(text).procedure(*given), *given)
+            or size < thresholds.MIN_PEELED_ITERATIONS + 4
+        )
 
 
 @pytest.mark.parametrize("text", [PADDED, CLAMPED])
@@ -112,7 +129,10 @@ def test_sizes_of_the_run_are_cut_too(text: str) -> None:
 def test_the_middle_may_be_anywhere() -> None:
     for size in (20, 21, 40, 97):
         given = arguments(size)
-        assert same_bits(function(MIDDLE).procedure(*given), *given) or size < LEAST + 20
+        assert (
+            same_bits(function(MIDDLE).procedure(*given), *given)
+            or size < thresholds.MIN_PEELED_ITERATIONS + 20
+        )
 
 
 def test_planes_are_cut_along_both_axes() -> None:
@@ -389,7 +409,7 @@ def test_places_that_are_not_static(name: str) -> None:
     """What loops around it and numbers decide, where the innermost loop asks in each iteration."""
     body, cut = DYNAMIC[name]
     made = function("def f(y, x):\n    " + body.replace("\n", "\n    ") + "\n")
-    for size in (5, LEAST, 40, 97):
+    for size in (5, thresholds.MIN_PEELED_ITERATIONS, 40, 97):
         given = arguments(size)
         given[1][:] = np.linspace(-3, 3, size)
         before, _ = optimize(
@@ -399,8 +419,8 @@ def test_places_that_are_not_static(name: str) -> None:
         after, _ = optimize(lower(made.procedure(*given)), MODEST, None, None, "simplify 3")
         for got, want in zip(interpreted(after, *given), interpreted(before, *given), strict=True):
             np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
-        assert (whole is not before) == bool(cut) or size < LEAST
-        assert quiet(after) or not cut or size < LEAST
+        assert (whole is not before) == bool(cut) or size < thresholds.MIN_PEELED_ITERATIONS
+        assert quiet(after) or not cut or size < thresholds.MIN_PEELED_ITERATIONS
 
 
 def test_few_places_that_are_not_static() -> None:

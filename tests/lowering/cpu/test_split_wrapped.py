@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.lowering.cpu.split_wrapped import LEAST, split_wrapped_loops
+from plusequals.lowering import thresholds
+from plusequals.lowering.cpu.split_wrapped import split_wrapped_loops
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Comment, For, If, Program
 from plusequals.lowering.ir.printer import print_statement
@@ -82,7 +83,7 @@ def split(procedure: Any, *given: Any) -> Program:
 
 @pytest.mark.parametrize("name", SPLIT)
 def test_bits_stay_for_all_shifts(name: str) -> None:
-    for size in (LEAST + 2, 37):
+    for size in (thresholds.MIN_WRAPPED_ITERATIONS + 2, 37):
         for shifts in ((0, 1, -1), (size, -size, size - 1), (1000, -777, 3)):
             given = arguments(size, *shifts)
             after = split(made(name).procedure(*given), *given)
@@ -91,7 +92,7 @@ def test_bits_stay_for_all_shifts(name: str) -> None:
             )
             assert len(remainders(after)) <= tested, "what is left is for what may overflow"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plusequals.lowering.cpu.split_wrapped.LEAST", 1)
+        patch.setattr("plusequals.lowering.thresholds.MIN_WRAPPED_ITERATIONS", 1)
         for size in (1, 2, 3):
             given = arguments(size, 1, -1, 5)
             split(made(name).procedure(*given), *given)

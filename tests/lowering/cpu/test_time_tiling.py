@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu import time_tiling
 from plusequals.lowering.cpu.time_tiling import tile_stencils
 from plusequals.lowering.ir.loops import For, Program
@@ -254,7 +255,7 @@ def test_it_is_told() -> None:
 def test_a_budget_that_is_too_small_for_two_rounds_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(time_tiling, "MOST_STAGES", 1)
+    monkeypatch.setattr(thresholds, "MAX_TILED_SWEEPS", 1)
     given = (*arrays(190, 6), 5)
     assert not is_tiled(scheduled(swept(SWEEPS["two arrays"]).procedure(*given), TARGET))
 

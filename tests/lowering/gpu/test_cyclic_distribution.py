@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.accumulators import find_accumulators
 from plusequals.lowering.gpu.cyclic_distribution import (
-    STRIP,
     CyclicLoop,
     build_cyclic_loop,
     find_cyclic_loop,
@@ -95,12 +95,21 @@ def test_shares_of_other_steps_stay() -> None:
     assert find_cyclic_loop(For(first.symbol, first.lo, first.hi, 1, inside, "thread")) is None
 
 
-@pytest.mark.parametrize("n", [8, STRIP, STRIP + 1, 2 * STRIP, 100])
+@pytest.mark.parametrize(
+    "n",
+    [
+        8,
+        thresholds.CYCLIC_STRIP_ITERATIONS,
+        thresholds.CYCLIC_STRIP_ITERATIONS + 1,
+        2 * thresholds.CYCLIC_STRIP_ITERATIONS,
+        100,
+    ],
+)
 def test_strips_have_so_many_rounds(n: int) -> None:
     case = Case("s[0] += x[i]", s="f32[1]", x=f"f32[{n}]")
     made = strip_mine_loop(case.loop(), case.fresh)
     case.assert_same(made)
-    assert (made == (case.loop(),)) == (n <= STRIP)
+    assert (made == (case.loop(),)) == (n <= thresholds.CYCLIC_STRIP_ITERATIONS)
 
 
 @pytest.mark.parametrize("rounds", [39, 64, 200, 700])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.gpu import load_hoisting as module
+from plusequals.lowering import thresholds
 from plusequals.lowering.gpu.load_hoisting import (
     has_branching_ops,
     hoist_loads,
@@ -50,9 +50,9 @@ def test_what_is_read_anyhow_is_read_early_where_there_are_branches(
 
 def test_no_more_is_read_early_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("y[i] = x[i] / z[i]", y="f32[4]", x="f32[4]", z="f32[4]")
-    monkeypatch.setattr(module, "BYTES", 4 * 4 * 2)
+    monkeypatch.setattr(thresholds, "MAX_HOISTED_BYTES", 4 * 4 * 2)
     assert len(done(case)) == 2
-    monkeypatch.setattr(module, "BYTES", 4 * 4 * 2 - 1)
+    monkeypatch.setattr(thresholds, "MAX_HOISTED_BYTES", 4 * 4 * 2 - 1)
     assert not done(case)
 
 

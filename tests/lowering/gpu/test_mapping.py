@@ -10,10 +10,10 @@ import pytest
 
 import plusequals as pe
 from plusequals.base.diagnostic import CdError
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import static_trip_count
 from plusequals.lowering.device_branches import select_gpu_branches
 from plusequals.lowering.gpu.mapping import map_program
-from plusequals.lowering.gpu.reductions.last_block import MOST_NODES
 from plusequals.lowering.ir.assignments import Access, Parameter, Print
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.interpret import run_program
@@ -35,7 +35,6 @@ from plusequals.lowering.ir.walk import bodies, own_writes, statements, writes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
-from plusequals.lowering.thresholds import MIN_DISTRIBUTED_ITERATIONS
 from tests.backends.codegen.programs import apply, node, number, read, symbols
 
 from ..nests_of_all_kinds import LARGE, NESTS, text_of
@@ -98,9 +97,10 @@ def test_one_thread_does_only_what_is_one_threads_work(name: str) -> None:
         loop for loop in kernels(map_program(program, CUDA).program)
         if loop.kind == "thread" and (loop.hi - loop.lo).constant == 1
     ]  # fmt: skip
+    few = range(thresholds.MIN_DISTRIBUTED_ITERATIONS)
     long = [
         s for loop in alone for s in statements(loop.body)
-        if isinstance(s, For) and static_trip_count(s) not in range(MIN_DISTRIBUTED_ITERATIONS)
+        if isinstance(s, For) and static_trip_count(s) not in few
         and s.symbol.name not in ("piece", "first")
     ]  # fmt: skip
     assert not long or name in serial, print_program(map_program(program, CUDA).program)
@@ -142,7 +142,7 @@ def test_what_the_host_asks_for_is_the_devices() -> None:
 
 
 def test_no_kernel_is_given_too_many_arrays() -> None:
-    nodes = [node(10 + k, f"t{k}", (4,)) for k in range(2 * MOST_NODES)]
+    nodes = [node(10 + k, f"t{k}", (4,)) for k in range(2 * thresholds.MAX_SPLIT_KERNEL_ARRAYS)]
     body = [store(one, const(0), value=number(1.0)) for one in nodes]
     (made,) = map_program(program(*body, locals_=tuple(nodes)), CUDA).program.kernels
     assert len(made.body) == 2

@@ -7,10 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
-from plusequals.lowering.gpu import nest_distribution as module
-from plusequals.lowering.gpu import thread_block, thread_points
-from plusequals.lowering.gpu.gemm import contraction, shared_tiles
 from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.gpu.nest_distribution import distribute_nests
 from plusequals.lowering.ir.expressions import Read
@@ -42,7 +40,7 @@ def test_points_whose_temporaries_fit_into_a_block_stay_whole() -> None:
 
 
 def test_points_whose_temporaries_do_not_fit_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SHARED_BYTES", 1000)
+    monkeypatch.setattr(thresholds, "MAX_BLOCK_SHARED_BYTES", 1000)
     case = Case(ATTENTION, **SHAPES)
     made = cut(case)
     assert made is not None and len(made) == 3
@@ -53,22 +51,22 @@ def test_points_whose_temporaries_do_not_fit_are_cut(monkeypatch: pytest.MonkeyP
 
 
 def test_points_that_contract_more_than_a_tile_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SIDE", 8)
+    monkeypatch.setattr(thresholds, "TILE_SIDE", 8)
     assert cut(Case(ATTENTION, **SHAPES)) is not None
-    monkeypatch.setattr(module, "SIDE", 25)
+    monkeypatch.setattr(thresholds, "TILE_SIDE", 25)
     assert cut(Case(ATTENTION, **SHAPES)) is None
 
 
 def test_what_takes_too_much_memory_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SHARED_BYTES", 1000)
+    monkeypatch.setattr(thresholds, "MAX_BLOCK_SHARED_BYTES", 1000)
     sizes = 2 * 2 * (24 * 24 + 24 * 24 + 24) * 8
     for most, is_cut in ((sizes, True), (sizes - 1, False)):
-        monkeypatch.setattr(module, "MAX_EXPANDED_BYTES", most)
+        monkeypatch.setattr(thresholds, "MAX_EXPANDED_BYTES", most)
         assert (cut(Case(ATTENTION, **SHAPES)) is not None) is is_cut
 
 
 def test_where_a_check_may_fail_points_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SHARED_BYTES", 1000)
+    monkeypatch.setattr(thresholds, "MAX_BLOCK_SHARED_BYTES", 1000)
     checked = Case("y[j] = x[k[j]]", y="f64[9]", x="f64[9]", k="i64[9]")
     check = next(s for s in statements(checked.body) if isinstance(s, Check))
     case = Case(ATTENTION, **SHAPES)
@@ -83,12 +81,17 @@ def test_where_a_check_may_fail_points_stay_whole(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("most", [1 << 28, 20_000])
 def test_the_kernels_mean_the_same(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"SIDE": 8, "NEIGHBOURS": 2, "ACROSS": 4, "DEPTH": 4, "LEAST": 65}
-    sizes |= {"SHARED_BYTES": 1000, "MAX_EXPANDED_BYTES": most}
+    sizes = {
+        "TILE_SIDE": 8,
+        "THREAD_TILE_SIDE": 2,
+        "TILE_SIDE_THREADS": 4,
+        "TILE_DEPTH": 4,
+        "MIN_CONTRACTION_PRODUCTS": 65,
+        "MAX_BLOCK_SHARED_BYTES": 1000,
+        "MAX_EXPANDED_BYTES": most,
+    }
     for name, size in sizes.items():
-        for one in (module, shared_tiles, contraction, thread_points, thread_block):
-            if hasattr(one, name):
-                monkeypatch.setattr(one, name, size)
+        monkeypatch.setattr(thresholds, name, size)
     case = Case(ATTENTION, **SHAPES)
     made = map_program(case.program, Target("cuda"))
     outer = [s for s in made.program.kernels[0].body if isinstance(s, For)]

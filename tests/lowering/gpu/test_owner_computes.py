@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.gpu import owner_computes as owners_of
 from plusequals.lowering.gpu.owner_computes import map_owner_computes
 from plusequals.lowering.ir.loops import For
@@ -38,7 +39,7 @@ def test_several_axes() -> None:
 def test_what_is_exact_in_any_order_is_taken_in_pieces(
     n: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owners_of, "ROUNDS", 8)
+    monkeypatch.setattr(thresholds, "MIN_OWNED_CHUNK_ITERATIONS", 8)
     for text, real in (
         ("h[k[i]] += x[i]", "i32"), ("h[k[i]] *= x[i]", "u8"),
         ("h[k[i]] = max(h[k[i]], x[i])", "f32"), ("h[k[i], 1] += x[i]", "i64"),
@@ -51,8 +52,8 @@ def test_what_is_exact_in_any_order_is_taken_in_pieces(
 
 
 def test_pieces_of_several_axes_and_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners_of, "PIECES", 5)
-    monkeypatch.setattr(owners_of, "ROUNDS", 24)
+    monkeypatch.setattr(thresholds, "MAX_OWNED_CHUNKS", 5)
+    monkeypatch.setattr(thresholds, "MIN_OWNED_CHUNK_ITERATIONS", 24)
     for text in (
         "h[k[i], j, m[i]] += x[i, j]",
         "for i in range(300):\n    h[k[i], 0, m[i]] += x[i, 1]\n    g[m[i]] += 1",
@@ -94,7 +95,7 @@ def test_rounds_of_loops_inside_count(rows: int, columns: int, pieces: int) -> N
 
 
 def test_pieces_of_two_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners_of, "ROUNDS", 8)
+    monkeypatch.setattr(thresholds, "MIN_OWNED_CHUNK_ITERATIONS", 8)
     text = "for i in range(9):\n    for j in range(11 - i):\n        h[k[i, j]] += k[j, i]"
     case = Case(text, exact=True, h="i64[8]", k="i64[20, 20]")
     assert len(of(case)) == 1, "nothing is known of the inner loop"

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from plusequals.lowering.gpu import register_caching as module
+from plusequals.lowering import thresholds
 from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import own_reads, own_writes, statements
@@ -133,17 +133,17 @@ def test_reads_come_first_only_where_they_are_done_anyhow(first: str, names: set
 
 
 def test_there_is_room_for_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BYTES", 12)
+    monkeypatch.setattr(thresholds, "MAX_CACHED_ROW_BYTES", 12)
     assert kept(*done(SOFTMAX, 700)) == {"x_row", "e_row"}
-    monkeypatch.setattr(module, "BYTES", 11)
+    monkeypatch.setattr(thresholds, "MAX_CACHED_ROW_BYTES", 11)
     assert kept(*done(SOFTMAX, 700)) == set()
 
 
 def test_what_lives_at_the_same_time_shares_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"{SOFTMAX.rsplit(chr(10), 1)[0]}\ny[i, j] = e[i, j] / sum[k](e[i, k]) + x[i, j]"
-    monkeypatch.setattr(module, "BYTES", 24)
+    monkeypatch.setattr(thresholds, "MAX_CACHED_ROW_BYTES", 24)
     assert kept(*done(text, 700)) == {"x_row", "e_row"}
-    monkeypatch.setattr(module, "BYTES", 23)
+    monkeypatch.setattr(thresholds, "MAX_CACHED_ROW_BYTES", 23)
     assert len(kept(*done(text, 700))) == 1
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.gpu.mapping import map_program
-from plusequals.lowering.gpu.scalar_rematerialization import MOST, find_cheap_scalars
+from plusequals.lowering.gpu.scalar_rematerialization import find_cheap_scalars
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.target import Target
 
 from .kernels import Case, backwards, filled, ran
 
 ARRAYS = {"y": "f64[40]", "z": "f64[40]", "x": "f64[40]", "s": "f64", "r": "f64[1]"}
+MOST = thresholds.MAX_REMATERIALIZED_OPERATIONS
 TWICE = "y[i] = x[i] * t\nz[i] = y[39 - i] + t"
 
 

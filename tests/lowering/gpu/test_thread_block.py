@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
-from plusequals.lowering.gpu import thread_block as module
 from plusequals.lowering.gpu.thread_block import (
     contains_thread_loop,
     has_jump,
@@ -45,7 +45,7 @@ def test_a_row_of_softmax_is_a_blocks_work(n: int, exact: bool) -> None:
     made = by_rows(case)
     case.assert_same(made.body)
     barriers = [s for s in statements(made.body) if isinstance(s, Barrier)]
-    assert barriers or n < module.MIN_DISTRIBUTED_ITERATIONS
+    assert barriers or n < thresholds.MIN_DISTRIBUTED_ITERATIONS
 
 
 @pytest.mark.parametrize(("at", "spaces"), [("j", {"registers"}), ("99 - j", {"shared"})])
@@ -74,7 +74,7 @@ def test_loops_that_others_follow_are_dealt_out(rows_of: str, bounds: str) -> No
 
 def test_what_has_no_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(SOFTMAX, y="f32[3, 100]", x="f32[3, 100]")
-    monkeypatch.setattr(module, "SHARED_BYTES", 300)
+    monkeypatch.setattr(thresholds, "MAX_BLOCK_SHARED_BYTES", 300)
     found = find_band(case.loop(), case.facts)
     assert found is not None
     assert map_to_blocks(found, case.facts, case.fresh, case.nodes) is None

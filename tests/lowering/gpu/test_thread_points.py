@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
-from plusequals.lowering.gpu import thread_points as module
 from plusequals.lowering.gpu.thread_points import (
     DeviceCode,
     block_width,
@@ -86,8 +86,12 @@ def test_loops_that_others_follow_are_not_counted_as_one(text: str) -> None:
 def test_threads_do_several_of_very_many_points(
     shape: str, is_several: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, size in (("THREADS", 4), ("MANY", 32), ("FEW", 2)):
-        monkeypatch.setattr(module, name, size)
+    for name, size in (
+        ("BLOCK_THREADS", 4),
+        ("MIN_SEVERAL_POINTS", 32),
+        ("MIN_UNCOLLAPSED_ITERATIONS", 2),
+    ):
+        monkeypatch.setattr(thresholds, name, size)
     letters = ", ".join("ijkl"[: shape.count(",") + 1])
     text = "s[_] = x[_] * 2\ny[_] = s[_] + s[_] * y[_]".replace("_", letters)
     case = Case(text, y=f"f32[{shape}]", x=f"f32[{shape}]")
@@ -104,8 +108,12 @@ def test_threads_do_several_of_very_many_points(
 def test_threads_do_more_points_of_small_elements(
     kind: str, n: int, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, size in (("THREADS", 4), ("MANY", 16), ("FEW", 2)):
-        monkeypatch.setattr(module, name, size)
+    for name, size in (
+        ("BLOCK_THREADS", 4),
+        ("MIN_SEVERAL_POINTS", 16),
+        ("MIN_UNCOLLAPSED_ITERATIONS", 2),
+    ):
+        monkeypatch.setattr(thresholds, name, size)
     case = Case("y[i] = x[i] + x[i]", y=f"{kind}[{n}]", x=f"{kind}[{n}]")
     made = made_of(case)
     unrolled = [s for s in statements(made.body) if isinstance(s, For) and s.kind == "unrolled"]
@@ -114,8 +122,12 @@ def test_threads_do_more_points_of_small_elements(
 
 
 def test_threads_do_one_point_where_it_sums_or_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in (("THREADS", 4), ("MANY", 32), ("FEW", 2)):
-        monkeypatch.setattr(module, name, size)
+    for name, size in (
+        ("BLOCK_THREADS", 4),
+        ("MIN_SEVERAL_POINTS", 32),
+        ("MIN_UNCOLLAPSED_ITERATIONS", 2),
+    ):
+        monkeypatch.setattr(thresholds, name, size)
     sums = Case("y[i] = sum[k](x[i, k])", y="f32[64]", x="f32[64, 3]")
     checks = Case("y[i] = x[k[i]]", y="f32[64]", x="f32[9]", k="i64[64]")
     assert "unrolled" not in kinds(made_of(sums))
@@ -144,12 +156,12 @@ def test_large_temporaries_get_axes_and_too_large_ones_are_left(
     case = Case(text, y="f32[7, 90]", x="f32[7, 90]")
     found = find_band(case.loop(), case.facts)
     assert found is not None
-    large = [n for n in found.private if case.nodes[n].bytes > module.PRIVATE_BYTES]
+    large = [n for n in found.private if case.nodes[n].bytes > thresholds.MAX_THREAD_PRIVATE_BYTES]
     made = map_to_threads(found, case.fresh, case.nodes)
     assert made is not None
     assert not set(large) & set(made.spaces)
     case.assert_same(made.body)
-    monkeypatch.setattr(module, "MAX_EXPANDED_BYTES", 100)
+    monkeypatch.setattr(thresholds, "MAX_EXPANDED_BYTES", 100)
     assert not large or map_to_threads(found, case.fresh, case.nodes) is None
 
 

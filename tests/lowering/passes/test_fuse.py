@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.fusion import FusionRefusal
 from plusequals.lowering.ir.assignments import Fault, Let, Permute
 from plusequals.lowering.ir.decision import Reason
@@ -15,7 +16,7 @@ from plusequals.lowering.ir.loops import Check, Comment, For, Stmt, Store, Updat
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.walk import own_writes, statements
-from plusequals.lowering.passes.fuse import MAX_STATEMENTS_BACK, FusionReason, fuse
+from plusequals.lowering.passes.fuse import FusionReason, fuse
 
 from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
 from ..shown import after, lowered
@@ -236,7 +237,8 @@ def _longer(z: Node) -> For:
 
 
 @pytest.mark.parametrize(
-    ("count", "nests"), [(MAX_STATEMENTS_BACK - 2, 2), (MAX_STATEMENTS_BACK - 1, 3)]
+    ("count", "nests"),
+    [(thresholds.MAX_FUSION_DISTANCE - 2, 2), (thresholds.MAX_FUSION_DISTANCE - 1, 3)],
 )
 def test_it_looks_back_only_so_far(count: int, nests: int) -> None:
     b, z, u = node(3, "b"), node(4, "z", 9), node(5, "u", 8)

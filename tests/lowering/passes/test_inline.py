@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.ir.assignments import Alloc, Let
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Fill, For, Store
@@ -168,7 +169,7 @@ def test_no_expression_grows_without_end(monkeypatch: pytest.MonkeyPatch) -> Non
     reasons = [made.reason for made in decisions]
     assert StoredReason.LONG in reasons or StoredReason.COSTLY in reasons
     sizes = map(module._largest_expression, program.kernels[0].body)
-    assert all(size <= module.MAX_INLINED_SIZE for size in sizes)
+    assert all(size <= thresholds.MAX_INLINED_NODES for size in sizes)
     assert set(reasons) & {VirtualReason.CHEAP, VirtualReason.ONCE}
 
 
@@ -255,7 +256,7 @@ def test_an_expression_may_be_as_long_as_the_limit(monkeypatch: pytest.MonkeyPat
         for stmt in virtualize(lowered(body, **FEW)).program.kernels[0].body
     ]
     for limit, reason in ((max(sizes), VirtualReason.CHEAP), (max(sizes) - 1, StoredReason.LONG)):
-        monkeypatch.setattr(module, "MAX_INLINED_SIZE", limit)
+        monkeypatch.setattr(thresholds, "MAX_INLINED_NODES", limit)
         assert reason_of(body, "u", **FEW) == [reason]
 
 

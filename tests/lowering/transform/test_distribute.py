@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.target import Target
-from plusequals.lowering.transform import distribute as module
 from plusequals.lowering.transform.distribute import distribute_loops
 
 from ..gpu.kernels import Case
@@ -31,7 +31,7 @@ FIRST = [
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MIN_FISSION_ITERATIONS", 4)
+    monkeypatch.setattr(thresholds, "MIN_FISSION_ITERATIONS", 4)
 
 
 def given(seed: int) -> list[np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import facts_of
 from plusequals.lowering.gpu.passes import normalized
 from plusequals.lowering.ir.fresh import fresh_for
@@ -12,7 +13,6 @@ from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
-from plusequals.lowering.transform import expand_dynamic as module
 from plusequals.lowering.transform.expand_dynamic import expand_dynamic
 
 from ..scheduled import function, interpreted, of_any_size, scheduled
@@ -47,7 +47,7 @@ def made_of(text: str) -> tuple[Program, Program]:
 def test_rounds_have_their_own_where_there_is_room(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_EXPANDED_BYTES", most)
+    monkeypatch.setattr(thresholds, "MAX_EXPANDED_BYTES", most)
     program, made = made_of(FILLED)
     assert "alloc t_rounds: f64[x_1, x_0]" in print_program(made)
     for one in (made, normalized(program)):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import perfect_nest
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.transform.perfect_nest import ENOUGH_POINTS, make_perfect_nests
+from plusequals.lowering.transform.perfect_nest import make_perfect_nests
 
 from ..gpu.kernels import Case
 
@@ -22,7 +23,12 @@ def moved(case: Case) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("n", "moves"), [(8, True), (ENOUGH_POINTS - 1, True), (ENOUGH_POINTS, False)]
+    ("n", "moves"),
+    [
+        (8, True),
+        (thresholds.ENOUGH_BLOCK_POINTS - 1, True),
+        (thresholds.ENOUGH_BLOCK_POINTS, False),
+    ],
 )
 def test_a_short_loop_inside_gets_what_stands_before_it(n: int, moves: bool) -> None:
     case = Case(SCALED, y=f"f32[4, {n}]", x=f"f32[4, {n}]", v="f32[4]")
@@ -32,9 +38,9 @@ def test_a_short_loop_inside_gets_what_stands_before_it(n: int, moves: bool) -> 
 def test_so_does_one_with_long_sums_in_it() -> None:
     text = "y[i, j] = sum[k](x[i, k] * w[k, j]) / v[i]"
     kinds = {
-        "y": f"f16[2, {ENOUGH_POINTS}]",
+        "y": f"f16[2, {thresholds.ENOUGH_BLOCK_POINTS}]",
         "x": "f16[2, 40]",
-        "w": f"f16[40, {ENOUGH_POINTS}]",
+        "w": f"f16[40, {thresholds.ENOUGH_BLOCK_POINTS}]",
         "v": "f16[2]",
     }
     assert moved(Case(text, **kinds))

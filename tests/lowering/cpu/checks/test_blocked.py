@@ -10,7 +10,7 @@ import pytest
 
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdError
-from plusequals.lowering.cpu.checks import blocked
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu.checks.blocked import block_checks
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.target import Target
@@ -68,7 +68,7 @@ def test_the_same_check_fails(name: str, dtype: str, monkeypatch: pytest.MonkeyP
             given = [arrays(dtype, wrong, size)[name] for name in names]
             found = []
             for block in (10, 1 << 40):
-                monkeypatch.setattr(blocked, "BLOCK", block)
+                monkeypatch.setattr(thresholds, "CHECKED_BLOCK_ITERATIONS", block)
                 program = scheduled(f.procedure(*given), TARGET)
                 found.append(outcome(partial(interpreted, program, *given)))
             assert found[0] == found[1]
@@ -90,7 +90,7 @@ def test_c_says_the_same_on_any_number_of_threads(name: str) -> None:
 
 
 def test_sizes_of_the_run_are_bounds_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked, "BLOCK", 4)
+    monkeypatch.setattr(thresholds, "CHECKED_BLOCK_ITERATIONS", 4)
     f, names = made(BODIES["a look"])
     for wrong in ((), (3,), (8,)):
         given = [arrays("i8", wrong, 9)[name] for name in names]

@@ -11,7 +11,7 @@ import pytest
 
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdError
-from plusequals.lowering.cpu.checks.fused import BLOCK
+from plusequals.lowering import thresholds
 from plusequals.lowering.ir.loops import Check, For, Program
 from plusequals.lowering.ir.walk import statements
 
@@ -31,7 +31,7 @@ APART = {
     "rows": "return z[k]",
     "what is checked changes": "k[i] = h[k[i]]",
 }
-SIZES = (1, BLOCK, 2 * BLOCK + 5)
+SIZES = (1, thresholds.CHECKED_BLOCK_ITERATIONS, 2 * thresholds.CHECKED_BLOCK_ITERATIONS + 5)
 
 
 def arrays(size: int, wrong: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def blocks(program: Program) -> int:
     """Return how many loops over blocks do something beside the checks in them."""
     loops = [s for kernel in program.kernels for s in statements(kernel.body) if isinstance(s, For)]
     return sum(
-        loop.step == BLOCK
+        loop.step == thresholds.CHECKED_BLOCK_ITERATIONS
         and any(isinstance(inner, Check) for inner in statements(loop.body))
         and isinstance(loop.body[-1], For)
         for loop in loops
@@ -78,7 +78,11 @@ def test_results_and_errors_are_the_same(name: str, size: int) -> None:
     assert not blocks(plain)
     assert bool(blocks(together)) == (8 * size > SMALL.l2_bytes)
     any_size = scheduled(of_any_size(f, *given), SMALL) if size > 1 else together
-    for wrong in ((), (BLOCK - 1, 5), (-1, BLOCK)):
+    for wrong in (
+        (),
+        (thresholds.CHECKED_BLOCK_ITERATIONS - 1, 5),
+        (-1, thresholds.CHECKED_BLOCK_ITERATIONS),
+    ):
         given = [arrays(size, wrong)[one] for one in names]
         expected = outcome(plain, given)
         assert outcome(together, given) == expected, wrong
@@ -88,7 +92,7 @@ def test_results_and_errors_are_the_same(name: str, size: int) -> None:
 @pytest.mark.parametrize("name", APART)
 def test_what_is_seen_after_an_error_is_written_behind_all_checks(name: str) -> None:
     f, names = made(APART[name])
-    size = 3 * BLOCK + 5
+    size = 3 * thresholds.CHECKED_BLOCK_ITERATIONS + 5
     given = [arrays(size)[one] for one in names]
     assert not blocks(scheduled(f.procedure(*given), SMALL))
     given = [arrays(size, (-1,))[one] for one in names]
@@ -102,8 +106,11 @@ def test_what_is_seen_after_an_error_is_written_behind_all_checks(name: str) -> 
 @pytest.mark.parametrize("name", JOINED)
 def test_code_does_the_same_with_any_number_of_threads(name: str) -> None:
     f, names = made(JOINED[name])
-    size = 20 * BLOCK + 77
-    for wrong in ((), (15 * BLOCK + 3, 19 * BLOCK)):
+    size = 20 * thresholds.CHECKED_BLOCK_ITERATIONS + 77
+    for wrong in (
+        (),
+        (15 * thresholds.CHECKED_BLOCK_ITERATIONS + 3, 19 * thresholds.CHECKED_BLOCK_ITERATIONS),
+    ):
         given = [arrays(size, wrong)[one] for one in names]
         expected = said(f.on("numpy"), given)
         for threads in (1, 2, 7):

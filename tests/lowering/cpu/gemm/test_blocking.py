@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.contraction import find_contraction
-from plusequals.lowering.cpu.gemm.blocking import GROUP, ROWS, choose_sizes
+from plusequals.lowering.cpu.gemm.blocking import choose_sizes
 from plusequals.lowering.cpu.gemm.packing import Sizes
-from plusequals.lowering.cpu.parallelize import ROOM
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.target import Target
@@ -62,7 +62,7 @@ def test_blocks_are_whole_tiles_in_registers(
     assert found.row.lanes * vectors + vectors + 1 <= target.vector_registers
     assert found.row.room % found.row.lanes == 0
     assert found.column.room % found.column.lanes == 0
-    assert found.row.room < ROWS + found.row.lanes
+    assert found.row.room < thresholds.MAX_PACKED_ROWS + found.row.lanes
     assert 1 <= found.depth <= shape[1]
 
 
@@ -84,7 +84,7 @@ def test_columns_that_are_copied_together_are_equal_parts_of_a_block(
     (block,), (part,) = found.column.block, found.group.block
     assert block % part == 0
     assert part % found.column.lanes == 0
-    assert part == found.column.lanes or part * found.depth * 4 <= GROUP
+    assert part == found.column.lanes or part * found.depth * 4 <= thresholds.MAX_COLUMN_GROUP_BYTES
     assert found.axis("column") is found.group
     assert found.axis("row") is found.row
 
@@ -134,7 +134,7 @@ def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(
     assert found.group is not None
     panels = (found.row.room + found.group.room) * found.depth
     sums = found.row.room * found.column.room
-    assert (panels + sums) * (4 if dtype == "f32" else 8) <= ROOM
+    assert (panels + sums) * (4 if dtype == "f32" else 8) <= thresholds.MAX_PRIVATE_BYTES
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
@@ -147,7 +147,7 @@ def test_all_rows_of_a_thread_are_one_block_where_columns_are_then_copied_once(
     assert found is not None
     own = -(-rows // threads)
     size = found.depth * 8
-    assert (found.row.room >= own) == (own <= ROWS and own * size <= 1 << 20)
+    assert (found.row.room >= own) == (own <= thresholds.MAX_PACKED_ROWS and own * size <= 1 << 20)
     assert found.row.room * size <= (1 << 20) + found.row.lanes * size
 
 

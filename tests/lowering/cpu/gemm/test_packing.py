@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.contraction import Side, find_contraction
-from plusequals.lowering.cpu.gemm import packing
 from plusequals.lowering.cpu.gemm.axes import Axis
 from plusequals.lowering.cpu.gemm.packing import Panels, Sizes, can_read_in_place
 from plusequals.lowering.ir.assignments import Parameter
@@ -29,7 +29,7 @@ ROWS, COLUMNS = 7, 10
 def test_panels_are_filled(
     text: str, side: Side, first: int, terms: int, shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "FEW", 0)  # none is read in place
+    monkeypatch.setattr(thresholds, "MAX_IN_PLACE_TILES", 0)  # none is read in place
     shapes = {"at": (terms, ROWS), "bt": (COLUMNS, terms)} if "at" in text else {
         "a": (ROWS, terms), "b": (terms, COLUMNS)
     }  # fmt: skip

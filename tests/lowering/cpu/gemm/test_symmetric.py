@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.gemm import symmetric as module
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu.gemm.symmetric import mirror_triangles
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.lower import lower
@@ -58,8 +58,8 @@ def arguments(size: int, dtype: str = "f8") -> list[Any]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROWS", 2)
-    monkeypatch.setattr(module, "TERMS", 2)
+    monkeypatch.setattr(thresholds, "MIN_SYMMETRIC_ROWS", 2)
+    monkeypatch.setattr(thresholds, "MIN_SYMMETRIC_TERMS", 2)
 
 
 @pytest.mark.parametrize("name", SAME)

@@ -11,8 +11,8 @@ import pytest
 
 import plusequals as pe
 from plusequals.base import settings
-from plusequals.lowering.analysis import product_loops
-from plusequals.lowering.cpu.gemm import blocking, packing
+from plusequals.lowering import thresholds
+from plusequals.lowering.cpu.gemm import blocking
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
@@ -88,7 +88,7 @@ def _made(body: str, names: list[str]) -> Any:
 
 @pytest.fixture(autouse=True)
 def _of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "SMALL", 0)
+    monkeypatch.setattr(thresholds, "MIN_GEMM_TERMS", 0)
 
 
 def _has_tiles(program: Any) -> bool:
@@ -124,8 +124,8 @@ def test_columns_copied_at_their_turn_give_the_bits_of_those_copied_for_all(
     procedure = _made(BODIES[name], list(arrays)).procedure(*arrays.values())
     sizes, results = [], []
     for many, l2 in ((1, 1), (1, 5000), (1, 1 << 16), (1000, 5000)):
-        monkeypatch.setattr(blocking, "MANY", many)
-        monkeypatch.setattr(blocking, "COLUMNS", 32)
+        monkeypatch.setattr(thresholds, "MIN_REPACKED_ROWS", many)
+        monkeypatch.setattr(thresholds, "MAX_PACKED_COLUMNS", 32)
         target = replace(TINY, schedule=True, l2_bytes=l2, l3_bytes=1 << 16, threads=2)
         program = scheduled(procedure, target)
         sizes.append(sum(n.static_shape[0] for n in program.locals if n.label == "columns"))
@@ -138,7 +138,7 @@ def test_columns_copied_at_their_turn_give_the_bits_of_those_copied_for_all(
 @pytest.mark.parametrize("name", BODIES)
 def test_sizes_of_the_run_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for many, shape in zip((1, 1000), LARGE, strict=True):
-        monkeypatch.setattr(blocking, "MANY", many)
+        monkeypatch.setattr(thresholds, "MIN_REPACKED_ROWS", many)
         if name in ("windows", "several rows", "rows around columns", "many columns"):
             pytest.skip("it counts by more loops than one, whose sizes have to be known")
         arrays = _arrays(BODIES[name], shape)
@@ -159,7 +159,7 @@ def test_rows_in_panels_give_the_bits_of_those_in_place(
     procedure = _made(BODIES[name], list(arrays)).procedure(*arrays.values())
     texts, results = [], []
     for few in (0, 100):
-        monkeypatch.setattr(packing, "FEW", few)
+        monkeypatch.setattr(thresholds, "MAX_IN_PLACE_TILES", few)
         program = scheduled(procedure, replace(TINY, schedule=True))
         texts.append([node.label for node in program.locals])
         results.append([one.tobytes() for one in interpreted(program, *arrays.values())])
@@ -190,7 +190,7 @@ def test_boxes_of_two_loops_give_the_bits_of_the_loops(
     arrays = {n: rng.standard_normal(shape).astype("f4") for n, shape in shapes(*rows).items()}
     procedure = _made(text, list(arrays)).procedure(*arrays.values())
     plain = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays.values())
-    monkeypatch.setattr(packing, "FEW", 100 if in_place else 0)
+    monkeypatch.setattr(thresholds, "MAX_IN_PLACE_TILES", 100 if in_place else 0)
     for threads, l2, box in ((1, 1 << 14, (2, 3)), (2, 1 << 14, (2, 3)), (3, 1024, (2, 2))):
         columns = (4,) if name == "a convolution" else (1, 4)
         monkeypatch.setattr(blocking, "_shape", lambda *_, both=(box, columns): both)
@@ -329,7 +329,7 @@ def _behind(name: str) -> tuple[Any, list[Any]]:
 def test_what_is_around_a_product_leaves_its_tiles_and_bits(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(product_loops, "MIN_TILED_POINTS", 64)
+    monkeypatch.setattr(thresholds, "MIN_TILED_POINTS", 64)
     made, arrays = _behind(name)
     procedure, found = made.procedure(*arrays), []
     plain = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays)

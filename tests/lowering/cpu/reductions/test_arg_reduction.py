@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu.reductions.arg_reduction import (
-    BLOCK,
-    FEW,
-    LANES,
     ArgReductionReason,
     block_arg_reductions,
 )
@@ -28,7 +26,19 @@ from plusequals.lowering.pipeline import optimize
 from ...scheduled import MODEST, function, interpreted, of_any_size, scheduled
 from ...shown import lowered
 
-SIZES = (1, 2, LANES - 1, LANES, LANES + 1, FEW - 1, FEW, FEW + 1, 1000, BLOCK + 1, 4 * BLOCK + 1)
+SIZES = (
+    1,
+    2,
+    thresholds.ARG_LANES - 1,
+    thresholds.ARG_LANES,
+    thresholds.ARG_LANES + 1,
+    thresholds.MIN_BLOCKED_ARG_TERMS - 1,
+    thresholds.MIN_BLOCKED_ARG_TERMS,
+    thresholds.MIN_BLOCKED_ARG_TERMS + 1,
+    1000,
+    thresholds.ARG_BLOCK_TERMS + 1,
+    4 * thresholds.ARG_BLOCK_TERMS + 1,
+)
 BOTH = "def f(x):\n    return np.argmax(x), np.argmin(x)\n"
 KINDS = ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "f", "d")
 
@@ -70,7 +80,7 @@ def test_compiled_code_finds_the_same_places(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["f", "d"])
 def test_the_first_nan_is_best(dtype: str) -> None:
     made = function(BOTH)
-    for size in (1, FEW, 100, BLOCK + 33):
+    for size in (1, thresholds.MIN_BLOCKED_ARG_TERMS, 100, thresholds.ARG_BLOCK_TERMS + 33):
         for at in range(0, size, 3 if size <= 100 else 97):
             x = terms(size, dtype, 100, size)
             x[at] = np.nan
@@ -93,14 +103,20 @@ def test_terms_that_are_all_equal(dtype: str, value: float) -> None:
 def test_the_limits_of_integers(dtype: str) -> None:
     made = function(BOTH)
     for limit in (np.iinfo(dtype).min, np.iinfo(dtype).max):
-        for size in (FEW, BLOCK + 1, 3000):
+        for size in (thresholds.MIN_BLOCKED_ARG_TERMS, thresholds.ARG_BLOCK_TERMS + 1, 3000):
             assert made.on("cc")(np.full(size, limit, dtype)) == (0, 0)
 
 
 @pytest.mark.parametrize("dtype", ["?", "h", "Q", "f", "d"])
 def test_the_loops_find_the_same_places(dtype: str) -> None:
     made = function(BOTH)
-    for size in (1, FEW - 1, FEW, FEW + 1, BLOCK + 1):
+    for size in (
+        1,
+        thresholds.MIN_BLOCKED_ARG_TERMS - 1,
+        thresholds.MIN_BLOCKED_ARG_TERMS,
+        thresholds.MIN_BLOCKED_ARG_TERMS + 1,
+        thresholds.ARG_BLOCK_TERMS + 1,
+    ):
         same(made, terms(size, dtype, 2, size))
 
 
@@ -167,7 +183,9 @@ def test_terms_may_become_wider(term: str, dtype: str, expected: bool) -> None:
     assert is_by_blocks(made, x, np.arange(90)) == expected
 
 
-@pytest.mark.parametrize("shape", [(0, 70), (3, 0), (1, 70), (3, 63), (3, 64), (7, BLOCK + 3)])
+@pytest.mark.parametrize(
+    "shape", [(0, 70), (3, 0), (1, 70), (3, 63), (3, 64), (7, thresholds.ARG_BLOCK_TERMS + 3)]
+)
 @pytest.mark.parametrize("dtype", ["i", "d"])
 def test_rows_of_any_size(shape: tuple[int, int], dtype: str) -> None:
     made = function("def f(x):\n    return argmax[i, j](x[i, j])\n").on("cc")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.cpu.reductions import early_exit as module
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu.reductions.early_exit import insert_early_exits
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.target import Target
@@ -52,7 +52,7 @@ def test_answers_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
             given = [arrays(shape, hit)[one] for one in names]
             found = []
             for block in (4, 1 << 40):
-                monkeypatch.setattr(module, "BLOCK", block)
+                monkeypatch.setattr(thresholds, "EARLY_EXIT_BLOCK_ITERATIONS", block)
                 program = scheduled(f.procedure(*given), TARGET)
                 found.append([one.tobytes() for one in interpreted(program, *given)])
             assert found[0] == found[1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu.reductions.lane_statements import (
-    LARGEST,
     find_counters,
     is_small_tail,
     lane_count,
@@ -57,6 +57,6 @@ def test_what_is_left_is_written_once_for_each_power_of_two_where_that_is_short(
     assert is_small_tail(loop(SUM), 31)
     dear = replace(SUM, value=ap("exp", read(X, i)))
     assert is_small_tail(loop(dear), 16)
-    assert is_small_tail(loop(*(dear,) * (LARGEST // 17)), 16)
-    assert not is_small_tail(loop(*(dear,) * (LARGEST // 17)), 24)
+    assert is_small_tail(loop(*(dear,) * (thresholds.MAX_WRITTEN_OUT_OPERATIONS // 17)), 16)
+    assert not is_small_tail(loop(*(dear,) * (thresholds.MAX_WRITTEN_OUT_OPERATIONS // 17)), 24)
     assert not is_small_tail(For(i, const(0), const(96), 1, (loop(SUM),)), 16)

@@ -9,7 +9,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.base import settings
-from plusequals.lowering.cpu.reductions.lanes import BLOCK, BLOCKS, LANES
+from plusequals.lowering import thresholds
 from plusequals.lowering.ir.expressions import reads
 from plusequals.lowering.ir.loops import For, If, Update
 from plusequals.lowering.ir.printer import print_expr
@@ -28,13 +28,13 @@ SIZES = (
     8,
     9,
     31,
-    LANES,
-    LANES + 1,
+    thresholds.SUM_LANES,
+    thresholds.SUM_LANES + 1,
     97,
-    BLOCK - 1,
-    BLOCK,
-    BLOCK + 1,
-    3 * BLOCK + 5,
+    thresholds.SUM_BLOCK_TERMS - 1,
+    thresholds.SUM_BLOCK_TERMS,
+    thresholds.SUM_BLOCK_TERMS + 1,
+    3 * thresholds.SUM_BLOCK_TERMS + 5,
 )
 
 
@@ -42,19 +42,19 @@ def in_lanes(terms: Any, op: Any = np.add) -> Any:
     """Return the lanes of some terms, written from the page: blocks of blocks of steps."""
     assert terms.dtype.kind == "f" or op is np.add
     start = complex(-0.0, -0.0) if terms.dtype.kind == "c" else -0.0
-    nothing = np.full(LANES, start if op is np.add else 1.0, terms.dtype)
+    nothing = np.full(thresholds.SUM_LANES, start if op is np.add else 1.0, terms.dtype)
 
     def blocks(part: Any, sizes: tuple[int, ...]) -> Any:
         total = nothing.copy()
         if not sizes:
             for p, term in enumerate(part):
-                total[p % LANES] = op(total[p % LANES], term)
+                total[p % thresholds.SUM_LANES] = op(total[p % thresholds.SUM_LANES], term)
             return total
         for start in range(0, len(part), sizes[0]):
             total = op(total, blocks(part[start : start + sizes[0]], sizes[1:]))
         return total
 
-    return blocks(terms, (BLOCKS, BLOCK))
+    return blocks(terms, (thresholds.SUM_SUPERBLOCK_TERMS, thresholds.SUM_BLOCK_TERMS))
 
 
 def folded(lanes: Any, op: Any = np.add) -> Any:
@@ -85,16 +85,25 @@ def test_the_order_of_a_sum_is_that_of_the_page(size: int, dtype: str) -> None:
 
 
 def test_blocks_of_blocks() -> None:
-    x = np.random.default_rng(1).standard_normal(BLOCKS + BLOCK + 7).astype("f4")
+    x = (
+        np.random.default_rng(1)
+        .standard_normal(thresholds.SUM_SUPERBLOCK_TERMS + thresholds.SUM_BLOCK_TERMS + 7)
+        .astype("f4")
+    )
     made = function("def f(x):\n    return sum(x[i])\n")
     with settings.override(schedule=True):
         assert bits(made.on("cc")(x)) == bits(np.float32(0) + folded(in_lanes(x)))
 
 
-@pytest.mark.parametrize("first", [1, 5, LANES + 3])
+@pytest.mark.parametrize("first", [1, 5, thresholds.SUM_LANES + 3])
 def test_a_sum_may_begin_anywhere(first: int) -> None:
     made = function(f"def f(x):\n    return sum[i in range({first}, len(x))](x[i])\n")
-    for size in (first, first + 1, first + LANES, first + BLOCK + LANES + 2):
+    for size in (
+        first,
+        first + 1,
+        first + thresholds.SUM_LANES,
+        first + thresholds.SUM_BLOCK_TERMS + thresholds.SUM_LANES + 2,
+    ):
         x = np.random.default_rng(size).standard_normal(size).astype("f4")
         expected = bits(np.float32(0) + folded(in_lanes(x[first:])))
         assert bits(interpreted(scheduled(made.procedure(x)), x)[0]) == expected
@@ -125,7 +134,8 @@ def _text(body: str) -> str:
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize(
-    "shape", [(3, 0), (0, 5), (1, 1), (3, 7), (5, 33), (37, 37), (2, BLOCK + 9)]
+    "shape",
+    [(3, 0), (0, 5), (1, 1), (3, 7), (5, 33), (37, 37), (2, thresholds.SUM_BLOCK_TERMS + 9)],
 )
 def test_sizes_of_the_run_and_c_change_no_bit(name: str, shape: tuple[int, int]) -> None:
     if name == "a triangle" and shape[0] > shape[1] or name == "a sum of sums" and shape[1] > 35:
@@ -167,7 +177,13 @@ COMPLEX = {
 @pytest.mark.parametrize("name", COMPLEX)
 @pytest.mark.parametrize(
     ("shape", "dtype"),
-    [((3, 0), "c8"), ((2, 7), "c16"), ((17, 17), "c8"), ((37, 40), "c16"), ((2, BLOCK + 9), "c8")],
+    [
+        ((3, 0), "c8"),
+        ((2, 7), "c16"),
+        ((17, 17), "c8"),
+        ((37, 40), "c16"),
+        ((2, thresholds.SUM_BLOCK_TERMS + 9), "c8"),
+    ],
 )
 def test_sums_of_complex_numbers(name: str, shape: tuple[int, int], dtype: str) -> None:
     rng = np.random.default_rng(3)
@@ -224,7 +240,11 @@ def test_a_loop_that_does_more_finds_the_lane_of_each_term() -> None:
 def test_a_loop_that_does_more_starts_each_block() -> None:
     """A round of the loop over `i` has a loop of its own, so that no steps are made of rounds."""
     made = function("def f(x):\n    z[i] = sum(x[i, k])\n    return sum(z[i])\n")
-    x = np.random.default_rng(5).standard_normal((2 * BLOCK + 40, 9)).astype("f4")
+    x = (
+        np.random.default_rng(5)
+        .standard_normal((2 * thresholds.SUM_BLOCK_TERMS + 40, 9))
+        .astype("f4")
+    )
     rows = np.array([np.float32(0) + folded(in_lanes(row)) for row in x])
     expected = np.float32(0) + folded(in_lanes(rows))
     assert bits(interpreted(scheduled(made.procedure(x)), x)[0]) == bits(expected)
@@ -388,7 +408,15 @@ def test_rows_of_any_size_that_are_one_block_have_no_others() -> None:
         s for k in program.kernels for s in statements(k.body)
         if isinstance(s, If) and any(isinstance(one, For) for one in s.other)
     ]  # fmt: skip
-    assert f"<= {BLOCK}" in print_expr(test.test)
+    assert f"<= {thresholds.SUM_BLOCK_TERMS}" in print_expr(test.test)
     short, long = (list(statements(side)) for side in (test.then, test.other))
-    assert not [s for s in short if isinstance(s, For) and s.step in (BLOCK, BLOCKS)]
-    assert [s.step for s in long if isinstance(s, For) and s.step > LANES] == [BLOCKS, BLOCK]
+    assert not [
+        s
+        for s in short
+        if isinstance(s, For)
+        and s.step in (thresholds.SUM_BLOCK_TERMS, thresholds.SUM_SUPERBLOCK_TERMS)
+    ]
+    assert [s.step for s in long if isinstance(s, For) and s.step > thresholds.SUM_LANES] == [
+        thresholds.SUM_SUPERBLOCK_TERMS,
+        thresholds.SUM_BLOCK_TERMS,
+    ]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from plusequals.base import settings
-from plusequals.lowering.analysis import reductions
-from plusequals.lowering.cpu.reductions.min_max import FEW
+from plusequals.lowering import thresholds
 from plusequals.lowering.ir.loops import For, Update
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
@@ -81,11 +80,15 @@ def test_all_terms_are_met_in_lanes_from_some_on(size: int) -> None:
     program = scheduled(made.procedure(np.ones((5, size), "f4")))
     inside = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     lanes = [s for s in inside if isinstance(s, For) and s.kind == "vector"]
-    assert bool(lanes) == (size >= FEW)
+    assert bool(lanes) == (size >= thresholds.MIN_VECTOR_MIN_MAX_TERMS)
     terms = [s for s in inside if isinstance(s, Update) and "x[" in str(s.value)]
     serial = [s for s in inside if isinstance(s, For) and s.kind == "serial" and s.step == 1]
-    assert size < FEW or len(serial) == 2, "rows, and the search for the first zero"
-    assert size < FEW or all(any(t in loop.body for loop in lanes) for t in terms)
+    assert size < thresholds.MIN_VECTOR_MIN_MAX_TERMS or len(serial) == 2, (
+        "rows, and the search for the first zero"
+    )
+    assert size < thresholds.MIN_VECTOR_MIN_MAX_TERMS or all(
+        any(t in loop.body for loop in lanes) for t in terms
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -132,7 +135,7 @@ BESIDE = {
 def test_extremes_beside_sums_are_what_loops_find(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reductions, "MIN_SPLIT_ITERATIONS", 3)
+    monkeypatch.setattr(thresholds, "MIN_SEPARATE_MIN_MAX_ITERATIONS", 3)
     text = "".join(f"    {line}\n" for line in BESIDE[name].splitlines())
     made = function(f"def f(x):\n{text}")
     for size in SIZES:

@@ -10,7 +10,7 @@ import pytest
 
 from plusequals.backends.cc import backend, cpu_info
 from plusequals.base import settings
-from plusequals.lowering.cpu.reductions import row_jam
+from plusequals.lowering import thresholds
 from plusequals.lowering.cpu.reductions.row_jam import jam_row_reductions
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.walk import statements
@@ -84,7 +84,7 @@ def test_not_a_bit_changes(
     procedure = made.procedure(*given)
     program = scheduled(procedure, TARGET)
     after = interpreted(program, *given)
-    monkeypatch.setattr(row_jam, "MOST", 1)
+    monkeypatch.setattr(thresholds, "MAX_JAMMED_ROWS", 1)
     before = interpreted(scheduled(procedure, TARGET), *given)
     assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
     if shape == (33, 130):
@@ -113,10 +113,10 @@ def test_c_gives_the_bits_of_one_row_at_a_time(
     monkeypatch.setattr(
         backend, "target", lambda: replace(here, threads=settings.current().threads)
     )
-    for most in (row_jam.MOST, 1):
+    for most in (thresholds.MAX_JAMMED_ROWS, 1):
         for threads in (1, 7):
             mine = [one.copy() for one in given]
-            monkeypatch.setattr(row_jam, "MOST", most)
+            monkeypatch.setattr(thresholds, "MAX_JAMMED_ROWS", most)
             with settings.override(threads=threads, parallel_from=1 + most, cache=False):
                 again = written(BODIES[name]).on("cc")
                 again(*mine)

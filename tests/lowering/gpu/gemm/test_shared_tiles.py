@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
-from plusequals.lowering.gpu.gemm import contraction as device_contraction
-from plusequals.lowering.gpu.gemm import shared_tiles
 from plusequals.lowering.gpu.gemm.contraction import match_contraction
 from plusequals.lowering.gpu.gemm.shared_tiles import map_shared_tiles
 from plusequals.lowering.gpu.thread_points import DeviceCode
@@ -20,16 +19,14 @@ from ..kernels import Case
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tiles be small: they are interpreted. Tests of the backend run those that there are."""
     for name, size in (
-        ("SIDE", 8),
-        ("NEIGHBOURS", 2),
-        ("ACROSS", 4),
-        ("DEPTH", 4),
-        ("LEAST", 65),
-        ("LARGE", 17 * 16),
+        ("TILE_SIDE", 8),
+        ("THREAD_TILE_SIDE", 2),
+        ("TILE_SIDE_THREADS", 4),
+        ("TILE_DEPTH", 4),
+        ("MIN_CONTRACTION_PRODUCTS", 65),
+        ("MIN_LARGE_TILE_ELEMENTS", 17 * 16),
     ):
-        for module in (shared_tiles, device_contraction):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, size)
+        monkeypatch.setattr(thresholds, name, size)
 
 
 def tiled(case: Case) -> DeviceCode:

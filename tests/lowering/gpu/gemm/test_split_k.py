@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
-from plusequals.lowering.gpu.gemm import contraction as device_contraction
-from plusequals.lowering.gpu.gemm import shared_tiles, split_k
 from plusequals.lowering.gpu.gemm.contraction import match_contraction
 from plusequals.lowering.gpu.gemm.split_k import count_splits, split_terms
 from plusequals.lowering.gpu.mapping import map_program
@@ -74,11 +73,16 @@ def test_what_keeps_the_order_of_its_terms_stays_whole() -> None:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tiles and parts be small: they are interpreted."""
-    sizes = {"SIDE": 8, "NEIGHBOURS": 2, "ACROSS": 4, "DEPTH": 4, "LEAST": 65, "TERMS": 4}
+    sizes = {
+        "TILE_SIDE": 8,
+        "THREAD_TILE_SIDE": 2,
+        "TILE_SIDE_THREADS": 4,
+        "TILE_DEPTH": 4,
+        "MIN_CONTRACTION_PRODUCTS": 65,
+        "MIN_SPLIT_TERMS": 4,
+    }
     for name, size in sizes.items():
-        for one in (split_k, shared_tiles, device_contraction):
-            if hasattr(one, name):
-                monkeypatch.setattr(one, name, size)
+        monkeypatch.setattr(thresholds, name, size)
 
 
 @pytest.mark.usefixtures("small")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
-from plusequals.lowering.gpu.gemm import tensor_cores
-from plusequals.lowering.gpu.gemm import tensor_tiles as module
 from plusequals.lowering.gpu.gemm.tensor_tiles import map_tensor_tiles
 from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import Barrier, For
@@ -69,9 +68,9 @@ def test_tiles_are_filled_three_ahead_between_barriers() -> None:
 
 
 def test_the_loops_of_four_warps_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensor_cores, "ENOUGH", 1)
-    monkeypatch.setattr(tensor_cores, "SIDE", 16)
-    monkeypatch.setattr(tensor_cores, "WIDE", (128, 128))
+    monkeypatch.setattr(thresholds, "MIN_OCCUPYING_TILES", 1)
+    monkeypatch.setattr(thresholds, "TILE_SIDE", 16)
+    monkeypatch.setattr(thresholds, "WARPGROUP_TILE", (128, 128))
     case = Case(TEXT, **sizes("f16", "17, 18", "17, 16", "16, 18"))
     made = made_of(case, "f16", room=200_000)
     assert made is not None
@@ -98,6 +97,7 @@ def test_what_is_none() -> None:
     assert made_of(Case(TEXT, True, **squares), "f16") is None, "sums keep their order"
     mixed = {"c": "f32[32, 32]", "a": "f16[32, 32]", "b": "f32[32, 32]"}
     assert made_of(Case(TEXT, **mixed), "f16", "f32") is None
-    small = sizes("f16", "32, 32", f"32, {module.LEAST - 1}", f"{module.LEAST - 1}, 32")
+    few = thresholds.MIN_TENSOR_CORE_SIZE - 1
+    small = sizes("f16", "32, 32", f"32, {few}", f"{few}, 32")
     assert made_of(Case(TEXT, **small), "f16") is None
     assert made_of(Case(TEXT, **sizes("f64", *["32, 32"] * 3)), "f16", "f32") is None

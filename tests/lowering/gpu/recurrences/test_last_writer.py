@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.gpu.mapping import map_program
-from plusequals.lowering.gpu.recurrences import last_writer as module
 from plusequals.lowering.gpu.recurrences.last_writer import rewrite_last_writers
 from plusequals.lowering.target import Target
 
@@ -29,7 +29,7 @@ FILLED = [
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEWEST", 1)
+    monkeypatch.setattr(thresholds, "MIN_LAST_WRITER_ITERATIONS", 1)
 
 
 def given(seed: int) -> list[np.ndarray]:
@@ -77,6 +77,6 @@ def test_others_stay_as_they_are(why: str, text: str) -> None:
 
 
 def test_few_rounds_are_gone_through_by_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEWEST", 41)
+    monkeypatch.setattr(thresholds, "MIN_LAST_WRITER_ITERATIONS", 41)
     case = Case(FILLED[0], True, **ARRAYS)
     assert rewrite_last_writers(case.program, case.facts, case.fresh) == case.program

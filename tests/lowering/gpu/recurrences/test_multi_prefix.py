@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import facts_of
-from plusequals.lowering.gpu.recurrences import last_writer
-from plusequals.lowering.gpu.recurrences import multi_prefix as module
 from plusequals.lowering.gpu.recurrences.multi_prefix import rewrite_multi_prefix
 from plusequals.lowering.ir.rewrite import map_kernels
 from plusequals.lowering.transform.recognize_updates import recognize_updates
@@ -30,8 +29,8 @@ COUNTED = [
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROUNDS", 8)
-    monkeypatch.setattr(last_writer, "FEWEST", 1)
+    monkeypatch.setattr(thresholds, "MIN_PREFIX_CHUNK_ITERATIONS", 8)
+    monkeypatch.setattr(thresholds, "MIN_LAST_WRITER_ITERATIONS", 1)
 
 
 def with_updates(text: str) -> Case:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.dependence import find_dependence
-from plusequals.lowering.gpu.recurrences import right_looking as module
 from plusequals.lowering.gpu.recurrences.right_looking import rewrite_right_looking
 from plusequals.lowering.ir.indexing import var
 from plusequals.lowering.ir.loops import Comment, For, Stmt
@@ -19,7 +19,7 @@ SOLVED = "for i in range({0}, 12):\n    s = b[i]\n    for j in range({0}, i):\n 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEWEST", 4)
+    monkeypatch.setattr(thresholds, "MIN_WAVEFRONT_ITERATIONS", 4)
 
 
 def made_of(case: Case) -> tuple[Stmt, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.dependence import find_dependence
 from plusequals.lowering.analysis.parallel_band import facts_of
 from plusequals.lowering.gpu.passes import normalized
@@ -27,7 +28,7 @@ INTERIOR = "for i in range(3, 12):\n    for j in range(3, 13):\n        {}"
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEWEST", 8)
+    monkeypatch.setattr(thresholds, "MIN_WAVEFRONT_ITERATIONS", 8)
 
 
 def made_of(case: Case) -> tuple[Stmt, ...]:

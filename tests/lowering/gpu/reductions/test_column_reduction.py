@@ -8,9 +8,9 @@ from math import prod
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu.mapping import map_program
-from plusequals.lowering.gpu.reductions import column_reduction as module
 from plusequals.lowering.gpu.reductions.column_reduction import split_columns
 from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import Check, For
@@ -48,9 +48,9 @@ TEXTS = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let little be worth as much as a lot is."""
-    monkeypatch.setattr(module, "WORTH", 64 * 64)
-    monkeypatch.setattr(module, "THREADS", 1024)
-    monkeypatch.setattr(module, "TERMS", 7)
+    monkeypatch.setattr(thresholds, "MIN_COLUMN_TERMS", 64 * 64)
+    monkeypatch.setattr(thresholds, "COLUMN_REDUCTION_THREADS", 1024)
+    monkeypatch.setattr(thresholds, "MIN_COLUMN_TERMS_PER_THREAD", 7)
 
 
 def cut(case: Case) -> tuple[DeviceCode | For, ...] | None:
@@ -123,4 +123,4 @@ def test_threads_enough_for_a_device(shape: tuple[int, int]) -> None:
     assert cut(case) is not None
     (parts,) = (node for node in case.fresh.nodes if node.rank)
     assert parts.static_shape is not None and parts.static_shape[1] == count
-    assert 60_000 <= prod(parts.static_shape) <= module.THREADS
+    assert 60_000 <= prod(parts.static_shape) <= thresholds.COLUMN_REDUCTION_THREADS

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.gpu.mapping import map_program
-from plusequals.lowering.gpu.reductions import column_reduction
-from plusequals.lowering.gpu.reductions.last_block import BLOCKS, merge_last_blocks
+from plusequals.lowering.gpu.reductions.last_block import merge_last_blocks
 from plusequals.lowering.gpu.thread_points import Space
 from plusequals.lowering.ir.assignments import Access, Fault
 from plusequals.lowering.ir.fresh import Fresh
@@ -53,8 +53,12 @@ def test_the_last_block_puts_parts_together(text: str, shape: str) -> None:
 def test_the_last_block_of_each_tile_of_columns_adds_their_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, value in (("WORTH", 12_000), ("THREADS", 16_384), ("TERMS", 5)):
-        monkeypatch.setattr(column_reduction, name, value)
+    for name, value in (
+        ("MIN_COLUMN_TERMS", 12_000),
+        ("COLUMN_REDUCTION_THREADS", 16_384),
+        ("MIN_COLUMN_TERMS_PER_THREAD", 5),
+    ):
+        monkeypatch.setattr(thresholds, name, value)
     for rows, count, kernels in ((35, 700, 1), (200, 64, 2)):
         case = Case("y[j] = sum[i](x[i, j]) * 2", y=f"f64[{count}]", x=f"f64[{rows}, {count}]")
         program = map_program(case.program, Target("cuda")).program
@@ -135,7 +139,9 @@ def test_what_another_block_may_need_stays_apart() -> None:
 
 def test_kernels_that_would_be_slower_as_one_stay_two() -> None:
     pair = Pair()
-    assert pair.joined(pair.first(BLOCKS), pair.second()) == TWO, "blocks come one after the other"
+    assert pair.joined(pair.first(thresholds.MAX_LAST_BLOCK_GRID), pair.second()) == TWO, (
+        "blocks come one after the other"
+    )
     pair.ahead = (Check(apply("ge", read(pair.x, P, T), number(0.0)), Fault("CD0751", "E", "")),)
     assert pair.joined(pair.first(), pair.second()) == TWO, "a block that fails does not come"
     pair.ahead = ()

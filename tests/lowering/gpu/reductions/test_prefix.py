@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import facts_of
-from plusequals.lowering.gpu.reductions import prefix as prefix_module
-from plusequals.lowering.gpu.reductions import scan as scan_module
 from plusequals.lowering.gpu.reductions.prefix import map_prefix_sums
-from plusequals.lowering.gpu.reductions.scan import MOST, ROUNDS
 from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.transform.recognize_updates import recognize_updates
@@ -40,7 +38,10 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize("n", [2 * ROUNDS, 2 * ROUNDS + 1, 300])
+@pytest.mark.parametrize(
+    "n",
+    [2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS, 2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS + 1, 300],
+)
 @pytest.mark.parametrize("text", TAKEN)
 def test_pieces_do_the_same(text: str, n: int) -> None:
     if "0, len(x), 2" in text:
@@ -70,7 +71,14 @@ def test_what_needs_more_stays(text: str) -> None:
 
 
 def test_how_many_pieces_there_are() -> None:
-    for rounds, pieces in ((2 * ROUNDS - 1, 0), (10 * ROUNDS, 10), (2 * MOST * ROUNDS, 2 * MOST)):
+    for rounds, pieces in (
+        (2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS - 1, 0),
+        (10 * thresholds.MIN_SCAN_CHUNK_ITERATIONS, 10),
+        (
+            2 * thresholds.MAX_SCAN_CHUNKS * thresholds.MIN_SCAN_CHUNK_ITERATIONS,
+            2 * thresholds.MAX_SCAN_CHUNKS,
+        ),
+    ):
         case = Case(TAKEN[0], y=f"i64[{rounds}]", x=f"i64[{rounds}]")
         made = of(case)
         assert (made is not None) is bool(pieces)
@@ -82,9 +90,8 @@ def test_how_many_pieces_there_are() -> None:
 
 @pytest.mark.parametrize("text", TAKEN)
 def test_totals_of_many_pieces_run_themselves(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(prefix_module, "MOST", 2)
-    monkeypatch.setattr(scan_module, "MOST", 2)
-    n = 3 * ROUNDS * (2 if "0, len(x), 2" in text else 1)
+    monkeypatch.setattr(thresholds, "MAX_SCAN_CHUNKS", 2)
+    n = 3 * thresholds.MIN_SCAN_CHUNK_ITERATIONS * (2 if "0, len(x), 2" in text else 1)
     case = Case(text, True, y=f"i64[{2 * n}]", x=f"i64[{n}]", z=f"i64[{2 * n}]")
     made = of(case)
     assert made is not None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
-from plusequals.lowering.gpu.reductions import scan as module
-from plusequals.lowering.gpu.reductions.scan import MOST, ROUNDS, build_scan, match_scan, scan_rows
+from plusequals.lowering.gpu.reductions.scan import build_scan, match_scan, scan_rows
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import writes
 
@@ -19,7 +19,15 @@ def is_total(body: str, exact: bool = True, **arrays: str) -> bool:
     return any(isinstance(stmt, For) and match_scan(stmt, exact) is not None for stmt in case.body)
 
 
-@pytest.mark.parametrize("n", [2 * ROUNDS, 2 * ROUNDS + 1, 101, 1000])
+@pytest.mark.parametrize(
+    "n",
+    [
+        2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS,
+        2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS + 1,
+        101,
+        1000,
+    ],
+)
 @pytest.mark.parametrize(
     "text",
     [
@@ -40,7 +48,14 @@ def test_pieces_give_the_same(text: str, n: int) -> None:
 
 def test_how_many_pieces_there_are() -> None:
     text = "for i in range(1, len(y)):\n    y[i] = y[i - 1] + x[i]"
-    for rounds, pieces, nests in ((10 * ROUNDS, 10, 2), (2 * MOST * ROUNDS, 2 * MOST, 4)):
+    for rounds, pieces, nests in (
+        (10 * thresholds.MIN_SCAN_CHUNK_ITERATIONS, 10, 2),
+        (
+            2 * thresholds.MAX_SCAN_CHUNKS * thresholds.MIN_SCAN_CHUNK_ITERATIONS,
+            2 * thresholds.MAX_SCAN_CHUNKS,
+            4,
+        ),
+    ):
         case = Case(text, y=f"i64[{rounds + 1}]", x=f"i64[{rounds + 1}]")
         made = build_scan(case.loop(), case.fresh, True)
         assert made is not None and made[0].hi.constant == pieces and len(made) == nests
@@ -60,12 +75,14 @@ def test_what_is_none() -> None:
     assert is_total("for i in range(1, 99):\n    y[i] = max(y[i - 1], x[i])", **real)
 
 
-@pytest.mark.parametrize("n", [2 * ROUNDS + 1, 1000])
+@pytest.mark.parametrize("n", [2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS + 1, 1000])
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_real_numbers_too_where_their_order_is_left_open(kind: str, n: int) -> None:
     case = Case("y[:] = np.cumsum(x)", y=f"{kind}[{n}]", x=f"{kind}[{n}]")
     made = build_scan(case.loop(), case.fresh, False)
-    assert made is not None and made[0].hi.constant == -(-(n - 1) // ROUNDS)
+    assert made is not None and made[0].hi.constant == -(
+        -(n - 1) // thresholds.MIN_SCAN_CHUNK_ITERATIONS
+    )
     case.assert_same(made)
 
 
@@ -90,15 +107,28 @@ def test_an_infinite_term_changes_only_what_comes_behind_it() -> None:
     assert np.array_equal(got, np.cumsum(x), equal_nan=True)
 
 
-@pytest.mark.parametrize("n", [2 * ROUNDS + 1, 9 * ROUNDS, 70 * ROUNDS + 5])
+@pytest.mark.parametrize(
+    "n",
+    [
+        2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS + 1,
+        9 * thresholds.MIN_SCAN_CHUNK_ITERATIONS,
+        70 * thresholds.MIN_SCAN_CHUNK_ITERATIONS + 5,
+    ],
+)
 @pytest.mark.parametrize("kind", ["i64", "f64"])
 def test_totals_of_many_pieces_run_themselves(
     monkeypatch: pytest.MonkeyPatch, kind: str, n: int
 ) -> None:
-    monkeypatch.setattr(module, "MOST", 2)
+    monkeypatch.setattr(thresholds, "MAX_SCAN_CHUNKS", 2)
     case = Case("y[:] = np.cumsum(x)", y=f"{kind}[{n}]", x=f"{kind}[{n}]")
     made = build_scan(case.loop(), case.fresh, False)
-    assert made is not None and len(made) == (2 if n < 3 * ROUNDS else 3 if n < 64 * ROUNDS else 5)
+    assert made is not None and len(made) == (
+        2
+        if n < 3 * thresholds.MIN_SCAN_CHUNK_ITERATIONS
+        else 3
+        if n < 64 * thresholds.MIN_SCAN_CHUNK_ITERATIONS
+        else 5
+    )
     case.assert_same(made)
 
 
@@ -110,12 +140,14 @@ def test_rows_have_pieces_of_their_own(axis: int, shape: str) -> None:
     assert found is not None
     made = scan_rows(found, case.fresh, False)
     rounds = int(shape.split(", ")[axis]) - 1
-    assert (made is not None) == (rounds >= 2 * ROUNDS)
+    assert (made is not None) == (rounds >= 2 * thresholds.MIN_SCAN_CHUNK_ITERATIONS)
     if made is not None:
         case.assert_same(made, 1)
         (parts,) = {node for node in writes(made[:1]) if node.rank}
         axes = [one.constant for one in parts.shape]
-        assert axes.index(-(-rounds // ROUNDS)) == axis, "neighbours in memory are neighbours there"
+        assert axes.index(-(-rounds // thresholds.MIN_SCAN_CHUNK_ITERATIONS)) == axis, (
+            "neighbours in memory are neighbours there"
+        )
     assert scan_rows(found, case.fresh, True) is None, "each adds in its order"
 
 
@@ -123,5 +155,5 @@ def test_enough_rows_are_a_threads_each(monkeypatch: pytest.MonkeyPatch) -> None
     case = Case("y[:] = np.cumsum(x, axis=1)", y="f64[30, 100]", x="f64[30, 100]")
     found = find_band(case.loop(1), case.facts)
     assert found is not None and scan_rows(found, case.fresh, False) is not None
-    monkeypatch.setattr(module, "ENOUGH", 30)
+    monkeypatch.setattr(thresholds, "MIN_SERIAL_SCAN_ROWS", 30)
     assert scan_rows(found, case.fresh, False) is None

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu.mapping import map_program
-from plusequals.lowering.gpu.reductions import split_reduction
-from plusequals.lowering.gpu.reductions.segmented import MANY, Segment, split_segments
-from plusequals.lowering.gpu.reductions.split_reduction import ROUNDS
+from plusequals.lowering.gpu.reductions.segmented import Segment, split_segments
 from plusequals.lowering.ir.assignments import Let
 from plusequals.lowering.ir.expressions import Read
 from plusequals.lowering.ir.indexing import const, var
@@ -30,7 +29,9 @@ def cut(case: Case) -> tuple[Segment, ...] | None:
     return split_segments(found, case.facts, case.fresh, case.nodes)
 
 
-@pytest.mark.parametrize(("points", "rounds"), [(64, 9000), (3, ROUNDS), (3, 50)])
+@pytest.mark.parametrize(
+    ("points", "rounds"), [(64, 9000), (3, thresholds.MIN_REDUCTION_BLOCK_TERMS), (3, 50)]
+)
 def test_many_points_and_short_sums_stay_whole(points: int, rounds: int) -> None:
     assert cut(Case(SUM, y=f"f32[{points}]", x=f"f32[{rounds}, {points}]")) is None
 
@@ -82,7 +83,14 @@ def test_numbers_that_the_points_find_stay_where_they_are_used() -> None:
     assert split_segments(moved, case.facts, case.fresh, case.nodes) is None
 
 
-@pytest.mark.parametrize(("rows", "cuts"), [(70, True), (MANY - 1, True), (MANY, False)])
+@pytest.mark.parametrize(
+    ("rows", "cuts"),
+    [
+        (70, True),
+        (thresholds.MIN_OCCUPYING_SEGMENTS - 1, True),
+        (thresholds.MIN_OCCUPYING_SEGMENTS, False),
+    ],
+)
 def test_rows_are_cut_while_blocks_are_few(rows: int, cuts: bool) -> None:
     case = Case("y[j] = sum[i](x[j, i])", y=f"f32[{rows}]", x=f"f32[{rows}, 9000]")
     assert (cut(case) is not None) is cuts
@@ -124,7 +132,7 @@ def test_parts_of_each_row_find_where_its_best_is(
     text: str, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a thread where parts are few, by the threads of a block where they are many."""
-    monkeypatch.setattr(split_reduction, "ROUNDS", rounds)
+    monkeypatch.setattr(thresholds, "MIN_REDUCTION_BLOCK_TERMS", rounds)
     case = Case(text, y="i64[3]", x="f32[3, 2100]")
     program = map_program(case.program, Target("cuda")).program
     x = np.random.default_rng(1).integers(0, 40, (3, 2100)).astype("f4")

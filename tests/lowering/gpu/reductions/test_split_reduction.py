@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.accumulators import find_accumulators
 from plusequals.lowering.analysis.parallel_band import static_trip_count
-from plusequals.lowering.gpu.reductions import split_reduction
 from plusequals.lowering.gpu.reductions.split_reduction import count_blocks
 from plusequals.lowering.gpu.reductions.split_reduction import map_split_reduction as apart
 from plusequals.lowering.ir.bounds import Bounds
@@ -57,7 +57,7 @@ for a in range(n[0]):
 def test_loops_in_the_one_that_is_cut_may_follow_it(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split_reduction, "MOST", 5)
+    monkeypatch.setattr(thresholds, "MAX_REDUCTION_BLOCKS", 5)
     in_parts(Case(text, s="i64[1]", x="i64[9]", k="i64[9]", n="i64[1]"))
 
 

@@ -436,7 +436,7 @@ class CdFunction(_TypedCall[P, T]):
 
 def _call_text(signature: inspect.Signature) -> str:
     """Return arguments that a signature takes, each by its name: `x, y, z=z`."""
-    texts = {
+    texts: dict[object, str] = {
         inspect.Parameter.KEYWORD_ONLY: "{0}={0}",
         inspect.Parameter.VAR_POSITIONAL: "*{0}",
         inspect.Parameter.VAR_KEYWORD: "**{0}",

@@ -10,8 +10,8 @@ from typing import TypeGuard
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdIndexError, CdTypeError, Span
-from ...lowering.ir.assignments import Domain, Fault
-from ...lowering.ir.expressions import Position, Read, Select
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Domain, Position, Read, Select
 from ...lowering.ir.indexing import (
     Affine,
     Symbol,

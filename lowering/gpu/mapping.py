@@ -400,7 +400,7 @@ class _KernelBuilder:
         )
 
     def group_kernels(self, pending: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """Return statements as kernels of one block or thread, each of at most MOST_NODES nodes."""
+        """Return statements as kernels of one block or thread, each of few enough arrays."""
         out: list[Stmt] = []
         part: list[Stmt] = []
         used: set[int] = set()

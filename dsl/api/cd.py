@@ -44,6 +44,7 @@ from ...base.garbage_collector import gc_paused
 from ...base.lazy_import import LazyModule, lazy_modules
 from ..source import function_source
 from ..source.definition import Definition
+from ..values.fix_hints import call_text
 
 if TYPE_CHECKING:
     from ...backends.call_entry import CacheEntry
@@ -427,23 +428,11 @@ class CdFunction(_TypedCall[P, T]):
         except TypeError as problem:
             message = f"`{self.__name__}` is called with the wrong arguments: {problem}"
             label = Label(self.surface.span, f"it takes {self.__signature__}")
-            call = _call_text(self.__signature__)
-            helps = (f"call it as its `def` line says: `{self.__name__}({call})`",)
+            text = f"{self.__name__}({call_text(self.__signature__)})"
+            helps = (f"call it as its `def` line says: `{text}`",)
             raise CdTypeError(Diagnostic("CD0436", message, (label,), (), helps)) from None
         bound.apply_defaults()
         return self._wrap_foreign(dict(bound.arguments))
-
-
-def _call_text(signature: inspect.Signature) -> str:
-    """Return arguments that a signature takes, each by its name: `x, y, z=z`."""
-    texts: dict[object, str] = {
-        inspect.Parameter.KEYWORD_ONLY: "{0}={0}",
-        inspect.Parameter.VAR_POSITIONAL: "*{0}",
-        inspect.Parameter.VAR_KEYWORD: "**{0}",
-    }
-    return ", ".join(
-        texts.get(one.kind, "{0}").format(one.name) for one in signature.parameters.values()
-    )
 
 
 def _restored(module: str, qualname: str, digest: str) -> CdFunction[..., Any]:

@@ -19,7 +19,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Position
-from ...lowering.ir.indexing import Affine, const, var
+from ...lowering.ir.indexing import Affine, const, floordiv, maximum, multiply, var
 from .arrays import as_array, as_scalar, describe
 from .builder import Context, compare, error
 from .constant_tables import require_known
@@ -269,6 +269,32 @@ def extent_of(site: Site, value: Value, what: str) -> Affine:
         test = compare("le", const(0), at)
         site.ctx.check(test, fault, (Position(at),), site.span, Domain())
     return at
+
+
+MAX_ELEMENTS = 2**46
+"""More elements than any memory holds: products of larger numbers could exceed 64 bits."""
+
+
+def multiplied(site: Site, extent: Affine, count: Affine) -> Affine:
+    """Return `extent * count` of sizes; CdValueError CD0461 where it has more than 2**46."""
+    product = multiply(extent, count)
+    if product.constant is None and not site.ctx.known.nonnegative(const(MAX_ELEMENTS) - product):
+        most = floordiv(const(MAX_ELEMENTS), maximum(extent, const(1)))
+        _require_at_most(site, count, most)
+    return product
+
+
+def bounded(site: Site, size: Affine) -> Affine:
+    """Return a size; CdValueError CD0461 where it is more than 2**46."""
+    if size.constant is None and not site.ctx.known.nonnegative(const(MAX_ELEMENTS) - size):
+        _require_at_most(site, size, const(MAX_ELEMENTS))
+    return size
+
+
+def _require_at_most(site: Site, size: Affine, most: Affine) -> None:
+    text = "an array of so many elements does not fit in memory: a size of {0}"
+    fault = Fault("CD0461", "CdValueError", text, ("choose smaller sizes",))
+    site.ctx.check(compare("le", size, most), fault, (Position(size),), site.span, Domain())
 
 
 def _read_once(site: Site, value: Value, what: str) -> Affine:

@@ -30,6 +30,7 @@ from ...values.call_site import (
     constant,
     dtype_of,
     items_of,
+    multiplied,
     needs,
     static_int,
 )
@@ -41,7 +42,7 @@ from .joining import stacked
 from .powers import power
 from .python_reductions import as_number
 from .reductions import accumulate
-from .shaping import diagonal, elements, expand_dims, remap, reshape, squeeze, total_size
+from .shaping import diagonal, elements, expand_dims, remap, reshape, squeeze
 from .ufuncs import combine_of, resolved, strong_of
 
 
@@ -374,7 +375,7 @@ def kron(site: Site, a: Value, b: Value) -> Value:
         sides.append((array_of(site, expand_dims(site, padded, new_axes)), shape))
     product = arithmetic(site, "*", sides[0][0], sides[1][0])
     sizes = tuple(
-        as_number(total_size(pair)) for pair in zip(sides[0][1], sides[1][1], strict=True)
+        as_number(multiplied(site, *pair)) for pair in zip(sides[0][1], sides[1][1], strict=True)
     )
     return reshape(site, product, Group(sizes))
 

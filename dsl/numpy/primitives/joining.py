@@ -13,7 +13,7 @@ from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Const, Domain, Expr, Position, Read, Select
-from ....lowering.ir.indexing import Affine, const, floordiv, mod, multiply, var
+from ....lowering.ir.indexing import Affine, const, floordiv, mod, var
 from ....lowering.ir.indexing import maximum as index_max
 from ....lowering.ir.indexing import minimum as index_min
 from ...values.adapting import require_held
@@ -33,12 +33,14 @@ from ...values.call_site import (
     Site,
     array_of,
     axis_of,
+    bounded,
     constant,
     dtype_of,
     extent_of,
     index_in,
     is_none,
     items_of,
+    multiplied,
     static_int,
     static_shape,
     text_of,
@@ -197,7 +199,7 @@ def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
     shape = list(array.shape)
     if times.constant != 0:
         index[dim] = floordiv(index[dim], times)
-    shape[dim] = multiply(shape[dim], times)
+    shape[dim] = multiplied(site, shape[dim], times)
     return _as_copy(remap(array, array.axes, shape, index))
 
 
@@ -220,7 +222,7 @@ def tile(site: Site, A: Value, reps: Value) -> Value:
     extra = len(times) - array.rank
     old_shape = [const(1)] * extra + list(array.shape)
     axes = site.ctx.axes(len(times))
-    shape = [multiply(size, count) for size, count in zip(old_shape, times, strict=True)]
+    shape = [multiplied(site, *pair) for pair in zip(old_shape, times, strict=True)]
     index = [
         const(0) if size.constant == 1 else var(a) if count.constant == 1 else mod(var(a), size)
         for a, size, count in zip(axes, old_shape, times, strict=True)
@@ -325,7 +327,7 @@ def pad(
     order = if_fortran(site.ctx, base)
     shape, index, tests = [], [], []
     for n, (axis, size, (before, after)) in enumerate(zip(axes, base.shape, widths, strict=True)):
-        shape.append(size + before + after)
+        shape.append(size + bounded(site, before) + bounded(site, after))
         if mode_name != "constant" and not before == const(0) == after:
             _require_not_empty(site, size, mode_name)
         at = var(axis) - before

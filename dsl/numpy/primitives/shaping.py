@@ -27,6 +27,7 @@ from ...values.call_site import (
     index_in,
     is_none,
     items_of,
+    multiplied,
     static_int,
     static_shape,
     text_of,
@@ -250,7 +251,11 @@ def atleast(site: Site, rank: int, arrays: Sequence[Value]) -> Value:
 def broadcast(site: Site, array: Value, shape: Value) -> Value:
     """Return the array broadcast to a shape, a read-only view."""
     base = _with_base(site, array)
-    wide = broadcast_to(site.ctx, base, static_shape(site, shape), site.span)
+    sizes = static_shape(site, shape)
+    total = const(1)
+    for size in sizes:
+        total = multiplied(site, total, size)
+    wide = broadcast_to(site.ctx, base, sizes, site.span)
     return replace(wide, copied=base.copied, sealed="repeats elements, because it is broadcast")
 
 

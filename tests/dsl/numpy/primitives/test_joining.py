@@ -136,3 +136,20 @@ def test_elements_move_around_by_any_number(size: int, backend: str) -> None:
     x = np.arange(size)
     for shift in (3, -10, 10**13, 10**18 + 2, 2**63 - 1, -(2**63)):
         assert f(x, shift).tolist() == np.roll(x, shift).tolist(), shift
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = np.repeat(x, n)\ny[0] = 3\nreturn y", "return np.repeat(x, n)[:3] * 1",
+        "y = np.tile(x, n)\ny[1] = 3\nreturn y", "y = np.pad(x, 2 * n)\ny[0] = 1\nreturn y",
+        "y = np.kron(x, np.broadcast_to(x[0], 4 * n))\ny[0] = 1\nreturn y",
+    ],
+)  # fmt: skip
+def test_sizes_that_no_memory_holds_are_told_at_run_time(body: str) -> None:
+    f = compiled("x, n", body)
+    for n in range(2, 7):
+        f(np.ones(4), n)
+    for n in (2**61 + 1, 2**60, 2**62 - 1):
+        with pytest.raises((ValueError, MemoryError, OverflowError)):
+            f(np.ones(4), n)

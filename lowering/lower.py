@@ -59,6 +59,7 @@ def lower(procedure: Procedure) -> Program:
         procedure.results,
         (loops.Kernel(procedure.name, body),),
         procedure.span,
+        last_id=fresh.node,
     )
 
 

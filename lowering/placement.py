@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal
 
@@ -10,10 +10,10 @@ from ..base.dataclass import dataclass
 from .cpu.parallelize import thread_privates
 from .ir import memory_mode
 from .ir.assignments import Alloc
-from .ir.decision import Decision
+from .ir.decision import Decision, Outcome
 from .ir.loops import Program
 from .ir.node import Node, Purpose
-from .ir.walk import bodies, permuted_nodes, statements, writes
+from .ir.walk import bodies, permuted_nodes, reads, statements, writes
 from .passes.buffer_sharing import Layout, MemoryPlan, plan_memory
 from .target import HOST
 
@@ -66,57 +66,101 @@ def place_nodes(
     moving = permuted_nodes(program)
     places = {p.node.id: Place("parameter", "the caller provides it") for p in program.parameters}
     places |= {n.id: Place("result", "it is handed to the caller") for n in program.results}
-    why: dict[int, list[str]] = {}
+    reasons = _reasons(decisions)
     for decision in decisions:
-        if decision.node is not None and decision.outcome in (
-            "virtual",
-            "stored",
-            "shrunk",
-            "whole",
-        ):
-            why.setdefault(decision.node.id, []).append(str(decision))
         if decision.node is not None and decision.outcome in ("virtual", "removed", "reused"):
             places[decision.node.id] = Place(decision.outcome, str(decision))
     privatized = thread_privates(program)
     plan = plan_memory(program, stack_bytes, privatized)
     layout = plan.layout() if plan.is_static else Layout({}, 0)
     sharers = plan.overlapping(layout) if plan.is_static else {}
-    filled = {node.id for node in _written_nodes(program)}
+    filled, used = _written_ids(program), _used_ids(program)
     for node in program.locals:
+        because = _text_of(reasons.get(node.id, ())) or _PURPOSE_TEXTS.get(node.purpose, "")
+        if node.id not in used:
+            because = UNUSED
         if node.id in privatized:
-            places[node.id] = Place("private", "each thread that runs its loop has its own")
+            because = because or "an iteration of its loop writes it before it reads it"
+            places[node.id] = Place("private", because, "each thread that runs the loop has a copy")
             continue
-        because = "; ".join(dict.fromkeys(why.get(node.id, ())))
         if not because and node.id not in filled:
             because = "nothing writes it: only its zeros are read"
-        storage_text = "" if node.rank == 0 else plan.said(node, layout, sharers)
+        is_told = node.rank and because != UNUSED
+        storage_text = "" if not is_told else plan.said(node, layout, sharers)
         places[node.id] = _local_place(node, node.id in moving, because, plan, storage_text)
     return Placement(places, decisions, plan)
 
 
-def _written_nodes(program: Program) -> tuple[Node, ...]:
-    """Return the nodes that are written, allocations not counted."""
+def _written_ids(program: Program) -> frozenset[int]:
+    """Return the ids of the nodes that are written, allocations not counted."""
     body = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
-    return writes(stmt for stmt in body if not isinstance(stmt, Alloc) and not bodies(stmt))
+    written = writes(s for s in body if not isinstance(s, Alloc) and not bodies(s))
+    return frozenset(node.id for node in written)
+
+
+def _used_ids(program: Program) -> frozenset[int]:
+    """Return the ids of the nodes that a statement names."""
+    body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
+    return frozenset(node.id for node in (*reads(body), *writes(body)))
+
+
+def _reasons(decisions: tuple[Decision, ...]) -> dict[int, list[Decision]]:
+    """Return the decisions that say why a node has memory, and how much, by node id."""
+    found: dict[int, list[Decision]] = {}
+    for decision in decisions:
+        node = decision.scalar or decision.node
+        if node is not None and decision.outcome in _DECIDING:
+            found.setdefault(node.id, []).append(decision)
+    return found
+
+
+def _text_of(decisions: Sequence[Decision]) -> str:
+    """Return the reasons of a node, the one first that decided, and how far others went."""
+    found: dict[str, str] = {}
+    for decision in sorted(decisions, key=lambda one: _DECIDING.index(one.outcome)):
+        found.setdefault(_reason_text(decision), _DENIED.get(decision.outcome, ""))
+    texts, before = [], ""
+    for text, denied in found.items():
+        is_told = denied == before or len(set(found.values())) == 1
+        texts.append(text if is_told else f"{denied}{text}")
+        before = denied
+    return "; ".join(texts)
+
+
+def _reason_text(decision: Decision) -> str:
+    if decision.scalar is not None and decision.node is not None:
+        return f"it holds an element of `{decision.node.label}` during a loop"
+    if decision.outcome in ("shared", "hoisted"):
+        return f"it holds `{decision.detail}`: {decision.reason}"
+    return str(decision)
+
+
+_DECIDING: tuple[Outcome, ...] = (
+    "virtual", "shrunk", "shared", "hoisted", "register", "stored", "whole",
+)  # fmt: skip
+"""The outcomes that say where a node lives; of two, the first decided."""
+_DENIED: Mapping[Outcome, str] = {"stored": "not virtual: ", "whole": "kept whole: "}
 
 
 def _local_place(node: Node, moving: bool, why: str, plan: MemoryPlan, storage_text: str) -> Place:
     if node.static_shape is None and node not in (buffer.node for buffer in plan.arena):
-        return Place("runtime", "its size is known only during the run")
+        return Place("runtime", why or _READ_LATER, "its size is known only at run time")
     if node.rank == 0 and not moving:
         return Place("register", why or "it is a scalar that only this function uses")
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
-    known = why or _PURPOSE_TEXTS.get(node.purpose, "it is read after its loops have ended")
-    return Place("scratch", known, storage_text)
+    return Place("scratch", why or _READ_LATER, storage_text)
 
 
+UNUSED = "later passes left nothing that uses it"
+"""The reason of a local that is declared, and that no statement names."""
+_READ_LATER = "it is read after its loops have ended"
 _PURPOSE_TEXTS: Mapping[Purpose, str] = {
-    "lanes": "it has the partial results of a loop, lane by lane",
-    "tile": "it has the elements of a product that are computed at once",
-    "panel": "it has what tiles need, side by side",
-    "stage": "it has what a part of a loop hands to the next one, for some rounds at a time",
-    "marks": "it says which elements of another array rounds fill",
-    "kept": "it has what rounds of a loop add, until all of them have run",
+    "lanes": "it holds the partial results of a loop, one for each SIMD lane",
+    "tile": "it holds the elements of a product that are computed at once",
+    "panel": "it holds what tiles need, contiguously",
+    "stage": "it holds what one part of a loop hands to the next, for some iterations at a time",
+    "marks": "it tells which elements of another array iterations fill",
+    "kept": "it holds what the iterations of a loop add, until all of them have run",
 }
 """Descriptions of arrays that schedules create."""

@@ -29,7 +29,7 @@ from ...lowering.lower import lower
 from ...lowering.operation_counts import OperationCounts, count_operations
 from ...lowering.passes.inferred_decisions import first_writes
 from ...lowering.pipeline import optimize
-from ...lowering.placement import Place, Placement
+from ...lowering.placement import UNUSED, Place, Placement
 from ...lowering.placement import place_nodes as place
 from ..elaborate.captures.inputs import NumberSpec, ObjectSpec, Spec
 from ..elaborate.captures.instances import is_library
@@ -40,7 +40,7 @@ from ..specialize.variants import Arguments, Specialization
 from ..tracing.bisect import target_of
 from ..values.values import Path as Way
 from .page import render_page
-from .parts import ArrayRow, ExplanationParts, Remark, join_lines, sort_remarks
+from .parts import ArrayRow, ExplanationParts, Remark, join_lines, sort_remarks, source_order
 from .text import arrays_text, decisions_text, kernels_text, render_text, work_text
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def build_explanation(
         if isinstance(code, HasKernels) and code.computed:
             details["counts"] = _without_tiled(code, details["counts"], facts)
             placement = _with_tiles(placement, code)
-        details["arrays"] = tuple(_arrays(lowered, program, placement, names))
+        details["arrays"] = tuple(_arrays(lowered, program, placement, names, procedure.span))
         if isinstance(code, HasKernels):
             decisions = (*placement.decisions, *code.decisions)
             placement = replace(placement, decisions=decisions)
@@ -185,7 +185,7 @@ def _code_lines(code: Code) -> Iterator[Line]:
 
 
 def _arrays(
-    before: Program, program: Program, placement: Placement, names: Scope
+    before: Program, program: Program, placement: Placement, names: Scope, home: Span
 ) -> Iterator[ArrayRow]:
     """Yield the rows of parameters and results, then of other arrays in source order."""
     spans, current = (
@@ -195,9 +195,13 @@ def _arrays(
     written = {p.node.id: p.written for p in program.parameters}
     external = [*(p.node for p in before.parameters), *before.results]
     local = {node.id: node for node in (*program.locals, *before.locals)}
-    ordered = sorted(local.values(), key=lambda node: _source_order(spans.get(node.id, NOWHERE)))
+    ordered = sorted(
+        local.values(), key=lambda node: source_order(spans.get(node.id, NOWHERE), home)
+    )
     for node in (*external, *ordered):
         place = placement[node]
+        if place.why == UNUSED and node.id not in spans:
+            continue  # a pass made it, and others removed what it was for
         mode = _mode_text(place, current.get(node.id, node), written.get(node.id, False))
         decision = placement.modes.get(node.id)
         why = str(place)
@@ -222,10 +226,6 @@ def _requests_text(settled: Decision) -> str:
         f"line {one.span.line} asks for {one.mode}"
         for one in settled.requests if one.span is not NOWHERE
     )  # fmt: skip
-
-
-def _source_order(span: Span) -> tuple[str, int, int]:
-    return span.source.name, span.line, span.column
 
 
 def _mode_text(place: Place, current: Node, written: bool) -> str:

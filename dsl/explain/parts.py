@@ -70,13 +70,15 @@ def join_lines(lines: tuple[Line, ...]) -> str:
     return "".join(f"{line.text}\n" for line in lines)
 
 
-ITERATIONS_NOTE = "with one round of each loop whose rounds only the run knows: it may be many more"
+ITERATIONS_NOTE = (
+    "with one iteration of each loop whose length is known only at run time: it may be many more"
+)
 
 
 def count_rows(counts: OperationCounts) -> list[tuple[str, str, str]]:
     """Return the totals as rows: quantity, amount, and a note."""
     about = "about " if counts.is_sampled else ""
-    has_static_counts = not any("one round is counted" in one.text for one in counts.assumed)
+    has_static_counts = not any("one iteration is counted" in one.text for one in counts.assumed)
 
     def intensity(number: int) -> str:
         text = f"{counts.total / number:.3g} operations per byte" if number else ""
@@ -143,13 +145,13 @@ def assumptions(counts: OperationCounts, home: Span) -> list[Remark]:
 
 
 def sort_remarks(remarks: Iterable[Remark], home: Span) -> list[Remark]:
-    """Return remarks in source order, those of the home source first, without duplicates."""
-
-    def source_order(one: Remark) -> tuple[bool, str, int]:
-        source = one.span.source
-        return source != home.source, source.name, one.span.line
-
+    """Return remarks in source order, without duplicates."""
     unique: dict[tuple[str, str, int], Remark] = {}
     for one in remarks:
         unique.setdefault((one.sentence, one.span.source.name, one.span.line), one)
-    return sorted(unique.values(), key=source_order)
+    return sorted(unique.values(), key=lambda one: source_order(one.span, home))
+
+
+def source_order(span: Span, home: Span) -> tuple[bool, str, int, int]:
+    """Return the position of a statement among those of all sources, the home source first."""
+    return span.source != home.source, span.source.name, span.line, span.column

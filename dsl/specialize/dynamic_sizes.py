@@ -175,13 +175,13 @@ def generalization_reason(specs: Specs, wanted: Specs, numbers: Sequence[str] = 
     copies = " and ".join(f"`{name}`" for name in sorted(copied_arguments(specs, wanted)))
     axes = dynamic_axes_text(wanted)
     given = ", ".join(f"`{name}`" for name in numbers)
-    parts = []
+    parts, general = [], "this specialization is for"
     if copies:
         parts.append(f"{copies} lay in memory in more than {SIZES} ways: it is copied to C order")
     if axes:
-        parts.append(f"{axes} came in more than {SIZES} sizes: this form is for any size from 2")
+        parts.append(f"{axes} came in more than {SIZES} sizes: {general} any size from 2")
     if given:
-        parts.append(f"{given} came with more than {SIZES} values: this form is for any value")
+        parts.append(f"{given} came with more than {SIZES} values: {general} any value")
     return "; ".join(parts)
 
 

@@ -55,13 +55,13 @@ UseCounts = dict[int, int]
 class Dependent(Reason):
     """Why the iterations of a loop have to run in their order."""
 
-    JUMPS = "a round may end the loop"
-    PRINTS = "the rounds print one after the other"
-    CHECKS = "where a check fails, later rounds must not have written what can be seen"
-    STORAGE = "the rounds give arrays storage, or exchange them"
-    SCALAR = "every round uses the same element"
-    CELL = "two rounds use the same element"
-    UNCLEAR = "two rounds may use the same element"
+    JUMPS = "an iteration may end the loop"
+    PRINTS = "the iterations print one after the other"
+    CHECKS = "where a check fails, later iterations must not have written what can be seen"
+    STORAGE = "the iterations allocate arrays, or exchange them"
+    SCALAR = "every iteration uses the same element"
+    CELL = "two iterations use the same element"
+    UNCLEAR = "two iterations may use the same element"
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,7 @@ class _DependenceTest:
         reason = Dependent.CELL if node.rank else Dependent.SCALAR
         name, first = self.loop.symbol.name, solution.get(self.loop.symbol, 0)
         second = first + self.loop.step * solution[_DISTANCE]
-        detail = f"{one} in the round {name} = {first} and {other} in the round {name} = {second}"
+        detail = f"{one} in iteration {name} = {first} and {other} in iteration {name} = {second}"
         return Refusal(reason, detail)
 
     def known(self, names: Names) -> tuple[Range, ...]:

@@ -29,16 +29,16 @@ class FusionRefusal(Reason):
     """Why two neighbouring nests were not fused."""
 
     RANGES = "their loops do not run through the same values"
-    JUMPS = "one of them may be left before its last round"
-    ORDER = "a round of the second touches what a later round of the first does"
-    EFFECTS = "a check or a print would change places with a write that can be seen"
+    JUMPS = "one of them may be left before its last iteration"
+    ORDER = "an iteration of the second depends on a later iteration of the first"
+    EFFECTS = "a check or a print would trade places with a write that can be seen"
     BETWEEN = "a branch, a check, a print or another loop stands between them"
-    SEPARATED = "a statement between them needs what the first one does"
-    CHECKS = "the second may rely on what later rounds of the first check"
+    SEPARATED = "a statement between them needs what the first one computes"
+    CHECKS = "the second may rely on what later iterations of the first check"
     NOTHING = "they have no array in common"
     TILES = "one is a product of matrices, which runs faster in tiles than row by row"
-    ACROSS = "they read along different axes, and rounds of one meet no array as the other's do"
-    RUNNING = "one accumulates over its innermost loop, the other can run in vectors"
+    ACROSS = "they read the arrays that they share along different axes"
+    RUNNING = "one accumulates over its innermost loop, the other can be vectorized"
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ def domain_points(
         if isinstance(stmt, For):
             domain = _add_loop(domain, stmt, stmt.symbol in needed, known)
         elif isinstance(stmt, While):
-            text = "how often this loop runs is not known before the call: one round is counted"
+            text = "how often this loop runs is known only at run time: one iteration is counted"
             domain = _assume(domain, text, stmt.span)
     return _filter(domain, tests, inside, known)
 
@@ -187,10 +187,10 @@ def _add_loop(domain: Points, loop: For, is_needed: bool, known: CallValues) -> 
     """Return the points with one more loop around them, its variable as a column if needed."""
     lo, hi = (evaluate_index(bound, domain.columns, known) for bound in (loop.lo, loop.hi))
     if any(isinstance(stmt, Break | Continue) for stmt in statements(loop.body)):
-        text = "this loop may be left early: all of its rounds are counted"
+        text = "this loop may be left early: all of its iterations are counted"
         domain = _assume(domain, text, loop.span)
     if lo is None or hi is None:
-        text = "how often this loop runs is not known before the call: one round is counted"
+        text = "how often this loop runs is known only at run time: one iteration is counted"
         domain = _assume(domain, text, loop.span)
         lo, hi = lo or 0, (lo or 0) + loop.step
     count = len(domain.weight)

@@ -68,7 +68,7 @@ Body = tuple[Stmt, ...]
 class DistributeReason(Reason):
     """Why accumulations are distributed."""
 
-    THREADS = "nothing else keeps the rounds of its loop from being shared among threads"
+    THREADS = "nothing else keeps the iterations from running on several threads"
 
 
 def distribute_accumulations(program: Program, target: Target) -> Decided:

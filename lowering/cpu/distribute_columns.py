@@ -60,7 +60,7 @@ Body = tuple[Stmt, ...]
 class ColumnReason(Reason):
     """Why a loop is split."""
 
-    COLUMNS = "its iterations go down columns side by side, then do what waits for earlier ones"
+    COLUMNS = "its columns are independent, what follows them depends on earlier iterations"
 
 
 def distribute_columns(program: Program, target: Target) -> Decided:

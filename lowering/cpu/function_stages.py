@@ -75,9 +75,9 @@ Body = tuple[Stmt, ...]
 class FunctionReason(Reason):
     """Why a loop is distributed into stages."""
 
-    LONG = "they are chains, longer than what processors look ahead for"
-    MANY = "they are many, and compile the sooner if each has a loop that calls it"
-    ENDS = "its iterations end in functions, which are vectors in a loop of their own"
+    LONG = "they form chains, longer than a processor looks ahead"
+    MANY = "they are many, and compile faster where each has a loop that calls it"
+    ENDS = "its iterations end in functions, which a separate loop computes in vectors"
 
 
 def distribute_functions(program: Program, target: Target) -> Decided:

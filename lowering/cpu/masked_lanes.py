@@ -64,10 +64,10 @@ Body = tuple[Stmt, ...]
 class MaskReason(Reason):
     """Why iterations become lanes."""
 
-    BRANCH = "what its branches guard is cheap, and can be done where they do not hold"
-    COUNT = "it only counts, and 0 can be added where it does not"
-    SUM = "it only adds up, and what changes no sum can be added where it does not"
-    LEAVE = "each round may leave a loop inside by itself, and needs nothing of the others"
+    BRANCH = "what its branches guard is cheap, and can be computed where they are not taken"
+    COUNT = "it only counts, and adds 0 where it does not"
+    SUM = "it only adds up, and adds what changes no sum where it does not"
+    LEAVE = "each iteration may leave an inner loop at another time, and needs no other one"
 
 
 def mask_lanes(program: Program, target: Target) -> Decided:

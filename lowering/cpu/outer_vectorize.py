@@ -74,7 +74,7 @@ Place = tuple[int, tuple[Index, ...]]
 class OuterLoopReason(Reason):
     """Why an outer loop is vectorized."""
 
-    APART = "the rounds of a loop inside wait for each other, those of this one do not"
+    APART = "the iterations of an inner loop need each other, those of this one do not"
 
 
 def vectorize_outer(program: Program, target: Target) -> Decided:

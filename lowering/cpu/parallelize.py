@@ -49,7 +49,7 @@ from ..target import Target
 class StorageReason(Reason):
     """Why a loop is not parallel that could be."""
 
-    ROOM = "each thread would need temporaries of its own"
+    ROOM = "each thread would need a copy of its temporaries"
 
 
 def parallelize(program: Program, target: Target) -> Program:

@@ -84,8 +84,8 @@ Body = tuple[Stmt, ...]
 class PrivatizeReason(Reason):
     """Why threads have chunks or copies of their own."""
 
-    EXACT = "nothing else keeps the rounds from being shared, and their order changes no bit"
-    INSIDE = "its own rounds need each other, those inside do not"
+    EXACT = "nothing else keeps them from running on threads, and their order changes no bit"
+    INSIDE = "they are independent, those of the loop around them are not"
 
 
 def privatize_arrays(program: Program, target: Target) -> Decided:

@@ -73,8 +73,8 @@ StepsBuilder = Callable[[Callable[[Affine], tuple[Affine, Affine]]], Body]
 class TimeTileReason(Reason):
     """Why time steps are tiled."""
 
-    CACHE = "its arrays are larger than the cache, and a row needs only those near to it"
-    ALONE = "no row needs another one, and a piece stays in the cache"
+    CACHE = "its arrays are larger than the cache, and a row needs only rows near it"
+    ALONE = "no row needs another one, and a block of rows stays in the cache"
 
 
 class _Sizes(NamedTuple):

@@ -44,7 +44,7 @@ from ..transform.outermost import Body, OutermostRewriter
 class Across(Reason):
     """Why a nest is in tiles."""
 
-    LINES = "arrays lie across one another, and of what is loaded all neighbours are used"
+    LINES = "it goes through arrays along different axes, and a tile uses all of what is loaded"
 
 
 def tile_transposed(program: Program, target: Target) -> Decided:

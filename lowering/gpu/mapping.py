@@ -80,7 +80,7 @@ class Mapped(Reason):
     COLUMNS = "its points read neighbours and have long sums, whose terms threads share"
     POINTS = "its iterations are independent, and a thread computes each"
     BLOCKS = "its iterations are independent and have loops inside, and a block computes each"
-    REDUCTION = "its iterations only accumulate: many blocks sum parts, one sums those"
+    REDUCTION = "its iterations only accumulate: many blocks sum chunks, one sums those"
     SCAN = "it is a running total, whose chunks are summed first"
     PREFIX = "it carries totals, and each chunk finds what it starts from"
     ATOMIC = "it writes where data says, by the atomic operations that were asked for"

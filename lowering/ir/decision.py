@@ -48,6 +48,8 @@ class Decision:
     """Of two loops, the first."""
     variable: str = field(default="", compare=False)
     """Of two loops, the variable of the second."""
+    scalar: Node | None = field(default=None, compare=False, repr=False)
+    """The scalar that holds an element of the node."""
 
     def __str__(self) -> str:
         return f"{self.reason}{': ' if self.detail else ''}{self.detail}"
@@ -58,6 +60,7 @@ class Decision:
 
     def _claim(self, name: Callable[[Node], str]) -> str:
         array = "" if self.node is None else f"`{name(self.node)}`"
+        loop = f"the loop over `{self.variable}`"
         match self.outcome:
             case "virtual":
                 return f"{array} is never stored"
@@ -70,13 +73,13 @@ class Decision:
             case "register":
                 return f"a loop keeps an element of {array} in a register"
             case "fused":
-                return f"the loop over `{self.variable}` is joined with {self._first_loop()}"
+                return f"{loop} is joined with {self._first_loop()}"
             case "apart":
-                return f"the loop over `{self.variable}` is kept apart from {self._first_loop()}"
+                return f"{loop} is kept apart from {self._first_loop()}"
             case "removed":
                 return f"{array} is not computed"
             case "reused":
-                return f"{array} has no memory of its own"
+                return f"{array} is computed in the memory of another array"
             case "skipped":
                 return f"this value of {array} is not stored"
             case "shared":
@@ -84,35 +87,35 @@ class Decision:
             case "hoisted":
                 return f"`{self.detail}` is computed before the loop, as {array}"
             case "looked up":
-                return "the loop does not run"
+                return "the loop is replaced by a lookup"
             case "tiles":
-                return f"the nest of the loop over `{self.variable}` is computed in tiles"
+                return f"the nest of {loop} is computed in tiles"
             case "parallel":
-                return f"the rounds of the loop over `{self.variable}` are shared among threads"
+                return f"the iterations of {loop} run on several threads"
             case "lanes":
-                return f"the terms of {array} are combined in lanes"
+                return f"the terms of {array} are combined in SIMD lanes"
             case "deferred":
-                return f"what rounds over `{self.variable}` add to {array} is added behind them"
+                return f"what iterations over `{self.variable}` add to {array} is added after them"
             case "checked":
-                return f"what is looked up by {array} is checked for many rounds at once"
+                return f"the indices in {array or 'it'} are checked for many iterations at once"
             case "answered":
-                return f"the loops that {array} asks for are left once it has its answer"
+                return f"the loops that compute {array} end once its value is certain"
             case "skewed":
-                return f"the loop over `{self.variable}` does several rounds for a piece of rows"
+                return f"{loop} does several iterations for a block of rows"
             case "staged":
-                return f"the loop over `{self.variable}` computes its functions one after the other"
+                return f"{loop} has a separate loop for each of its functions"
             case "masked":
-                return f"the rounds of the loop over `{self.variable}` are done side by side"
+                return f"the iterations of {loop} run in SIMD lanes"
             case "of reals":
-                return f"the nest of the loop over `{self.variable}` computes with real numbers"
+                return f"the nest of {loop} computes with real numbers"
             case "mirrored":
                 return f"half of {array} is copied from its other half"
             case "mapped":
-                return f"the loop over `{self.variable}` runs on the device"
+                return f"{loop} runs on the device"
             case "split":
-                return f"the loop over `{self.variable}` is split in two"
+                return f"{loop} is split in two"
             case "abreast":
-                return f"neighbouring elements of {array} are computed side by side"
+                return f"neighbouring elements of {array} are computed together"
             case _:
                 assert_never(self.outcome)
 

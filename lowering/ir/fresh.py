@@ -89,9 +89,8 @@ def fresh_for(program: Program) -> Fresh:
     serials += [_highest_serial(stmt) for kernel in program.kernels for stmt in kernel.body]
     extents = (extent for p in program.parameters for extent in p.node.shape)
     sizes = frozenset(extent.symbol for extent in extents if extent.symbol is not None)
-    return Fresh(
-        max((n.id for n in nodes), default=-1), max(serials, default=-1), sizes=sizes
-    )  # fmt: skip
+    last_id = max((n.id for n in nodes), default=-1)
+    return Fresh(max(last_id, program.last_id), max(serials, default=-1), sizes=sizes)
 
 
 def _highest_serial(stmt: Stmt) -> int:

@@ -202,6 +202,9 @@ class Program:
     values are arbitrary."""
     sized: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
     """The ids of results whose shape is a function of the sizes of arguments."""
+    last_id: int = field(default=-1, compare=False, repr=False)
+    """The highest id of a node when it was lowered: ids of removed nodes are not given again, so
+    that decisions name one node."""
 
 
 AnyStatement = Statement | Stmt

@@ -45,7 +45,7 @@ from ..ir.walk import permuted_nodes, statements
 class SwapReason(Reason):
     """Why an array is an argument from the start."""
 
-    TAKEN = "it trades places, and at the end an argument takes all of it"
+    TAKEN = "the loop exchanges it with another array, and its values are copied there at the end"
 
 
 def swap_buffers(program: Program) -> Decided:

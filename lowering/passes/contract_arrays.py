@@ -58,8 +58,8 @@ from ..ir.walk import BODIES, binds, bodies, own_reads, own_writes, statements
 class ContractionReason(Reason):
     """Why an array was contracted or an element kept in a register."""
 
-    SCALAR = "each round of its loops writes the element before it reads it"
-    PART = "each round of its loops writes that part before it reads it"
+    SCALAR = "each iteration of its loops writes the element before it reads it"
+    PART = "each iteration of its loops writes that part before it reads it"
     REGISTER = "the loop touches no other element of it"
 
 
@@ -68,7 +68,7 @@ class NoContractionReason(Reason):
 
     MOVED = "it trades places with another array"
     INDICES = "no loop around all of its uses works on one part of it at a time"
-    ROUNDS = "a read may see what an earlier round of its loops wrote, or nothing did"
+    ROUNDS = "a read may be of an element that an earlier iteration wrote, or none"
 
 
 def contract_arrays(program: Program) -> Decided:
@@ -309,7 +309,9 @@ class _ScalarReplacement:
         """
         scalar = self.fresh.scalar(f"{element.node.label}_acc", element.node.dtype)
         self.decisions.append(
-            Decision("register", ContractionReason.REGISTER, element.node, span=loop.span)
+            Decision(
+                "register", ContractionReason.REGISTER, element.node, span=loop.span, scalar=scalar
+            )
         )
         if start is None:
             out.append(Store(Access(scalar, ()), Read(element.node, element.index), loop.span))

@@ -58,7 +58,7 @@ else:  # what few programs need
 class FusionReason(Reason):
     """Why nests were fused."""
 
-    SHARED = "they share arrays, and no round of one needs a later round of the other"
+    SHARED = "they share arrays, and no iteration of one needs a later iteration of the other"
 
 
 def fuse(program: Program) -> Decided:

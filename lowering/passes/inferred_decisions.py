@@ -30,17 +30,17 @@ class RemovalReason(Reason):
 
     UNUSED = "nothing that can be seen depends on it"
     REPEATED = "another array holds the same values already"
-    PARTS = "its real and its imaginary part are variables of their own"
+    PARTS = "its real and its imaginary part are separate variables"
     OVERWRITTEN = "it is replaced before anything reads it"
     ZERO = "the array starts as zeros"
-    SEARCH = "it looks for one index, and the work is done at that index at once"
+    SEARCH = "it looks for one index, and the work is done at that index directly"
 
 
 class NamingReason(Reason):
     """Why a value got a name of its own."""
 
     SHARED = "it is needed more than once"
-    HOISTED = "it is the same in every round"
+    HOISTED = "it is the same in every iteration"
 
 
 class ParallelReason(Reason):

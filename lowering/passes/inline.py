@@ -71,8 +71,8 @@ class StoredReason(Reason):
     PLACE = "the point at which a read element was computed cannot be told from its index"
     UNWRITTEN = "a read may be of an element that was never computed"
     COSTLY = "computing it again at every use would cost more than the array"
-    ALIVE = "computing it later would keep other arrays in its stead"
-    SPREAD = "an array that reads it was inlined before, at other places than its own"
+    ALIVE = "computing it where it is used would keep other arrays in its stead"
+    SPREAD = "an array that reads it is computed where that is used, at other points"
     LONG = f"an expression would grow beyond {thresholds.MAX_INLINED_NODES} parts"
 
 

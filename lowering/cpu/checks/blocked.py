@@ -55,7 +55,7 @@ Body = tuple[Stmt, ...]
 class BlockedCheckReason(Reason):
     """Why checks are vectorized."""
 
-    BOUNDS = "the least and the greatest value say whether one is out of bounds"
+    BOUNDS = "the least and the greatest value tell whether one is out of bounds"
 
 
 class BoundsCheck(NamedTuple):

@@ -80,7 +80,7 @@ Body = tuple[Stmt, ...]
 class RealFormReason(Reason):
     """Why a complex matrix product is computed of real numbers."""
 
-    REUSED = "each row meets each column, so that parts which are put apart are used many times"
+    REUSED = "each row meets each column, so parts that are stored separately are used many times"
 
 
 def use_real_form(program: Program, target: Target) -> Decided:

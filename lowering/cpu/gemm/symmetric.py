@@ -48,7 +48,7 @@ _COMMUTATIVE = frozenset(("add", "mul", "product", "eq", "ne", "and", "or"))
 class MirrorReason(Reason):
     """Why one triangle is copied from the other."""
 
-    SAME = "with rows and columns exchanged it is the same"
+    SAME = "it equals its transpose"
 
 
 def mirror_triangles(program: Program, target: Target) -> Decided:

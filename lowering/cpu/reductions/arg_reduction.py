@@ -72,7 +72,7 @@ Loops = tuple[For, ...]
 class ArgReductionReason(Reason):
     """Why argmin and argmax are computed by blocks."""
 
-    REST = "a block whose best term is not better holds no place that counts"
+    REST = "a block of terms of which none is better needs no search for a position"
 
 
 def block_arg_reductions(program: Program) -> Decided:

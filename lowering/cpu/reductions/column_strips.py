@@ -77,7 +77,7 @@ WHOLE = frozenset(("add", "sub", "mul", "neg", "max", "min"))
 class StripReason(Reason):
     """Why sums are computed in strips."""
 
-    ROWS = "its terms lie a row apart, those of its neighbours side by side"
+    ROWS = "its terms are a row apart in memory, those of neighbouring elements are contiguous"
 
 
 def vectorize_columns(program: Program, target: Target) -> Decided:

@@ -41,7 +41,7 @@ from ...transform.outermost import Body, OutermostRewriter
 class EarlyExitReason(Reason):
     """Why loops may be left early."""
 
-    KNOWN = "what is left to look at could not change it"
+    KNOWN = "no later term can change it"
 
 
 def insert_early_exits(program: Program, target: Target) -> Decided:

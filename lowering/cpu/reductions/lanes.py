@@ -73,7 +73,7 @@ Body = tuple[Stmt, ...]
 class LaneReason(Reason):
     """Why a reduction is computed in lanes."""
 
-    APART = "its terms need nothing of each other, and their order is open"
+    APART = "its terms are independent, and may be combined in any order"
 
 
 def vectorize_reductions(program: Program) -> Decided:

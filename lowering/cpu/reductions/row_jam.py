@@ -58,8 +58,8 @@ _BytesRead = dict[int, int | None]
 class RowJamReason(Reason):
     """Why rows are jammed."""
 
-    STREAMS = "memory gives more where it is read at several places"
-    SUMS = "sums that wait for their last addition do so side by side"
+    STREAMS = "memory is read faster at several addresses at a time"
+    SUMS = "while one sum waits for its last addition, others are added to"
 
 
 def jam_row_reductions(program: Program, target: Target) -> Decided:

@@ -199,7 +199,7 @@ def test_every_nest_says_what_it_is_on_a_device_and_why() -> None:
         f = pe.cd_from_source(LOOPS, {"np": np}).on("cuda")
         told = " ".join(str(f.explain(np.zeros(300000), np.ones(300000), np.zeros(1))).split())
     assert "runs on the device: its iterations are independent, and a thread computes each" in told
-    assert "runs on the device: its iterations only accumulate: many blocks sum parts" in told
+    assert "runs on the device: its iterations only accumulate: many blocks sum chunks" in told
     assert "runs on the device: its iterations need each other, and one block does them" in told
 
 

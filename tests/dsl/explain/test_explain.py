@@ -91,6 +91,29 @@ def test_every_pass_has_its_say_in_the_order_of_the_source(
     assert all(row.why for row in explained.arrays)
 
 
+def test_the_reason_of_an_array_is_the_one_that_decided_also_where_threads_have_copies() -> None:
+    f = pe.cd_from_source(SOFTMAX, {})
+    with pe.override(threads=2):
+        told = f.explain(np.zeros((4000, 2000), "f4"), np.zeros((4000, 2000), "f4"))
+    rows = {row.name: row for row in told.arrays}
+    assert rows["e"].mode == "local, f32[2000] of each thread"
+    assert rows["e"].why.startswith("each iteration of its loops writes that part before it reads")
+    assert "not virtual: " in rows["e"].why
+    assert rows["e"].why.endswith("each thread that runs the loop has a copy")
+
+
+def test_an_array_that_is_gone_keeps_its_name_and_reason() -> None:
+    text = """\
+def f(y, x, rate):
+    z = x * rate
+    y[i] = z[i] + exp(rate * 2 + 1)
+"""
+    told = pe.cd_from_source(text, {}).explain(np.zeros(9), np.ones(9), 0.5)
+    rows = {row.name: row for row in told.arrays}
+    assert rows["z"].mode == "virtual" and "z" not in told.loops.split("kernel")[0]
+    assert any("before the loop" in one.sentence for one in told.decisions)
+
+
 def test_numbers_are_those_of_the_call() -> None:
     text = "def f(y, x, n):\n    for t in range(n):\n        y[i] += x[i] * 0.5\n"
     f = pe.cd_from_source(text, {})
@@ -247,5 +270,6 @@ def test_of_library_functions_only_arrays_are_shown_and_rounds_are_not_made_up()
     told = function.explain(np.zeros(64), np.zeros(64))
     assert {row.name for row in told.arrays if "[" not in row.type} == set()
     assert {"y", "x", "sorted", "others"} <= {row.name for row in told.arrays}
-    assert "with one round of each loop whose rounds only the run knows" in told.work
+    work = " ".join(told.work.split())
+    assert "with one iteration of each loop whose length is known only at run time" in work
     assert "line <library>:15 " in told.work and "line  " not in told.work

@@ -90,8 +90,8 @@ def test_only_axes_that_varied_are_opened() -> None:
     opened = seen.opened(specs[3])
     assert opened == {"x": ArraySpec(dtypes.float32, (None, 7), None)}
     assert dynamic_axes_text(opened) == "axis 0 of `x`"
-    sizes = "axis 0 of `x` came in more than 3 sizes: this form is for any size from 2"
-    numbers = "`m.a`, `m.b` came with more than 3 values: this form is for any value"
+    sizes = "axis 0 of `x` came in more than 3 sizes: this specialization is for any size from 2"
+    numbers = "`m.a`, `m.b` came with more than 3 values: this specialization is for any value"
     assert generalization_reason(specs[3], opened) == sizes
     assert generalization_reason(specs[3], specs[3], ["m.a", "m.b"]) == numbers
     assert generalization_reason(specs[3], opened, ["m.a", "m.b"]) == f"{sizes}; {numbers}"

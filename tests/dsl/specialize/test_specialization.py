@@ -88,7 +88,8 @@ def test_a_number_of_an_object_is_given_to_the_code_after_three_values() -> None
         assert f(layer, x)[0] == 1.0 + rate
         found.append(f.specialise(layer, x))
     assert len(set(map(id, found))) == 4 and found[3] is found[5] is found[6]
-    assert found[3].reason == ("`m.rate` came with more than 3 values: this form is for any value")
+    told = "`m.rate` came with more than 3 values: this specialization is for any value"
+    assert found[3].reason == told
     layer.rate = 7
     assert f(layer, x)[0] == 8.0 and f.specialise(layer, x) not in found
     layer.rate = np.float64(9.0)
@@ -408,7 +409,7 @@ def test_a_static_integer_is_a_value_of_the_run_from_the_fourth_value_on(
         got, wanted = f(kind(n)), names["f"](kind(n))
         assert type(got) is type(wanted)
         np.testing.assert_array_equal(got, wanted)
-    told = "`n` came with more than 3 values: this form is for any value"
+    told = "`n` came with more than 3 values: this specialization is for any value"
     assert f.explain(kind(50)).why == told
 
 

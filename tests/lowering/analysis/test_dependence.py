@@ -58,15 +58,15 @@ def why(one: For) -> object:
 def test_a_refusal_names_rounds_in_numbers() -> None:
     one = loop(i, Store(at(Y, var(i) + 2), read(Y, i)))
     assert str(find_dependence(one)) == (
-        "two rounds use the same element: "
-        "`y[i + 2]` in the round i = 0 and `y[i]` in the round i = 2"
+        "two iterations use the same element: "
+        "`y[i + 2]` in iteration i = 0 and `y[i]` in iteration i = 2"
     )
     down = For(i, const(7), const(-1), -2, (Store(at(Y, var(i) + 2), read(Y, i)),))
     assert str(find_dependence(down)).endswith(
-        "`y[i]` in the round i = 7 and `y[i + 2]` in the round i = 5"
+        "`y[i]` in iteration i = 7 and `y[i + 2]` in iteration i = 5"
     )
     assert str(find_dependence(loop(i, Update(at(S), OPS["add"], ONE)))) == (
-        "every round uses the same element: `s`"
+        "every iteration uses the same element: `s`"
     )
 
 
@@ -187,9 +187,9 @@ def test_what_may_be_the_same_is_unclear_and_what_is_has_iterations_in_numbers()
         Dependent.UNCLEAR
     )
     detail = str(find_dependence(loop(i, Store(at(GRID, read(P, i), 0), ONE))))
-    assert detail == "two rounds may use the same element: `grid[..., 0]`"
+    assert detail == "two iterations may use the same element: `grid[..., 0]`"
     both = str(find_dependence(loop(i, Store(at(Y, read(P, i)), read(Y, i)))))
-    assert both == "two rounds may use the same element: `y[i]` and `y[...]`"
+    assert both == "two iterations may use the same element: `y[i]` and `y[...]`"
 
 
 def test_a_product_of_two_numbers_that_move_may_be_the_same() -> None:
@@ -342,4 +342,4 @@ def test_places_that_are_used_alike_are_asked_for_once() -> None:
     found = list(dependence._representatives(sites))
     assert len(sites) == 36 and len(found) == 3  # y[i] read and written, y[i - 1] read
     assert [sites.index(site) for site in found] == [0, 1, 2]
-    assert str(find_dependence(loop)).startswith("two rounds use the same element")
+    assert str(find_dependence(loop)).startswith("two iterations use the same element")

@@ -203,8 +203,8 @@ def test_without_threads_or_work_nothing_changes() -> None:
     (decision,) = found.decisions
     assert decision.reason is DistributeReason.THREADS
     assert decision.told() == (
-        "what rounds over `i` add to `s` is added behind them: nothing else keeps the rounds of "
-        "its loop from being shared among threads"
+        "what iterations over `i` add to `s` is added after them: nothing else keeps the "
+        "iterations from running on several threads"
     )
 
 

@@ -64,8 +64,8 @@ def test_loops_inside_are_left_by_lanes(name: str) -> None:
     (decision,) = decided(EARLY[name])
     assert decision.reason is MaskReason.LEAVE
     assert decision.told() == (
-        "the rounds of the loop over `i` are done side by side: each round may leave a loop "
-        "inside by itself, and needs nothing of the others"
+        "the iterations of the loop over `i` run in SIMD lanes: each iteration may leave an inner "
+        "loop at another time, and needs no other one"
     )
 
 

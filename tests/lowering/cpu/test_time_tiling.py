@@ -247,8 +247,8 @@ def test_it_is_told() -> None:
     )  # fmt: skip
     (told,) = tile_stencils(program, TARGET).decisions
     assert told.told() == (
-        "the loop over `t` does several rounds for a piece of rows: its arrays are larger than the "
-        "cache, and a row needs only those near to it"
+        "the loop over `t` does several iterations for a block of rows: its arrays are larger than "
+        "the cache, and a row needs only rows near it"
     )
 
 

@@ -37,7 +37,7 @@ def test_what_lies_across_is_in_tiles(text: str) -> None:
     size = 32 if "f32" in str(TILED[text]) else 16
     assert f"step {size}:" in print_program(made)
     assert [str(one) for one in decisions] == [
-        "arrays lie across one another, and of what is loaded all neighbours are used: "
+        "it goes through arrays along different axes, and a tile uses all of what is loaded: "
         f"{size} by {size} elements"
     ]
 

@@ -80,8 +80,8 @@ SENTENCES = (
     ),
     (
         Decision("apart", FusionRefusal.ORDER, None, "m", SECOND, SECOND, "j"),
-        "the loop over `j` is kept apart from another one of the same line: a round of the "
-        "second touches what a later round of the first does: `m`",
+        "the loop over `j` is kept apart from another one of the same line: an iteration "
+        "of the second depends on a later iteration of the first: `m`",
     ),
     (
         Decision("apart", FusionRefusal.JUMPS, None, "", SECOND, AWAY, "j"),
@@ -94,7 +94,7 @@ SENTENCES = (
     (Decision("removed", RemovalReason.UNUSED, M), "`m` is not computed: nothing"),
     (
         Decision("reused", RemovalReason.UNUSED, M, "`t`"),
-        "`m` has no memory of its own: nothing",
+        "`m` is computed in the memory of another array: nothing",
     ),
     (
         Decision("skipped", RemovalReason.ZERO, M),
@@ -110,7 +110,7 @@ SENTENCES = (
     ),
     (
         Decision("looked up", RemovalReason.SEARCH),
-        "the loop does not run: it looks for one index",
+        "the loop is replaced by a lookup: it looks for one index",
     ),
 )
 
@@ -133,5 +133,8 @@ def test_the_placement_says_why() -> None:
     assert placement[nodes["t"]].where == "virtual"
     assert placement[nodes["t"]].why == str(VirtualReason.ONCE)
     assert placement[nodes["m"]].where == "register"
-    assert placement[nodes["m"]].why == f"{StoredReason.REDUCED}; {ContractionReason.SCALAR}"
+    assert (
+        placement[nodes["m"]].why
+        == f"{ContractionReason.SCALAR}; not virtual: {StoredReason.REDUCED}"
+    )
     assert {made.outcome for made in placement.decisions} >= {"virtual", "shrunk", "fused"}

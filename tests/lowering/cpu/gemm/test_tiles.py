@@ -397,4 +397,4 @@ def test_explain_says_what_is_in_tiles() -> None:
     with settings.override(schedule=True):
         text = str(_made(BODIES["a product"], list(arrays)).on("cc").explain(*arrays.values()))
     assert "is computed in tiles" in text
-    assert "side by side" in text
+    assert "contiguously" in text

@@ -314,7 +314,7 @@ def test_explain_says_what_is_in_lanes() -> None:
     made = pe.cd_from_source("def f(x):\n    return sum(x[i])\n", {})
     with settings.override(schedule=True):
         text = str(made.on("cc").explain(np.ones(99, "f4")))
-    assert "are combined in lanes" in text
+    assert "are combined in SIMD lanes" in text
     assert any(
         isinstance(stmt, For) and stmt.kind == "vector"
         for kernel in scheduled(made.procedure(np.ones(99, "f4"))).kernels

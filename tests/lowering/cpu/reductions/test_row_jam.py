@@ -168,8 +168,8 @@ def test_rows_that_are_read_twice_stay_in_the_cache() -> None:
     large = replace(TARGET, l2_bytes=1 << 16)
     (told,) = jam_row_reductions(before(body, **sizes), large).decisions
     assert told.told() == (
-        "neighbouring elements of `y` are computed side by side: "
-        "memory gives more where it is read at several places"
+        "neighbouring elements of `y` are computed together: "
+        "memory is read faster at several addresses at a time"
     )
 
 

@@ -114,6 +114,15 @@ class HasTarget(Protocol):
 
 
 @runtime_checkable
+class HasPrelude(Protocol):
+    """Code whose text begins with what its functions need of the language."""
+
+    @property
+    def above(self) -> int:
+        """The number of lines before the functions."""
+
+
+@runtime_checkable
 class CompilesTogether(Protocol):
     """A backend that compiles several procedures together."""
 

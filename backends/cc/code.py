@@ -67,6 +67,11 @@ class CompiledCode:
         """The source statement of each line of the C text."""
         return self.source.line_map
 
+    @property
+    def above(self) -> int:
+        """The number of lines before the functions: the header and the prelude."""
+        return self.source.above
+
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run on parameters, then results; return the results.
 

@@ -62,6 +62,11 @@ class CudaCode:
         return self.plan.text.line_map
 
     @property
+    def above(self) -> int:
+        """The number of lines before the kernels: the header and the prelude."""
+        return self.plan.text.above
+
+    @property
     def program(self) -> Program:
         """The compiled loops, mapped to blocks and threads."""
         return self.plan.program

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...backends.interface import Code, HasKernels, Origin
+from ...backends.interface import Code, HasKernels, HasPrelude, Origin
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Source, Span
@@ -104,8 +104,8 @@ class Explanation(ExplanationParts):
 
     @property
     def code(self) -> str:
-        """The generated code as text."""
-        return join_lines(self.generated)
+        """The generated code as text: the prelude, and the functions."""
+        return join_lines((*self.prelude, *self.generated))
 
 
 def build_explanation(
@@ -135,7 +135,8 @@ def build_explanation(
             decisions = (*placement.decisions, *code.decisions)
             placement = replace(placement, decisions=decisions)
         details["decisions"] = tuple(_decisions(placement, names, procedure.span))
-    meaning = tuple(procedure_lines(procedure, names))
+    meaning, lines = tuple(procedure_lines(procedure, names)), tuple(_code_lines(code))
+    above = code.above if isinstance(code, HasPrelude) else 0
     return Explanation(
         name=procedure.name,
         called=_call_text(specialization),
@@ -145,7 +146,8 @@ def build_explanation(
         ),
         written=tuple(_source_lines(procedure.span.source, meaning)),
         meaning=meaning,
-        generated=tuple(_code_lines(code)),
+        generated=lines[above:],
+        prelude=lines[:above],
         kernels=tuple(code.kernels) if isinstance(code, HasKernels) else (),
         **details,
     )
@@ -176,12 +178,15 @@ def _source_lines(home: Source, lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _code_lines(code: Code) -> Iterator[Line]:
-    """Yield the lines of the code; a comment has the span of the line below it."""
+    """Return the lines of the code; comments and pragmas have the span of the line below them."""
+    lines: list[Line] = []
+    below, places = NOWHERE, code.line_map
     texts = code.text.rstrip("\n").split("\n")
-    places = code.line_map
-    for number, text in enumerate(texts, 1):
-        at = number + 1 if text.lstrip().startswith("/*") else number
-        yield Line(text, places.get(at, NOWHERE))
+    for number, text in reversed([*enumerate(texts, 1)]):
+        is_heading = text.lstrip().startswith(("/*", "#pragma"))
+        below = below if is_heading else places.get(number, NOWHERE)
+        lines.append(Line(text, below))
+    return reversed(lines)
 
 
 def _arrays(

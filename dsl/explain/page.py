@@ -58,6 +58,7 @@ h1 + p + p { margin-bottom: 1.2rem }
 :focus-visible { outline: 2px solid var(--link); outline-offset: -2px }
 details pre { background: var(--panel); padding: .8rem; overflow: auto; border-radius: 6px }
 summary { cursor: pointer; margin-top: 1.8rem; font-weight: 600 }
+.column summary { margin: .8rem; font-size: .85rem }
 @media (max-width: 60rem) { .columns { grid-auto-flow: row; grid-auto-columns: auto }
   .column { max-height: 60vh } body { padding: 1rem } }
 """
@@ -140,13 +141,23 @@ class _Page:
     def columns(self) -> str:
         """Return the columns of the function, the loops and the code."""
         parts = self.parts
-        columns = [("the function", parts.written, True), ("loops", parts.lowered, False),
-                 ("code", parts.generated, False)]  # fmt: skip
+        columns = [("the function", parts.written, True, ""), ("loops", parts.lowered, False, ""),
+                 ("code", parts.generated, False, self.prelude())]  # fmt: skip
         shown = "\n".join(
-            f'<section class="column"><h3>{title}</h3>\n{self.lines(lines, numbered)}\n</section>'
-            for title, lines, numbered in columns if lines
+            f'<section class="column"><h3>{title}</h3>\n{self.lines(lines, numbered)}{end}\n'
+            "</section>"
+            for title, lines, numbered, end in columns if lines
         )  # fmt: skip
         return f'<div class="columns">\n{shown}\n</div>'
+
+    def prelude(self) -> str:
+        """Return the prelude of the code in a collapsed section, empty where there is none."""
+        prelude = self.parts.prelude
+        if not prelude:
+            return ""
+        title = f"the prelude above it, {len(prelude)} lines"
+        text = self.lines(prelude, False)
+        return f"\n<details><summary>{title}</summary>\n{text}\n</details>"
 
     def lines(self, lines: Iterable[Line], is_source: bool) -> str:
         """Return lines, each linked to the lines of the function that it comes from."""

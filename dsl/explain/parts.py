@@ -55,7 +55,9 @@ class ExplanationParts:
     lowered: tuple[Line, ...]
     """The loops after all passes; empty where the backend runs the assignments."""
     generated: tuple[Line, ...]
-    """The generated code."""
+    """The functions of the generated code."""
+    prelude: tuple[Line, ...] = ()
+    """What stands above them in the generated code: the header, and library functions they use."""
     kernels: tuple[KernelRow, ...] = ()
     """The device resources of each kernel; empty where there are none."""
 

@@ -37,7 +37,7 @@ def render_text(parts: ExplanationParts) -> str:
         ("the function", number_lines(parts.written, parts.home)),
         ("assignments", join_lines(parts.meaning)),
         ("loops, beside them the line of the function", number_lines(parts.lowered, parts.home)),
-        ("code, beside it the line of the function", number_lines(parts.generated, parts.home)),
+        ("code, beside it the line of the function", code_text(parts)),
     )
     texts = [_with_title(parts.name, "=", "")]
     texts += [_with_title(title, "-", text) for title, text in sections if text]
@@ -85,6 +85,14 @@ def number_lines(lines: Sequence[Line], home: Span) -> str:
         f"{number:>{width}} | {line.text}".rstrip()
         for number, line in zip(numbers, lines, strict=True)
     )
+
+
+def code_text(parts: ExplanationParts) -> str:
+    """Return the functions of the code, and in place of the prelude how to see it."""
+    text = number_lines(parts.generated, parts.home)
+    if not parts.prelude:
+        return text
+    return f"{text}\n\nnot shown: the prelude above it, {len(parts.prelude)} lines; `.code` has all"
 
 
 def place_text(span: Span, home: Span) -> str:

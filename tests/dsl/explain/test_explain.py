@@ -62,6 +62,9 @@ def test_every_section_is_in_the_text() -> None:
         "y", "f32[3]", "2", "hosted,", "written  the caller provides it"
     ]  # fmt: skip
     assert "void **args" in explained.code
+    assert explained.generated[0].text.startswith("static int scale_body(")
+    assert len(explained.code.splitlines()) == len(explained.prelude) + len(explained.generated)
+    assert f"the prelude above it, {len(explained.prelude)} lines; `.code` has all" in text
     assert "peak temporary memory" in explained.work
     assert explained.choices == ""
     assert repr(explained) == text
@@ -70,7 +73,12 @@ def test_every_section_is_in_the_text() -> None:
 def test_a_whole_text(golden: Callable[[str], Callable[[str], None]]) -> None:
     f = pe.cd_from_source(SOFTMAX, {})
     explained = f.explain(np.zeros((6, 4), "f4"), np.zeros((6, 4), "f4"))
-    settled = replace(explained, origin="compiled", generated=explained.generated[-4:])
+    settled = replace(
+        explained,
+        origin="compiled",
+        prelude=explained.prelude[:3],
+        generated=explained.generated[-4:],
+    )
     golden("softmax.txt")(str(settled))
     assert max(map(len, str(settled).splitlines())) <= 100
 

@@ -71,6 +71,15 @@ def test_it_needs_nothing_but_itself(page: str) -> None:
     assert "prefers-color-scheme: dark" in page
 
 
+def test_the_prelude_is_folded_below_the_functions(page: str) -> None:
+    code = page[page.index("<h3>code</h3>") :]
+    functions, fold = (
+        code.index("static int f_body("),
+        code.index("<summary>the prelude above it, "),
+    )
+    assert functions < fold < code.index("#include" if "#include" in code else "typedef")
+
+
 def test_three_columns_name_the_same_lines(page: str) -> None:
     function, loops, code = read(page).columns
     own = [at for at, _ in function]

@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from typing import assert_never
 
 from ..base.dataclass import dataclass
-from ..base.diagnostic import Span
+from ..base.diagnostic import NOWHERE, Span
 from ..base.garbage_collector import gc_paused
 from .analysis import self_dependence
 from .device_branches import select_cpu_branches
@@ -93,7 +93,7 @@ def _statements(body: tuple[ir1.Statement, ...], fresh: _Fresh) -> tuple[Stmt, .
 def _statement(stmt: ir1.Statement, fresh: _Fresh) -> tuple[Stmt, ...]:
     match stmt:
         case Assign():
-            return (*_comment(stmt.span.text), *_assign(stmt, fresh))
+            return (*_comment(stmt.span.text, stmt.span), *_assign(stmt, fresh))
         case ir1.For(symbol, lo, hi, step, body, span, counts):
             if step > 0 and (lo.constant or 0) > 0:
                 fresh.positive.add(symbol)
@@ -119,8 +119,8 @@ def _statement(stmt: ir1.Statement, fresh: _Fresh) -> tuple[Stmt, ...]:
             assert_never(stmt)
 
 
-def _comment(text: str) -> tuple[Stmt, ...]:
-    return (loops.Comment(text),) if text else ()
+def _comment(text: str, span: Span = NOWHERE) -> tuple[Stmt, ...]:
+    return (loops.Comment(text, span),) if text else ()
 
 
 def loop_nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt, ...]:

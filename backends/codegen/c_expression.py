@@ -199,6 +199,8 @@ class Scope:
                 out += f" - {term[1:]}" if term[0] == "-" else f" + {term}"
         if not out:
             return str(constant)
+        if constant > 0 and out[0] == "-" and " " not in out:
+            return f"{constant} - {out[1:]}"
         return out if not constant else f"{out} {'-' if constant < 0 else '+'} {abs(constant)}"
 
     def _apply(self, expr: Apply) -> CText:

@@ -97,7 +97,9 @@ def _sum(index: Affine, is_wide: bool, scope: IndexScope) -> CText:
         sign, factor = _signed(k, scope.dialect)
         body = text if abs(k) == 1 else f"{text}*{factor}"
         out += (f" {sign} " if out else "-" if sign == "-" else "") + body
-    if index.offset and out:
+    if out[:1] == "-" and len(index.terms) == 1 and index.offset > 0:
+        out = f"{index.offset} - {out[1:]}"
+    elif index.offset and out:
         out += " {} {}".format(*_signed(index.offset, scope.dialect))
     if not out:
         text = scope.dialect.literal(index.offset, dtypes.int64)

@@ -27,7 +27,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
 from ...lowering.analysis.cost import iteration_count, surely_fails, work_per_iteration
 from ...lowering.analysis.effects import remove_unused_scalars
-from ...lowering.ir.algebra import TRUE
+from ...lowering.ir.algebra import TRUE, negate_comparison
 from ...lowering.ir.assignments import (
     Access,
     Alloc,
@@ -39,7 +39,7 @@ from ...lowering.ir.assignments import (
     Permute,
     Print,
 )
-from ...lowering.ir.expressions import Apply, Expr
+from ...lowering.ir.expressions import Apply, Const, Expr
 from ...lowering.ir.indexing import Symbol, const
 from ...lowering.ir.loops import (
     Barrier,
@@ -61,6 +61,7 @@ from . import intrinsic_loops, loop_headers, records, vector_variables, vectors
 from .c_expression import Scope
 from .c_text import ADD, MUL, SHIFT, CText, infix
 from .cancellation import Poll, StripMining, WorkCounter, choose_poll
+from .comments import visible_comments
 from .dialect import C, Dialect
 from .entry import entry_point
 from .frame import LIBRARY, WORK, Frame, FunctionContext, build_frame
@@ -102,6 +103,22 @@ def print_body(
     )
 
 
+def negated(test: Expr) -> Expr:
+    """Return the test that holds where another does not: the opposite comparison, if there is one,
+    with a constant on its right."""
+    inverse = Apply(OPS["logical_not"], (test,), test.dtype)
+    match negate_comparison(inverse):
+        case Apply(op, (Const() as left, right), dtype) if op.name in _MIRRORED:
+            return Apply(OPS[_MIRRORED[op.name]], (right, left), dtype)
+        case None:
+            return inverse
+        case opposite:
+            return opposite
+
+
+_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
 @dataclass(slots=True)
 class _Printer:
     """The traversal of a function: its text so far, and the names in scope at its end."""
@@ -122,6 +139,8 @@ class _Printer:
     """The functions of parallel regions, with the source statement of each line of the loop."""
     loops: int = 0
     """The loop depth within the function."""
+    heading: str = ""
+    """The statement of the source in the last comment, not repeated for what follows."""
     bound: dict[Symbol, Binding] = field(default_factory=dict)
     """The binding statements of the symbols in scope, outermost first."""
 
@@ -153,11 +172,18 @@ class _Printer:
             self.line(self.vectors.declared(node))
         if self.vectors.fill(declared):
             self.line("free_registers();")
-        for at, stmt in enumerate(body):
+        heading = self.heading
+        for at, stmt in self.printed(body):
             self.path.append(str(at))
             self.statement(stmt)
             self.path.pop()
+        self.heading = heading
         self.vectors.forget(declared)
+
+    def comment(self, comment: Comment) -> None:
+        """Add a comment, which heads what follows if it is a statement of the source."""
+        self.lines.append(comment_line(comment.text, self.depth))
+        self.heading = "" if comment.span is NOWHERE else comment.text
 
     def block(
         self, head: str, body: tuple[Stmt, ...], span: Span, first: AddLines | None = None
@@ -221,8 +247,8 @@ class _Printer:
                 self.check(stmt)
             case Print():
                 self.print(stmt)
-            case Comment(text):
-                self.lines.append(comment_line(text, self.depth))
+            case Comment():
+                self.comment(stmt)
             case Barrier(later):
                 self.texts(self.frame.meeting(later))
             case Break() | Continue():
@@ -343,6 +369,9 @@ class _Printer:
         work = scope.affine(work_per_iteration(loop, self.frame.sizes)).text
         outside = self.lines, self.spans, self.depth, self.loops, self.part
         self.lines, self.spans, self.depth, self.loops, self.part = [], {}, 1, 0, region
+        heading = self.heading
+        if loop.span.text:
+            self.comment(Comment(loop.span.text, loop.span))
         lo, name = scope.affine(loop.lo), self.bind(loop)
         if loop.step == 1:
             first, last = (
@@ -351,7 +380,7 @@ class _Printer:
             )
             self.iterations(loop, name, first, last, 1)
         else:
-            count = self.frame.names.fresh("round")
+            count = self.frame.names.fresh("iteration")
             value = infix("+", [lo, CText(f"{count}*{loop.step}", MUL)]).text
             self.iterations(
                 loop, count, region.first, region.last, 1,
@@ -361,6 +390,7 @@ class _Printer:
         self.forget({loop.symbol})
         inner, spans = self.lines, self.spans
         self.lines, self.spans, self.depth, self.loops, self.part = outside
+        self.heading = heading
         text = region.written(inner)
         self.parts.append((text, spans))
         names = [variable.name for variable in text.held]
@@ -384,7 +414,7 @@ class _Printer:
         self.frame.names.release([status, *part.names])
 
     def while_(self, loop: While) -> None:
-        exit_test = Apply(OPS["logical_not"], (loop.test,), loop.test.dtype)
+        exit_test = negated(loop.test)
         exit_branch = () if loop.test == TRUE else (If(exit_test, (Break(),), (), loop.span),)
         poll = self.poll_of(loop)
         assert not isinstance(poll, StripMining), "only loops that count are cut"
@@ -393,11 +423,24 @@ class _Printer:
         self.block("for (;;)", body, loop.span, self.poll_prologue(poll))
         self.loops -= 1
 
-    def if_(self, stmt: If) -> None:
-        self.block(f"if ({self.text(stmt.test)})", stmt.then, stmt.span)
-        if stmt.other:
-            self.lines.pop()
-            self.block("} else", stmt.other, stmt.span)
+    def if_(self, stmt: If, keyword: str = "if") -> None:
+        self.block(f"{keyword} ({self.text(stmt.test)})", stmt.then, stmt.span)
+        if not stmt.other:
+            return
+        self.lines.pop()
+        match self.printed(stmt.other):
+            case [(at, If() as chained)] if id(stmt.other) not in self.vectors.plan.homes:
+                self.path.append(str(at))
+                self.if_(chained, "} else if")
+                self.path.pop()
+            case _:
+                self.block("} else", stmt.other, stmt.span)
+
+    def printed(self, body: tuple[Stmt, ...]) -> list[tuple[int, Stmt]]:
+        """Return the statements of a body that are printed, with their positions."""
+        shown = visible_comments(body, self.heading)
+        every = enumerate(body)
+        return [(at, stmt) for at, stmt in every if not isinstance(stmt, Comment) or at in shown]
 
     def update(self, stmt: Update) -> None:
         node, op, value, target = stmt.access.node, stmt.op, stmt.value, self.element(stmt.access)
@@ -426,8 +469,8 @@ class _Printer:
         self.frame.names.release([value])
 
     def check(self, stmt: Check) -> None:
-        test = infix("!", [self.scope.expression(stmt.test)])
-        self.line("{" if surely_fails(stmt) else f"if ({test.text}) {{", stmt.span)
+        test = self.text(negated(stmt.test))
+        self.line("{" if surely_fails(stmt) else f"if ({test}) {{", stmt.span)
         self.depth += 1
         self.texts(self.frame.failing(len(self.faults), self.path), stmt.span)
         self.record("fault", stmt.values, records.SLOTS, stmt.span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 SELECT, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
@@ -16,6 +17,9 @@ _INFIX = {
 
 Stricter than C where it is easily misread: comparisons in comparisons, `&&` in `||`, bit operators.
 """
+
+
+_NEGATIVE = re.compile(r"-[0-9]")
 
 
 class CText(NamedTuple):
@@ -34,6 +38,8 @@ def infix(operator: str, args: list[CText]) -> CText:
     if len(args) == 1:
         body = args[0].within(UNARY)
         return CText(operator + (f"({body})" if body[0] == operator else body), UNARY)
+    if operator == "+" and args[1].level == UNARY and _NEGATIVE.match(args[1].text):
+        return infix("-", [args[0], CText(args[1].text[1:], POSTFIX)])
     level, min_level = _INFIX[operator]
     chained = args[0].level == level and level not in (EQUAL, RELATE)
     left = args[0].text if chained else args[0].within(min_level)

@@ -77,10 +77,12 @@ def _escape(character: str) -> str:
 def _best_break(text: str, limit: int) -> int | None:
     """Return where to break: the least nested space of the last half, preferably after an operator.
 
+    In a `for`, that behind a semicolon is one less; casts stay whole where anything else fits.
     Where the last half has no space, the last one that fits, else the first beyond; None where
     there is no space at all.
     """
     best: tuple[int, bool, int] | None = None
+    last = len(text) - 2 if text.endswith(" {") else len(text)
     nesting, fallback = 0, None
     for at, character in enumerate(text):
         if at > limit and (best is not None or fallback is not None):
@@ -89,9 +91,15 @@ def _best_break(text: str, limit: int) -> int | None:
             nesting += 1
         elif character in ")]}":
             nesting -= 1
-        elif character == " ":
+        elif character == " " and at < last:
             fallback = at
-            candidate = (nesting, text[at - 1].isalnum() or text[at - 1] in ")]_", at)
+            depth = nesting - (text[at - 1] == ";") + 99 * _is_in_cast(text, at)
+            candidate = depth, text[at - 1].isalnum() or text[at - 1] in ")]_", at
             if limit // 2 <= at <= limit and (best is None or candidate[:2] <= best[:2]):
                 best = candidate
     return fallback if best is None else best[2]
+
+
+def _is_in_cast(text: str, at: int) -> bool:
+    """Whether a space is in the type of a cast to a pointer."""
+    return text.startswith("*)", at + 1) or text.endswith("(const", 0, at)

@@ -158,6 +158,8 @@ class Comment(Memoized):
     """A line for the reader: the originating statement, or a block's text."""
 
     text: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    """The statement whose text it is; NOWHERE for a block's text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ static int scaled_body(const double alpha, double *restrict a, int64_t *fault,
         void (*show)(int64_t, const int64_t *))
 {
     for (int64_t i = 0; i < 4; i++) {
-        if (!(i < 5)) {
+        if (i >= 5) {
             fault[0] = 0;
             record_int(fault + 1, 5, i);
             record_real(fault + 3, 13, alpha);

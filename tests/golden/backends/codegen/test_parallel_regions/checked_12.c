@@ -90,7 +90,7 @@ static int sums_part(int64_t *restrict y, const int64_t *restrict x, int64_t fir
         s = 0;
         for (int64_t j = 0; j < 12; j++) {
             row[j] = x[i*12 + j];
-            if (!(row[j] < 100)) {
+            if (row[j] >= 100) {
                 fault[0] = 0;
                 record_int(fault + 1, 5, row[j]);
                 fault[3] = 0;
@@ -128,7 +128,7 @@ static int sums_part_2(int64_t *restrict y, const int64_t *restrict x, int64_t f
         s_2 = 0;
         for (int64_t j = 0; j < 12; j++) {
             row_2[j] = x[i*12 + j];
-            if (!(row_2[j] < 100)) {
+            if (row_2[j] >= 100) {
                 fault[0] = 1;
                 record_int(fault + 1, 5, row_2[j]);
                 fault[3] = 0;

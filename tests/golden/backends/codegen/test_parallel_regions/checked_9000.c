@@ -120,7 +120,7 @@ static int sums_part(int64_t *restrict y, const int64_t *restrict x, const share
         s = 0;
         for (int64_t j = 0; j < 9000; j++) {
             row[j] = x[i*9000 + j];
-            if (!(row[j] < 100)) {
+            if (row[j] >= 100) {
                 fault[0] = 0;
                 record_int(fault + 1, 5, row[j]);
                 fault[3] = 0;
@@ -173,7 +173,7 @@ static int sums_part_2(int64_t *restrict y, const int64_t *restrict x,
         s_2 = 0;
         for (int64_t j = 0; j < 9000; j++) {
             row_2[j] = x[i*9000 + j];
-            if (!(row_2[j] < 100)) {
+            if (row_2[j] >= 100) {
                 fault[0] = 1;
                 record_int(fault + 1, 5, row_2[j]);
                 fault[3] = 0;

@@ -13,8 +13,8 @@ extern "C" __global__ void __launch_bounds__(256) pe_reversing_0(const double *_
         }
         __syncthreads();
         for (int32_t t = (int32_t)threadIdx.x; t < 6000; t += (int32_t)blockDim.x) {
-            y[b*6000 + t] = row[-t + 5999];
-            z[b*6000 + t] = short_[-t + 5999];
+            y[b*6000 + t] = row[5999 - t];
+            z[b*6000 + t] = short_[5999 - t];
         }
         __syncthreads();
     }

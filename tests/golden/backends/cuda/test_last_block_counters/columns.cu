@@ -7,7 +7,7 @@ extern "C" __global__ void __launch_bounds__(224, HELD_THREADS/224)
     float y_acc = 0.0f;
     for (int32_t tile = (int32_t)blockIdx.y; tile < 2; tile += (int32_t)gridDim.y) {
         for (int32_t part = (int32_t)blockIdx.x; part < 5; part += (int32_t)gridDim.x) {
-            for (int32_t thread = (int32_t)threadIdx.x; thread < min_i32(-tile*224 + 400, 224);
+            for (int32_t thread = (int32_t)threadIdx.x; thread < min_i32(400 - tile*224, 224);
                     thread += (int32_t)blockDim.x) {
                 y_acc_chunk = -0.0f;
                 for (int32_t i = part*8; i < min_i32(37, part*8 + 8); i++) {
@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(224, HELD_THREADS/224)
             }
         }
         if (comes_last(&arrived[tile], gridDim.x)) {
-            for (int32_t thread = (int32_t)threadIdx.x; thread < min_i32(-tile*224 + 400, 224);
+            for (int32_t thread = (int32_t)threadIdx.x; thread < min_i32(400 - tile*224, 224);
                     thread += (int32_t)blockDim.x) {
                 y_acc = 0.0f;
                 for (int32_t part = 0; part < 5; part++) {

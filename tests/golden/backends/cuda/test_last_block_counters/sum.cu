@@ -10,18 +10,18 @@ extern "C" __global__ void __launch_bounds__(256, HELD_THREADS/256)
     for (int32_t block = (int32_t)blockIdx.y; block < 1; block += (int32_t)gridDim.y) {
         for (int32_t part = (int32_t)blockIdx.x; part < 3; part += (int32_t)gridDim.x) {
             y_acc_chunk = -0.0f;
-            for (int32_t thread = (int32_t)threadIdx.x; thread < 256; thread += (int32_t)blockDim.x)
-                    {
+            for (int32_t thread = (int32_t)threadIdx.x; thread < 256;
+                    thread += (int32_t)blockDim.x) {
                 y_acc_chunk_part = -0.0f;
-                for (int32_t i = part*3001 + thread; i < min_i32(part*3001 + 3001, 9001); i += 256)
-                        {
+                for (int32_t i = part*3001 + thread; i < min_i32(part*3001 + 3001, 9001);
+                        i += 256) {
                     y_acc_chunk_part += x[i];
                 }
                 y_acc_chunk_parts[thread] = y_acc_chunk_part;
             }
             __syncthreads();
-            for (int32_t thread = (int32_t)threadIdx.x; thread < 32; thread += (int32_t)blockDim.x)
-                    {
+            for (int32_t thread = (int32_t)threadIdx.x; thread < 32;
+                    thread += (int32_t)blockDim.x) {
                 for (int32_t q = 0; q < 7; q++) {
                     y_acc_chunk_parts[thread] += y_acc_chunk_parts[thread + q*32 + 32];
                 }

@@ -144,7 +144,7 @@ def test_sizes_and_numbers_of_a_call_are_put_in(seen: Seen) -> None:
     assert found.assumed == ()
     blind = count_operations(program)
     assert blind.operations == {"add": 1, "eq": 1, "lt": 1, "mul": 1}
-    assert any("one round" in one.text for one in blind.assumed)
+    assert any("one iteration" in one.text for one in blind.assumed)
 
 
 def test_what_data_decides_is_counted_as_done_and_said() -> None:

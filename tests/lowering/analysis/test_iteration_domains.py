@@ -59,7 +59,7 @@ def test_triangles_and_sizes() -> None:
     unknown = domain_points(inside, (), frozenset(), CallValues())
     assert unknown.times == 1
     assert {one.text for one in unknown.assumed} == {
-        "how often this loop runs is not known before the call: one round is counted"
+        "how often this loop runs is known only at run time: one iteration is counted"
     }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .backends.runtime.backend_setting import use as use
     from .base import settings
     from .base.diagnostic import CdError as CdError
+    from .base.process_state import reset as reset
     from .dsl.api.public import *  # noqa: F403
 
 __version__ = "0.1.0"
@@ -30,13 +31,14 @@ __all__ = [
     "Device", "Field", "Routine", "Stream", "Tensor", "Timeline", "Trace", "__version__",
     "backends", "bf16", "bisect", "c128", "c64", "cd", "cd_from_source", "checked", "clamp",
     "comment", "compare", "device", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "idx", "load",
-    "memory", "override", "pad", "profile", "save", "settings", "tensor", "trace", "u16", "u32",
-    "u64", "u8", "use", "wrap",
+    "memory", "override", "pad", "profile", "reset", "save", "settings", "tensor", "trace", "u16",
+    "u32", "u64", "u8", "use", "wrap",
 ]  # fmt: skip
 
 _HOMES = {
     ".idx": ("idx",),
     ".base.settings": ("settings",),
+    ".base.process_state": ("reset",),
     ".backends.runtime.backend_setting": ("override", "use"),
     ".base.diagnostic": ("CdError",),
     ".dsl.api.cd": ("cd", "cd_from_source", "CdFunction"),

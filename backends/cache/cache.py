@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base import settings
 from ...base.lazy_import import LazyModule
+from ...base.process_state import State, register
 from .file_lock import FileLockContext, hold_path, try_hold
 from .folders import Untrusted, make_first, open_folder, open_shared, remove, shrink, sweep
 from .folders import temporary_folders as temporary
@@ -53,6 +54,25 @@ _SCRATCH = "plusequals-build-"
 
 _warned: set[tuple[str, str]] = set()
 """The warnings issued so far, by folder and text."""
+register(
+    lambda: State(
+        name="warnings of the cache that were given",
+        owner=__name__,
+        holders=("_warned",),
+        lock="the interpreter's lock",
+        on_reset="they are given again",
+        reset=_warned.clear,
+    )
+)
+register(
+    lambda: State(
+        name="files on disk: compiled code, what was seen of functions, answers of compilers",
+        owner=__name__,
+        lock="a lock file for each entry",
+        in_child="shared",
+        on_reset="kept; tests set `PLUSEQUALS_CACHE_DIR`",
+    )
+)
 
 
 class CacheWarning(RuntimeWarning):

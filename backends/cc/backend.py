@@ -14,6 +14,7 @@ from ...base import garbage_collector, settings
 from ...base.diagnostic import CdBackendError, Diagnostic, Span
 from ...base.lazy_import import LazyModule
 from ...base.locks import ReentrantLock
+from ...base.process_state import State, register
 from ..cache.cache import Cache, Entry, cache_key
 from . import toolchain
 from .compiler import AdvanceCompilation, Trial, compile_flags, finish_compilation
@@ -55,6 +56,15 @@ else:  # what only compiling needs
 
 _LOCKS = 16
 _FILE = "kernel.c"
+register(
+    lambda: State(
+        name="of the backend `cc`: toolchains, compilations in advance, libraries, worker threads",
+        owner=__name__,
+        lock="locks by key, and that of the fast path; a fork renews them",
+        in_child="compilations of the parent are left to it; threads start again at the next call",
+        on_reset="kept; tests make a `CompiledC` of their own",
+    )
+)
 
 
 class CompiledC:

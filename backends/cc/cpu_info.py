@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...base import settings
 from ...base.lazy_import import LazyModule
+from ...base.process_state import State, register
 
 if TYPE_CHECKING:
     from ...lowering import target as targets
@@ -148,3 +149,20 @@ def _cache_bytes(level: int) -> int:
 def _read_text(*path: str) -> str:
     with open(os.path.join(*path), errors="replace") as file:
         return file.read()
+
+
+def _read_again() -> None:
+    for memo in (_allowed, _described, _cache_bytes):
+        memo.cache_clear()
+
+
+register(
+    lambda: State(
+        name="what was read of the processor and of `OMP_NUM_THREADS`",
+        owner=__name__,
+        holders=("_allowed", "_described", "_cache_bytes"),
+        lock="`functools.cache`",
+        on_reset="read again",
+        reset=_read_again,
+    )
+)

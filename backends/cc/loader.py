@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import _cffi_backend
 
 from ...base.lazy_import import LazyModule
+from ...base.process_state import State, register
 from ..cache.folders import read_package_text
 
 if TYPE_CHECKING:
@@ -35,6 +36,22 @@ ENTRY: Any = ffi.typeof("int(*)(void **)")
 T = TypeVar("T")
 NUMBERS: Any = ffi.typeof("int64_t[]")
 _serial = itertools.count()
+register(
+    lambda: State(
+        name="numbers of loaded libraries",
+        owner=__name__,
+        holders=("_serial",),
+        lock="the interpreter's lock",
+    )
+)
+register(
+    lambda: State(
+        name="static variables of the thread pool, the memory pool and the fast path, in C",
+        owner=__name__,
+        lock="a mutex that a fork renews; a spin lock; the interpreter's lock",
+        in_child="threads start again at the next call",
+    )
+)
 
 
 class LoadError(Exception):

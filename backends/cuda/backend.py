@@ -11,6 +11,7 @@ from pathlib import Path
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label
+from ...base.process_state import State, register
 from ...lowering.analysis.accesses import collect_accesses
 from ...lowering.device_branches import select_gpu_branches
 from ...lowering.ir.assignments import Procedure
@@ -37,6 +38,15 @@ TENSOR_CAPABILITY = 8, 0
 """The least compute capability with the instructions of `tensors.h`."""
 WARPGROUP_CAPABILITY = 9, 0
 """The only compute capability with warpgroup matrix multiplication."""
+register(
+    lambda: State(
+        name="of the backend `cuda`: the driver, opened devices with their memory, loaded modules",
+        owner=__name__,
+        lock="a lock for the backend, for each device and for its memory",
+        in_child="given up: they are the parent's; a child opens its own if none was open",
+        on_reset="kept; tests play a driver",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)

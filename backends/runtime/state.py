@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import weakref
 from collections import Counter
@@ -15,6 +14,7 @@ from ...base import float_modes, settings
 from ...base.cached_property import cached_property
 from ...base.diagnostic import CdBackendError, Diagnostic
 from ...base.lazy_import import LazyModule
+from ...base.process_state import State, register
 from .. import capabilities, registry
 
 if TYPE_CHECKING:
@@ -119,7 +119,6 @@ class Runtime:
         """Counts of procedures by origin and by the counting thread: without a lock, on which a
         finalizer that compiles could deadlock."""
         atexit.register(self._finish)
-        os.register_at_fork(after_in_child=self._after_fork)
 
     @cached_property
     def disk_cache(self) -> Cache:
@@ -251,7 +250,19 @@ class Runtime:
             counts[origin] += count
         return dict(counts)
 
-    def _after_fork(self) -> None:
+    def reset(self) -> None:
+        """Wait for work in flight, end what observes calls, and forget the counts.
+
+        Backends and devices stay, as arrays and compiled code of theirs may be in use.
+        """
+        for worker in list(self.workers):
+            worker.drain()  # what failed is raised where it is waited for
+        with self.scheduling:
+            self.timeline, self._recorders, self.is_recording = None, (), False
+            self._update_observers()
+        self._counts.clear()
+
+    def after_fork(self) -> None:
         """Replace the locks: threads of the parent may hold them."""
         self.scheduling.renew()
         worker_failure = fork_failure()  # one for all: it is reported once
@@ -282,4 +293,16 @@ def fork_failure() -> failure.Failure:
 
 
 RUNTIME = Runtime()
-"""The instance of the process: with the settings, the only state of the package."""
+"""The instance of the process."""
+register(
+    lambda: State(
+        name="backends in use, devices, workers of streams, what observes calls, counts",
+        owner=__name__,
+        holders=("RUNTIME",),
+        lock="the lock of scheduling; backends: one `setdefault` each",
+        in_child="locks are renewed, queued work fails, backends forget what a child cannot use",
+        on_reset="work is waited for, nothing observes calls, counts begin at 0; the rest is kept",
+        after_fork=RUNTIME.after_fork,
+        reset=RUNTIME.reset,
+    )
+)

@@ -27,7 +27,7 @@ from typing import (
 
 from ...backends.cache.folders import descriptor_shortage
 from ...backends.device_arrays.protocols import may_be_device_array
-from ...backends.runtime.state import RUNTIME, Recorder
+from ...backends.runtime.state import RUNTIME
 from ...base import float_modes
 from ...base.cached_property import cached_property
 from ...base.diagnostic import (
@@ -42,8 +42,9 @@ from ...base.diagnostic import (
 )
 from ...base.garbage_collector import gc_paused
 from ...base.lazy_import import LazyModule, lazy_modules
+from ...base.process_state import State, register
 from ..source import function_source
-from ..source.definition import Definition
+from ..source.definition import Definition, text_signature
 from ..values.fix_hints import call_text
 
 if TYPE_CHECKING:
@@ -551,7 +552,7 @@ def cd_from_source(
     definition.text = source
     _ = definition.surface
     _require_compilable(source)
-    return CdFunction(definition, _signature(namespace, definition.surface), backend)
+    return CdFunction(definition, text_signature(namespace, definition.surface), backend)
 
 
 def _are_plain(params: Iterable[inspect.Parameter]) -> bool:
@@ -574,28 +575,12 @@ def _require_compilable(source: function_source.FunctionSource) -> None:
         raise CdSyntaxError(Diagnostic("CD0100", message, (Label(span),), (), helps)) from None
 
 
-def _signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.Signature:
-    """Return the signature of a function text; default values are evaluated in the namespace."""
-    kinds = {
-        "positional": inspect.Parameter.POSITIONAL_ONLY,
-        "any": inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        "keyword": inspect.Parameter.KEYWORD_ONLY,
-        "*": inspect.Parameter.VAR_POSITIONAL,
-        "**": inspect.Parameter.VAR_KEYWORD,
-    }
-    parameters = []
-    for param in surface.params:
-        default: Any = inspect.Parameter.empty
-        if param.default is not None:
-            default = eval(param.default.span.text, dict(namespace))  # the user's own text
-        parameters.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
-    return inspect.Signature(parameters)
-
-
-@functools.cache
-def _logger() -> Recorder:
-    """Return the writer of run logs."""
-    return log.Logger()
-
-
-RUNTIME.logger = _logger
+RUNTIME.logger = lambda: log.logger()
+register(
+    lambda: State(
+        name="the base class of functions under `@cd`: the fast path",
+        owner=__name__,
+        holders=("CdFunction.__bases__",),
+        lock="one assignment; another compiled library replaces it",
+    )
+)

@@ -20,6 +20,7 @@ from typing import Annotated, Any, get_origin
 
 import numpy as np
 
+from ...base import process_state
 from ...base.diagnostic import Source
 from ...lowering.ir import dtypes
 from ..source import definition_blocks, function_source, name_mangling
@@ -33,6 +34,16 @@ State = dict[str, Any]
 _MAX_CACHED = 64
 """The number of restored functions that are cached, one per digest."""
 _cache: OrderedDict[str, Function] = OrderedDict()
+process_state.register(
+    lambda: process_state.State(
+        name="functions that were restored from pickles",
+        owner=__name__,
+        holders=("_cache",),
+        lock="the interpreter's lock",
+        on_reset="forgotten",
+        reset=_cache.clear,
+    )
+)
 
 
 class _Module:

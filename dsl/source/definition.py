@@ -6,9 +6,10 @@ the function.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...base.cached_property import cached_property
 from ...base.lazy_import import LazyModule
@@ -95,3 +96,21 @@ class Definition:
             return digest if not self.letters else f"{digest} {' '.join(self.letters)}"
         except identity.NotPortable:
             return None
+
+
+def text_signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.Signature:
+    """Return the signature of a function text; default values are evaluated in the namespace."""
+    kinds = {
+        "positional": inspect.Parameter.POSITIONAL_ONLY,
+        "any": inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        "keyword": inspect.Parameter.KEYWORD_ONLY,
+        "*": inspect.Parameter.VAR_POSITIONAL,
+        "**": inspect.Parameter.VAR_KEYWORD,
+    }
+    parameters = []
+    for param in surface.params:
+        default: Any = inspect.Parameter.empty
+        if param.default is not None:
+            default = eval(param.default.span.text, dict(namespace))  # the user's own text
+        parameters.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
+    return inspect.Signature(parameters)

@@ -9,7 +9,6 @@ typed as `Any`, since inside `@cd` they take part in any arithmetic.
 from __future__ import annotations
 
 import re
-import string
 from typing import Any
 
 from ...base.dataclass import dataclass
@@ -25,7 +24,9 @@ class Letter:
         return self.name
 
 
-_LETTERS: tuple[Any, ...] = tuple(Letter(name) for name in string.ascii_lowercase)
+_LOWERCASE = "abcdefghijklmnopqrstuvwxyz"
+"""`string.ascii_lowercase`; the module `string` compiles a pattern when it is imported."""
+_LETTERS: tuple[Any, ...] = tuple(Letter(name) for name in _LOWERCASE)
 a, b, c, d, e, f, g, h, i, j, k, l, m = _LETTERS[:13]  # noqa: E741
 n, o, p, q, r, s, t, u, v, w, x, y, z = _LETTERS[13:]
 

@@ -24,6 +24,7 @@ from ...base.diagnostic import CdError, CdTypeError, Diagnostic, Label, Span
 from ...base.garbage_collector import gc_paused
 from ...base.lazy_import import LazyModule
 from ...base.locks import ReentrantLock
+from ...base.process_state import State, register
 from ...base.settings import Settings
 from ...lowering.device_branches import select_cpu_branches
 from ...lowering.ir.assignments import Procedure
@@ -71,6 +72,15 @@ else:  # what few programs need
 
 _MAX_ATTEMPTS = 3
 """The number of compilations for a call whose arrays another thread replaces meanwhile."""
+register(
+    lambda: State(
+        name="of each function: specializations, sizes seen, fast paths",
+        owner=__name__,
+        lock="a lock for each function",
+        in_child="kept; locks are renewed",
+        on_reset="kept; tests make a new function",
+    )
+)
 
 
 class SpecializationCache(ReentrantLock):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ...backends.runtime.state import RUNTIME, RecordableCode
 from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.locks import ReentrantLock
+from ...base.process_state import State, register
 from ...base.settings import Settings
 from ...lowering.ir.assignments import Assign, Block, For, Parameter, While
 from ..instrument import sites as s
@@ -285,6 +287,23 @@ class Logger(ReentrantLock):
         )
         with self._lock:
             write_text(_log_folder(options), _file_name(file_name), text, is_appended)
+
+
+@cache
+def logger() -> Logger:
+    """Return the writer of run logs."""
+    return Logger()
+
+
+register(
+    lambda: State(
+        name="the writer of run logs, which reads the standard output while a device prints",
+        owner=__name__,
+        holders=("logger",),
+        lock="two locks",
+        in_child="kept; locks are renewed",
+    )
+)
 
 
 def _log_folder(chosen: Settings) -> Path:

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from ...base.process_state import State, register
+
 T = TypeVar("T")
+register(
+    lambda: State(
+        name="facts about immutable nodes, kept with them",
+        owner=__name__,
+        lock="none: they follow from the node",
+    )
+)
 
 
 class Memoized:

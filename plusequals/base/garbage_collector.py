@@ -8,10 +8,11 @@ fifth of the time of the passes. Cycles that it would have found are collected a
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from .process_state import State, register
 
 
 class _Pauses:
@@ -57,8 +58,16 @@ class _Pauses:
 
 
 _PAUSES = _Pauses()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_PAUSES.after_fork)
+register(
+    lambda: State(
+        name="pauses of the garbage collector",
+        owner=__name__,
+        holders=("_PAUSES",),
+        lock="a lock; counted for each thread",
+        in_child="those of the thread that forked",
+        after_fork=_PAUSES.after_fork,
+    )
+)
 
 
 @contextmanager

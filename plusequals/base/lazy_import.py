@@ -24,7 +24,6 @@ from __future__ import annotations
 import _thread
 import atexit
 import contextlib
-import os
 import sys
 import threading
 from importlib import import_module
@@ -32,6 +31,7 @@ from types import ModuleType
 from typing import Any
 
 from .garbage_collector import gc_paused
+from .process_state import State, register
 
 _CHECK_SECONDS = 0.5
 """Seconds between checks that the importing thread has started: there may be no memory for it."""
@@ -91,10 +91,19 @@ class _Imports:
 
 
 _imports = _Imports()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_imports.wait, after_in_parent=_imports.resume, after_in_child=_imports.after_fork
+_all: list[LazyModule] = []
+register(
+    lambda: State(
+        name="modules that are imported when first used, and who imports them now",
+        owner=__name__,
+        holders=("_imports", "_all"),
+        lock="a condition; the import system's locks",
+        in_child="kept: a fork waits for the imports of other threads",
+        before_fork=_imports.wait,
+        after_fork_in_parent=_imports.resume,
+        after_fork=_imports.after_fork,
     )
+)
 
 
 def load_module(name: str, package: str | None = None) -> ModuleType:
@@ -186,9 +195,6 @@ class LazyModule:
 
     def __repr__(self) -> str:
         return f"<{self._name} of {self._package}, later>"
-
-
-_all: list[LazyModule] = []
 
 
 def _resolve_all() -> None:

@@ -11,11 +11,12 @@ does not exist: every later acquisition there would block for ever.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from .process_state import State, register
 
 _NO_THREAD = 0
 
@@ -89,5 +90,13 @@ def _renew_after_fork() -> None:
         _waiting[threading.get_ident()] = waited_for
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_after_fork)
+register(
+    lambda: State(
+        name="locks that are held for long, and which thread waits for which",
+        owner=__name__,
+        holders=("_all", "_waiting"),
+        lock="the interpreter's lock",
+        in_child="renewed",
+        after_fork=_renew_after_fork,
+    )
+)

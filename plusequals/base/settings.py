@@ -32,6 +32,7 @@ from typing import (
 from .dataclass import dataclass
 from .diagnostic import CdNameError, CdTypeError, CdValueError, Diagnostic, nearest
 from .lazy_import import LazyModule
+from .process_state import State, register
 
 if TYPE_CHECKING:
     import typeguard
@@ -209,6 +210,18 @@ def override(backend: str | None = None, **changes: Any) -> Iterator[Settings]:
 def reset() -> None:
     """Forget what `use` changed and read the environment again; returns nothing."""
     _process.settings = None
+
+
+register(
+    lambda: State(
+        name="settings of the process; those of a `with`",
+        owner=__name__,
+        holders=("_process", "_overrides"),
+        lock="one assignment; a context variable",
+        on_reset="those of the environment; those of a `with` hold until its end",
+        reset=reset,
+    )
+)
 
 
 def deciding() -> list[object]:

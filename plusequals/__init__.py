@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .backends.registry import backends as backends  # before the folder takes the name
 from .base.lazy_import import load_module
+from .base.process_state import reset as reset
 
 if TYPE_CHECKING:
     from . import idx
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from .backends.runtime.backend_setting import use as use
     from .base import settings
     from .base.diagnostic import CdError as CdError
-    from .base.process_state import reset as reset
     from .dsl.api.public import *  # noqa: F403
 
 __version__ = "0.1.0"
@@ -38,7 +38,6 @@ __all__ = [
 _HOMES = {
     ".idx": ("idx",),
     ".base.settings": ("settings",),
-    ".base.process_state": ("reset",),
     ".backends.runtime.backend_setting": ("override", "use"),
     ".base.diagnostic": ("CdError",),
     ".dsl.api.cd": ("cd", "cd_from_source", "CdFunction"),

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from plusequals.base import settings
+from plusequals.base import process_state, settings
 from tests.counted import COUNTED, OUTPUT
 
 TESTS = Path(__file__).resolve().parent
@@ -96,6 +96,14 @@ def verified(request: pytest.FixtureRequest) -> Iterator[None]:
     quick = request.path.relative_to(TESTS).parts[0] in QUICK
     with settings.override(verify=True, **({"optimize": "g"} if quick else {})):
         yield
+
+
+@pytest.fixture
+def as_new() -> Iterator[None]:
+    """The state of the process is reset before the test and after it."""
+    process_state.reset()
+    yield
+    process_state.reset()
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from plusequals.base import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
+from tests.offered import offered
 
 from . import poison
 
@@ -76,12 +77,8 @@ class Deferring:
 def installed() -> Iterator[Deferring]:
     """Offer the backend inside the `with`."""
     backend = Deferring()
-    held = RUNTIME._backends
-    held[NAME] = backend
-    try:
+    with offered(NAME, backend):
         yield backend
-    finally:
-        del held[NAME]
 
 
 @dataclass(frozen=True, slots=True)

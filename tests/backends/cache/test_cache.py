@@ -27,7 +27,7 @@ from plusequals.backends.cache.cache import (
     pack,
     unpack,
 )
-from plusequals.base import settings
+from plusequals.base import process_state, settings
 
 KEY = "ab" * 32
 ENTRY = Entry({"entry": "softmax"}, "int softmax;\n", bytes(range(256)))
@@ -107,7 +107,7 @@ def test_folder_open_to_others_is_not_used(folder: Path) -> None:
     Cache().put(KEY, ENTRY)
     for place, mode in ((folder, 0o770), (folder, 0o702), (folder.parent, 0o777)):
         place.chmod(mode)
-        cache._warned.clear()
+        process_state.reset()
         store = Cache()
         with pytest.warns(CacheWarning, match="others can write to .* makes it yours") as told:
             assert store.get(KEY) is None

@@ -20,12 +20,11 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cache import cache
 from plusequals.backends.cache.cache import CacheWarning
 from plusequals.backends.cc import backend as cc_backend
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.cc.fast_call import FastPath
-from plusequals.base import settings
+from plusequals.base import process_state, settings
 from plusequals.base.diagnostic import CdBackendError
 from plusequals.lowering.ir.assignments import Procedure
 
@@ -173,15 +172,13 @@ def test_a_library_without_its_function_is_told(cc: CompiledC, fake: Fake) -> No
     assert "has no function `pe_scale`" in str(caught.value)
 
 
-def test_damaged_entries_are_made_again(
-    cc: CompiledC, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_entries_are_made_again(cc: CompiledC, cache_dir: Path) -> None:
     doubled(cc)
     (entry,) = entries(cache_dir)
     whole = entry.read_bytes()
     for damaged in (whole[:100], whole[: len(whole) // 2], whole[:-1] + b"?"):
         entry.write_bytes(damaged)
-        monkeypatch.setattr(cache, "_warned", set())  # a process is told once
+        process_state.reset()  # a process is told once
         with pytest.warns(CacheWarning, match="made again") as told:
             assert doubled(CompiledC()) == ("compiled", RIGHT)
         assert len(told) == 1

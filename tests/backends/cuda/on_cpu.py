@@ -30,8 +30,8 @@ from plusequals.backends.cuda.kernels import FAULT_RECORD_SIZE
 from plusequals.backends.cuda.nvrtc import CompiledModule, CompileError
 from plusequals.backends.gpu.device import OpenedDevice
 from plusequals.backends.gpu.driver_protocol import DriverError, OutOfMemory, Properties
-from plusequals.backends.runtime.state import RUNTIME
 from tests.counted import COUNTED, key_of
+from tests.offered import offered
 
 Array = np.ndarray[Any, Any]
 GXX = shutil.which("g++")
@@ -311,14 +311,5 @@ def backend(driver: CpuDriver | None = None, compiler: Any = Gxx) -> CompiledCud
 def installed(made: CompiledCuda | None = None) -> Iterator[CompiledCuda]:
     """Let `cuda` be such a backend inside the `with`."""
     made = made or backend()
-    before, devices = dict(RUNTIME._backends), dict(RUNTIME.devices)
-    RUNTIME._backends["cuda"] = made
-    for key in [key for key in devices if key[0] == "cuda"]:
-        del RUNTIME.devices[key]
-    try:
+    with offered("cuda", made):
         yield made
-    finally:
-        RUNTIME._backends.clear()
-        RUNTIME._backends.update(before)
-        RUNTIME.devices.clear()
-        RUNTIME.devices.update(devices)

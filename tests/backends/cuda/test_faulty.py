@@ -14,7 +14,6 @@ from plusequals.backends.cuda import launch_sequence
 from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.gpu import staging
 from plusequals.backends.gpu.driver_protocol import OutOfMemory
-from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdError
 from plusequals.lowering import thresholds
 
@@ -43,11 +42,8 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def made() -> Iterator[CompiledCuda]:
-    before = dict(RUNTIME.devices)
     with installed(backend(FaultyDriver())) as made:
         yield made
-    RUNTIME.devices.clear()
-    RUNTIME.devices.update(before)
 
 
 def on(text: str) -> Any:

@@ -23,13 +23,10 @@ pytestmark = needs_gxx
 
 @pytest.fixture
 def made() -> Iterator[CompiledCuda]:
-    before = dict(RUNTIME.devices)
     with installed(backend(LateDriver())) as made:
         yield made
         for device in [one for key, one in RUNTIME.devices.items() if key[0] == "cuda"]:
             device.synchronize()
-    RUNTIME.devices.clear()
-    RUNTIME.devices.update(before)
 
 
 def on(text: str) -> Any:

@@ -116,7 +116,7 @@ def test_on_is_the_same_function_elsewhere() -> None:
     assert scale.on("numpy").__wrapped__ is scale.__wrapped__
 
 
-def test_override_is_for_the_code_inside_and_use_for_the_process() -> None:
+def test_override_is_for_the_code_inside_and_use_for_the_process(as_new: None) -> None:
     f = made("def f(x):\n    return x + 1")
     x = np.zeros(2)
     f(x)
@@ -124,12 +124,9 @@ def test_override_is_for_the_code_inside_and_use_for_the_process() -> None:
     with pe.override("numpy"):
         assert not f.explain(x).loops
     assert f.explain(x).loops
-    try:
-        pe.use("numpy")
-        assert not f.explain(x).loops
-        np.testing.assert_array_equal(f(x), x + 1)
-    finally:
-        pe.settings.reset()
+    pe.use("numpy")
+    assert not f.explain(x).loops
+    np.testing.assert_array_equal(f(x), x + 1)
 
 
 def test_an_unknown_backend_is_named() -> None:

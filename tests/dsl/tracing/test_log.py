@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,9 +14,9 @@ from hypothesis import strategies as st
 
 import plusequals as pe
 from plusequals.backends.interpreter import Interpreter
-from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdBackendError
 from plusequals.dsl.tracing.log import Comment, LogEntry, LoggedAssignment, log_lines, log_tree
+from tests.offered import offered
 
 from .functions import CALLS, steps
 
@@ -237,7 +236,7 @@ def test_the_log_of_a_backend_that_can_only_print(
 ) -> None:
     f, x = pe.cd_from_source("def f(x):\n    x[i] += 1\n    return x * 2\n"), np.zeros(1)
     with (
-        mock.patch.dict(RUNTIME._backends, {"printer": Printer()}),
+        offered("printer", Printer()),
         pe.override(backend="printer", debug_log_from_routines=True, dump_dir=str(tmp_path)),
     ):
         assert f(x).tolist() == [2.0]

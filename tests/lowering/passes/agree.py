@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from plusequals.backends.interface import API_VERSION, Origin
-from plusequals.backends.runtime.state import RUNTIME
 from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.decision import Decided
@@ -24,6 +23,7 @@ from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.lower import lower
+from tests.offered import offered
 
 Change = Callable[[Program], Program | Decided]
 NAME = "before-and-after"
@@ -117,9 +117,5 @@ class Checking:
 def checking(changes: Mapping[str, Change]) -> Iterator[Checking]:
     """Offer the backend inside the `with`, under `NAME`."""
     backend = Checking(changes)
-    held = RUNTIME._backends
-    held[NAME] = backend
-    try:
+    with offered(NAME, backend):
         yield backend
-    finally:
-        del held[NAME]

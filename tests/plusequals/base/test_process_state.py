@@ -16,7 +16,7 @@ import pytest
 import plusequals as pe
 from plusequals.backends.cache import cache
 from plusequals.backends.runtime.state import RUNTIME
-from plusequals.base import process_state, settings
+from plusequals.base import process_state
 from plusequals.base.process_state import State
 
 from . import module_state
@@ -103,15 +103,13 @@ def _home(module: Module, name: str) -> str:
     return short(module)
 
 
-def test_tables_and_marks_of_registered_state_are_there(held: set[str]) -> None:
+def test_what_holds_registered_state_is_there(held: set[str]) -> None:
     homes = {short(module): module for module in modules()}
     for dotted in held:
-        module = max((name for name in homes if dotted.startswith(f"{name}.")), key=len)
-        value: object = homes[module].namespace
-        name, *attributes = dotted.removeprefix(f"{module}.").split(".")
-        value = homes[module].namespace[name]
-        for attribute in attributes:
-            value = getattr(value, attribute)
+        home = max((name for name in homes if dotted.startswith(f"{name}.")), key=len)
+        name, _, attribute = dotted.removeprefix(f"{home}.").partition(".")
+        assert name in homes[home].namespace, dotted
+        assert not attribute or hasattr(homes[home].namespace[name], attribute), dotted
 
 
 def test_nothing_is_rebound_and_forks_have_one_handler() -> None:
@@ -157,7 +155,7 @@ def test_texts_say_whether_something_is_done() -> None:
 
 
 def test_a_reset_forgets_what_was_used_told_counted_and_recorded(
-    monkeypatch: pytest.MonkeyPatch,
+    as_new: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLUSEQUALS_DEBUG", "2")
     watching, told = RUNTIME.watching, cache._warned
@@ -174,8 +172,6 @@ def test_a_reset_forgets_what_was_used_told_counted_and_recorded(
         np.testing.assert_array_equal(f(np.zeros(2)), [1.0, 1.0])
     assert trace is not None and pe.settings.current().backend == before
     assert RUNTIME.watching is watching and cache._warned is told
-    monkeypatch.undo()
-    settings.reset()
 
 
 def test_a_reset_waits_for_work_and_keeps_devices_and_functions() -> None:

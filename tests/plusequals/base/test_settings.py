@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import fields
 
 import pytest
@@ -12,12 +11,7 @@ from plusequals.base import settings
 from plusequals.base.diagnostic import CdNameError, CdValueError
 from plusequals.base.settings import Settings, current, from_environment, override, use
 
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    settings.reset()
-    yield
-    settings.reset()
+pytestmark = pytest.mark.usefixtures("as_new")
 
 
 def test_sources_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,8 +44,7 @@ from ...base.garbage_collector import gc_paused
 from ...base.lazy_import import LazyModule, lazy_modules
 from ...base.process_state import State, register
 from ..source import function_source
-from ..source.definition import Definition, text_signature
-from ..values.fix_hints import call_text
+from ..source.definition import Definition, call_text, text_signature
 
 if TYPE_CHECKING:
     from ...backends.call_entry import CacheEntry

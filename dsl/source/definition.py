@@ -98,6 +98,18 @@ class Definition:
             return None
 
 
+def call_text(signature: inspect.Signature) -> str:
+    """Return arguments that a signature takes, each by its name: `x, y, z=z`."""
+    texts: dict[object, str] = {
+        inspect.Parameter.KEYWORD_ONLY: "{0}={0}",
+        inspect.Parameter.VAR_POSITIONAL: "*{0}",
+        inspect.Parameter.VAR_KEYWORD: "**{0}",
+    }
+    return ", ".join(
+        texts.get(one.kind, "{0}").format(one.name) for one in signature.parameters.values()
+    )
+
+
 def text_signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.Signature:
     """Return the signature of a function text; default values are evaluated in the namespace."""
     kinds = {

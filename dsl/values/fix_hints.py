@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -114,16 +113,4 @@ def before_the_points(text: str) -> tuple[str, ...]:
     return (
         *before,
         "write the statement inside `for t in range(n):` instead of with the letter",
-    )
-
-
-def call_text(signature: inspect.Signature) -> str:
-    """Return arguments that a signature takes, each by its name: `x, y, z=z`."""
-    texts: dict[object, str] = {
-        inspect.Parameter.KEYWORD_ONLY: "{0}={0}",
-        inspect.Parameter.VAR_POSITIONAL: "*{0}",
-        inspect.Parameter.VAR_KEYWORD: "**{0}",
-    }
-    return ", ".join(
-        texts.get(one.kind, "{0}").format(one.name) for one in signature.parameters.values()
     )

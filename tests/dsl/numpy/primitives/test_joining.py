@@ -147,7 +147,8 @@ def test_elements_move_around_by_any_number(size: int, backend: str) -> None:
     ],
 )  # fmt: skip
 def test_sizes_that_no_memory_holds_are_told_at_run_time(body: str) -> None:
-    f = compiled("x, n", body)
+    text = "def f(x, n):\n    " + body.replace("\n", "\n    ")
+    f = pe.cd_from_source(text, {"np": np})
     for n in range(2, 7):
         f(np.ones(4), n)
     for n in (2**61 + 1, 2**60, 2**62 - 1):

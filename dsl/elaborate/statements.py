@@ -306,7 +306,7 @@ def _item_assignment_helps(target: s.Subscript, group: Group) -> tuple[str, ...]
         name = name.value
     axes += any(isinstance(item, Group) for item in group.items)
     shape = "n" if axes == 1 else f"({', '.join('nmk'[:axes])})"
-    why = "a tuple does not change" if group.kind == "tuple" else "here a list keeps its items"
+    why = "a tuple does not change" if group.kind == "tuple" else "lists keep their items here"
     return (f"{why}; make an array, whose elements can be assigned: "
             f"`{name.span.text} = np.zeros({shape})`",)  # fmt: skip
 

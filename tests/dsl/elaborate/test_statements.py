@@ -76,7 +76,7 @@ def test_augmented_numbers_wrap_in_their_own_type() -> None:
         ("x.w = x", "CD0418"),
         ("a, b = x[0, 0], 1.0, 2.0", "CD0419"),
         ("t = (1, 2)\nt[0] = 3", "a tuple does not change"),
-        ("t = [1, 2]\nt[0] = 3", "here a list keeps its items"),
+        ("t = [1, 2]\nt[0] = 3", "lists keep their items here"),
         (
             "t = [[1, 2], [3, 4]]\nfor k in range(2):\n    t[0][k] = 3",
             r"`t = np.zeros\(\(n, m\)\)`",

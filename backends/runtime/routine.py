@@ -8,18 +8,17 @@ The step waits for the dependences of its arrays and records its reads and write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...base import settings
-from ...base.diagnostic import CdError, CdValueError, Diagnostic, Label
+from ...base.diagnostic import CdError, CdNameError, CdValueError, Diagnostic, Label, nearest
 from ..device_arrays.device_array import DeviceArray, PlacedArray
 from ..interface import Array, HasLanes, RunsAhead
 from . import hazards
 from .argument_checks import expect_merge, field_of
 from .async_dispatch import launch_path
-from .bindings import Bindings
 from .call_arguments import bind_arguments, convert_argument, require_disjoint
 from .device import Context
 from .field import Field
@@ -31,6 +30,43 @@ from .read_versions import ReadVersions
 from .signature import BoundFunction
 from .state import RUNTIME
 from .transfer import MergeContent, hold_scheduling, merge_copy
+
+
+class Bindings(MutableMapping[str, Any]):
+    """Values by the argument names of a routine; CdNameError CD0849 for any other name."""
+
+    def __init__(self, routine: str, names: Sequence[str]) -> None:
+        self._routine = routine
+        self._names = tuple(names)
+        self._values: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name not in self._names:
+            suggestion = nearest(name, self._names)
+            raise CdNameError(
+                Diagnostic(
+                    "CD0849",
+                    f"the routine `{self._routine}` takes no `{name}`",
+                    notes=(f"it takes {', '.join(self._names) or 'nothing'}",),
+                    helps=(f"did you mean `{suggestion}`?",) if suggestion else (),
+                )
+            )
+        self._values[name] = value
 
 
 class Compiled(BoundFunction):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends import capabilities
+from ...backends.codegen import records
 from ...backends.device_arrays.device_array import PlacedArray
 from ...backends.interface import Array, CanPrint, Code, HasMemory
 from ...backends.runtime import link
@@ -30,10 +31,36 @@ from . import sites as s
 from .instrument import instrument
 from .kept_values import Kept, keeping, kept_of, may_stop
 from .nan_counts import add_nan_counting
-from .printing import parse_buffers
 from .record_bounds import BufferSize, memory_left, room_of
+from .rows import REST_LINE, ROW_LINE
 from .sites import Layout, TraceFilter
 from .work_estimate import is_quick
+
+
+def parse_buffers(lines: Iterable[str], width: int, used: Array) -> tuple[Array, ...]:
+    """Return the table, floats, ints and counters that printed lines represent.
+
+    `used` are the counters of the run; the counters of points are taken from them.
+    """
+    rows: list[list[int]] = []
+    floats: list[float] = []
+    ints: list[int] = []
+    for line in lines:
+        kind, *values = records.decode_print(line)
+        if kind == ROW_LINE:
+            rows.append([int(values[0]), len(floats), len(ints), *map(int, values[1:])])
+        elif kind == REST_LINE:
+            rows[-1] += map(int, values)
+        else:
+            floats += (x.item() for x in values if isinstance(x, np.float64))
+            ints += (x.item() for x in values if isinstance(x, np.int64))
+    table = np.zeros((len(rows), width), np.int64)
+    for row, values_of_row in zip(table, rows, strict=True):
+        row[: len(values_of_row)] = values_of_row
+    counters = used.copy()
+    counters[[s.ROWS, s.FLOATS, s.INTS]] = len(rows), len(floats), len(ints)
+    return table, np.array(floats, np.float64), np.array(ints, np.int64), counters
+
 
 Ints = npt.NDArray[np.int64]
 _MAX_ROOM = 1 << 24, 1 << 28, 1 << 27

@@ -39,19 +39,35 @@ from ...lowering.ir.indexing import (
     Symbol,
     const,
     floordiv,
+    maximum,
     minimum,
     mod,
     multiply,
     var,
 )
 from ...lowering.ir.ops import OPS
+from ..values.range_analysis import extreme
 from . import sites as s
-from .boxes import bounding_box, is_non_rectangular
 from .buffers import Buffers, compare, conjunction, to_integer
 from .checked import is_nan
 from .columns import Cell, Columns
-from .sites import Site, TraceFilter
+from .sites import Axis, Site, TraceFilter
 from .where import FilteredDomain
+
+
+def bounding_box(ranges: tuple[Range, ...]) -> Iterator[Axis]:
+    """Yield the axes of the bounding box: each range at its widest."""
+    for at, r in enumerate(ranges):
+        low = extreme(r.lo, ranges[:at], False)
+        high = extreme(r.hi, ranges[:at], True)
+        yield Axis(r.symbol, low, maximum(high - low, const(0)))
+
+
+def is_non_rectangular(ranges: tuple[Range, ...]) -> bool:
+    """Whether a range depends on another one, so that the box has points outside the domain."""
+    symbols = {r.symbol for r in ranges}
+    return any((r.lo.symbols() | r.hi.symbols()) & symbols for r in ranges)
+
 
 ROW_LINE, REST_LINE, POINT_LINE = range(3)
 """The kinds of printed lines: a row of the table, its continuation, a point."""

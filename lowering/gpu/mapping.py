@@ -31,13 +31,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from math import prod
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE
 from .. import thresholds
 from ..analysis.accesses import collect_accesses
 from ..analysis.accumulators import find_accumulators
-from ..analysis.parallel_band import Band, Facts, count_uses, facts_of, find_band
+from ..analysis.parallel_band import (
+    Band,
+    Facts,
+    contiguity_score,
+    count_uses,
+    facts_of,
+    find_band,
+    static_trip_count,
+)
 from ..ir.bounds import Bounds
 from ..ir.decision import Decision, Reason
 from ..ir.fresh import Fresh, fresh_for
@@ -53,7 +62,6 @@ from .gemm.shared_tiles import map_shared_tiles
 from .gemm.split_k import split_terms
 from .gemm.tensor_tiles import map_tensor_tiles
 from .host_code import has_many_iterations, is_host_only
-from .mapping_heuristic import prefers_blocks, prefers_host
 from .nest_distribution import distribute_nests
 from .owner_computes import map_owner_computes
 from .passes import GPU_PASSES, Recomputed
@@ -61,11 +69,55 @@ from .reductions.column_reduction import split_columns
 from .reductions.last_block import merge_last_blocks
 from .reductions.prefix import map_prefix_sums
 from .reductions.scan import build_scan, scan_rows
-from .reductions.segmented import Segment, split_segments
+from .reductions.segmented import Segment, is_wide, split_segments
 from .reductions.split_reduction import count_blocks, map_split_reduction
 from .scalar_rematerialization import find_cheap_scalars, rematerialize_scalars
 from .thread_block import contains_thread_loop, is_thread_loop, map_to_blocks, map_to_one_block
 from .thread_points import DeviceCode, Space, map_to_threads
+
+
+def prefers_host(nest: Band, loop: For, facts: Facts) -> bool:
+    """Whether the host should run a sequential loop: few points, each with long parallel loops."""
+    if not nest.serial or loop.symbol != nest.serial[0].symbol:
+        return False
+    many = thresholds.MIN_OCCUPYING_SEGMENTS
+    count = prod(many if (one := static_trip_count(free)) is None else one for free in nest.free)
+    return count < many and any(is_wide(stmt, facts) for stmt in statements(nest.inner))
+
+
+def prefers_blocks(nest: Band, facts: Facts, nodes: Mapping[int, Node]) -> bool:
+    """Whether the loops inside the points are worth distributing over the threads of a block."""
+    inner = [
+        stmt for stmt in statements(nest.inner)
+        if isinstance(stmt, For)
+        and static_trip_count(stmt) not in range(thresholds.MIN_BLOCK_LOOP_ITERATIONS)
+        and is_thread_loop(stmt, facts)
+    ]  # fmt: skip
+    private = [nodes[number] for number in nest.private]
+    if any(
+        n.static_shape is None or (n.rank and n.bytes > thresholds.MAX_THREAD_PRIVATE_BYTES)
+        for n in private
+    ):
+        return True
+    if not inner:
+        return False
+    points = 1
+    for loop in nest.free:
+        count = static_trip_count(loop)
+        points *= thresholds.MAX_SEQUENTIAL_POINTS if count is None else count
+    if points < thresholds.MIN_OCCUPYING_POINTS:
+        return True
+    is_static = all(static_trip_count(loop) is not None for loop in inner)
+    outer_score = max(
+        contiguity_score(inner if is_static else nest.inner, loop.symbol) for loop in nest.free
+    )
+    return max(_locality_score(loop) for loop in inner) > outer_score
+
+
+def _locality_score(loop: For) -> int:
+    """Return how contiguous the accesses are if a loop, or one directly in it, is distributed."""
+    loops = [stmt for stmt in statements((loop,)) if isinstance(stmt, For)]
+    return max(contiguity_score(one.body, one.symbol) for one in loops)
 
 
 class Mapped(Reason):

@@ -220,8 +220,8 @@ KEPT: Mapping[str, tuple[str, ...]] = {
         "backends.codegen.index_width.MAX_THREADS",
         "backends.codegen.quirks.vectorizer_dependence.ACCESS_LIMIT",
         "backends.codegen.quirks.vectorizer_dependence.UNROLL_LIMIT",
-        "backends.codegen.transposes.LOAD_BITS",
-        "backends.codegen.transposes.STORE_BITS",
+        "backends.codegen.vectors.LOAD_BITS",
+        "backends.codegen.vectors.STORE_BITS",
     ),
     "a limit of Python's parser": (
         "lowering.ir.evaluate.MAX_STATEMENT_DEPTH",

@@ -48,6 +48,7 @@ from typing import NamedTuple
 
 from ....base.dataclass import dataclass
 from ... import thresholds
+from ...analysis.contraction import VECTOR_OPS
 from ...analysis.parallel_band import nest_loops, perfect_nest
 from ...analysis.reductions import upper_half
 from ...analysis.subscripts import stride
@@ -63,7 +64,37 @@ from ...ir.node import Node
 from ...ir.ops import OPS, Op, neutral_of
 from ...ir.rewrite import substitute, substitute_expr, with_bodies
 from ...ir.walk import bodies
-from .vector_terms import REALS, is_vector_term
+
+REALS = (dtypes.float32, dtypes.float64)
+_WHOLE = frozenset(("add", "sub", "mul", "neg", "bitand", "bitor", "bitxor", "invert"))
+_TESTS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def is_vector_term(value: Expr, symbol: Symbol) -> bool:
+    """Whether terms of consecutive iterations are vectors: of elements with stride 0 or 1, by
+    vector operations."""
+    if value.dtype is dtypes.bool_ and isinstance(value, Apply):
+        return value.op.name in _TESTS and all(is_vector_term(arg, symbol) for arg in value.args)
+    is_real = value.dtype in REALS
+    if not is_real and value.dtype.kind not in "biu":
+        return False
+    match value:
+        case Const():
+            return True
+        case Position(at):
+            return symbol not in at.symbols()
+        case Read(node, index):
+            plain = all(isinstance(at, Affine) for at in index)
+            return plain and stride(node, index, symbol) in (0, 1)
+        case Apply(op, args):
+            is_vector_op = op.name in (VECTOR_OPS if is_real else _WHOLE)
+            return is_vector_op and all(is_vector_term(arg, symbol) for arg in args)
+        case Cast(inner, dtype):
+            is_widening = inner.dtype is dtypes.float32 or not is_real
+            return is_widening and inner.dtype.kind == dtype.kind and is_vector_term(inner, symbol)
+        case _:
+            return False
+
 
 Body = tuple[Stmt, ...]
 Loops = tuple[For, ...]

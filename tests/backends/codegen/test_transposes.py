@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plusequals.backends.codegen.c_printer import print_program
-from plusequals.backends.codegen.transposes import match_transposed_copy
+from plusequals.backends.codegen.vectors import match_transposed_copy
 from plusequals.lowering.ir.assignments import Access, Parameter
 from plusequals.lowering.ir.dtypes import DType
 from plusequals.lowering.ir.expressions import Cast, Expr, Read

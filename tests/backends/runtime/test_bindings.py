@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
-from plusequals.backends.runtime.bindings import Bindings
+from plusequals.backends.runtime.routine import Bindings
 from plusequals.idx import i
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.runtime.memory_requests import is_transient, memory_request
+from plusequals.backends.runtime.tensor import is_transient, memory_request
 from plusequals.base.diagnostic import CdError
 
 SCALED = "def f(y, x):\n    t[i] = x[i] * 2\n    y[i] = t[i] + t[3 - i]\n"

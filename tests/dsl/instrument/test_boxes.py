@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from plusequals.dsl.instrument.boxes import bounding_box, is_non_rectangular
+from plusequals.dsl.instrument.rows import bounding_box, is_non_rectangular
 from plusequals.lowering.ir.indexing import Range, Symbol, const, evaluate, mod, var
 from tests.dsl.elaborate.points import nested_ranges, points
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from plusequals.backends.codegen import records
 from plusequals.dsl.instrument import sites as s
-from plusequals.dsl.instrument.printing import parse_buffers
+from plusequals.dsl.instrument.recording import parse_buffers
 from plusequals.dsl.instrument.rows import POINT_LINE, REST_LINE, ROW_LINE
 from plusequals.lowering.ir import dtypes
 

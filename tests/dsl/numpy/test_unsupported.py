@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.base.diagnostic import CdError
-from plusequals.dsl.numpy.unsupported import refusal
+from plusequals.dsl.numpy.table import refusal
 
 from ..elaborate.numpy_oracle import compiled
 

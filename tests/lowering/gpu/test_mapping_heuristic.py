@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.analysis.parallel_band import Band, find_band
-from plusequals.lowering.gpu.mapping_heuristic import prefers_blocks, prefers_host
+from plusequals.lowering.gpu.mapping import prefers_blocks, prefers_host
 
 from .kernels import Case
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.cpu.reductions.vector_terms import is_vector_term
+from plusequals.lowering.cpu.reductions.arg_reduction import is_vector_term
 from plusequals.lowering.ir.expressions import Cast, Dynamic, Expr, Read, Select
 from plusequals.lowering.ir.indexing import var
 

@@ -33,7 +33,6 @@ from ..values.values import (
     Masked,
     Opaque,
     Path,
-    Scalar,
     Static,
     Unset,
     Value,
@@ -194,12 +193,12 @@ def _call_object(
     handler = table.lookup(function)
     if handler is not None:
         positional = tuple(_as_array(frame, arg, e.span) for arg in args)
+        if function is sum or function in (max, min) and len(args) == 1:
+            positional = _with_python_numbers(args, positional)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
         result = handler(site, positional, named)
         if not any(function is one for one in _IDENTITY_FUNCTIONS):
             result = as_new(result)
-        if function in (sum, max, min) and isinstance(result, Scalar) and _is_number_list(args):
-            return Scalar(result.expr, Kind(result.kind.dtype, True))
         return result
     refusal = table.refusal(function)
     if refusal is not None:
@@ -310,13 +309,15 @@ def _as_array(frame: Frame, value: Value, span: Span) -> Value:
     return value
 
 
-def _is_number_list(args: tuple[Value, ...]) -> bool:
-    """Whether the only argument is a list of Python's numbers, so that the result is one, too."""
-    match args:
-        case (Array(_, (_,)) as one,):
-            return one.listed is Listed.NUMBERS
-        case _:
-            return False
+def _with_python_numbers(
+    args: tuple[Value, ...], positional: tuple[Value, ...]
+) -> tuple[Value, ...]:
+    """Return the arguments of a reduction of Python's: a list of its numbers adapts as they do."""
+    match args, positional:
+        case (Array(_, (_,)) as one, *_), (Array() as array, *rest):
+            if one.listed is Listed.NUMBERS:
+                return (replace(array, kind=Kind(array.kind.dtype, True)), *rest)
+    return positional
 
 
 def _parse_once(frame: Frame, function: types.FunctionType, span: Span) -> s.Function:

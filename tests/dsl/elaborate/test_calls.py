@@ -99,6 +99,25 @@ def test_an_error_inside_names_the_way_to_it() -> None:
     assert [span.text for span in caught.value.diagnostics[0].stack] == ["f2(x)", "g(a)"]
 
 
+SUMS = {
+    "a list": [1, 2, 3],
+    "a list of floats": [1.5, 2.0],
+    "a tuple": (1, 2),
+    "an array": np.arange(3),
+}
+STARTS = (5, 0.5, True, np.float32(5), np.int64(3))
+
+
+@pytest.mark.parametrize("start", STARTS, ids=repr)
+@pytest.mark.parametrize("items", SUMS.values(), ids=SUMS)
+@pytest.mark.parametrize("call", ["sum(x, s)", "sum(x, start=s)", "sum([v for v in x], s)"])
+def test_a_sum_has_pythons_type_from_any_start(items: object, start: object, call: str) -> None:
+    for params, values in (("x, s", (items, start)), ("x", (items,))):
+        got = run("numpy", params, f"return {call}", *values, s=start)
+        expected = plain(params, f"return {call}", *values, s=start)
+        assert (type(got), got) == (type(expected), expected)
+
+
 COMPREHENSIONS = {
     "over rows": "return [row * 2 for row in x]",
     "over elements": "return np.array([v * v + 1 for v in x[0]]), sum(v * v for v in x[1])",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import CdTypeError, Span
+from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
 from ...lowering.ir.node import Node
@@ -25,11 +25,11 @@ from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from . import object_attributes
 from .bindings import copy_into, is_number
 from .expressions import tested
+from .index.free_variables import idle_reduction
 from .index.notation import index_statement
 from .loop_carried import same_binding
-from .names import is_letter
 from .recovery import Problems
-from .scope import RESULT, Frame, Guard, Run, names_in, parts, sources
+from .scope import RESULT, Frame, Guard, Run, parts, sources
 from .truth import given_in, require_alike, select, settle_test
 
 
@@ -286,14 +286,14 @@ def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
     frame.names = out
 
 
-def guard(frame: Frame, statement: s.If, run: Run) -> None:
+def guard(frame: Frame, statement: s.If, names: tuple[str, ...], run: Run) -> None:
     """Elaborate an `if` on index variables: it restricts the domain of every statement inside.
 
     A test that reads arrays and guards more than one statement is evaluated once, into a mask.
+    CdSyntaxError CD0509 for a reduction in it that binds none of its index variables.
     """
-    names = tuple(
-        dict.fromkeys(name.id for name in names_in(statement.test) if is_letter(frame, name))
-    )
+    if (idle := idle_reduction(frame, statement)) is not None:
+        raise _reduces_nothing(idle)
     is_shared = len(statement.then) > 1 or bool(statement.other)
     mask = (
         _evaluate_mask(frame, statement.test, names)
@@ -308,6 +308,17 @@ def guard(frame: Frame, statement: s.If, run: Run) -> None:
         run(frame, statement.other)
     finally:
         frame.guards = outer
+
+
+def _reduces_nothing(call: s.Call) -> CdError:
+    """Return the error for a reduction of a guard's test without index variables of its own."""
+    name = call.function.span.text
+    return error(
+        "CD0509", CdSyntaxError,
+        f"`{name}(...)` reduces over nothing: every index in it is on the left of a statement "
+        "inside the `if`", call.span,
+        helps=(f"name the index to reduce over, one that is not on the left: `{name}[k](...)`",),
+    )  # fmt: skip
 
 
 def _reads_array(test: s.Expr) -> bool:

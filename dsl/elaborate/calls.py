@@ -43,6 +43,8 @@ from .captures import parents
 from .captures.instances import is_method, runs_source
 from .captures.owners import called_by, defaults_of, owner_of, partial_of
 from .expressions import evaluate, evaluated
+from .index.free_variables import uses_letters
+from .index.notation import scalar_statement
 from .operators import as_python, now
 from .scope import LIBRARY, RESULT, Frame, own_names
 from .statements import run
@@ -78,7 +80,10 @@ def call(frame: Frame, e: s.Call) -> Value:
             return reduced
     function = evaluate(frame, e.function)
     name = table.reduction_of(function.value) if isinstance(function, Static) else None
-    if frame.letters is not None and name is not None and len(e.args) == 1:
+    one_argument = name is not None and len(e.args) == 1
+    if one_argument and frame.letters is None and uses_letters(frame, e.args[0]):
+        return scalar_statement(frame, e, e.span)
+    if frame.letters is not None and name is not None and one_argument:
         accumulate = _accumulator_kind(frame, e.keywords)
         if accumulate is not None or not e.keywords:
             value = reductions.reduce_letters(frame, name, e.args[0], None, accumulate, e.span)
@@ -108,6 +113,8 @@ def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
     name = table.reduction_of(owner.value) if isinstance(owner, Static) else None
     if name is None:
         return None
+    if frame.letters is None and len(e.args) == 1:
+        return scalar_statement(frame, e, e.span)
     if frame.letters is None or len(e.args) != 1:
         raise error(
             "CD0521", CdSyntaxError, f"`{name}[...]` binds index letters and takes one expression",

@@ -18,7 +18,8 @@ from ..values.types import FALSE, cast
 from ..values.values import Array, Group, Opaque, Scalar, Static, Value
 from .bindings import frozen
 from .expressions import evaluate
-from .index.notation import scalar_statement, uses_letters
+from .index.free_variables import uses_letters
+from .index.notation import scalar_statement
 from .memory_requests import is_request, request
 from .operators import as_affine
 from .scope import LIBRARY, Frame

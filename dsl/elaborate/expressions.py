@@ -59,14 +59,15 @@ from .operators import (
     unary_now,
     value_of,
 )
-from .scope import Frame
+from .scope import Frame, names_in
 
 if TYPE_CHECKING:
     from ..numpy.primitives import attributes
     from . import select, truth
+    from .index import refusals
 else:  # imported lazily: few programs need them
-    attributes, select, truth = lazy_modules(
-        __package__, "..numpy.primitives.attributes", ".select", ".truth"
+    attributes, select, truth, refusals = lazy_modules(
+        __package__, "..numpy.primitives.attributes", ".select", ".truth", ".index.refusals"
     )
 
 
@@ -295,8 +296,22 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
 def _subscript_items(frame: Frame, e: s.Subscript) -> list[Value]:
     items: list[Value] = []
     for item in e.items:
-        items.append(after(frame.ctx, items, partial(_subscript_item, frame, item), item.span))
+        try:
+            items.append(after(frame.ctx, items, partial(_subscript_item, frame, item), item.span))
+        except CdNameError as problem:
+            if (name := _stray_letter(frame, item, problem)) is not None:
+                raise refusals.unreduced(name.id, name.span) from None
+            raise
     return items
+
+
+def _stray_letter(frame: Frame, item: s.Expr, problem: CdNameError) -> s.Name | None:
+    """Return the index variable that is unbound in a subscript outside of index notation."""
+    if frame.letters is not None or problem.code != "CD0201":
+        return None
+    (label, *_) = problem.diagnostics[0].labels
+    found = (x for x in names_in(item) if x.span == label.span and is_letter(frame, x))
+    return next(found, None)
 
 
 def _table_item(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Value | None:

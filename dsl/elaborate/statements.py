@@ -44,9 +44,9 @@ from .aliasing import holding
 from .captures.instances import has_plain
 from .debug_names import naming
 from .expressions import attribute, default_values, elements, evaluate, subscript_value
-from .index.notation import index_statement, scalar_statement, uses_letters
+from .index.free_variables import guard_letters, uses_letters
+from .index.notation import index_statement, scalar_statement
 from .loop_carried import closed_over, same_binding
-from .names import is_letter
 from .operators import BINARY, binary
 from .recovery import Problems
 from .scope import EXIT, RESULT, Frame, names_in
@@ -87,9 +87,9 @@ def _takes_continuation(
 ) -> bool:
     """Whether a statement returns on some paths, so that its continuation is elaborated with it."""
     match statement:
-        case s.If(test, _, _):
+        case s.If():
             returns = branches.returns(statement) and bool(rest)
-            return returns and not _has_letters(frame, test)
+            return returns and not guard_letters(frame, statement)
         case s.For() | s.While():
             return frame.exits is None and early_exit.returns_inside(statement.body)
         case _:
@@ -140,10 +140,6 @@ def _has_ended(frame: Frame) -> bool:
     return frame.ctx.ended
 
 
-def _has_letters(frame: Frame, test: s.Expr) -> bool:
-    return any(is_letter(frame, name) for name in names_in(test))
-
-
 def step(frame: Frame, statement: s.Statement) -> None:
     """Elaborate one statement."""
     ctx = frame.ctx
@@ -162,8 +158,8 @@ def step(frame: Frame, statement: s.Statement) -> None:
             control_flow.loop(frame, statement, run)
         case s.While():
             control_flow.repeat(frame, statement, run)
-        case s.If(test, _, _) if _has_letters(frame, test):
-            branches.guard(frame, statement, run)
+        case s.If() if names := guard_letters(frame, statement):
+            branches.guard(frame, statement, names, run)
         case s.If():
             branches.branch(frame, statement, run)
         case s.Comment(text, inner):

@@ -32,6 +32,16 @@ def f(x):
 def f(y, e):
     y[i,j] = e[i,j] / sum(e[i,j])
 
+=== reduce_nothing_in_guard: np.arange(9.)
+def f(y):
+    if max(y[i]) > 3:
+        y[i] -= 1
+
+=== letter_in_while: np.arange(9.)
+def f(x):
+    while x[i] > 3:
+        x -= 1
+
 === reduce_binder_left: np.ones((3,3)), np.ones((3,3))
 def f(y, e):
     y[i,j] = e[i,j] / sum[j](e[i,j])

@@ -28,7 +28,7 @@ from ..aliasing import looking_at
 from ..expressions import evaluate, subscript_value, tested
 from ..names import is_letter
 from ..operators import value_of
-from ..scope import Frame, Guard, Letters, names_in, parts, target_names
+from ..scope import Frame, Guard, Letters
 from .range_inference import bounded, inferred, no_range, pinned, tighten, undecided
 from .subscript_rules import refuse_captured_letters
 
@@ -46,24 +46,6 @@ class _Target:
     place: Array | None
     name: str
     letters: tuple[str, ...]
-
-
-def uses_letters(frame: Frame, node: object) -> bool:
-    """Whether a statement is in index notation: an index variable stands in a subscript of it."""
-    match node:
-        case s.Subscript(_, items) if any(
-            is_letter(frame, name) for item in items for name in names_in(item)
-        ):
-            return True
-        case s.Lambda() | s.Define():
-            return False
-        case s.Comprehension(_, target, _, _):
-            outer, frame.locals = frame.locals, frame.locals | set(target_names(target))
-            has_letters = any(uses_letters(frame, part) for part in parts(node))
-            frame.locals = outer
-            return has_letters
-        case _:
-            return any(uses_letters(frame, part) for part in parts(node))
 
 
 def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, span: Span) -> None:
@@ -327,7 +309,11 @@ def _guard_tests(frame: Frame, span: Span) -> list[Expr]:
 
 
 def _guard_test(frame: Frame, guard: Guard) -> Expr:
-    """Return the test of a guard, read from its mask where it has one."""
+    """Return the test of a guard, read from its mask where it has one.
+
+    Of the index variables on the left it sees those of the guard alone: what else a reduction in
+    it ranges over is its own, whatever statements are inside.
+    """
     letters = frame.letters
     assert letters is not None
     if guard.mask is not None:
@@ -337,7 +323,12 @@ def _guard_test(frame: Frame, guard: Guard) -> Expr:
             frame.ctx.require(at, extent, axis, guard.test.span.text, guard.test.span)
         expr = guard.mask.at(index)
     else:
-        test = tested(frame, guard.test)
+        outer, implicit = letters.outer, letters.implicit
+        letters.outer, letters.implicit = {name: outer[name] for name in guard.names}, {}
+        try:
+            test = tested(frame, guard.test)
+        finally:
+            letters.outer, letters.implicit = outer, implicit
         expr = test.expr if isinstance(test, Scalar) else TRUE if test.value else FALSE
     return negate(expr) if guard.negated else expr
 
@@ -446,11 +437,7 @@ def scalar_statement(frame: Frame, value: s.Expr, span: Span) -> Scalar:
             del ctx.locals[count:]
         if letters.right:
             name, symbol = next(iter(letters.right.items()))
-            raise error(
-                "CD0519", CdSyntaxError, f"index `{name}` is not reduced, and there is no array to "
-                "the left for it", letters.spans[symbol],
-                helps=(f"reduce it: `sum[{name}](...)`", f"or keep it: `y[{name}] = ...`"),
-            )  # fmt: skip
+            raise refusals.unreduced(name, letters.spans[symbol])
         letters.opened = {}
         _check_equal_sizes(frame)
         return _elaborate_value(frame, value)

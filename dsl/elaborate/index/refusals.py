@@ -86,6 +86,15 @@ def no_place(target: s.Subscript, base: Value, found: Value) -> CdTypeError:
     return problem
 
 
+def unreduced(name: str, span: Span) -> CdError:
+    """Return the error for an index variable of an expression that has to be one number."""
+    return error(
+        "CD0519", CdSyntaxError, f"index `{name}` is not reduced, and there is no array to "
+        "the left for it", span,
+        helps=(f"reduce it: `sum[{name}](...)`", f"or keep it: `y[{name}] = ...`"),
+    )  # fmt: skip
+
+
 _INSIDE = "restrict the index: an `if` on it, a binder's range, or a slice"
 
 

@@ -292,7 +292,7 @@ def _invalid_value(name: str, value: object, hint: Any) -> CdValueError:
 
 def _expected_text(hint: Any) -> str:
     if get_origin(hint) is Literal:
-        return " or ".join(str(choice) for choice in get_args(hint))
+        return " or ".join(repr(choice) for choice in get_args(hint))
     return {bool: "on or off", int: "a whole number", float: "a number", str: "text"}[hint]
 
 

@@ -180,8 +180,15 @@ def _stale_read_error(
     if one == other:
         one, other = f"the array that {one} was", f"the one that {one} is now"
         one, other = (other, one) if read_is_copy else (one, other)
+    text = f"{other} and {one} are one array on some paths through the function, two on others"
     helps = [f"copy where one name gets the other's array: `{name} = {source}.copy()`"]
     notes = []
+    if written.shape != read.shape:
+        text = (
+            f"`{name}` is a part of `{source}` in Python, and here an array of its own, since an "
+            "`if` or a loop decides which part"
+        )
+        helps = [f"decide its position, a number, and use the part itself: `{source}[k : k + 2]`"]
     if written.shape == read.shape and written.strides != read.strides:
         strided = [node for node in (written, read) if node.strides is not None][0].label
         notes = [
@@ -191,7 +198,7 @@ def _stale_read_error(
     return error(
         "CD0208",
         CdTypeError,
-        f"{other} and {one} are one array on some paths through the function, two on others",
+        text,
         write_span,
         replace(
             read_label,

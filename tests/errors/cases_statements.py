@@ -185,6 +185,14 @@ def f(x):
         a = a + 1
     return a
 
+=== loop_of_parts: np.arange(9.0) => `a`, `t`
+def f(a):
+    t = a[0:2]
+    for k in range(1, 4):
+        t = a[k : k + 2]
+        t += 1
+    return t.sum()
+
 === loop_two_names: np.arange(5.0) => `b`
 def f(u):
     a, b = u * 1, u * 2

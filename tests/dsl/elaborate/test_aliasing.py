@@ -6,6 +6,7 @@ Each program runs as Python would run it, or is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -303,3 +304,30 @@ def test_arrays_that_lie_differently_are_exchanged_or_refused(layouts: str, back
         told = "different orders: such arrays do not trade places in a loop" in str(caught.value)
         assert told == ("C order: `np.ascontiguousarray(" in str(caught.value))
         assert told == (layouts == "FC")  # else what was written lies as what is read
+
+
+@pytest.mark.parametrize(
+    ("body", "instead"),
+    [
+        (
+            "t = a[0:2]\nfor i in range(1, 3):\n    t = a[i : i + 2]\n    t += 1\nreturn t.sum()",
+            "k = 0\nfor i in range(1, 3):\n    k = i\n    a[k : k + 2] += 1\n"
+            "return a[k : k + 2].sum()",
+        ),
+        (
+            "t = a[0:2]\nif b[1] > 1:\n    t = a[2:4]\nt += 1\nreturn a.sum()",
+            "k = 0\nif b[1] > 1:\n    k = 2\na[k : k + 2] += 1\nreturn a.sum()",
+        ),
+    ],
+)
+def test_a_part_at_a_run_time_position_is_said_to_be_one(body: str, instead: str) -> None:
+    body, instead = (indent(text, " " * 8) for text in (body, instead))
+    with pytest.raises(CdError, match="CD0208.*`t` is a part of `a` in Python") as caught:
+        _compiled(body)(np.arange(1.0, 5.0), np.arange(4.0) * 10)
+    assert "copy" not in str(caught.value) and "a[k : k + 2]" in str(caught.value)
+    scope = _scope()
+    exec(_function(body), scope)
+    ours, pythons = np.arange(1.0, 5.0), np.arange(1.0, 5.0)
+    expected = scope["f"](pythons, np.arange(4.0) * 10)
+    assert _compiled(instead)(ours, np.arange(4.0) * 10) == expected
+    np.testing.assert_array_equal(ours, pythons)

@@ -11,8 +11,8 @@ from ...lowering.ir.walk import free_symbols
 from ..values.arrays import as_scalar, describe, elementwise
 from ..values.builder import Context, error
 from ..values.memory_order import bases_of, held
-from ..values.types import cast, join
-from ..values.values import Array, Group, Scalar, Value
+from ..values.types import cast, join, kind_of_number
+from ..values.values import Array, Group, Handle, Masked, Scalar, Static, Value
 from .bindings import is_number
 from .truth import select
 
@@ -41,6 +41,10 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
             ctx.equal_extents(one, other, what, span)
     elif any(isinstance(v, Group) for v in (yes, no)) or any(ranks) and not ctx.pointwise:
         raise _mismatch_error(yes, no, span)
+    if yes == no and isinstance(yes, Static):
+        return yes
+    if any(_is_no_number(value) for value in (yes, no)):
+        raise _mismatch_error(yes, no, span, _AROUND)
     selected = elementwise(ctx, lambda a, b: select(test, a, b), (yes, no), span)
     if isinstance(selected, Array):
         listed = max(value.listed for value in (yes, no) if isinstance(value, Array))
@@ -51,13 +55,25 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
     return held(ctx, selected, "choice", span, bases=bases)
 
 
-def _mismatch_error(yes: Value, no: Value, span: Span) -> Exception:
+_AROUND = "put the test around what uses it: `if x[0] > 0: ...`, `else: ...`"
+
+
+def _is_no_number(value: Value) -> bool:
+    """Whether a value can be no side of a select: a text, None, an object or a function."""
+    if isinstance(value, Static):
+        return kind_of_number(value.value) is None
+    return not isinstance(value, Scalar | Array | Handle | Masked)
+
+
+def _mismatch_error(
+    yes: Value, no: Value, span: Span, way_out: str = "give both choices one shape and type"
+) -> CdError:
     return error(
         "CD0463",
         CdTypeError,
         f"this is {describe(yes)} or {describe(no)}, depending on a test",
         span,
-        helps=("give both choices one shape and type",),
+        helps=(way_out,),
     )
 
 

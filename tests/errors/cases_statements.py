@@ -193,6 +193,11 @@ def f(a):
         t += 1
     return t.sum()
 
+=== print_end_of_run: np.ones(3) => str ' '
+def f(x):
+    for k in range(int(x[0])):
+        print(k, end=" " if k else "-")
+
 === loop_two_names: np.arange(5.0) => `b`
 def f(u):
     a, b = u * 1, u * 2

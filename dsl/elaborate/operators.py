@@ -375,12 +375,15 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
     if _is_sequence(left) and _is_sequence(right):
         return _compare_sequences(frame, op, left, right, span)
-    unlike = any(isinstance(v, Static) and kind_of_number(v.value) is None for v in (left, right))
-    if unlike and any(isinstance(v, Array) and v.rank for v in (left, right)):
+    if isinstance(left, Opaque) and isinstance(right, Opaque) and op in ("==", "!="):
+        if _is_no_number(left) and _is_no_number(right):
+            return identity.identity(frame, "is" if op == "==" else "is not", left, right, span)
+    elif _is_no_number(left) or _is_no_number(right):
+        arrays = (isinstance(v, Array) and v.rank and not v.listed for v in (left, right))
+        if op in ("==", "!=") and not any(arrays):
+            return Static(op == "!=")
         text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
         raise error("CD0404", CdTypeError, text, span, helps=("compare with a number: `x == 0`",))
-    if unlike and op in ("==", "!="):
-        return Static(op == "!=")
     a, b = as_affine(left), as_affine(right)
     result = elementwise(
         frame.ctx, lambda x, y: _compare_typed(op, x, y), [left, right], span
@@ -390,6 +393,18 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         if folded is not None and not frame.letters:
             return Static(folded)
     return result
+
+
+def _is_no_number(value: Value) -> bool:
+    """Whether a value equals no number, by Python's rules: a text, None, an object whose class does
+    not say what it equals."""
+    match value:
+        case Static(inner):
+            return kind_of_number(inner) is None
+        case Opaque(inner, _):
+            return type(inner).__eq__ is object.__eq__
+        case _:
+            return False
 
 
 def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:

@@ -20,6 +20,20 @@ def f(x):
 def f(x):
     return np.foo(x)
 
+=== ordered_text: 2.5 => `str 'a'`
+def f(x):
+    return x < "a"
+
+=== property_raises: 1
+class Model:
+    @property
+    def size(self):
+        raise ValueError("not fitted")
+model = Model()
+---
+def f(x):
+    return model.size
+
 === integer_beyond_float: np.ones(3) => `float64`, `f64[3]`
 def f(x):
     return x + 10**400

@@ -7,6 +7,7 @@ import enum
 import numpy as np
 import pytest
 
+from plusequals.base.diagnostic import CdTypeError
 from tests.language.ask import compiled, plain, refused, run
 
 X, Y = np.arange(1.0, 5.0), np.arange(4.0) * 10
@@ -53,6 +54,10 @@ def test_arrays_that_are_given_are_the_callers_objects(body: str) -> None:
     f = compiled("a, b", body, **names).on("numpy")
     for a, b in ((X, X), (X, other), (X, X[:]), (other, X), (other, other), (X, X)):
         assert f(a, b) == plain("a, b", body, a, b, **names)
+
+
+class _Plain:
+    pass
 
 
 class _Mode(enum.Enum):
@@ -183,3 +188,25 @@ def test_tuples_that_are_given_are_the_callers_objects() -> None:
     f, one, other = compiled("a, b", "return a is b"), (X, 2), (X, 2)
     for a, b in ((one, one), (one, other), (other, one), (other, other), (one, one)):
         assert f(a, b) is (a is b)
+
+
+OTHERS = (3, 1, 3.5, True, "s", None, np.int64(1), (1, 2), [1, 2])
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=repr)
+@pytest.mark.parametrize("mode", [_Mode.FAST, _Plain()], ids=["member", "object"])
+def test_a_member_or_plain_object_equals_no_number(mode: object, other: object) -> None:
+    body = "return x == m, m != x, m == m, (x == m) + 1"
+    assert run("numpy", "x", body, other, m=mode) == plain("x", body, other, m=mode)
+
+
+def test_a_plain_object_equals_itself_alone() -> None:
+    body, one = "return a == b, a != b, a == a, b == None", _Plain()
+    for other in (one, _Plain()):
+        assert run("numpy", "a, b", body, one, other) == plain("a, b", body, one, other)
+
+
+@pytest.mark.parametrize("test", ["x == m", "x[0] < m", "m in x"])
+def test_what_has_no_answer_of_python_is_refused(test: str) -> None:
+    with pytest.raises(CdTypeError, match="CD0404|CD0410"):
+        run("numpy", "x", f"return {test}", X, m=_Mode.FAST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...base import diagnostic
-from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
+from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span, class_of
 from ...lowering.ir.assignments import Check, Fault, Print
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Expr
@@ -66,11 +66,11 @@ def _tuple_text(value: Value) -> str | None:
 
 
 def _format_value(value: object, piece: tuple[s.Expr, str]) -> str:
-    """Return a value formatted by a format specification. CdTypeError CD0407 where it is wrong."""
+    """Return a value formatted by a format specification. CD0407 where it is wrong."""
     try:
         return format(value, piece[1])
     except (TypeError, ValueError) as problem:
-        raise error("CD0407", CdTypeError, str(problem), piece[0].span) from None
+        raise error("CD0407", class_of(problem), str(problem), piece[0].span) from None
 
 
 def assertion(frame: Frame, test: s.Expr, message: s.Expr | None, span: Span) -> None:
@@ -148,7 +148,8 @@ def _error_class(frame: Frame, named: s.Expr) -> type[BaseException] | None:
 def _exception_kind(kind: type[BaseException], args: tuple[s.Expr, ...]) -> str:
     """Return the kind of a fault for an exception class: a Cd class, or the class's import path."""
     cd_class = getattr(diagnostic, f"Cd{kind.__name__}", None)
-    if cd_class is not None and cd_class.__bases__ == (CdError, kind):
+    keeps_argument = kind in (KeyError, AttributeError)  # programs look at it: it is the key
+    if cd_class is not None and cd_class.__bases__ == (CdError, kind) and not keeps_argument:
         return f"Cd{kind.__name__}"
     is_text = any(
         isinstance(arg, s.Format) or isinstance(arg, s.Literal) and isinstance(arg.value, str)

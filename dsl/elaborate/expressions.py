@@ -6,11 +6,20 @@ import enum
 import operator
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from ...base.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Span, nearest
+from ...base.diagnostic import (
+    CdAttributeError,
+    CdNameError,
+    CdSyntaxError,
+    CdTypeError,
+    Span,
+    class_of,
+    nearest,
+)
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import const
@@ -44,7 +53,7 @@ from ..values.values import (
 from . import object_attributes
 from .bindings import frozen
 from .captures import owners, parents
-from .captures.instances import is_function
+from .captures.instances import is_function, is_instance
 from .index.subscript_rules import refuse_captured_letters, refuse_mixed
 from .merging import merge_of, of_a_field
 from .names import is_letter, resolve
@@ -444,10 +453,10 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             pass
     if isinstance(value, Array) and (field := of_a_field(frame, value, name)) is not None:
         text = f"an array has no field `{name}`: its tensor has it"
-        raise error("CD0414", CdNameError, text, span, helps=(f"write it so: `{field}`",))
+        raise error("CD0414", CdAttributeError, text, span, helps=(f"write it so: `{field}`",))
     if _has_in_python(value, name):
         text = f"`.{name}` of {describe(value)} is not supported"
-        raise error("CD0414", CdNameError, text, span)
+        raise error("CD0414", CdAttributeError, text, span)
     pool = (*_ARRAY_PROPERTIES, *table.methods()) if isinstance(value, Array | Scalar) else ()
     raise attributes.missing(describe(value), name, pool, span)
 
@@ -474,12 +483,32 @@ def _field_names(handle: Handle) -> tuple[str, ...]:
 
 
 def _getattr(owner: object, name: str, span: Span) -> object:
+    """Return an attribute of a Python object. CD0414 where reading it raises."""
     try:
         return getattr(owner, name)
-    except Exception:  # a user's property may raise anything
-        helps = (f"did you mean `{near}`?",) if (near := nearest(name, dir(owner))) else ()
+    except AttributeError:
         text = f"{describe(Static(owner))} has no attribute `{name}`"
-        raise error("CD0414", CdNameError, text, span, helps=helps) from None
+        helps = _attribute_helps(owner, name, span)
+        raise error("CD0414", CdAttributeError, text, span, helps=helps) from None
+    except Exception as problem:  # a user's property may raise anything
+        text = f"reading `{name}` of {describe(Static(owner))} raises {type(problem).__name__}: "
+        helps = ("read it before the call, and pass what it gives as an argument",)
+        raise error("CD0414", class_of(problem), f"{text}{problem}", span, helps=helps) from None
+
+
+def _attribute_helps(owner: object, name: str, span: Span) -> tuple[str, ...]:
+    """Return the fix hints for an unknown attribute; those of arrays for a number."""
+    if (near := nearest(name, dir(owner))) is not None:
+        return (f"did you mean `{near}`?",)
+    if isinstance(owner, ModuleType):
+        return ("import what has it, or pass it as an argument",)
+    if is_instance(owner):
+        return (f"set it before the call: `{span.text} = ...`",)
+    if kind_of_number(owner) is not None:
+        return ()
+    return (
+        f"outside of the function this lists what it has: `dir({span.text.rpartition('.')[0]})`",
+    )
 
 
 def _format_text(frame: Frame, e: s.Format) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...base.diagnostic import CdError, CdTypeError, CdValueError, Span
+from ...base.diagnostic import CdError, CdOverflowError, CdTypeError, Span, class_of
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
@@ -209,15 +209,15 @@ def now(function: Callable[..., object], args: tuple[object, ...], span: Span) -
     except CdError:
         raise
     except Exception as problem:  # a user's constants may raise anything
-        kind = CdTypeError if isinstance(problem, TypeError) else CdValueError
-        raise error("CD0407", kind, _failure_text(function, args, problem), span) from None
+        text = _failure_text(function, args, problem)
+        raise error("CD0407", class_of(problem), text, span) from None
 
 
 def _repeat_items(items: tuple[Value, ...], times: int, span: Span) -> tuple[Value, ...]:
     try:
         sequence: tuple[Value, ...] = fold(operator.mul, (items, times))
     except OverflowError as problem:
-        raise error("CD0407", CdValueError, f"{problem}", span) from None
+        raise error("CD0407", CdOverflowError, f"{problem}", span) from None
     return sequence
 
 

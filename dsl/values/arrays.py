@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...base.diagnostic import CdShapeError, CdTypeError, Span
+from ...base.diagnostic import CdOverflowError, CdShapeError, CdTypeError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Cast, Const, Domain, Expr, Position, Read, Reduce, walk
 from ...lowering.ir.indexing import Affine, Range, const, multiply, var
@@ -22,7 +22,7 @@ from .constant_tables import array_table
 from .fix_hints import PICK
 from .masks import of_same_elements
 from .memory_order import in_memory, of_operands, of_rest
-from .types import Kind, apply, cast, join, kind_of_number, number
+from .types import Kind, Unfit, apply, cast, join, kind_of_number, number
 from .values import (
     Array,
     Bound,
@@ -150,7 +150,8 @@ def elementwise(
 ) -> Value:
     """Return `combine` applied elementwise to broadcast values; a scalar where none has axes.
 
-    `combine` takes (expression, kind) pairs and gives one. Its TypeError becomes CD0404.
+    `combine` takes (expression, kind) pairs and gives one. Its TypeError becomes CD0404, and its
+    Unfit, for a Python integer beyond the type that it adapts to, CdOverflowError CD0464.
     """
     masked = next((value for value in values if isinstance(value, Masked)), None)
     if masked is not None:
@@ -176,10 +177,22 @@ def elementwise(
             [array.kind.dtype.kind for array in arrays], numbers, str(problem)
         )
         text = f"{problem} (here: {kinds})" if len(kinds) < 200 else f"{problem} (here: {shown})"
+        if isinstance(problem, Unfit):
+            helps = (_suggest_wider(problem.dtype, numbers) or hint,)
+            raise error("CD0464", CdOverflowError, text, span, helps=helps) from None
         raise error("CD0404", CdTypeError, text, span, helps=(hint,)) from None
     order = of_operands(ctx, arrays, shape)
     result = Array(axes, shape, expr, strong(kind), copied=True, order=order)
     return result if shape else Scalar(expr, result.kind)
+
+
+def _suggest_wider(dtype: dtypes.DType, numbers: bool) -> str:
+    """Return the fix hint for an integer beyond a type that no integer type is wider than."""
+    if dtype.kind not in "iu":
+        return "use a float: `1e300`"
+    if dtype.bits < 64:
+        return ""
+    return f"convert to floats first: `{'np.float64(v)' if numbers else 'x.astype(np.float64)'}`"
 
 
 def _suggest_conversion(kinds: Sequence[str], numbers: bool, problem: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import CdIndexError, CdTypeError, CdValueError, Span
+from ...base.diagnostic import CdIndexError, CdTypeError, CdValueError, Span, class_of
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
@@ -138,7 +138,7 @@ def called(
 ) -> Value | None:
     """Return the folded value of a call on constants, None unless numbers, strings, groups of them.
 
-    CdValueError CD0442 where the call raises.
+    CD0442, of the class of the exception, where the call raises.
     """
     if function in (int, float):  # NumPy's complex numbers: the real part is taken, with a warning
         args = [arg.real if isinstance(arg, np.complexfloating) else arg for arg in args]
@@ -150,9 +150,8 @@ def called(
     except Exception as problem:
         name = getattr(function, "__name__", "the call")
         shown = ", ".join(repr(arg) for arg in args)
-        raise error(
-            "CD0442", CdValueError, f"{name}({shown}) is not defined: {problem}", site.span
-        ) from None
+        text = f"{name}({shown}) is not defined: {problem}"
+        raise error("CD0442", class_of(problem), text, site.span) from None
     return from_constant(result)
 
 

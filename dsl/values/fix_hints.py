@@ -40,7 +40,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "of bools make integers first: `x.astype(np.int64)`",
         ),
         "CD0406": ("unpack a tuple, or an array whose size is known: `a, b = x[0], x[1]`",),
-        "CD0407": ("correct the constants: Python itself refuses them",),
+        "CD0407": ("correct these values: Python itself refuses them",),
         "CD0410": ("ask for any equal element: `np.any(x == value)`",),
         "CD0411": ("subscript an array or a tuple: `x[0]`",),
         "CD0412": ("write `x[pad(i - 1)]`, `x[clamp(i - 1)]` or `x[wrap(i - 1)]`",),

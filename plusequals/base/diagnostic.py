@@ -150,6 +150,14 @@ class CdIndexError(CdError, IndexError):
     """An index leaves its axis, or could."""
 
 
+class CdKeyError(CdError, KeyError):
+    """A captured mapping has no such key."""
+
+
+class CdAttributeError(CdError, AttributeError):
+    """An object, module or array has no such attribute."""
+
+
 class CdValueError(CdError, ValueError):
     """A value is outside what an operation admits; also a user's own `raise` and `assert`."""
 
@@ -184,6 +192,21 @@ class CdBackendError(CdError, RuntimeError):
 
 class CdInternalError(CdError, RuntimeError):
     """The project is wrong, not the user; the message says what to send."""
+
+
+_CLASSES: tuple[type[CdError], ...] = (
+    CdIndexError, CdKeyError, CdAttributeError, CdTypeError, CdOverflowError, CdZeroDivisionError,
+)  # fmt: skip
+
+
+def class_of(problem: Exception) -> type[CdError]:
+    """Return the class for what Python refuses with an exception, `CdValueError` for the rest.
+
+    >>> class_of(KeyError("b")).__name__, class_of(RuntimeError()).__name__
+    ('CdKeyError', 'CdValueError')
+    """
+    found = (kind for kind in _CLASSES if isinstance(problem, kind.__bases__[1]))
+    return next(found, CdValueError)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

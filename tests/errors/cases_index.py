@@ -78,7 +78,7 @@ def f(y, e):
 def f(y, e):
     y[i,j] = sum[0:3](e[i,k])
 
-=== binder_on_array: np.ones((3,3)), np.ones((3,3)) => `f64[3, 3]`
+=== binder_on_array: np.ones((3,3)), np.ones((3,3))
 def f(y, e):
     y[:] = sum[k](e)
 

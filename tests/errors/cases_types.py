@@ -42,7 +42,7 @@ def f(x):
 def f(x):
     return x + 2**64
 
-=== integer_beyond_int8: np.ones(3, np.int8) => `int8`, `i8[3]`, `int 300`
+=== integer_beyond_int8: np.int8([1]) => `int8`, `i8[1]`, `int 300`
 def f(x):
     return x + 300
 

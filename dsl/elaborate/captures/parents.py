@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from ....base.dataclass import dataclass
-from ....base.diagnostic import CdNameError, CdTypeError, Span, nearest
+from ....base.diagnostic import CdAttributeError, CdTypeError, Span, nearest
 from ...source.fingerprint import is_immutable
 from ...values.arrays import describe
 from ...values.builder import error
@@ -67,16 +67,15 @@ def above(frame: Frame, args: tuple[Value, ...], span: Span) -> Above:
 def attribute(frame: Frame, above: Above, name: str, span: Span) -> Value:
     """Return `super().name`: a function or constant of a later class in the resolution order.
 
-    CdNameError CD0414 where none has it, CdTypeError CD0427 for properties and class methods.
+    CdAttributeError CD0414 where none has it, CdTypeError CD0427 for properties and class methods.
     """
     having = [kind for kind in above.classes if name in vars(kind)]
     if not having:
         pool = sorted({name for kind in above.classes for name in vars(kind)})
         near = nearest(name, pool)
-        raise error(
-            "CD0414", CdNameError, f"no class above has an attribute `{name}`, which `super` looks "
-            "for", span, helps=(f"did you mean `{near}`?",) if near else (),
-        )  # fmt: skip
+        text = f"no class above has an attribute `{name}`, which `super` looks for"
+        helps = (f"did you mean `{near}`?",) if near else ()
+        raise error("CD0414", CdAttributeError, text, span, helps=helps)
     kind, number = having[0], above.skipped + above.classes.index(having[0])
     member, bound_member = vars(kind)[name], getattr(kind, name)
     frame.inputs.ask(kind, name, bound_member)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ....base.diagnostic import CdError, CdNameError, CdTypeError, Span, nearest
+from ....base.diagnostic import CdAttributeError, CdError, CdTypeError, Span, nearest
 from ....lowering.ir.indexing import const, multiply
 from ...source.fingerprint import is_library
 from ...values.builder import error
@@ -48,16 +48,17 @@ def attribute(site: Site, value: Value, name: str) -> Value | None:
 
 
 def missing(owner: str, name: str, pool: Sequence[str], span: Span) -> CdError:
-    """Return CdNameError CD0414 for an unknown attribute, with the nearest name of `pool`."""
+    """Return CdAttributeError CD0414 for an unknown attribute, with the nearest name of `pool`."""
     close = nearest(name, pool)
     helps = (f"did you mean `{close}`?",) if close else ()
-    return error("CD0414", CdNameError, f"{owner} has no attribute `{name}`", span, helps=helps)
+    text = f"{owner} has no attribute `{name}`"
+    return error("CD0414", CdAttributeError, text, span, helps=helps)
 
 
 def of_group(group: Group, name: str, span: Span) -> Value:
     """Return a field of a named tuple, or a bound method of a tuple or list.
 
-    CdNameError CD0414 for unknown attributes, and for methods that a named tuple's class defines.
+    CdAttributeError CD0414 for unknown ones, and for methods that a named tuple's class defines.
     """
     fields = group.fields
     if name in fields:
@@ -67,16 +68,20 @@ def of_group(group: Group, name: str, span: Span) -> Value:
     if fields and not is_replace and not hasattr(tuple, name):
         close = nearest(name, fields)
         raise error(
-            "CD0414", CdNameError,
+            "CD0414", CdAttributeError,
             f"the tuple with the fields {', '.join(fields)} has no `{name}` here", span,
             helps=(f"did you mean `{close}`?",) if close else
             ("read its fields, and write here what its methods do",),
         )  # fmt: skip
     if not fields and not hasattr(list if group.kind == "list" else tuple, name):
         what, is_array_method = f"a {group.kind}", hasattr(np.ndarray, name)
-        helps = (f"make an array of it first: `np.array(...).{name}`",) if is_array_method else ()
+        helps = (
+            f"make an array of it first: `np.array(...).{name}`"
+            if is_array_method
+            else "read its items: `t[0]`",
+        )
         text = f"{what} has no attribute `{name}`"
-        raise error("CD0414", CdNameError, text, span, helps=helps)
+        raise error("CD0414", CdAttributeError, text, span, helps=helps)
     return Bound(group, name)
 
 

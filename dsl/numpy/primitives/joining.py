@@ -402,7 +402,7 @@ def assigned(site: Site, value: Value, dtype: DType) -> Value:
 def fitting(site: Site, value: Value, dtype: DType) -> Value:
     """Return a value in an element type, whose range a Python int must not exceed.
 
-    CdTypeError CD0404 for a constant out of range, CdOverflowError CD0464 at run time.
+    CdOverflowError CD0464 for one out of range, a constant or a run-time value.
     """
 
     def convert(pair: Pair) -> Pair:

@@ -74,7 +74,7 @@ def test_what_is_wholly_known() -> None:
 def test_errors_of_constants_are_errors_at_the_place() -> None:
     with pytest.raises(CdTypeError, match="CD0407"):
         now(len, (3,), NOWHERE)
-    with pytest.raises(CdValueError, match="division by zero"):
+    with pytest.raises(ZeroDivisionError, match="CD0407.*division by zero"):
         now(lambda a, b: a / b, (1, 0), NOWHERE)
 
 
@@ -174,3 +174,67 @@ return s, n * 2**32 * 2**31, n * 2**32 * 2**32, n + 2**62 + 2**62, n * 2**32 * 2
     for _ in range(3):
         total = (total * 6364136223846793005 + 1442695040888963407 + 2**63) % 2**64 - 2**63
     assert run(backend, "n", body, 3) == (total, least, 0, least + 3, True)
+
+
+class _Owner:
+    @property
+    def late(self) -> float:
+        raise ZeroDivisionError("never fitted")
+
+
+PYTHON_ERRORS = {
+    'return d["b"] + x': KeyError,
+    "return o.q": AttributeError,
+    "return np.nope": AttributeError,
+    "return x.nope": AttributeError,
+    "return (1, 2).nope": AttributeError,
+    "return v.nope": AttributeError,
+    "return (1, 2)[5]": IndexError,
+    "return t[5]": IndexError,
+    "return 1 // 0 + x": ZeroDivisionError,
+    "return np.int8(300)": OverflowError,
+    "return b * 1000": OverflowError,
+    "return v + 1000": OverflowError,
+    "v[0] = 1\nreturn v ** 300": OverflowError,
+    "s = 0\nfor p in pair: s += p\nreturn s": OverflowError,
+    "return 1 << -1": ValueError,
+    'return f"{3:zz}"': ValueError,
+    "return math.sqrt(-1)": ValueError,
+    "return len(5)": TypeError,
+    'return -"a"': TypeError,
+    'return x < "a"': TypeError,
+}
+
+
+@pytest.mark.parametrize(("body", "kind"), PYTHON_ERRORS.items())
+def test_an_error_is_also_of_pythons_class(body: str, kind: type[Exception]) -> None:
+    names = {"d": {"a": 1}, "o": _Owner(), "pair": (np.int8(1), 300), "t": (1, 2)}
+    given = 2, np.uint8(3), np.ones(2, np.uint8)
+    with pytest.raises(kind):
+        plain("x, b, v", body, *given, **names)
+    with pytest.raises(kind) as caught:
+        run("numpy", "x, b, v", body, *given, **names)
+    assert isinstance(caught.value, CdError)
+    assert str(caught.value).startswith("error[CD0")
+
+
+def test_a_property_that_raises_is_not_said_to_be_missing() -> None:
+    with pytest.raises(ZeroDivisionError, match="reading `late` .* raises ZeroDiv.*: never"):
+        run("numpy", "x", "return owner[0].late", 1, owner=(_Owner(),))
+
+
+def test_a_key_that_the_program_raises_is_the_argument() -> None:
+    with pytest.raises(KeyError) as caught:
+        run("numpy", "x", 'if x > 0: raise KeyError("k")\nreturn x', 1)
+    assert caught.value.args == ("k",)
+
+
+@pytest.mark.parametrize("value", ['"a" if x > 1 else "b"', "x if x > 1 else None", "x or None"])
+def test_a_text_that_the_run_chooses_is_named(value: str) -> None:
+    with pytest.raises(CdTypeError, match="CD0463.* depending on a test") as caught:
+        run("numpy", "x", f"y = {value}\nreturn 1", 0.5)
+    assert "put the test around" in str(caught.value)
+
+
+def test_a_text_of_both_sides_is_known() -> None:
+    assert run("numpy", "x", 'return "a" if x > 1 else "a"', 0.5) == "a"

@@ -162,6 +162,7 @@ def test_without_a_place_there_is_no_excerpt() -> None:
 FAMILY = {
     "CdSyntaxError": SyntaxError, "CdNameError": NameError, "CdTypeError": TypeError,
     "CdShapeError": ValueError, "CdIndexError": IndexError, "CdValueError": ValueError,
+    "CdKeyError": KeyError, "CdAttributeError": AttributeError,
     "CdAssertionError": AssertionError, "CdZeroDivisionError": ZeroDivisionError,
     "CdOverflowError": OverflowError, "CdMemoryError": MemoryError,
     "CdRuntimeError": RuntimeError, "CdKeyboardInterrupt": KeyboardInterrupt,

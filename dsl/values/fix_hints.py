@@ -87,7 +87,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0510": ("write `sum[k](...)`, `sum[k in range(n)](...)` or `sum[k < i](...)`",),
         "CD0518": ("write the sum: `c[i, j] = sum(a[i, k] * b[k, j])`",),
         "CD0520": ("put the loop outside: `for t in range(n):` around the statement",),
-        "CD0521": ("in a statement with index letters: `y[i] = sum[k](x[i, k])`",),
+        "CD0521": ("give it one expression: `y[i] = sum[k](x[i, k])`",),
         "CD0553": ("use NumPy's: `np.sum(x)`, `np.max(x)`, `x.size`",),
         "CD0574": ('name an array and a mode: `memory(t, "virtual")`',),
         "CD0601": (

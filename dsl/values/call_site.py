@@ -344,15 +344,31 @@ def axis_of(site: Site, value: Value, rank: int) -> int:
     return axis % rank
 
 
-def axes_of(site: Site, value: Value, rank: int) -> tuple[int, ...]:
-    """Return the axes given by None (all), an integer or a tuple, normalized and sorted."""
+def axes_in_order(site: Site, value: Value, rank: int) -> tuple[int, ...]:
+    """Return the axes given by None (all), an integer or a tuple, normalized, in that order.
+
+    CdValueError CD0446 where one is given twice.
+    """
     if is_none(value):
         return tuple(range(rank))
     items = items_of(value)
     axes = [axis_of(site, item, rank) for item in (items if items is not None else (value,))]
-    if len(set(axes)) < len(axes):
-        raise error("CD0446", CdIndexError, "an axis is given twice", site.span)
-    return tuple(sorted(axes))
+    repeated = next((axis for axis in axes if axes.count(axis) > 1), None)
+    if repeated is not None:
+        raise error("CD0446", CdValueError, f"axis {repeated} is given twice", site.span,
+                    helps=("name each axis once",))  # fmt: skip
+    return tuple(axes)
+
+
+def axes_of(site: Site, value: Value, rank: int) -> tuple[int, ...]:
+    """Return the axes as of `axes_in_order`, in ascending order."""
+    return tuple(sorted(axes_in_order(site, value, rank)))
+
+
+def two_axes_of(site: Site, first: Value, second: Value, rank: int) -> tuple[int, int]:
+    """Return two axes that differ, normalized. CdValueError CD0446 where they are equal."""
+    one, other = axes_in_order(site, Group((first, second)), rank)
+    return one, other
 
 
 _BUILTIN = {

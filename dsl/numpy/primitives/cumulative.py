@@ -9,26 +9,28 @@ import math
 
 import numpy as np
 
-from ....base.diagnostic import CdShapeError, CdTypeError
+from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir import dtypes
-from ....lowering.ir.assignments import For
+from ....lowering.ir.assignments import Fault, For
 from ....lowering.ir.dtypes import DType
-from ....lowering.ir.expressions import Read
+from ....lowering.ir.expressions import Domain, Position, Read
 from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise, operate, settled, with_sums_stored
 from ...values.broadcasting import broadcast_to
-from ...values.builder import error
+from ...values.builder import compare, error
 from ...values.call_site import (
     NO,
     NONE,
+    NOT_CONSTANT,
     ONE,
     YES,
     ZERO,
     Body,
     Site,
     array_of,
+    axes_in_order,
     axes_of,
     axis_of,
     constant,
@@ -44,7 +46,7 @@ from ...values.values import Array, Group, Scalar, Static, Value
 from .averages import mean, stored_once
 from .contraction import matmul
 from .elementwise import arithmetic, clip, converted, converted_float, imag, real
-from .joining import concatenate
+from .joining import concatenate, diff
 from .python_reductions import as_number
 from .reductions import accumulate, count_nonzero, reducer, require_subtracted, truth_reducer
 from .shaping import at_least, ravel, remap, squeeze, transpose
@@ -232,19 +234,24 @@ def gradient(site: Site, f: Value, *varargs: Value, axis: Value = NONE) -> Value
     """Return finite differences: central ones inside, one-sided ones at both ends of each axis."""
     require_subtracted(site, array_of(site, f), "gradient")
     values = settled(site.ctx, array_of(site, converted_float(site, f)), "values", site.span)
-    axes = axes_of(site, axis, values.rank)
+    axes = axes_in_order(site, axis, values.rank)
+    if len(varargs) not in (0, 1, len(axes)):
+        text = f"`gradient` along {len(axes)} axes takes as many spacings, or one for all, and is "
+        helps = ("give one spacing: `np.gradient(x, 0.5)`, or one for each axis",)
+        raise error("CD0440", CdTypeError, f"{text}given {len(varargs)}", site.span, helps=helps)
     steps = varargs * len(axes) if len(varargs) == 1 else varargs or (Static(1.0),) * len(axes)
     slopes = [_slope(site, values, n, step) for n, step in zip(axes, steps, strict=True)]
     return slopes[0] if len(slopes) == 1 else Group(tuple(slopes))
 
 
 def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
-    if array_of(site, step).rank:
-        raise error("CD0452", CdTypeError, "`gradient` takes one spacing for an axis", site.span)
+    if (given := array_of(site, step)).rank:
+        text = f"`gradient` takes one spacing for an axis here, and is given {describe(given)}"
+        hint = "for points at uneven distances divide the differences: `np.diff(f) / np.diff(x)`"
+        raised = CdTypeError if given.rank == 1 else CdValueError
+        raise error("CD0452", raised, text, site.span, helps=(hint,))
     size = values.shape[axis]
-    if size.constant is not None and size.constant < 2:
-        raise error("CD0314", CdShapeError, "`gradient` needs two points on an axis", site.span,
-                    label=f"this is {describe(values)}")  # fmt: skip
+    _require_two_points(site, values, axis)
     node = site.ctx.node("slope", values.shape, values.kind.dtype)
     whole = site.ctx.whole(node, site.span)
     wide = arithmetic(site, "*", Static(2.0), step)
@@ -260,6 +267,23 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
         target = shifted(whole, axis, start, length)
         site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
     return as_kept(site.ctx, whole, values)
+
+
+def _require_two_points(site: Site, values: Array, axis: int) -> None:
+    """Require (CdShapeError CD0314) two elements on an axis: proven, or a run-time check."""
+    size = values.shape[axis]
+    if site.ctx.known.nonnegative(size - 2):
+        return
+    text = f"`gradient` needs two points on axis {axis}, which has {{0}}"
+    helps = ("pass at least two points",)
+    if values.rank > 1:
+        helps = (*helps, "or name the axes that have them: `np.gradient(x, axis=0)`")
+    if size.constant is not None:
+        raise error("CD0314", CdShapeError, text.format(size), site.span,
+                    label=f"this is {describe(values)}", helps=helps)  # fmt: skip
+    fault = Fault("CD0314", "CdShapeError", text, helps)
+    test = compare("le", const(2), size)
+    site.ctx.check(test, fault, (Position(size),), site.span, Domain())
 
 
 def polyval(site: Site, p: Value, x: Value) -> Value:
@@ -290,39 +314,57 @@ def trapezoid(
     dx: Value = Static(1.0),
     axis: Value = Static(-1),
 ) -> Value:
-    """Return the integral along an axis by the trapezoidal rule."""
+    """Return the integral along an axis by the trapezoidal rule.
+
+    CdShapeError CD0301 where `x` has another size than the axis of `y`.
+    """
     values = settled(site.ctx, array_of(site, y), "values", site.span)
     dim = axis_of(site, axis, values.rank)
-    size = values.shape[dim] - 1
+    size = site.ctx.known.maximum(values.shape[dim] - 1, const(0))
     pair = arithmetic(site, "+", shifted(values, dim, 1, size), shifted(values, dim, 0, size))
-    if is_none(x):
-        width: Value = dx
-    else:
-        points = array_of(site, x)
-        if points.rank != 1:
-            raise error("CD0452", CdTypeError, "`trapezoid` takes points along one axis", site.span)
-        gap = array_of(
-            site,
-            arithmetic(site, "-", shifted(points, 0, 1, size), shifted(points, 0, 0, size)),
-        )
-        names = site.ctx.axes(values.rank)
-        shape = [size if n == dim else const(1) for n in range(values.rank)]
-        width = remap(gap, names, shape, (var(names[dim]),))
+    width = dx if is_none(x) else _widths(site, array_of(site, x), values, axis)
     area = arithmetic(site, "/", arithmetic(site, "*", pair, width), Static(2.0))
-    return reducer("sum")(site, area, Static(dim))
+    return reducer("sum")(site, area, axis)
+
+
+def _widths(site: Site, points: Array, values: Array, axis: Value) -> Value:
+    """Return the distances of adjacent points, to be broadcast with the other axes of `values`."""
+    if not points.rank:
+        text = "`x` of `trapezoid` is an array of points, and is given one number"
+        helps = ("of points at one distance give that: `dx=0.5`",)
+        raise error("CD0452", CdValueError, text, site.span, helps=helps)
+    if points.rank > 1:
+        return diff(site, points, axis=axis)
+    gaps = array_of(site, diff(site, points))
+    dim = axis_of(site, axis, values.rank)
+    number, other = points.shape[0], values.shape[dim]
+    if number.constant != 2 and other.constant != 2:  # as in NumPy one gap is broadcast
+        what = f"`x` and axis {dim} of `y` in `trapezoid`"
+        site.ctx.equal_extents(number, other, what, site.span)
+    names = site.ctx.axes(values.rank)
+    shape = [gaps.shape[0] if n == dim else const(1) for n in range(values.rank)]
+    return remap(gaps, names, shape, (var(names[dim]),))
+
+
+_ORDERS_OF_VECTORS = "`np.inf`, `-np.inf`, or a number"
+_ORDERS_OF_MATRICES = "`'fro'`, 1, -1, `np.inf` or `-np.inf`"
 
 
 def norm(
     site: Site, x: Value, ord: Value = NONE, axis: Value = NONE, keepdims: Value = NO
 ) -> Value:
-    """Return a vector or matrix norm. CdTypeError CD0456 for norms that need an SVD."""
+    """Return a vector or matrix norm. CdTypeError CD0456 for norms that need an SVD.
+
+    CdValueError CD0456 for an order, or a number of axes, that has no norm.
+    """
     values = array_of(site, converted_float(site, x))
-    axes = axes_of(site, axis, values.rank)
+    axes = axes_in_order(site, axis, values.rank)
     kind = constant(ord)
+    _require_norm(site, kind, len(axes), is_none(axis))
     size = elementwise(site.ctx, combine_of(np.absolute), [values], site.span)
     over = Group(tuple(Static(n) for n in axes))
     total = reducer("sum")
-    if kind is None or kind == "fro" or (kind == 2 and len(axes) == 1):
+    if kind in (None, "fro", "f") or (kind == 2 and len(axes) == 1):
         squares = arithmetic(site, "**", size, Static(2))
         sum_of_squares = total(site, squares, over, keepdims=keepdims)
         return elementwise(site.ctx, combine_of(np.sqrt), [sum_of_squares], site.span)
@@ -336,7 +378,8 @@ def norm(
         assert isinstance(kind, int | float)
         summed_dim = axes[0] if abs(kind) == 1 else axes[1]
         sums = total(site, size, Static(summed_dim))
-        remaining = axes[0] if abs(kind) != 1 else axes[1] - 1
+        kept_dim = axes[1] if abs(kind) == 1 else axes[0]
+        remaining = kept_dim - (kept_dim > summed_dim)
         if kind > 0:
             return reducer("max")(site, sums, Static(remaining), initial=Static(0))
         return reducer("min")(site, sums, Static(remaining))
@@ -345,6 +388,23 @@ def norm(
         f"the norm {kind!r} of {describe(values)} is not part of the language", site.span,
         helps=("compute it outside and pass it in",),
     )  # fmt: skip
+
+
+def _require_norm(site: Site, kind: object, rank: int, of_all: bool) -> None:
+    """Refuse (CdValueError CD0456) an order of the norm that NumPy does not define for the rank."""
+    if kind is None and (of_all or rank in (1, 2)):
+        return
+    if rank not in (1, 2):
+        text = f"a norm is of one or two axes, and there are {rank}"
+        hint = "name them: `axis=0`, `axis=(0, 1)`; of all elements: `np.linalg.norm(x.ravel())`"
+        raise error("CD0456", CdValueError, text, site.span, helps=(hint,))
+    if rank == 1 and isinstance(kind, str):
+        text, ways = f"a vector has no norm of order {kind!r}", _ORDERS_OF_VECTORS
+        raise error("CD0456", CdValueError, text, site.span, helps=(f"write {ways}",))
+    orders = (1, -1, 2, -2, math.inf, -math.inf, "fro", "f", "nuc", NOT_CONSTANT)
+    if rank == 2 and kind not in orders:
+        text, ways = f"a matrix has no norm of order {kind!r}", _ORDERS_OF_MATRICES
+        raise error("CD0456", CdValueError, text, site.span, helps=(f"write {ways}",))
 
 
 def _vector_norm(site: Site, size: Value, over: Value, ord: Value, keepdims: Value) -> Value:

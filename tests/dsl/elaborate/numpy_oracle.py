@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 
 import plusequals as pe
 from tests.compare import assert_same
@@ -85,3 +86,24 @@ def assert_same_as_numpy(body: str) -> None:
     rounding = _rounding(body, names)
     assert_same(got, expected, rounding)
     assert_same(given, plain, rounding, "arguments")
+
+
+def assert_refused_as_by_numpy(body: str, code: str, message: str) -> None:
+    """Assert that NumPy raises for a function of that body, and compiled it raises the same class.
+
+    `code` is that of the error, and `message` a part of its text; of the errors of an axis, which
+    are of two classes in NumPy, either one.
+    """
+    text, names = _function(body)
+    scope = dict(SCOPE)
+    exec(text, scope)
+    with np.errstate(all="ignore"), pytest.raises(Exception) as plain:
+        scope["f"](*copy.deepcopy([INPUTS[name] for name in names]))
+    known = (ValueError, IndexError, TypeError, OverflowError)
+    expected = tuple(each for each in known if isinstance(plain.value, each))
+    assert expected, f"NumPy raises {plain.value!r}"
+    with pytest.raises(pe.CdError) as refused:
+        compiled(body)
+    assert isinstance(refused.value, expected), f"{refused.value!r}, not {plain.value!r}"
+    assert f"error[{code}]: " in str(refused.value)
+    assert message in str(refused.value)

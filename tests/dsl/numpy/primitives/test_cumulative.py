@@ -7,7 +7,11 @@ import pytest
 
 import plusequals as pe
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.numpy_oracle import (
+    assert_refused_as_by_numpy,
+    assert_same_as_numpy,
+    compiled,
+)
 
 EXPRESSIONS = (
     "np.cumsum(x)",
@@ -61,6 +65,19 @@ EXPRESSIONS = (
     "np.polyval([1.0, 2.0, 3.0], x)",
     "np.polyval(x, x[0])",
     "np.polyval(x, 2.0)",
+    "np.gradient(x, axis=(1, 0))",
+    "np.gradient(x, 2.0, 3.0, axis=(1, 0))",
+    "np.gradient(t, 1.0, 2.0, 3.0, axis=(2, 0, 1))",
+    "np.gradient(t, axis=(-1, 0)), np.gradient(x, axis=())",
+    "np.linalg.norm(x, 1, axis=(1, 0)), np.linalg.norm(x, -1, axis=(1, 0))",
+    "np.linalg.norm(x, np.inf, axis=(1, 0)), np.linalg.norm(x, -np.inf, axis=(-1, 0))",
+    "np.linalg.norm(t, 1, axis=(2, 0)), np.linalg.norm(t, np.inf, (2, 0))",
+    "np.linalg.norm(t, 1, (0, 2)), np.linalg.norm(t, -np.inf, (1, 0))",
+    "np.linalg.norm(x, 'f'), np.linalg.norm(t), np.linalg.norm(t, 'fro', (2, 1))",
+    "np.trapezoid(x, v[:3], axis=0), np.trapezoid(t, v[:2], 9.0, 0), np.trapezoid(x, x)",
+    "np.trapezoid(v, [False, True, True, False]), np.trapezoid(b, v), np.trapezoid(x, x, axis=0)",
+    "np.trapezoid(v, w[:2]), np.trapezoid(v[:2], w), np.trapezoid(v[:2], v[:1])",
+    "np.trapezoid(v[:0]), np.trapezoid(v[:0], dx=v[:0]), np.trapezoid(v[:1], v[:1])",
 )
 
 
@@ -96,3 +113,49 @@ def test_an_operation_that_the_elements_do_not_have_is_refused(body: str, messag
 def test_one_number_is_no_list_of_coefficients() -> None:
     with pytest.raises(pe.CdError, match="CD0452.*`polyval` takes an array of coefficients"):
         compiled("return np.polyval(2.0, x)", np.ones(4))
+
+
+REFUSED = (
+    ("np.trapezoid(v, w)", "CD0301", "`x` and axis 0 of `y` in `trapezoid`: sizes 5 and 4 differ"),
+    ("np.trapezoid(x, v, axis=0)", "CD0301", "axis 0 of `y` in `trapezoid`: sizes 4 and 3 differ"),
+    ("np.trapezoid(v, v[:1])", "CD0301", "`x` and axis 0 of `y` in `trapezoid`: sizes 1 and 4"),
+    ("np.trapezoid(v, 2.0)", "CD0452", "an array of points, and is given one number"),
+    ("np.gradient(x, 1.0, 2.0, 3.0)", "CD0440", "2 axes takes as many spacings, or one for all"),
+    ("np.gradient(x, 1.0, 2.0, axis=0)", "CD0440", "and is given 2"),
+    ("np.gradient(x, axis=(0, 0))", "CD0446", "axis 0 is given twice"),
+    ("np.gradient(v[:1])", "CD0314", "`gradient` needs two points on axis 0, which has 1"),
+    ("np.gradient(v, x)", "CD0452", "one spacing for an axis here, and is given f64[3, 4]"),
+    ("np.linalg.norm(v, 'fro')", "CD0456", "a vector has no norm of order 'fro'"),
+    ("np.linalg.norm(x, 'max')", "CD0456", "a matrix has no norm of order 'max'"),
+    ("np.linalg.norm(t, 1)", "CD0456", "a norm is of one or two axes, and there are 3"),
+    ("np.linalg.norm(t, axis=(0, 1, 2))", "CD0456", "there are 3"),
+    ("np.linalg.norm(x, axis=(1, -1))", "CD0446", "axis 1 is given twice"),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)
+
+
+def test_the_points_of_dynamic_sizes_are_checked(backend: str) -> None:
+    text = "def f(y, x, axis):\n    return np.trapezoid(y, x, axis=axis)"
+    integral = pe.cd_from_source(text, globals={"np": np}, backend=backend)
+    for n in (3, 4, 5, 6, 7):
+        x, y = np.arange(float(n)), np.ones((2, n))
+        np.testing.assert_array_equal(integral(y, x, -1), np.trapezoid(y, x))
+    for n in (8, 10, 3):
+        with pytest.raises(ValueError, match=f"of `y` in `trapezoid`: sizes {n} and 9 differ"):
+            integral(np.ones((2, 9)), np.arange(float(n)), -1)
+
+
+def test_slopes_need_two_points_at_run_time(backend: str) -> None:
+    text = "def f(x, n):\n    for k in range(3, n, -1):\n        x[:k] = np.gradient(x[:k])"
+    slope = pe.cd_from_source(text, globals={"np": np}, backend=backend)
+    found, wanted = np.arange(5.0) ** 2, np.arange(5.0) ** 2
+    slope(found, 1)
+    for k in (3, 2):
+        wanted[:k] = np.gradient(wanted[:k])
+    np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(ValueError, match="`gradient` needs two points on axis 0, which has 1"):
+        slope(found, 0)

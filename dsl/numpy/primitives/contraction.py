@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....base.dataclass import dataclass
-from ....base.diagnostic import CdShapeError, CdTypeError
+from ....base.diagnostic import CdIndexError, CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir.expressions import Apply, Domain, Expr, Reduce
 from ....lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ....lowering.ir.ops import OPS
@@ -26,7 +26,7 @@ from ...values.call_site import (
     ZERO,
     Site,
     array_of,
-    axis_of,
+    axes_in_order,
     constant,
     dtype_of,
     items_of,
@@ -133,7 +133,7 @@ def matmul(site: Site, x1: Value, x2: Value) -> Value:
     rows, columns = "i" * (left.rank > 1), "j" * (right.rank > 1)
     batch_axes = [alphabet[len(alphabet) - max(a.rank - 2, 0) :] for a in (left, right)]
     output = max(batch_axes, key=len) + rows + columns
-    _require_equal_extents(site, left, right)
+    _require_contracted(site, left, right)
     return product_sum(
         site,
         [Operand(left, batch_axes[0] + rows + "k"), Operand(right, batch_axes[1] + "k" + columns)],
@@ -141,16 +141,24 @@ def matmul(site: Site, x1: Value, x2: Value) -> Value:
     )  # fmt: skip
 
 
-def _require_equal_extents(site: Site, left: Array, right: Array) -> None:
-    """Require equal sizes of the contracted axes: unlike `einsum`, `@` does not broadcast them."""
-    inner, outer = left.shape[-1], right.shape[-2 if right.rank > 1 else -1]
-    if site.ctx.known.differ(inner, outer):
-        shown = f"{shape_text(left.shape)} and {shape_text(right.shape)}"
-        raise error(
-            "CD0301", CdShapeError, f"shapes {shown} do not fit in a product", site.span,
-            label=f"{inner} against {outer}",
-        )  # fmt: skip
-    site.ctx.equal_extents(inner, outer, "the axes of a product differ", site.span)
+def _require_contracted(site: Site, left: Array, right: Array) -> None:
+    """Require equal sizes of what `@` and `dot` contract: the last axis and the last but one."""
+    _require_equal_extents(site, left, right, [(left.rank - 1, max(right.rank - 2, 0))])
+
+
+def _require_equal_extents(
+    site: Site, left: Array, right: Array, pairs: Sequence[tuple[int, int]]
+) -> None:
+    """Require equal sizes of pairs of contracted axes, which only `einsum` broadcasts."""
+    for one, other in pairs:
+        inner, outer = left.shape[one], right.shape[other]
+        if site.ctx.known.differ(inner, outer):
+            shown = f"{shape_text(left.shape)} and {shape_text(right.shape)}"
+            raise error(
+                "CD0301", CdShapeError, f"shapes {shown} do not fit in a product", site.span,
+                label=f"{inner} against {outer}",
+            )  # fmt: skip
+        site.ctx.equal_extents(inner, outer, "the axes of a product differ", site.span)
 
 
 def _as_strong_array(site: Site, value: Value) -> Array:
@@ -173,7 +181,7 @@ def dot(site: Site, a: Value, b: Value) -> Value:
     left_axes = string.ascii_lowercase[: left.rank - 1]
     right_axes = string.ascii_uppercase[: right.rank - 1]
     right_letters = right_axes[:-1] + "z" + right_axes[-1:]
-    _require_equal_extents(site, left, right)
+    _require_contracted(site, left, right)
     return product_sum(
         site,
         [Operand(left, left_axes + "z"), Operand(right, right_letters)],
@@ -188,6 +196,7 @@ def inner(site: Site, a: Value, b: Value) -> Value:
         return _multiply_scalar(site, left, right)
     left_axes = string.ascii_lowercase[: left.rank - 1]
     right_axes = string.ascii_uppercase[: right.rank - 1]
+    _require_equal_extents(site, left, right, [(left.rank - 1, right.rank - 1)])
     return product_sum(
         site,
         [Operand(left, left_axes + "z"), Operand(right, right_axes + "z")],
@@ -199,6 +208,16 @@ def outer(site: Site, a: Value, b: Value) -> Value:
     """Return `np.outer`: the outer product of two flattened arrays, a matrix."""
     left, right = (_as_strong_array(site, elements(site, side)) for side in (a, b))
     return product_sum(site, [Operand(left, "i"), Operand(right, "j")], "ij")
+
+
+def vector_outer(site: Site, x1: Value, x2: Value) -> Value:
+    """Return `np.linalg.outer`, of vectors only. CdValueError CD0452 for another rank than 1."""
+    for side in (x1, x2):
+        if (array := array_of(site, side)).rank != 1:
+            text = f"`linalg.outer` takes two vectors, and is given {describe(array)}"
+            helps = ("`np.outer` flattens its arguments",)
+            raise error("CD0452", CdValueError, text, site.span, helps=helps)
+    return outer(site, x1, x2)
 
 
 def vdot(site: Site, a: Value, b: Value) -> Value:
@@ -214,7 +233,15 @@ def _conjugate(site: Site, value: Value) -> Value:
 
 
 def vecdot(site: Site, x1: Value, x2: Value) -> Value:
-    """Return `np.vecdot`: inner products over the last axis, the first operand conjugated."""
+    """Return `np.vecdot`: inner products over the last axis, the first operand conjugated.
+
+    CdValueError CD0454 for scalars.
+    """
+    left, right = array_of(site, x1), array_of(site, x2)
+    if not left.rank or not right.rank:
+        text = f"`vecdot` needs arrays with axes, given {describe(x1)} and {describe(x2)}"
+        raise error("CD0454", CdValueError, text, site.span, helps=("use `*` for numbers",))
+    _require_equal_extents(site, left, right, [(left.rank - 1, right.rank - 1)])
     product = array_of(site, arithmetic(site, "*", _conjugate(site, x1), x2))
     op = OPS["or" if product.kind.dtype.kind == "b" else "add"]
     return accumulate(site, op, product, (product.rank - 1,), product.kind)
@@ -232,18 +259,13 @@ def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:
 
 
 def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
-    """Return `np.tensordot`: the contraction of `axes`, a number of them or a pair of lists."""
+    """Return `np.tensordot`: the contraction of `axes`, a number of them or a pair of lists.
+
+    CdShapeError CD0301 where the contracted sizes differ.
+    """
     left, right = _as_strong_array(site, a), _as_strong_array(site, b)
-    items = items_of(axes)
-    if items is None:
-        number = static_int(site, axes, "the number of axes")
-        pairs = [(left.rank - number + n, n) for n in range(number)]
-    else:
-        sides = [items_of(item) or (item,) for item in items]
-        pairs = [
-            (axis_of(site, one, left.rank), axis_of(site, other, right.rank))
-            for one, other in zip(*sides, strict=True)
-        ]
+    pairs = _contracted_axes(site, left, right, axes)
+    _require_equal_extents(site, left, right, pairs)
     left_letters = list(string.ascii_lowercase[: left.rank])
     right_letters = list(string.ascii_uppercase[: right.rank])
     for one, other in pairs:
@@ -258,10 +280,37 @@ def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
     return result
 
 
+def _contracted_axes(site: Site, left: Array, right: Array, axes: Value) -> list[tuple[int, int]]:
+    """Return the pairs of axes that `tensordot` contracts.
+
+    CdIndexError CD0446 for a number above a rank, CdValueError CD0311 for lists that are no pairs.
+    """
+    items = items_of(axes)
+    if items is None:
+        number = static_int(site, axes, "the number of axes")
+        if number > min(left.rank, right.rank):
+            text = f"`tensordot` contracts {number} axes of {describe(left)} and {describe(right)}"
+            helps = ("contract no more axes than both have: `axes=1`",)
+            raise error("CD0446", CdIndexError, text, site.span, helps=helps)
+        return [(left.rank - number + n, n) for n in range(number)]
+    helps = ("give one list of axes for each array, of one length: `axes=([1], [0])`",)
+    if len(items) != 2:
+        text = f"`axes` of `tensordot` is a number or two lists, and has {len(items)} items"
+        raise error("CD0311", CdValueError, text, site.span, helps=helps)
+    one, other = (
+        axes_in_order(site, item, array.rank)
+        for item, array in zip(items, (left, right), strict=True)
+    )
+    if len(one) != len(other):
+        text = f"`tensordot` contracts axes in pairs, and is given {len(one)} and {len(other)}"
+        raise error("CD0311", CdValueError, text, site.span, helps=helps)
+    return list(zip(one, other, strict=True))
+
+
 def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NONE) -> Value:
     """Return `np.einsum` of a static subscripts string; a transpose or diagonal is a view.
 
-    CdTypeError CD0455 where the string does not fit the operands.
+    CdValueError CD0455 where the string does not fit the operands.
     """
     text = constant(subscripts)
     if text is NOT_CONSTANT or not isinstance(text, str):
@@ -271,6 +320,7 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
             subscripts,
             "write it first, as a text: `np.einsum('ij,jk->ik', a, b)`",
         )
+    _require_letters(site, text)
     arrays = [array_of(site, operand) for operand in operands]
     inputs, arrow, output = text.replace(" ", "").partition("->")
     terms = inputs.split(",")
@@ -287,6 +337,11 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
     for term, array in zip(expanded, arrays, strict=True):
         if len(term) != array.rank:
             raise _subscripts_error(site, text, f"`{term}` stands for {describe(array)}")
+        for letter in {x for x in term if term.count(x) > 1}:
+            first, *others = (n for x, n in zip(term, array.shape, strict=True) if x == letter)
+            for size in others:  # not broadcast, as sizes of several operands are
+                what = f"the axes {letter!r} of one operand of `einsum`"
+                site.ctx.equal_extents(first, size, what, site.span)
     if arrow:
         output = output.replace("...", ellipsis_letters)
     else:
@@ -348,9 +403,18 @@ def _expand_ellipsis(term: str, rank: int, letters: str) -> str:
     return term.replace("...", letters[len(letters) - count :] if count else "")
 
 
+def _require_letters(site: Site, text: str) -> None:
+    """Refuse (CdValueError CD0455) subscripts other than the ASCII letters."""
+    rest = text.replace("->", "", 1).replace("...", "").replace(",", "").replace(" ", "")
+    wrong = next((x for x in rest if x not in string.ascii_letters), None)
+    if wrong is not None:
+        why = f"{wrong!r} is no letter"
+        raise _subscripts_error(site, text, why)
+
+
 def _subscripts_error(site: Site, text: str, why: str) -> Exception:
     return error(
-        "CD0455", CdTypeError, f"the einsum specification {text!r} does not fit: {why}", site.span
+        "CD0455", CdValueError, f"the einsum specification {text!r} does not fit: {why}", site.span
     )
 
 
@@ -403,6 +467,11 @@ def matrix_power(site: Site, a: Value, n: Value) -> Value:
     """Return a matrix to a static power by squaring. CdTypeError CD0454 for `n` below 1."""
     power = static_int(site, n, "the power of a matrix")
     base = array_of(site, a)
+    if base.rank < 2:
+        text = f"`matrix_power` takes square matrices, and is given {describe(base)}"
+        raise error("CD0454", CdValueError, text, site.span, helps=("use `**` for numbers",))
+    rows, columns = base.shape[-2:]
+    site.ctx.equal_extents(rows, columns, "`matrix_power` takes square matrices", site.span)
     if power < 1:
         raise error(
             "CD0454", CdTypeError, "a matrix power is one or more here", site.span,
@@ -422,8 +491,20 @@ def matrix_power(site: Site, a: Value, n: Value) -> Value:
 
 
 def multi_dot(site: Site, arrays: Value) -> Value:
-    """Return `np.linalg.multi_dot`: the product of matrices, associated from the left."""
+    """Return `np.linalg.multi_dot`: the product of matrices, associated from the left.
+
+    CdValueError CD0453 for fewer than two arrays, CD0452 for one that is no matrix.
+    """
     items = items_of(arrays) or ()
+    if len(items) < 2:
+        text = f"`multi_dot` multiplies at least two arrays, and is given {len(items)}"
+        helps = ("give a list of them: `np.linalg.multi_dot([a, b, c])`",)
+        raise error("CD0453", CdValueError, text, site.span, helps=helps)
+    for n, item in enumerate(items if len(items) > 2 else ()):  # of two it is `dot`
+        array = array_of(site, item)
+        if array.rank != 2 and not (array.rank == 1 and n in (0, len(items) - 1)):
+            text = "`multi_dot` takes matrices, and vectors only as the first and the last array"
+            raise error("CD0452", CdValueError, text, site.span, label=f"this is {describe(array)}")
     result = items[0]
     for item in items[1:]:
         result = dot(site, result, item)

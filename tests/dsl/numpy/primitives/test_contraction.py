@@ -6,7 +6,7 @@ import pytest
 
 import plusequals as pe
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "x @ v",
@@ -103,3 +103,59 @@ def test_it_is_what_numpy_says(body: str) -> None:
 def test_operands_that_do_not_fit_are_refused(body: str, message: str) -> None:
     with pytest.raises(pe.CdError, match=message):
         compiled(body)
+
+
+AS_IN_NUMPY = (
+    "np.tensordot(x, x, axes=([], [])), np.tensordot(x, x, axes=(0, 0)), np.tensordot(x, y, -1)",
+    "np.vecdot(t, v), np.inner(t, v), np.einsum('i,i', v, v[:1]), np.einsum('iI', x)",
+    "np.linalg.outer(v, w), np.linalg.multi_dot([v[:3], x, v]), np.linalg.multi_dot([x, q[0]])",
+)
+
+
+@pytest.mark.parametrize("body", AS_IN_NUMPY)
+def test_arguments_that_numpy_takes_are_taken(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+REFUSED = (
+    ("np.inner(v, v[:1])", "CD0301", "shapes (4,) and (1,) do not fit in a product"),
+    ("np.inner(x, v[:1])", "CD0301", "shapes (3, 4) and (1,) do not fit"),
+    ("np.tensordot(v, v[:1], 1)", "CD0301", "shapes (4,) and (1,) do not fit"),
+    ("np.vecdot(x, v[:1])", "CD0301", "shapes (3, 4) and (1,) do not fit"),
+    (
+        "np.vecdot(x, 2.0)",
+        "CD0454",
+        "`vecdot` needs arrays with axes, given f64[3, 4] and float 2.0",
+    ),
+    ("np.tensordot(m, m, axes=([0, 0], [0, 1]))", "CD0446", "axis 0 is given twice"),
+    ("np.tensordot(x, x, 3)", "CD0446", "`tensordot` contracts 3 axes of f64[3, 4] and f64[3, 4]"),
+    ("np.tensordot(v, v, axes=2)", "CD0446", "contracts 2 axes of f64[4] and f64[4]"),
+    (
+        "np.tensordot(x, x, axes=((0,), (0, 1)))",
+        "CD0311",
+        "contracts axes in pairs, and is given 1 and 2",
+    ),
+    ("np.tensordot(x, x, axes=(0,))", "CD0311", "a number or two lists, and has 1 items"),
+    ("np.tensordot(x, x, axes=(0, 1, 1))", "CD0311", "has 3 items"),
+    ("np.trace(m, 0, 1, 1)", "CD0446", "axis 1 is given twice"),
+    ("np.einsum('i1', x)", "CD0455", "'1' is no letter"),
+    ("np.einsum('ij->i_', x)", "CD0455", "'_' is no letter"),
+    (
+        "np.einsum('ii', x[:, :1])",
+        "CD0301",
+        "the axes 'i' of one operand of `einsum`: sizes 3 and 1",
+    ),
+    ("np.linalg.outer(x, v)", "CD0452", "`linalg.outer` takes two vectors, and is given f64[3, 4]"),
+    ("np.linalg.multi_dot([x])", "CD0453", "multiplies at least two arrays, and is given 1"),
+    ("np.linalg.multi_dot([m, v, m])", "CD0452", "vectors only as the first and the last array"),
+    (
+        "np.linalg.matrix_power(x, 1)",
+        "CD0301",
+        "`matrix_power` takes square matrices: sizes 3 and 4",
+    ),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)

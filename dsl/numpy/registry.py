@@ -100,7 +100,7 @@ Row = tuple[Callable[..., object], Body, int | None]
 """A function, its body, and the position of `out` (-1: keyword-only, None: no such parameter)."""
 
 _ELEMENTWISE: tuple[Row, ...] = (
-    (np.where, e.numpy_where, None), (np.clip, e.clip, 3), (np.select, e.select_list, None),
+    (np.where, e.numpy_where, None), (np.clip, e.numpy_clip, 3), (np.select, e.select_list, None),
     (np.isposinf, e.infinite("+"), 1), (np.isneginf, e.infinite("-"), 1),
     (np.round, casts.rounded, 2), (np.around, casts.rounded, 2), (np.fix, e.fix, 1),
     (np.real, e.real, None), (np.imag, e.imag, None), (np.angle, e.angle, None),
@@ -145,8 +145,7 @@ _SHAPES: tuple[Row, ...] = (
     (np.flipud, lambda site, m: s.flip(site, m, ZERO), None),
     (np.rot90, s.rot90, None), (np.diagonal, s.diagonal, None), (np.split, s.splitter(False), None),
     (np.array_split, s.splitter(True), None),
-    (np.hsplit, lambda site, ary, at: s.split(site, ary, at, ONE), None),
-    (np.vsplit, lambda site, ary, at: s.split(site, ary, at, ZERO), None),
+    (np.hsplit, s.split_columns, None), (np.vsplit, s.split_rows, None),
     (np.roll, j.roll, None), (np.repeat, j.repeat, None), (np.tile, j.tile, None),
     (np.stack, j.stacked, None), (np.concatenate, j.concatenate, None),
     (np.hstack, j.hstack, None), (np.vstack, j.vstack, None), (np.dstack, j.dstack, None),
@@ -184,7 +183,7 @@ _LINEAR: tuple[Row, ...] = (
     (np.linalg.norm, run.norm, None), (np.linalg.trace, l.matrix_trace, None),
     (np.linalg.diagonal, s.matrix_diagonal, None), (np.linalg.cross, l.cross, None),
     (np.linalg.vector_norm, run.vector_norm, None), (np.linalg.matrix_norm, run.matrix_norm, None),
-    (np.matvec, l.matvec, None), (np.linalg.outer, l.outer, None),
+    (np.matvec, l.matvec, None), (np.linalg.outer, l.vector_outer, None),
     (np.linalg.matmul, l.matmul, None), (np.linalg.tensordot, l.tensordot, None),
 )  # fmt: skip
 
@@ -200,7 +199,7 @@ _COMPOSITE: tuple[Row, ...] = (
     (np.partition, partition.partition, None), (np.argpartition, partition.argpartition, None),
     (np.lexsort, o.lexsort, None), (np.isin, o.isin, None),
     (np.unravel_index, o.unravel_index, None),
-    (np.ediff1d, o.ediff, None), (np.unwrap, o.Composed(o.UNWRAP), None),
+    (np.ediff1d, o.ediff, None), (np.unwrap, o.unwrap, None),
     (np.nancumsum, o.Composed(o.NAN_SUMS), None),
     (np.nancumprod, o.Composed(o.NAN_PRODUCTS), None),
     (np.vander, o.vander, None), (np.block, o.block, None),

@@ -12,7 +12,7 @@ from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.expressions import Domain
 from ....lowering.ir.indexing import Affine, Symbol, const, multiply, var
-from ...values.arrays import permuted
+from ...values.arrays import describe, permuted
 from ...values.broadcasting import broadcast_to
 from ...values.builder import NeedOrder, compare, error
 from ...values.call_site import (
@@ -22,6 +22,7 @@ from ...values.call_site import (
     Body,
     Site,
     array_of,
+    axes_in_order,
     axes_of,
     axis_of,
     index_in,
@@ -31,6 +32,7 @@ from ...values.call_site import (
     static_int,
     static_shape,
     text_of,
+    two_axes_of,
 )
 from ...values.memory_order import based, bases_of, held, of_operands
 from ...values.positions import clipped
@@ -88,13 +90,11 @@ def swapaxes(site: Site, a: Value, axis1: Value, axis2: Value) -> Value:
 def moveaxis(site: Site, a: Value, source: Value, destination: Value) -> Value:
     """Return the array with axes moved to other positions, the rest in order."""
     array = _with_base(site, a)
-    pairs = [
-        [axis_of(site, item, array.rank) for item in (items_of(value) or (value,))]
-        for value in (source, destination)
-    ]
-    if len(set(pairs[0])) != len(set(pairs[1])) or len(pairs[0]) != len(pairs[1]):
+    pairs = [axes_in_order(site, value, array.rank) for value in (source, destination)]
+    if len(pairs[0]) != len(pairs[1]):
         text = f"{len(pairs[0])} axes do not move to {len(pairs[1])} places"
-        raise error("CD0311", CdShapeError, text, site.span)
+        helps = ("give as many places as axes: `np.moveaxis(x, (0, 1), (-1, 0))`",)
+        raise error("CD0311", CdShapeError, text, site.span, helps=helps)
     order = [axis for axis in range(array.rank) if axis not in pairs[0]]
     for to, axis in sorted(zip(pairs[1], pairs[0], strict=True)):
         order.insert(to, axis)
@@ -312,8 +312,16 @@ def flip(site: Site, m: Value, axis: Value = NONE) -> Value:
 def rot90(site: Site, m: Value, k: Value = ONE, axes: Value = NONE) -> Value:
     """Return the array rotated by `k` quarter turns in the plane of two axes."""
     array = _with_base(site, m)
-    items = (ZERO, ONE) if is_none(axes) else items_of(axes) or ()
-    first, second = (axis_of(site, item, array.rank) for item in items)
+    items = (ZERO, ONE) if is_none(axes) else items_of(axes)
+    if items is None or len(items) != 2:
+        given = "one number" if items is None else f"{len(items)}"
+        text = f"`rot90` turns the plane of two axes, and is given {given}"
+        raised = CdTypeError if items is None else CdValueError
+        raise error("CD0446", raised, text, site.span, helps=("write `axes=(0, 1)`",))
+    if array.rank < 2:
+        text = f"`rot90` turns the plane of two axes, and is given {describe(array)}"
+        raise error("CD0452", CdValueError, text, site.span)
+    first, second = two_axes_of(site, *items, array.rank)
     turns = static_int(site, k, "the number of turns") % 4
     if turns == 0:
         return array
@@ -345,8 +353,9 @@ def diagonal_place(
     """Return the diagonal of two axes as the last axis, a writable view."""
     array = _with_base(site, a)
     if array.rank < 2:
-        raise error("CD0452", CdTypeError, "a diagonal needs at least two axes", site.span)
-    rows, columns = axis_of(site, axis1, array.rank), axis_of(site, axis2, array.rank)
+        text = f"a diagonal needs at least two axes, and is of {describe(array)}"
+        raise error("CD0452", CdValueError, text, site.span)
+    rows, columns = two_axes_of(site, axis1, axis2, array.rank)
     shift = static_int(site, offset, "the offset")
     below, right = max(-shift, 0), max(shift, 0)
     known = site.ctx.known
@@ -367,6 +376,24 @@ def splitter(uneven: bool) -> Body:
         return split(site, ary, indices_or_sections, axis, uneven)
 
     return body
+
+
+def split_columns(site: Site, ary: Value, indices_or_sections: Value) -> Value:
+    """Return `np.hsplit`: sections along the second axis; of a vector, along its only one."""
+    array = array_of(site, ary)
+    if not array.rank:
+        text = f"`hsplit` needs an axis, and is given {describe(array)}"
+        raise error("CD0452", CdValueError, text, site.span)
+    return split(site, ary, indices_or_sections, ONE if array.rank > 1 else ZERO)
+
+
+def split_rows(site: Site, ary: Value, indices_or_sections: Value) -> Value:
+    """Return `np.vsplit`: sections along the first axis of two or more."""
+    if (array := array_of(site, ary)).rank < 2:
+        text = f"`vsplit` needs two axes, and is given {describe(array)}"
+        helps = ("`np.split` splits along the first axis of any array",)
+        raise error("CD0452", CdValueError, text, site.span, helps=helps)
+    return split(site, ary, indices_or_sections, ZERO)
 
 
 def split(

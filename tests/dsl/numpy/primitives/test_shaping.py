@@ -9,7 +9,7 @@ import pytest
 
 import plusequals as pe
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "x.T",
@@ -104,3 +104,37 @@ def test_ravel_shares_memory_where_elements_follow_each_other() -> None:
         shared = [[np.shares_memory(one, d) for one in some] for some in (found, wanted)]
         assert shared[0] == shared[1]
         assert all(map(np.array_equal, found, wanted))
+
+
+AS_IN_NUMPY = (
+    "np.hsplit(v, 2), np.hsplit(v, [1, 3]), np.hsplit(x, 2), np.vsplit(x, 3)",
+    "np.rot90(x, 1, (-1, 0)), np.rot90(t, 3, [0, 2])",
+)
+
+
+@pytest.mark.parametrize("body", AS_IN_NUMPY)
+def test_arguments_that_numpy_takes_are_taken(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+REFUSED = (
+    ("np.diagonal(m, 0, 0, 0)", "CD0446", "axis 0 is given twice"),
+    ("np.diagonal(v)", "CD0452", "a diagonal needs at least two axes, and is of f64[4]"),
+    ("np.rot90(m, 1, (0, 0))", "CD0446", "axis 0 is given twice"),
+    ("np.rot90(m, 1, (0, -2))", "CD0446", "axis 0 is given twice"),
+    ("np.rot90(m, 1, (0,))", "CD0446", "turns the plane of two axes, and is given 1"),
+    ("np.rot90(m, 1, (0, 1, 1))", "CD0446", "and is given 3"),
+    ("np.rot90(m, 1, 0)", "CD0446", "and is given one number"),
+    ("np.rot90(v)", "CD0452", "turns the plane of two axes, and is given f64[4]"),
+    ("np.moveaxis(x, (0, 0), (1, 1))", "CD0446", "axis 0 is given twice"),
+    ("np.moveaxis(x, (0,), (1, 0))", "CD0311", "1 axes do not move to 2 places"),
+    ("np.vsplit(v, 2)", "CD0452", "`vsplit` needs two axes, and is given f64[4]"),
+    ("np.hsplit(v[0], 2)", "CD0452", "`hsplit` needs an axis, and is given"),
+    ("np.flip(x, (1, 1))", "CD0446", "axis 1 is given twice"),
+    ("np.sum(x, (0, -2))", "CD0446", "axis 0 is given twice"),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)

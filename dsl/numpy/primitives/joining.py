@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
+from ....base.diagnostic import CdIndexError, CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
@@ -48,8 +48,8 @@ from ...values.call_site import (
 from ...values.memory_order import as_kept, if_fortran
 from ...values.stores import assign, require_storable
 from ...values.types import BOOL, Kind, any_of, cast
-from ...values.values import Array, Group, Scalar, Section, Static, Value
-from .elementwise import arithmetic
+from ...values.values import Array, Group, Masked, Scalar, Section, Static, Value
+from .elementwise import arithmetic, converted
 from .python_reductions import as_number
 from .shaping import at_least, diagonal, diagonal_place, elements, expand_dims, remap, reshape
 from .ufuncs import Pair, require_fit, strong_of
@@ -236,18 +236,29 @@ def tile(site: Site, A: Value, reps: Value) -> Value:
 
 
 def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
-    """Return the elements rotated along axes: result[n] = a[(n - shift) mod size]."""
+    """Return the elements rotated along axes: result[n] = a[(n - shift) mod size].
+
+    Shifts and axes are broadcast with each other. CdValueError CD0311 where they do not.
+    """
     array = array_of(site, a)
     if is_none(axis):
         flat = roll(site, elements(site, array), shift, ZERO)
         return flat if array.rank == 1 else reshape(site, flat, _shape_value(array))
-    axes, shifts = items_of(axis), items_of(shift)
-    dims = axes if axes is not None else (axis,)
-    steps = shifts if shifts is not None else (shift,) * len(dims)
-    if len(dims) == 1 and len(steps) > 1:
-        dims = dims * len(steps)
+    axes, shifts = _rows(site, axis), _rows(site, shift)
+    dims, steps = (axis,) if axes is None else axes, (shift,) if shifts is None else shifts
+    if len(dims) != len(steps) and 1 not in (len(dims), len(steps)):
+        text = f"`roll` is given {len(steps)} shifts, and {len(dims)} axes"
+        helps = ("give one shift for each axis, or one for all",)
+        raise error("CD0311", CdValueError, text, site.span, helps=helps)
+    dims, steps = (
+        side * len(other) if len(side) == 1 else side
+        for side, other in ((dims, steps), (steps, dims))
+    )
     index = [var(a) for a in array.axes]
     for dim, step in zip(dims, steps, strict=True):
+        if items_of(step) is not None or isinstance(step, Array) and step.rank:
+            text = f"a shift of `roll` is one integer, and is {describe(step)}"
+            raise error("CD0311", CdValueError, text, site.span, helps=("write `(1, 2)`",))
         n = axis_of(site, dim, array.rank)
         offset = index_in(site, step, "the shift")
         if array.shape[n].constant != 0:
@@ -306,8 +317,19 @@ def diag(site: Site, v: Value, k: Value = ZERO) -> Value:
 
 
 def fill_diagonal(site: Site, a: Value, val: Value) -> Value:
-    """Assign to the diagonal of a matrix in place; returns None."""
-    assign(site.ctx, diagonal_place(site, a), val, site.span)
+    """Assign to the diagonal of a matrix in place, of more axes to that of all; returns None.
+
+    CdShapeError CD0301 where more than two axes have different sizes.
+    """
+    array = array_of(site, a)
+    if array.rank <= 2:
+        assign(site.ctx, diagonal_place(site, a), val, site.span)
+        return NONE
+    for size in array.shape[1:]:
+        site.ctx.equal_extents(array.shape[0], size, "axes of one diagonal", site.span)
+    axis = site.ctx.symbol("i")
+    place = remap(array, (axis,), array.shape[:1], [var(axis)] * array.rank)
+    assign(site.ctx, place, val, site.span)
     return NONE
 
 
@@ -443,15 +465,43 @@ def _require_not_empty(site: Site, size: Affine, mode: str) -> None:
 
 def _pad_widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affine]]:
     def pair(item: Value) -> tuple[Affine, Affine]:
-        ends = items_of(item)
-        sizes = static_shape(site, item if ends is not None else Group((item,)))
+        ends = _rows(site, item)
+        if ends is not None and len(ends) not in (1, 2):
+            text = f"`pad_width` gives an axis one width or two, and has {len(ends)}"
+            raised = CdValueError if ends else CdTypeError
+            raise error("CD0452", raised, text, site.span, helps=_WIDTH_HINTS)
+        sizes = static_shape(site, Group(ends if ends is not None else (item,)))
         return sizes[0], sizes[-1]
 
-    items = items_of(value)
-    if items is None or all(items_of(item) is None for item in items):
-        return [pair(value)] * rank
-    pairs = [pair(item) for item in items]
+    items = _rows(site, value)
+    rows = [value] if items is None else list(items)
+    nested = items is not None and any(_rows(site, item) is not None for item in items)
+    if items is not None and not nested:
+        rows = [Group(items)]
+    if nested and any(_rows(site, row) is None for row in rows):
+        text = "`pad_width` mixes numbers and pairs of them"
+        raise error("CD0452", CdValueError, text, site.span, helps=_WIDTH_HINTS)
+    pairs = [pair(row) for row in rows]
+    if len(pairs) not in (1, rank):
+        text = f"`pad_width` has {len(pairs)} rows, and the array {rank} axes"
+        raise error("CD0452", CdValueError, text, site.span, helps=_WIDTH_HINTS)
     return pairs * rank if len(pairs) == 1 else pairs
+
+
+_WIDTH_HINTS = ("give one width, `(before, after)`, or a pair of them for each axis",)
+
+
+def _rows(site: Site, value: Value) -> tuple[Value, ...] | None:
+    """Return the items of a tuple or list, or of an array of static length; None for a number."""
+    items = items_of(value)
+    if items is not None or not isinstance(value, Array) or not value.rank:
+        return items
+    number = static_int(site, as_number(value.shape[0]), "the number of items")
+    rest = [Section(None, None, None)] * (value.rank - 1)
+    return tuple(
+        subscript(site.ctx, value, [Static(n), *rest], site.span, "the array")
+        for n in range(number)
+    )
 
 
 def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
@@ -460,19 +510,38 @@ def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
     if is_none(axis):
         array, axis = elements(site, array), ZERO
     items: list[Value] = [Section(None, None, None)] * array.rank
-    index_items = items_of(indices)
-    items[axis_of(site, axis, array.rank)] = (
-        array_of(site, indices) if index_items is not None else indices
-    )
+    items[axis_of(site, axis, array.rank)] = _positions(site, indices)
     result = subscript(site.ctx, array, items, site.span, "the array")
     if isinstance(result, Array) and not result.rank:
         return Scalar(result.body, Kind(result.kind.dtype))
     return replace(result, copied=True, order=()) if isinstance(result, Array) else result
 
 
+def _positions(site: Site, indices: Value) -> Value:
+    """Return the positions of a gather; bools are the positions 0 and 1, and no mask."""
+    if isinstance(indices, Masked):
+        return indices
+    positions = array_of(site, indices)
+    if positions.kind.dtype.kind == "b":
+        return converted(site, positions, dtypes.int64)
+    return indices if items_of(indices) is None else positions
+
+
 def take_along_axis(site: Site, arr: Value, indices: Value, axis: Value) -> Value:
-    """Return a gather whose index array gives the subscript of one axis for each element."""
+    """Return a gather whose index array gives the subscript of one axis for each element.
+
+    CdValueError CD0452 where the ranks differ, CdIndexError CD0501 where `indices` are no integers.
+    """
     array, index_array = array_of(site, arr), array_of(site, indices)
+    if array.rank != index_array.rank:
+        text = f"`take_along_axis` takes as many axes of positions as {describe(array)} has, "
+        given = f"and is given {describe(index_array)}"
+        helps = ("add axes of size 1: `indices[None, :]`",)
+        raise error("CD0452", CdValueError, text + given, site.span, helps=helps)
+    if index_array.kind.dtype.kind not in "iu":
+        text = f"`take_along_axis` takes integers as positions, and is given {describe(indices)}"
+        helps = ("convert them: `indices.astype(np.int64)`",)
+        raise error("CD0501", CdIndexError, text, site.span, helps=helps)
     dim = axis_of(site, axis, array.rank)
     items: list[Value] = []
     for n in range(array.rank):

@@ -9,7 +9,7 @@ import plusequals as pe
 from plusequals.lowering.ir.assignments import Assign
 from plusequals.lowering.ir.walk import statements
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.diff(v)",
@@ -154,3 +154,51 @@ def test_sizes_that_no_memory_holds_are_told_at_run_time(body: str) -> None:
     for n in (2**61 + 1, 2**60, 2**62 - 1):
         with pytest.raises((ValueError, MemoryError, OverflowError)):
             f(np.ones(4), n)
+
+
+AS_IN_NUMPY = (
+    "np.roll(x, (1,), axis=(0, 1)), np.roll(x, 1, axis=()), np.roll(x, (1, 2), axis=0)",
+    "np.roll(x, [1, 2], [0, 1]), np.roll(x, (1, 2)), np.roll(x, 1, axis=(0, 1))",
+    "np.pad(x, ((1, 2),)), np.pad(x, (1,)), np.pad(x, [[1], [2]])",
+    "np.pad(x, np.array([[1, 2], [0, 3]]))",
+    "np.take(v, [True, False, True]), np.take(v, b1)",
+    "np.take(x, [True, False], 1), np.take(v, True)",
+    "np.fill_diagonal(t[:, :2, :2], 7.0)\nreturn t",
+    "np.fill_diagonal(t[:, :2, :2], v[:2])\nreturn t",
+)
+
+
+@pytest.mark.parametrize("body", AS_IN_NUMPY)
+def test_arguments_that_numpy_takes_are_taken(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+REFUSED = (
+    ("np.roll(x, (1, 2), axis=(0, 1, 0))", "CD0311", "`roll` is given 2 shifts, and 3 axes"),
+    ("np.roll(x, ((1, 2), (1, 2)), axis=(0, 1))", "CD0311", "a shift of `roll` is one integer"),
+    ("np.pad(x, (1, 2, 3))", "CD0452", "`pad_width` gives an axis one width or two, and has 3"),
+    (
+        "np.pad(x, ((1, 2), (1, 2), (1, 2)))",
+        "CD0452",
+        "`pad_width` has 3 rows, and the array 2 axes",
+    ),
+    ("np.pad(x, ((1, 2), (1, 2, 3)))", "CD0452", "one width or two, and has 3"),
+    ("np.pad(x, ((1, 2), 3))", "CD0452", "`pad_width` mixes numbers and pairs of them"),
+    ("np.pad(x, ())", "CD0452", "one width or two, and has 0"),
+    (
+        "np.take_along_axis(x, np.array([0]), 1)",
+        "CD0452",
+        "as many axes of positions as f64[3, 4] has",
+    ),
+    (
+        "np.take_along_axis(x, x, 1)",
+        "CD0501",
+        "takes integers as positions, and is given f64[3, 4]",
+    ),
+    ("np.fill_diagonal(t, 7.0)", "CD0301", "axes of one diagonal: sizes 2 and 3 differ"),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)

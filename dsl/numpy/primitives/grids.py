@@ -36,7 +36,7 @@ from ...values.values import Array, Group, Scalar, Section, Static, Value
 from .creation import arange, linspace
 from .elementwise import arithmetic, converted
 from .joining import column_stack, concatenate, fitting
-from .shaping import at_least
+from .shaping import at_least, elements
 from .ufuncs import combine_of, strong_of
 
 
@@ -103,9 +103,9 @@ def _open_grid(site: Site, points: list[Array], copied: bool = True) -> tuple[Ar
     return tuple(out)
 
 
-def _dense_grid(site: Site, points: list[Array]) -> Array:
-    kind = points[0].kind
-    for line in points[1:]:
+def _dense_grid(site: Site, points: list[Array], kind: Kind) -> Array:
+    """Return the grid of lines of points, with elements of `kind` or what they promote to."""
+    for line in points:
         kind = Kind(dtypes.promote(kind.dtype, line.kind.dtype))
     shape = tuple(line.shape[0] for line in points)
     node = site.ctx.node("grid", (const(len(points)), *shape), kind.dtype)
@@ -120,7 +120,7 @@ def _dense_grid(site: Site, points: list[Array]) -> Array:
 def mgrid(site: Site, items: tuple[Value, ...]) -> Value:
     """Return `np.mgrid[...]`: a dense grid, one array with the coordinates along axis 0."""
     points = [_slice_points(site, item, len(items) == 1) for item in items]
-    return points[0] if len(points) == 1 else _dense_grid(site, points)
+    return points[0] if len(points) == 1 else _dense_grid(site, points, points[0].kind)
 
 
 def ogrid(site: Site, items: tuple[Value, ...]) -> Value:
@@ -157,16 +157,15 @@ SPECIAL: tuple[tuple[object, Callable[[Site, tuple[Value, ...]], Value]], ...] =
 
 def indices(site: Site, dimensions: Value, dtype: Value = NONE, sparse: Value = NO) -> Value:
     """Return the index of every element along each axis, as a dense or (`sparse`) an open grid."""
-    sizes = static_shape(site, dimensions)
+    sizes, element = static_shape(site, dimensions), dtype_of(site, dtype)
     lines = []
     for size in sizes:
         axis = site.ctx.symbol("i")
         line = Array((axis,), (size,), Position(var(axis)), Kind(dtypes.int64), copied=True)
-        element = dtype_of(site, dtype)
         lines.append(line if element is None else array_of(site, converted(site, line, element)))
     if static_bool(site, sparse, "sparse"):
         return Group(_open_grid(site, lines))
-    return _dense_grid(site, lines)
+    return _dense_grid(site, lines, lines[0].kind if lines else Kind(element or dtypes.int64))
 
 
 def meshgrid(
@@ -176,8 +175,8 @@ def meshgrid(
     sparse: Value = NO,
     copy: Value = YES,
 ) -> Value:
-    """Return the coordinate arrays of rank-1 arrays of points, broadcast unless `sparse`."""
-    lines = [array_of(site, item) for item in xi]
+    """Return the coordinate arrays of arrays of points, flattened; broadcast unless `sparse`."""
+    lines = [elements(site, item) for item in xi]
     swapped = text_of(site, indexing, "indexing", ("xy", "ij")) == "xy" and len(lines) > 1
     order = [1, 0, *range(2, len(lines))] if swapped else list(range(len(lines)))
     copied = static_bool(site, copy, "copy")

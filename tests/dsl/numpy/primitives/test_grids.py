@@ -28,3 +28,14 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+AS_IN_NUMPY = (
+    "np.meshgrid(x, v), np.meshgrid(2.0, v), np.meshgrid(x, v, indexing='ij', sparse=True)",
+    "np.indices(()), np.indices((), sparse=True), np.indices((), np.float32)",
+)
+
+
+@pytest.mark.parametrize("body", AS_IN_NUMPY)
+def test_arguments_that_numpy_takes_are_taken(body: str) -> None:
+    assert_same_as_numpy(body)

@@ -20,7 +20,8 @@ from ....lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ....lowering.ir.indexing import maximum as index_max
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
-from ...values.arrays import elementwise, operate
+from ...values.arrays import describe, elementwise, operate
+from ...values.broadcasting import broadcast_to
 from ...values.builder import error
 from ...values.call_site import (  # fmt: skip
     NONE,
@@ -30,6 +31,7 @@ from ...values.call_site import (  # fmt: skip
     Body,
     Handler,
     Site,
+    array_of,
     called,
     constant,
     dtype_of,
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
     from . import powers
 else:  # imported at the first use
     powers = LazyModule(".powers", __package__)
+
+MISSING = Static(None)
+"""The default of a parameter for which None is a value."""
 
 _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
@@ -218,7 +223,7 @@ def clip(
     min: Value = NONE,
     max: Value = NONE,
 ) -> Value:
-    """Return the values clamped between two limits, of which either may be None."""
+    """Return `x.clip`: the values clamped between two limits, of which either may be None."""
     low, high = (a_min if is_none(min) else min), (a_max if is_none(max) else max)
     if is_none(low) and is_none(high):
         return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
@@ -226,6 +231,33 @@ def clip(
         if not is_none(limit):
             a = elementwise(site.ctx, combine_of(ufunc), [a, limit], site.span)
     return a
+
+
+def numpy_clip(
+    site: Site,
+    a: Value,
+    a_min: Value = MISSING,
+    a_max: Value = MISSING,
+    *,
+    min: Value = MISSING,
+    max: Value = MISSING,
+) -> Value:
+    """Return `np.clip`, whose two limits are both given, as None for no limit, or by `min`, `max`.
+
+    CdTypeError CD0440 for one of two, CdValueError CD0440 for limits that are given twice.
+    """
+    positional = [limit is not MISSING for limit in (a_min, a_max)]
+    by_name = [limit is not MISSING for limit in (min, max)]
+    if positional == [True, True] and any(by_name):
+        text = "`clip` is given its limits twice, in place and as `min=` or `max=`"
+        helps = ("give them once: `np.clip(x, 0, 1)`",)
+        raise error("CD0440", CdValueError, text, site.span, helps=helps)
+    if any(positional) and not all(positional):
+        missing = "a_max" if positional[0] else "a_min"
+        helps = ("write both: `np.clip(x, 0, None)`, or name one: `np.clip(x, min=0)`",)
+        raise error("CD0440", CdTypeError, f"`clip`: {missing} is missing", site.span, helps=helps)
+    limits = (a_min, a_max) if all(positional) else (min, max)
+    return clip(site, a, *(NONE if limit is MISSING else limit for limit in limits))
 
 
 def select_list(site: Site, condlist: Value, choicelist: Value, default: Value = ZERO) -> Value:
@@ -240,6 +272,11 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
             site.span,
             helps=("give one choice for each condition: `np.select([x > 0], [x])`",),
         )
+    for n, test in enumerate(tests):
+        if powers.kind_of(site, test).dtype.kind != "b":
+            text = f"condition {n} of `np.select` is no array of bools, and is {describe(test)}"
+            helps = ("compare: `x > 0`, `x != 0`",)
+            raise error("CD0440", CdTypeError, text, site.span, helps=helps)
     kinds = [powers.kind_of(site, choice) for choice in (*choices, default)]
     default = converted(site, default, strong_of(join_all(kinds)))
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
@@ -414,10 +451,19 @@ def _replace_nonfinite(site: Site, x: Value, nan: Value, posinf: Value, neginf: 
     for sign, replacement in (("+", posinf), ("-", neginf)):
         if not is_none(replacement):
             limited = where(
-                site, infinite(sign)(site, x), converted(site, replacement, dtype), limited
-            )
+                site, infinite(sign)(site, x), converted(site, _over(site, replacement, x), dtype),
+                limited,
+            )  # fmt: skip
     is_nan = elementwise(site.ctx, combine_of(np.isnan), [x], site.span)
-    return where(site, is_nan, converted(site, nan, dtype), limited)
+    return where(site, is_nan, converted(site, _over(site, nan, x), dtype), limited)
+
+
+def _over(site: Site, replacement: Value, x: Value) -> Value:
+    """Return replacements broadcast to the shape of the values, which they must not extend."""
+    given = array_of(site, replacement)
+    if not given.rank:
+        return replacement
+    return broadcast_to(site.ctx, given, array_of(site, x).shape, site.span)
 
 
 def sinc(site: Site, x: Value) -> Value:

@@ -8,7 +8,7 @@ import pytest
 
 import plusequals as pe
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.exp(x)",
@@ -197,3 +197,40 @@ def test_conjugates_of_python_numbers_are_python_numbers() -> None:
     )
     for n in range(5):
         assert repr(made(n + 2j, n, n / 2)) == repr((n - 2j, n, n / 2, 2 - 1j))
+
+
+AS_IN_NUMPY = (
+    "np.clip(x), np.clip(x, None, 0.5), np.clip(x, 0.0, None), np.clip(x, min=0.0), x.clip(0.0)",
+    "np.select([True], [x]), np.select([[True, False, True, False]], [v])",
+    "np.nan_to_num(nn, nan=v[:1]), np.nan_to_num(nn, nan=w), np.nan_to_num(x, nan=v)",
+)
+
+
+@pytest.mark.parametrize("body", AS_IN_NUMPY)
+def test_arguments_that_numpy_takes_are_taken(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+REFUSED = (
+    ("np.clip(x, 1)", "CD0440", "`clip`: a_max is missing"),
+    ("np.clip(x, None)", "CD0440", "`clip`: a_max is missing"),
+    ("np.clip(x, a_max=1)", "CD0440", "`clip`: a_min is missing"),
+    ("np.clip(x, 0, max=2)", "CD0440", "`clip`: a_max is missing"),
+    ("np.clip(x, 0, 1, max=2)", "CD0440", "`clip` is given its limits twice"),
+    (
+        "np.select([x], [1])",
+        "CD0440",
+        "condition 0 of `np.select` is no array of bools, and is f64[3, 4]",
+    ),
+    (
+        "np.select([v > 0, idx], [1, 2])",
+        "CD0440",
+        "condition 1 of `np.select` is no array of bools",
+    ),
+    ("np.nan_to_num(v, nan=x)", "CD0302", "shape (3, 4) does not broadcast to (4,)"),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)

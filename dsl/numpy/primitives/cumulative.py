@@ -174,6 +174,9 @@ def cov(
     """Return the covariance matrix of variables in rows; those of `y` follow those of `m`."""
     in_rows = static_bool(site, rowvar, "rowvar")
     table = _variables(site, m, in_rows)
+    if table.shape[0].constant == 0:  # of no variables, whatever `y` has, as in NumPy
+        none = site.ctx.node("covariance", (const(0), const(0)), dtypes.float64)
+        return site.ctx.whole(none, site.span)
     if not is_none(y):
         one_row = array_of(site, y).shape[:1] == (const(1),)  # which NumPy leaves as it is
         others = _variables(site, y, in_rows or one_row)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....base.diagnostic import CdTypeError
+from ....base.diagnostic import CdTypeError, CdValueError
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
@@ -91,11 +91,18 @@ def accumulate(
 
 
 def _initial_value(site: Site, initial: Value, kind: Kind) -> Value:
-    """Return the initial value of a reduction, in the type of its accumulator."""
+    """Return the initial value of a reduction, in the type of its accumulator.
+
+    CdValueError CD0452 for an array of them.
+    """
     number = constant(initial)
-    if number is not NOT_CONSTANT:
+    if number is not NOT_CONSTANT and not isinstance(number, tuple | list):
         return Static(kind.dtype.numpy.type(number))
     array = array_of(site, initial)
+    if array.rank:
+        text = f"`initial` of a reduction is one number, and is given {describe(initial)}"
+        helps = ("add it to the result: `np.sum(x) + y`",)
+        raise error("CD0452", CdValueError, text, site.span, helps=helps)
     if array.kind == WEAK_INT and kind.dtype.kind in "iu":
         return initial  # a weak integer adapts, and has to be in range
     return converted(site, array, kind.dtype)
@@ -121,7 +128,7 @@ def reducer(name: str) -> Body:
             kind = Kind(array.kind.dtype)
             require_ordered(site, array, name)
             if is_none(initial):
-                require_elements(site, array, axes, name, where)
+                require_elements(site, array, axes, name, where, WAYS_OUT["CD0459"])
             elif where is None:
                 where = Const(True, dtypes.bool_)  # starts at the limit of its type
         else:
@@ -167,7 +174,12 @@ def require_subtracted(site: Site, array: Array, name: str) -> None:
 
 
 def require_elements(
-    site: Site, array: Array, axes: Sequence[int], name: str, where: Expr | None = None
+    site: Site,
+    array: Array,
+    axes: Sequence[int],
+    name: str,
+    where: Expr | None = None,
+    helps: tuple[str, ...] = ("test the size before: `if x.size > 0:`",),
 ) -> None:
     """Require a nonempty reduction: proven, or by a run-time check.
 
@@ -179,17 +191,17 @@ def require_elements(
         number = Reduce(OPS["add"], Domain(ranges, where), _one(dtypes.int64), dtypes.int64,
                         span=site.span)  # fmt: skip
         test: Expr = Apply(OPS["lt"], (Position(const(0)), number), dtypes.bool_)
-        site.ctx.check(test, _empty_fault(message), (), site.span, Domain())
+        site.ctx.check(test, _empty_fault(message, helps), (), site.span, Domain())
         return
     for axis in axes:
         size = array.shape[axis]
         if not site.ctx.known.less(const(0), size):
-            fault = _empty_fault(f"{message}: axis {axis} of {describe(array)} is empty")
+            fault = _empty_fault(f"{message}: axis {axis} of {describe(array)} is empty", helps)
             site.ctx.check(compare("lt", const(0), size), fault, (), site.span, _outer_domain(site))
 
 
-def _empty_fault(message: str) -> Fault:
-    return Fault("CD0459", "CdValueError", message, WAYS_OUT["CD0459"])
+def _empty_fault(message: str, helps: tuple[str, ...]) -> Fault:
+    return Fault("CD0459", "CdValueError", message, helps)
 
 
 def _outer_domain(site: Site) -> Domain:

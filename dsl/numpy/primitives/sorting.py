@@ -16,7 +16,7 @@ from ....lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Pos
 from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, count, describe, elementwise, operate, permuted, settled
-from ...values.builder import error
+from ...values.builder import compare, error
 from ...values.call_site import (
     NO,
     NONE,
@@ -86,15 +86,23 @@ def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> 
     array = array_of(site, a)
     if is_none(axis):
         array, axis = array_of(site, ravel(site, array)), Static(-1)
+    stable = _is_stable(site, kind)
     _, dim = along(site, array, axis, "sort")
     result = site.ctx.materialize(array, "sorted", site.span)
-    sort_axis(site, result, dim, _is_stable(kind))
+    sort_axis(site, result, dim, stable)
     return as_kept(site.ctx, result, array)
 
 
-def _is_stable(kind: Value) -> bool:
-    """Whether `kind` asks for a stable sort."""
-    return constant(kind) in ("stable", "mergesort")
+def _is_stable(site: Site, kind: Value) -> bool:
+    """Whether `kind` asks for a stable sort. CdValueError CD0448 for an unknown name."""
+    if is_none(kind):
+        return False
+    name = constant(kind)
+    if not isinstance(name, str) or name[:1].lower() not in tuple("qhms"):  # as NumPy reads it
+        text = f"a sort is 'quicksort', 'heapsort', 'mergesort' or 'stable', and is given {name!r}"
+        raised = CdValueError if isinstance(name, str) else CdTypeError
+        raise error("CD0448", raised, text, site.span)
+    return name[0].lower() in "ms"
 
 
 def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
@@ -102,7 +110,7 @@ def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = 
     array = array_of(site, a)
     lines, dim = along(site, array, axis, "sort")
     if lines.view is not None and not is_none(axis):
-        sort_axis(site, array, dim, _is_stable(kind))
+        sort_axis(site, array, dim, _is_stable(site, kind))
     else:
         assign(site.ctx, array, sort(site, array, axis, kind), site.span)
     return NONE
@@ -116,7 +124,8 @@ def argsort(
     *,
     stable: Value = NONE,
 ) -> Value:
-    """Return the positions (int64) that sort an axis; the sort is stable."""
+    """Return the positions (int64) that sort an axis; the sort is stable, as any `kind` allows."""
+    _is_stable(site, kind)
     lines, dim = along(site, a, axis, "argsort")
     keys, order = keys_and_order(site, lines)
     rows = as_rows(site, order)
@@ -212,16 +221,20 @@ def histogram(
     edge_type = values.kind.dtype if values.kind.dtype.kind == "f" else dtypes.float64
     values = settled(site.ctx, array_of(site, converted(site, values, edge_type)), "a", site.span)
     is_uniform = items_of(bins) is None and not (isinstance(bins, Array) and bins.rank)
+    factors, sums, result = _weights(site, values, array_of(site, a).shape, weights)
     if is_uniform:
-        number = extent_of(site, bins, "the number of bins")
+        number = _number_of_bins(site, bins)
         edges = _equal_edges(site, values, number, range, edge_type)
     else:
         edges = settled(site.ctx, array_of(site, bins), "edges", site.span)
-        number = edges.shape[0] - 1
-    factors, sums, result = _weights(site, values, weights)
+        if edges.rank != 1:
+            text = f"`histogram` takes edges along one axis, and is given {describe(edges)}"
+            raise error("CD0452", CdValueError, text, site.span)
+        number = site.ctx.known.maximum(edges.shape[0] - 1, const(0))
     counts = fresh(site, (number,), sums, "counts")
     text = definitions.HISTOGRAM_EQUAL if is_uniform else definitions.HISTOGRAM_EDGES
-    inlined(site, text, values, factors, edges, counts)
+    if number.constant != 0:
+        inlined(site, text, values, factors, edges, counts)
     heights: Value = counts if sums is result else _convert_sums(site, counts, result)
     if not is_none(density) and static_bool(site, density, "density"):
         line = array_of(site, edges)
@@ -234,6 +247,22 @@ def histogram(
     return Group((heights, edges))
 
 
+def _number_of_bins(site: Site, bins: Value) -> Affine:
+    """Return a number of bins, at least 1. CdValueError CD0457 for others."""
+    if isinstance(constant(bins), str):
+        text = "`histogram` counts in bins of a given number, or with given edges"
+        raise error("CD0457", CdValueError, text, site.span, helps=("give a number: `bins=10`",))
+    number = extent_of(site, bins, "the number of bins")
+    text, helps = "`bins` of a histogram is at least 1, and is {0}", ("count in one bin or more",)
+    if number.constant == 0:
+        raise error("CD0457", CdValueError, text.format(0), site.span, helps=helps)
+    if not site.ctx.known.less(const(0), number):
+        fault = Fault("CD0457", "CdValueError", text, helps)
+        test = compare("lt", const(0), number)
+        site.ctx.check(test, fault, (Position(number),), site.span, Domain())
+    return number
+
+
 def _convert_sums(site: Site, counts: Array, dtype: DType) -> Value:
     """Return sums of weights in the type of the weights; those of integers wrap around."""
     whole = dtype.kind in "iu" and dtype.bits < 64
@@ -244,8 +273,10 @@ def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: 
     """Return the edges of bins of equal width between given ends, or between the extreme values."""
     bounds = items_of(ends)
     static_bounds: list[Any] = [constant(end) for end in bounds or ()]
+    if bounds is None and values.shape[0].constant == 0:
+        bounds, static_bounds = (Static(0.0), Static(1.0)), [0.0, 1.0]  # as in NumPy
     if bounds is None:
-        require_elements(site, values, (0,), "the range of a histogram")
+        require_elements(site, values, (0,), "the range of a histogram", helps=WAYS_OUT["CD0457"])
         low, high = (
             stored_once(site, reducer(name)(site, values), name) for name in ("min", "max")
         )
@@ -282,14 +313,24 @@ def _require_finite(site: Site, low: Value, high: Value) -> None:
         site.ctx.check(truth(as_scalar(test, site.span).expr), fault, (), site.span, Domain())
 
 
-def _weights(site: Site, values: Array, weights: Value) -> tuple[Array, DType, DType]:
-    """Return the weight of each value, the type of the accumulator, and that of the result."""
+def _weights(
+    site: Site, values: Array, shape: tuple[Affine, ...], weights: Value
+) -> tuple[Array, DType, DType]:
+    """Return the weight of each value, the type of the accumulator, and that of the result.
+
+    The weights have the `shape` that the values had (CdShapeError CD0301, CdValueError CD0452).
+    """
     if is_none(weights):
         one = cast(Const(1, dtypes.int64), dtypes.int64)
         ones = Array(values.axes, values.shape, one, Kind(dtypes.int64), copied=True)
         return ones, dtypes.int64, dtypes.int64
+    given = array_of(site, weights)
+    if given.rank != len(shape):
+        text = f"`weights` of a histogram have the shape of the values, and are {describe(given)}"
+        raise error("CD0452", CdValueError, text, site.span)
+    for one, other in zip(shape, given.shape, strict=True):
+        site.ctx.equal_extents(one, other, "values and weights", site.span)
     factor = flat(site, weights, "weights")
-    site.ctx.equal_extents(values.shape[0], factor.shape[0], "values and weights", site.span)
     dtype = factor.kind.dtype
     return factor, (dtype if dtype.kind == "c" else dtypes.float64), dtype
 
@@ -347,7 +388,14 @@ def _require_countable(site: Site, values: Array, weights: Value) -> None:
             "CD0458", CdTypeError, "`bincount` takes integers along one axis", site.span,
             label=f"this is {describe(values)}",
         )  # fmt: skip
-    if not is_none(weights) and (added := array_of(site, weights)).kind.dtype.kind == "c":
+    if is_none(weights):
+        return
+    added = array_of(site, weights)
+    if added.rank != 1:
+        text = "`bincount` takes one weight for each integer, along one axis"
+        label = f"this is {describe(added)}"
+        raise error("CD0452", CdValueError, text, site.span, label=label)
+    if added.kind.dtype.kind == "c":
         raise error(
             "CD0458", CdTypeError, "`bincount` adds up real weights", site.span,
             label=f"this is {describe(added)}",

@@ -8,7 +8,7 @@ import pytest
 import plusequals as pe
 from plusequals.base import settings
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.fmax(x, y)",
@@ -126,3 +126,26 @@ def test_half_floats_are_compared_in_the_type_they_are_computed_in(backend: str)
     with settings.override(backend=backend, verify=True):
         assert made(x) == (2, 2)
         assert made(x[:2]) == (1, 0)
+
+
+AS_IN_NUMPY = ("np.sum(x, initial=np.array(2.0)), np.max(v, initial=v[0])",)
+
+
+@pytest.mark.parametrize("body", AS_IN_NUMPY)
+def test_arguments_that_numpy_takes_are_taken(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+REFUSED = (
+    (
+        "np.sum(x, initial=v)",
+        "CD0452",
+        "`initial` of a reduction is one number, and is given f64[4]",
+    ),
+    ("np.max(x, initial=[1.0])", "CD0452", "and is given a list of 1"),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)

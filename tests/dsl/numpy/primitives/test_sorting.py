@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.sort(v)",
@@ -117,3 +117,54 @@ def test_many_short_rows_in_order(count: int, dtype: str) -> None:
                 np.signbit(found)[found == 0], np.signbit(wanted)[found == 0]
             )
     np.testing.assert_array_equal(middles, np.median(x, axis=2))
+
+
+AS_IN_NUMPY = (
+    "np.sort(x, kind='q'), np.sort(x, kind='Stable'), np.argsort(v, kind='heapsort')",
+    "np.histogram(v[:0], 3), np.histogram(i[:0, 0], 2), np.histogram(y[0, :0], 3)",
+    "np.histogram(v, [1.0]), np.histogram(v, []), np.histogram(x, 3, weights=y)",
+)
+
+
+@pytest.mark.parametrize("body", AS_IN_NUMPY)
+def test_arguments_that_numpy_takes_are_taken(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+REFUSED = (
+    ("np.sort(x, kind='foo')", "CD0448", "'mergesort' or 'stable', and is given 'foo'"),
+    ("np.argsort(x, kind='foo')", "CD0448", "and is given 'foo'"),
+    ("np.histogram(v, 0)", "CD0457", "`bins` of a histogram is at least 1, and is 0"),
+    ("np.histogram(v, 'auto2')", "CD0457", "in bins of a given number, or with given edges"),
+    (
+        "np.histogram(v, m)",
+        "CD0452",
+        "`histogram` takes edges along one axis, and is given f64[4, 4]",
+    ),
+    ("np.histogram(x, 3, weights=x.T)", "CD0301", "values and weights: sizes 3 and 4 differ"),
+    (
+        "np.histogram(x, 3, weights=x.ravel())",
+        "CD0452",
+        "have the shape of the values, and are f64[12]",
+    ),
+    ("np.bincount(idx, weights=x)", "CD0452", "takes one weight for each integer, along one axis"),
+    (
+        "np.bincount(idx, weights=2.0)",
+        "CD0452",
+        "takes one weight for each integer, along one axis",
+    ),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)
+
+
+def test_a_number_of_bins_is_checked_at_run_time(backend: str) -> None:
+    text = "def f(x, k):\n    return np.histogram(x, k[0])"
+    counted = pe.cd_from_source(text, globals={"np": np}, backend=backend)
+    counts, _ = counted(np.arange(4.0), np.array([2]))
+    np.testing.assert_array_equal(counts, [2, 2])
+    with pytest.raises(ValueError, match="`bins` of a histogram is at least 1, and is 0"):
+        counted(np.arange(4.0), np.array([0]))

@@ -21,9 +21,20 @@ from ...lowering.ir.ops import OPS
 from ..values.arrays import as_scalar, describe
 from ..values.bounds_messages import index_fault
 from ..values.builder import error
-from ..values.call_site import NO, NONE, Site, array_of, index_in, is_none, items_of, text_of
+from ..values.call_site import (
+    NO,
+    NONE,
+    Site,
+    array_of,
+    extent_of,
+    index_in,
+    is_none,
+    items_of,
+    text_of,
+)
 from ..values.values import Array, Group, Scalar, Static, Value
 from .primitives.elementwise import converted
+from .primitives.python_reductions import as_number
 from .primitives.reductions import require_ordered, require_subtracted
 from .primitives.shaping import reshape_method
 from .primitives.sort_strategy import inlined
@@ -117,6 +128,21 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
     out[..., 1:] = p[..., 1:] + np.cumsum(turns, -1)
     return np.moveaxis(out, -1, axis)
 """
+
+UNWRAP_INTEGERS = """
+def unwrap(p, discont, axis, period):
+    p = np.moveaxis(np.asarray(p), axis, -1)
+    least = period / 2 if discont is None else discont
+    half, low = period // 2, -(period // 2)
+    steps = np.diff(p)
+    whole = np.mod(steps - low, period) + low
+    whole = np.where((whole == low) & (steps > 0) & (period % 2 == 0), half, whole)
+    turns = np.where(np.abs(steps) < least, 0, whole - steps)
+    out = (p + 0 * period).copy()
+    out[..., 1:] = p[..., 1:] + np.cumsum(turns, -1)
+    return np.moveaxis(out, -1, axis)
+"""
+"""`unwrap` of integers with an integer period: no half of an odd one, and an integer result."""
 
 VANDER = """
 def vander(x, N, increasing):
@@ -309,18 +335,39 @@ def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) 
 
 
 def vander(site: Site, x: Value, N: Value = NONE, increasing: Value = NO) -> Value:
-    """Return the Vandermonde matrix of a vector. CdTypeError CD0452 for another rank than 1."""
+    """Return the Vandermonde matrix of a vector. CdTypeError CD0452 for another rank than 1.
+
+    CdValueError CD0445 for a negative number of columns.
+    """
     vector = array_of(site, x)
     if vector.rank != 1:
         text = f"`vander` takes numbers along one axis, and is given {describe(vector)}"
         raise error("CD0452", CdTypeError, text, site.span)
-    return inlined(site, VANDER, vector, N, increasing)
+    columns = N if is_none(N) else as_number(extent_of(site, N, "the number of columns"))
+    return inlined(site, VANDER, vector, columns, increasing)
+
+
+def unwrap(
+    site: Site,
+    p: Value,
+    discont: Value = NONE,
+    axis: Value = Static(-1),
+    *,
+    period: Value = Static(2 * np.pi),
+) -> Value:
+    """Return `np.unwrap`: values whose steps exceed half a period, continued by whole periods."""
+    kinds = [array_of(site, value).kind for value in (p, period)]
+    whole = all(kind.dtype.kind in "biu" for kind in kinds) and kinds[1].dtype.kind != "b"
+    if whole:
+        return inlined(site, UNWRAP_INTEGERS, p, discont, axis, period)
+    return inlined(site, UNWRAP, p, discont, axis, period=period)
 
 
 def lexsort(site: Site, keys: Value) -> Value:
     """Return the permutation that sorts by several keys, of which the last is the primary one.
 
-    CdTypeError CD0452 where the keys are not of rank 1, or there are none.
+    CdTypeError CD0452 where the keys are not of rank 1, or there are none; CdShapeError CD0301
+    where their sizes differ.
     """
     items = items_of(keys)
     arrays = [array_of(site, item) for item in ((keys,) if items is None else items)]
@@ -330,7 +377,11 @@ def lexsort(site: Site, keys: Value) -> Value:
         text = "`lexsort` takes keys along one axis, of which there is at least one"
         shown = "" if wrong is None else f"this is {describe(wrong)}"
         raise error("CD0452", CdTypeError, text, site.span, label=shown)
-    return inlined(site, LEXSORT, keys)
+    for array in arrays[1:]:
+        site.ctx.equal_extents(
+            arrays[0].shape[0], array.shape[0], "the keys of `lexsort`", site.span
+        )
+    return inlined(site, LEXSORT, keys if items is None else Group(tuple(arrays)))
 
 
 def block(site: Site, arrays: Value) -> Value:

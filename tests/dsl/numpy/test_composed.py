@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 
-from ..elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ..elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.isin(i, idx)",
@@ -132,3 +132,27 @@ def test_a_table_has_to_fit_its_type() -> None:
             f(x, y)
         assert f(x, y[1:]).tolist() == [False, True] and not f(x, y[:0]).any()
     assert f(np.arange(3, dtype="u1"), np.array([0, 255], "u1")).tolist() == [True, False, False]
+
+
+AS_IN_NUMPY = (
+    "np.unwrap(i, period=6), np.unwrap(i, period=5, axis=0), np.unwrap(i, 3, period=6)",
+    "np.unwrap(k, period=7), np.unwrap(i, period=6.0), np.unwrap(b, period=6), np.unwrap(idx)",
+    "np.lexsort([[1.5, 0.0, 0.0, 2.0], v]), np.lexsort(([1, 0], (2, 2))), np.lexsort(x)",
+)
+
+
+@pytest.mark.parametrize("body", AS_IN_NUMPY)
+def test_arguments_that_numpy_takes_are_taken(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+REFUSED = (
+    ("np.lexsort((v, w))", "CD0301", "the keys of `lexsort`: sizes 4 and 5 differ"),
+    ("np.lexsort((w, v))", "CD0301", "the keys of `lexsort`: sizes 5 and 4 differ"),
+    ("np.vander(v, -1)", "CD0445", "the number of columns is negative: -1"),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)

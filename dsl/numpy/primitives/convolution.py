@@ -24,7 +24,7 @@ from ....lowering.ir.indexing import Affine, Range, Symbol, const, floordiv, var
 from ....lowering.ir.indexing import maximum as index_max
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
-from ...values.arrays import elementwise, settled
+from ...values.arrays import describe, elementwise, settled
 from ...values.builder import compare, error
 from ...values.call_site import Site, array_of, text_of
 from ...values.range_analysis import Known
@@ -59,11 +59,15 @@ def correlate(site: Site, a: Value, v: Value, mode: Value = Static("valid")) -> 
 
 def _convolve(site: Site, a: Value, v: Value, mode: str, is_reversed: bool) -> Array:
     left, right = array_of(site, a), array_of(site, v)
+    name = "correlate" if is_reversed else "convolve"
     if left.rank != 1 or right.rank != 1:
-        raise error("CD0452", CdTypeError, "`convolve` takes arrays of one axis", site.span)
+        text = f"`{name}` takes vectors, given {describe(left)} and {describe(right)}"
+        raise error("CD0452", CdTypeError, text, site.span)
     for vector in (left, right):
-        require_elements(site, vector, (0,), "convolve")
+        require_elements(site, vector, (0,), name)
     kind = Kind(resolved(np.multiply, (left.kind, right.kind))[-1])
+    if any(vector.shape[0].constant == 0 for vector in (left, right)):
+        return site.ctx.whole(site.ctx.node("convolved", (const(0),), kind.dtype), site.span)
     dtype = kind.dtype.compute
     left, right = (
         _prepare_operand(site, left, "a", dtype),

@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.convolve(v, w)",
@@ -103,3 +103,15 @@ def test_at_every_point_of_letters() -> None:
     x, w = np.arange(15.0).reshape(3, 5), np.array([1.0, 2.0, 4.0])
     got = pe.cd_from_source(text, globals={"np": np}).on("numpy")(x, w)
     np.testing.assert_array_equal(got, [np.convolve(row, w, "same") for row in x])
+
+
+REFUSED = (
+    ("np.convolve(v[:0], v[:0])", "CD0459", "`convolve` of nothing has no value"),
+    ("np.convolve(v, v[:0], 'same')", "CD0459", "`convolve` of nothing has no value"),
+    ("np.correlate(v[:0], v, 'full')", "CD0459", "`correlate` of nothing has no value"),
+)
+
+
+@pytest.mark.parametrize(("body", "code", "message"), REFUSED)
+def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
+    assert_refused_as_by_numpy(body, code, message)

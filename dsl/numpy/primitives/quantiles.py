@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....base.diagnostic import CdTypeError, CdValueError
+from ....base.diagnostic import CdError, CdTypeError, CdValueError
 from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
@@ -105,6 +105,8 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     """Return the quantiles for one `q` or several, as fractions (`unit` 1) or in percent (100)."""
     several = items_of(q)
     items = (q,) if several is None else several
+    if any(items_of(item) is not None for item in items):
+        raise _wrong_shares(site, q)
     share_kind = _share_type(site, q)
     whole = unit == 1 and share_kind.dtype.kind in "biu"
     if not whole:
@@ -254,11 +256,7 @@ def _dynamic_shares(site: Site, q: Value, dtype: DType, unit: int) -> Array:
         items = (q,)
     given = array_of(site, q) if items is None else stacked(site, Group(items))
     if not isinstance(given, Array) or given.rank != 1 or given.kind.dtype.kind not in "biuf":
-        raise error(
-            "CD0443", CdTypeError,
-            f"`q` has to be a number, or numbers along one axis, and is {describe(q)}", site.span,
-            helps=("give a list of numbers: `[0.25, 0.75]`",),
-        )  # fmt: skip
+        raise _wrong_shares(site, q)
     fractions = converted(site, given, dtypes.int64 if dtype.kind == "b" else dtype)
     if unit != 1:
         fractions = arithmetic(site, "/", fractions, Static(unit))
@@ -271,6 +269,15 @@ def _dynamic_shares(site: Site, q: Value, dtype: DType, unit: int) -> Array:
     test = Apply(OPS["and"], tuple(inside), dtypes.bool_)
     site.ctx.check(test, fault, (share,), site.span, Domain(shares.ranges))
     return shares
+
+
+def _wrong_shares(site: Site, q: Value) -> CdError:
+    """Return CdTypeError CD0443: shares that are no numbers along one axis."""
+    return error(
+        "CD0443", CdTypeError,
+        f"`q` has to be a number, or numbers along one axis, and is {describe(q)}", site.span,
+        helps=("give a list of numbers: `[0.25, 0.75]`",),
+    )  # fmt: skip
 
 
 def _gather_lines(

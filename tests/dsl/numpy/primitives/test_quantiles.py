@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 
-from ...elaborate.numpy_oracle import assert_same_as_numpy
+from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.median(v)",
@@ -189,3 +189,8 @@ def test_several_shares_part_long_rows_once() -> None:
     np.testing.assert_array_equal(f(x), np.percentile(x, [5, 50, 95]))
     text = str(f.explain(x))
     assert "select_rows" in text and "parted_2" not in text
+
+
+def test_shares_along_two_axes_are_refused() -> None:
+    with pytest.raises(pe.CdError, match="CD0443.*`q` has to be a number, or numbers along one"):
+        compiled("return np.percentile(x, [[1, 2], [3, 4]])", np.ones(4))

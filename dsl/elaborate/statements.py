@@ -277,12 +277,15 @@ def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array 
     place = subscript_value(frame, base, target, target.value)
     if isinstance(place, Array) and place.sealed:
         name = target.value.span.text
+        written = f"`{name} = {name}.copy()`"
+        if not isinstance(target.value, s.Name):
+            written = f"`y = {name}.copy()`, and write `y`"
         raise error(
             "CD0462",
             CdValueError,
             f"`{name}` {place.sealed}; writing it would not write the original",
             target.span,
-            helps=(f"take a copy to write on: `{name} = {name}.copy()`",),
+            helps=(f"take a copy to write on: {written}",),
         )
     if isinstance(place, Array | Masked) and not (rebinds and isinstance(base, Group)):
         return place

@@ -320,7 +320,6 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
             subscripts,
             "write it first, as a text: `np.einsum('ij,jk->ik', a, b)`",
         )
-    _require_letters(site, text)
     arrays = [array_of(site, operand) for operand in operands]
     inputs, arrow, output = text.replace(" ", "").partition("->")
     terms = inputs.split(",")
@@ -337,6 +336,7 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
     for term, array in zip(expanded, arrays, strict=True):
         if len(term) != array.rank:
             raise _subscripts_error(site, text, f"`{term}` stands for {describe(array)}")
+        _require_letters(site, text, term)
         for letter in {x for x in term if term.count(x) > 1}:
             first, *others = (n for x, n in zip(term, array.shape, strict=True) if x == letter)
             for size in others:  # not broadcast, as sizes of several operands are
@@ -344,6 +344,7 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
                 site.ctx.equal_extents(first, size, what, site.span)
     if arrow:
         output = output.replace("...", ellipsis_letters)
+        _require_letters(site, text, output)
     else:
         joined = "".join(expanded)
         output = ellipsis_letters + "".join(
@@ -403,13 +404,11 @@ def _expand_ellipsis(term: str, rank: int, letters: str) -> str:
     return term.replace("...", letters[len(letters) - count :] if count else "")
 
 
-def _require_letters(site: Site, text: str) -> None:
-    """Refuse (CdValueError CD0455) subscripts other than the ASCII letters."""
-    rest = text.replace("->", "", 1).replace("...", "").replace(",", "").replace(" ", "")
-    wrong = next((x for x in rest if x not in string.ascii_letters), None)
+def _require_letters(site: Site, text: str, term: str) -> None:
+    """Refuse (CdValueError CD0455) subscripts of a term other than the ASCII letters."""
+    wrong = next((x for x in term if x not in string.ascii_letters), None)
     if wrong is not None:
-        why = f"{wrong!r} is no letter"
-        raise _subscripts_error(site, text, why)
+        raise _subscripts_error(site, text, f"{wrong!r} is no letter")
 
 
 def _subscripts_error(site: Site, text: str, why: str) -> Exception:

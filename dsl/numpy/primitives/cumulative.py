@@ -363,7 +363,7 @@ def norm(
     values = array_of(site, converted_float(site, x))
     axes = axes_in_order(site, axis, values.rank)
     kind = constant(ord)
-    _require_norm(site, kind, len(axes), is_none(axis))
+    _require_norm(site, values, kind, len(axes), is_none(axis))
     size = elementwise(site.ctx, combine_of(np.absolute), [values], site.span)
     over = Group(tuple(Static(n) for n in axes))
     total = reducer("sum")
@@ -393,12 +393,12 @@ def norm(
     )  # fmt: skip
 
 
-def _require_norm(site: Site, kind: object, rank: int, of_all: bool) -> None:
+def _require_norm(site: Site, values: Array, kind: object, rank: int, of_all: bool) -> None:
     """Refuse (CdValueError CD0456) an order of the norm that NumPy does not define for the rank."""
     if kind is None and (of_all or rank in (1, 2)):
         return
     if rank not in (1, 2):
-        text = f"a norm is of one or two axes, and there are {rank}"
+        text = f"a norm is over one or two axes, and is asked over {rank} of {describe(values)}"
         hint = "name them: `axis=0`, `axis=(0, 1)`; of all elements: `np.linalg.norm(x.ravel())`"
         raise error("CD0456", CdValueError, text, site.span, helps=(hint,))
     if rank == 1 and isinstance(kind, str):

@@ -250,7 +250,7 @@ def histogram(
 def _number_of_bins(site: Site, bins: Value) -> Affine:
     """Return a number of bins, at least 1. CdValueError CD0457 for others."""
     if isinstance(constant(bins), str):
-        text = "`histogram` counts in bins of a given number, or with given edges"
+        text = f"`histogram` takes a number of bins, or their edges, and is given {describe(bins)}"
         raise error("CD0457", CdValueError, text, site.span, helps=("give a number: `bins=10`",))
     number = extent_of(site, bins, "the number of bins")
     text, helps = "`bins` of a histogram is at least 1, and is {0}", ("count in one bin or more",)

@@ -135,7 +135,11 @@ REFUSED = (
     ("np.sort(x, kind='foo')", "CD0448", "'mergesort' or 'stable', and is given 'foo'"),
     ("np.argsort(x, kind='foo')", "CD0448", "and is given 'foo'"),
     ("np.histogram(v, 0)", "CD0457", "`bins` of a histogram is at least 1, and is 0"),
-    ("np.histogram(v, 'auto2')", "CD0457", "in bins of a given number, or with given edges"),
+    (
+        "np.histogram(v, 'auto2')",
+        "CD0457",
+        "a number of bins, or their edges, and is given str 'auto2'",
+    ),
     (
         "np.histogram(v, m)",
         "CD0452",

@@ -24,6 +24,7 @@ from .primitives import (
     partition,
     quantiles,
     sorting,
+    ufunc_reduction,
 )
 from .primitives import averages as a
 from .primitives import contraction as l
@@ -67,6 +68,12 @@ def handlers() -> Iterator[tuple[object, Handler]]:
             ufunc.accumulate,
             with_out(takes(f"{ufunc.__name__}.accumulate", run.ufunc_accumulate(ufunc))),
         )
+    for ufunc in OP_OF:
+        if ufunc.nin == 2 and ufunc not in run.REDUCERS:
+            name = ufunc.__name__
+            yield ufunc.reduce, with_out(takes(f"{name}.reduce", ufunc_reduction.ufunc_fold(ufunc)))
+            accumulated = takes(f"{name}.accumulate", run.ufunc_accumulate(ufunc))
+            yield ufunc.accumulate, with_out(accumulated)
     for ufunc in accumulate.UPDATES:
         yield ufunc.at, takes(f"{ufunc.__name__}.at", accumulate.ufunc_at(ufunc))
     for function, body, out in (

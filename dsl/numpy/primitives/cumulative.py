@@ -17,7 +17,7 @@ from ....lowering.ir.expressions import Domain, Position, Read
 from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
-from ...values.arrays import as_scalar, describe, elementwise, operate, settled, with_sums_stored
+from ...values.arrays import describe, elementwise, operate, settled, with_sums_stored
 from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
 from ...values.call_site import (
@@ -50,6 +50,7 @@ from .joining import concatenate, diff
 from .python_reductions import as_number
 from .reductions import accumulate, count_nonzero, reducer, require_subtracted, truth_reducer
 from .shaping import at_least, ravel, remap, squeeze, transpose
+from .ufunc_reduction import combined, folded_dtype
 from .ufuncs import combine_of, resolved, strong_of
 
 REDUCERS: dict[np.ufunc, str] = {
@@ -121,6 +122,9 @@ def ufunc_accumulate(ufunc: np.ufunc) -> Body:
         element = dtype_of(site, dtype)
         if element is None and ufunc in (np.add, np.multiply):
             element = operand_dtype.summed
+        elif ufunc not in REDUCERS:
+            element = folded_dtype(site, ufunc, operand_dtype, element)
+            values = array_of(site, converted(site, values, element))
         elif element is None:
             elementwise(site.ctx, combine_of(ufunc), [values, values], site.span)  # raises CD0404
             element = resolved(ufunc, (Kind(operand_dtype), Kind(operand_dtype)))[-1]
@@ -152,14 +156,14 @@ def _scan_axis(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DTy
     kind = Kind(dtype)
     sides = (Read(node, previous, site.span), values.at(current))
     pair = [Scalar(cast(side, dtype.compute), kind) for side in sides]
-    combined = as_scalar(elementwise(ctx, combine_of(ufunc), pair, site.span), site.span)
     target = Array(
         tuple(names[n] for n in other_dims), tuple(values.shape[n] for n in other_dims),
         Read(node, current, site.span), kind,
     )  # fmt: skip
     with ctx.block() as out:
-        ctx.store(target, cast(combined.expr, dtype), site.span)
-    ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=True))
+        ctx.store(target, cast(combined(site, ufunc, *pair), dtype), site.span)
+    counts = ufunc in REDUCERS
+    ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=counts))
     return as_kept(ctx, ctx.whole(node, site.span), values)
 
 
@@ -278,7 +282,7 @@ def _require_two_points(site: Site, values: Array, axis: int) -> None:
     if site.ctx.known.nonnegative(size - 2):
         return
     text = f"`gradient` needs two points on axis {axis}, which has {{0}}"
-    helps = ("pass at least two points",)
+    helps: tuple[str, ...] = ("pass at least two points",)
     if values.rank > 1:
         helps = (*helps, "or name the axes that have them: `np.gradient(x, axis=0)`")
     if size.constant is not None:

@@ -328,8 +328,8 @@ def _weights(
     if given.rank != len(shape):
         text = f"`weights` of a histogram have the shape of the values, and are {describe(given)}"
         raise error("CD0452", CdValueError, text, site.span)
-    for one, other in zip(shape, given.shape, strict=True):
-        site.ctx.equal_extents(one, other, "values and weights", site.span)
+    for extent, other in zip(shape, given.shape, strict=True):
+        site.ctx.equal_extents(extent, other, "values and weights", site.span)
     factor = flat(site, weights, "weights")
     dtype = factor.kind.dtype
     return factor, (dtype if dtype.kind == "c" else dtypes.float64), dtype

@@ -124,7 +124,7 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
     whole = np.mod(steps + period / 2, period) - period / 2
     whole = np.where((whole == -period / 2) & (steps > 0), period / 2, whole)
     turns = np.where(np.abs(steps) < least, 0, whole - steps)
-    out = (p + 0 * period).copy()
+    out = np.copy(p + 0 * period)
     out[..., 1:] = p[..., 1:] + np.cumsum(turns, -1)
     return np.moveaxis(out, -1, axis)
 """
@@ -195,6 +195,17 @@ def unravel_index(indices, shape):
         rest = rest // size
     return places
 """
+
+UNRAVEL_STRIDED = """
+def unravel_index(indices, shape):
+    rest, places = indices, ()
+    for size in shape[::-1]:
+        places = (rest % size, *places)
+        rest = rest // size
+    table = np.stack(places, -1)
+    return tuple([table[..., n] for n in range(len(places))])
+"""
+"""In NumPy the results are columns of one array: not contiguous, which matters where layouts do."""
 
 _TRIANGLE = """
 def {name}(n, k=0, m=None):
@@ -271,7 +282,8 @@ def unravel_index(site: Site, indices: Value, shape: Value) -> Value:
     test = Apply(OPS["and"], in_range, dtypes.bool_)
     site.ctx.check(test, fault, values, site.span, Domain(flat_index.ranges))
     flat = flat_index if flat_index.rank else Scalar(flat_index.body, flat_index.kind)
-    return inlined(site, UNRAVEL, flat, Group((shape,)) if sizes is None else shape)
+    text = UNRAVEL_STRIDED if site.ctx.orders and flat_index.rank else UNRAVEL
+    return inlined(site, text, flat, Group((shape,)) if sizes is None else shape)
 
 
 def isin(

@@ -227,9 +227,10 @@ _VIEWS: frozenset[Callable[..., object]] = frozenset(
      np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to,
      np.lib.stride_tricks.sliding_window_view, np.flip, np.fliplr, np.flipud, np.rot90, np.diagonal,
      np.linalg.diagonal, np.diag, np.split, np.array_split, np.hsplit, np.vsplit, np.einsum,
-     np.real, np.imag, np.nan_to_num, np.array, np.asarray, np.ascontiguousarray)
+     np.real, np.imag, np.nan_to_num, np.array, np.asarray, np.ascontiguousarray,
+     np.nancumsum, np.nancumprod, np.unwrap, np.block, np.unravel_index)
 )  # fmt: skip
-"""Functions whose results may be views of their arguments."""
+"""Functions whose results may be views of their arguments, or are composed in NumPy's layout."""
 
 _VIEW_METHODS = frozenset(
     ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "conj", "conjugate",

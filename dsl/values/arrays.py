@@ -115,7 +115,7 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
         case Array():
             return value
         case Scalar(expr, kind):
-            return Array((), (), expr, kind)
+            return Array((), (), expr, kind, copied=True)
         case Static(inner) if kind_of_number(inner) is not None:
             return as_array(ctx, as_scalar(value, span), span)
         case Handle() if ctx.tensor_value is not None:

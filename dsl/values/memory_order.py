@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from ...base.diagnostic import Span
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Read
+from ...lowering.ir.expressions import Expr, Read
 from ...lowering.ir.indexing import (
     Affine,
     Quasi,
@@ -268,6 +268,12 @@ def as_kept(ctx: Context, made: Array, *values: Array, joined: bool = False) -> 
     """Return `made` as a new array, in the memory order that NumPy derives from its operands."""
     order = of_operands(ctx, values, made.shape, joined)
     return replace(made, copied=True, order=order) if order != () else made
+
+
+def mapped(ctx: Context, value: Array, body: Expr, kind: Kind) -> Array:
+    """Return a new array of an expression over the axes of `value`, in the order NumPy gives it."""
+    order = of_operands(ctx, [value], value.shape)
+    return Array(value.axes, value.shape, body, kind, copied=True, order=order)
 
 
 def _pad_strides(ctx: Context, value: Array, rank: int) -> Strides | None:

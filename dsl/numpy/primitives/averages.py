@@ -30,7 +30,7 @@ from ...values.call_site import (  # fmt: skip
     static_bool,
     static_number,
 )
-from ...values.memory_order import in_memory
+from ...values.memory_order import in_memory, mapped
 from ...values.types import BOOL, FALSE, TRUE, Kind, cast
 from ...values.values import Array, Scalar, Static, Value
 from .elementwise import arithmetic, converted
@@ -44,7 +44,7 @@ def number_of_elements(
     """Return the element count of a reduction, an int64; under a mask, one for each result."""
     if where is None:
         return Scalar(Position(count(array.shape, axes)), Kind(dtypes.int64, True))
-    ones = Array(array.axes, array.shape, Position(const(1)), Kind(dtypes.int64), copied=True)
+    ones = mapped(site.ctx, array, Position(const(1)), Kind(dtypes.int64))
     return accumulate(site, OPS["add"], ones, axes, Kind(dtypes.int64), keepdims, where)
 
 
@@ -198,7 +198,7 @@ def _square(site: Site, value: Array) -> Array:
     re, im = (Apply(OPS[part], (value.body,), dtype) for part in ("real", "imag"))
     squares = [Apply(OPS["mul"], (part, part), dtype) for part in (re, im)]
     body = Apply(OPS["add"], (squares[0], squares[1]), dtype)
-    return Array(value.axes, value.shape, body, Kind(dtype), copied=True)
+    return mapped(site.ctx, value, body, Kind(dtype))
 
 
 def stored_once(site: Site, value: Value, label: str) -> Value:
@@ -343,7 +343,7 @@ def _extreme_skipping_nan(
 
     def extreme(op: str, instead: float, present_value: Expr, result_kind: Kind) -> Value:
         body = Select(is_nan, Const(instead, dtype), present_value)
-        value = Array(array.axes, array.shape, body, result_kind, copied=True)
+        value = mapped(site.ctx, array, body, result_kind)
         return stored_once(
             site, accumulate(site, OPS[op], value, axes, result_kind, keepdims), name
         )

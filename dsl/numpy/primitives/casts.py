@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,11 +22,13 @@ from ...values.call_site import (  # fmt: skip
     Body,
     Handler,
     Site,
+    array_of,
     folds,
     is_none,
     static_int,
     takes,
 )
+from ...values.memory_order import if_fortran
 from ...values.types import (
     BOOL,
     WEAK_COMPLEX,
@@ -77,7 +80,10 @@ def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
             to=result_kind,
         )
 
-    return elementwise(site.ctx, combine, [a], site.span)
+    result = elementwise(site.ctx, combine, [a], site.span)
+    if not isinstance(result, Array):
+        return result
+    return replace(result, order=if_fortran(site.ctx, array_of(site, a)))
 
 
 def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:

@@ -43,6 +43,7 @@ from ...values.call_site import (  # fmt: skip
 )
 from ...values.fix_hints import FILL
 from ...values.folding import PYTHON, fold
+from ...values.memory_order import based, if_fortran
 from ...values.types import WEAK_BOOL, WEAK_INT, Kind, cast, hold, join, join_all, truth
 from ...values.values import Array, Group, Scalar, Static, Value
 from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
@@ -281,7 +282,7 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
     default = converted(site, default, strong_of(join_all(kinds)))
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
         default = where(site, test, choice, default)
-    return default
+    return replace(default, order=()) if isinstance(default, Array) else default
 
 
 def real(site: Site, val: Value) -> Value:
@@ -296,7 +297,9 @@ def imag(site: Site, val: Value) -> Value:
     if powers.kind_of(site, val).dtype.kind != "c":
         zeros = _zero_like(site, val)
         why = "is the imaginary part of real numbers"
-        return replace(zeros, sealed=why) if isinstance(zeros, Array) else zeros
+        if not isinstance(zeros, Array):
+            return zeros
+        return replace(zeros, sealed=why, order=if_fortran(site.ctx, array_of(site, val)))
     return part_of(site, val, "imag")
 
 
@@ -314,7 +317,12 @@ def _zero_like(site: Site, val: Value) -> Value:
 
 
 def part_of(site: Site, val: Value, name: str) -> Value:
-    """Return the real or imaginary part of complex values: a view where the array has storage."""
+    """Return the real or imaginary part of complex values: a view where the array has storage.
+
+    NumPy's is a view of a computed array, too, with gaps, which matters where layouts do.
+    """
+    if isinstance(val, Array):
+        val = based(site.ctx, val, site.span)
     if not isinstance(val, Array) or val.place is None:
         return operate(site.ctx, name, [val], site.span)
     dtype = val.kind.dtype.real

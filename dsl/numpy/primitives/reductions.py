@@ -30,7 +30,7 @@ from ...values.call_site import (  # fmt: skip
     static_bool,
 )
 from ...values.fix_hints import WAYS_OUT
-from ...values.memory_order import of_operands, of_rest
+from ...values.memory_order import mapped, of_operands, of_rest
 from ...values.types import BOOL, WEAK_BOOL, WEAK_INT, Kind, cast, truth
 from ...values.values import Array, Masked, Scalar, Static, Value, replace_symbols
 from .elementwise import converted, isclose
@@ -219,7 +219,7 @@ def truth_reducer(name: str) -> Body:
     def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
         array, where = operand(site, a)
         axes = axes_of(site, axis, array.rank)
-        tested = Array(array.axes, array.shape, truth(array.body), BOOL, copied=True)
+        tested = mapped(site.ctx, array, truth(array.body), BOOL)
         keep_dims = static_bool(site, keepdims, "keepdims")
         return accumulate(site, op, tested, axes, BOOL, keep_dims, where)
 
@@ -265,8 +265,8 @@ def flat_position(axes: Sequence[Symbol], shape: Sequence[Affine]) -> Affine:
 def count_nonzero(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
     """Return the number of nonzero elements, int64."""
     array, where = operand(site, a)
-    tested = Array(array.axes, array.shape, cast(truth(array.body), dtypes.int64),
-                   Kind(dtypes.int64), copied=True)  # fmt: skip
+    counted = cast(truth(array.body), dtypes.int64)
+    tested = mapped(site.ctx, array, counted, Kind(dtypes.int64))
     keep_dims = static_bool(site, keepdims, "keepdims")
     axes = axes_of(site, axis, array.rank)
     return accumulate(site, OPS["add"], tested, axes, tested.kind, keep_dims, where)

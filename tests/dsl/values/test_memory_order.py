@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import warnings
 from collections import Counter
 from typing import Any
 
@@ -32,6 +33,26 @@ _MADE = (
     "{a} @ np.swapaxes({b}, -1, -2)", "np.outer({a}, {b})", "{a}[np.array([[0, 1], [1, 0]]).T]",
     "np.take_along_axis({a}, np.argsort({b}, axis=0), 0)",
     "np.median({a}, axis=0, keepdims=True)", "np.vstack([{a}, {b}])", "np.hstack([{a}, {b}])",
+    "np.nancumsum({a}, axis=0)", "np.nancumprod({a}, axis=0)", "np.unwrap({a}, axis=0)",
+    "np.select([{a} > 0], [{a}])", "np.round({a}, 1)", "{a}.round(2)", "np.around({a}[::-1], -1)",
+    "({a} + 1j * {b}).real", "np.imag({a} + 1j * {b})", "{a}.astype(complex).real",
+    "np.nanmax({a}, axis=0, keepdims=True)", "{a} + {b}.imag", "np.clip({a}, {b}, 4)",
+)  # fmt: skip
+_OTHERS = (
+    "np.nanmean({a}, axis=0)", "np.nanmin({a}, axis=-1)", "np.nansum({a}, axis=0)",
+    "np.nanstd({a}, axis=0)", "np.count_nonzero({a}, axis=0)", "np.any({a}, axis=0)",
+    "({a} > 1).all(axis=0, keepdims=True)", "np.linalg.norm({a}, 0, axis=0)",
+    "np.linalg.norm({a}, 3, axis=0)", "np.argmax({a}, axis=0)", "np.average({a}, 0, {b})",
+    "np.ptp({a}, axis=0)", "np.quantile({a}, [0.3, 0.5], axis=0)", "np.isclose({a}, {b})",
+    "np.isin({a}, {b})", "np.angle({a} + 1j * {b})", "np.modf({a})[0]", "np.divmod({a}, 2.0)[1]",
+    "np.nan_to_num({a} + 1j * {b})", "np.sinc({a})", "np.isposinf({a})",
+    "np.unravel_index({a}.astype(np.int64), (5, 5))[0]", "np.select([{a} > 0], [{a}], {b})",
+    "np.select([{a} > 0, {b} > 1], [{a}, 2.0], {b})", "np.interp({a}, np.ones(2), np.ones(2))",
+    "np.digitize({a}, np.arange(5.0))", "np.tensordot({a}, {b}, ([0], [0]))", "np.trace({a})",
+    "np.block([[{a}, {b}]])", "np.block([[{a}], [{b}]])", "({a} + 1j * {b})[[1, 0]].real",
+    "np.add.outer({a}, {b})", "np.nanvar({a} + 1j * {b}, axis=0)", "{a}.round(0)", "np.fix({a})",
+    "np.trapezoid({a}, axis=0)", "np.kron({a}, {b})", "np.einsum('...ij->...', {a})", "{a}.astype(np.int64).round(1)",
+    "np.dstack([{a}, {b}])", "np.append({a}, {b}, axis=-1)",
 )  # fmt: skip
 _SEEN = (
     "{a}.T", "{a}[::2]", "{a}[:, ::2]", "{a}[..., ::-1]", "np.swapaxes({a}, 0, 1)", "{a}[None]",
@@ -154,6 +175,60 @@ def test_random_programs_with_sizes_of_the_run() -> None:
         found = hunt(4, 60, shared=False)  # views of local arrays are returned as copies
     assert found.keys() <= {"", "same", *REFUSED}, found
     assert found["same"] > 25, found
+
+
+def raveled(made: str, a: np.ndarray, b: np.ndarray) -> str:
+    """Return how a program compares with NumPy that writes the elements of a new array along one
+    axis: a view of it, or a copy."""
+    with np.errstate(all="ignore"):
+        try:
+            value = eval(made, {"np": np, "a": a, "b": b})
+        except (ValueError, TypeError, IndexError):
+            return ""
+    written = "True" if value.dtype == bool else "7"
+    lines = f"v = {made}", "w = np.ravel(v)", f"w[...] = {written}", "return v, w"
+    text = "def f(a, b):\n" + "".join(f"    {line}\n" for line in lines)
+    scope: dict[str, Any] = dict(SCOPE)
+    exec(text, scope)
+    arguments = _again(a), _again(b)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = scope["f"](*arguments)
+    try:
+        found = pe.cd_from_source(text, globals=SCOPE, backend=BACKEND)(*arguments)
+    except pe.CdError as problem:
+        return problem.code
+    for one, other in zip(found, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, err_msg=f"{made} {a.strides} {b.strides}")
+    return "same"
+
+
+@pytest.mark.parametrize(("shape", "name"), [((3, 2), "F"), ((2, 3, 4), "(0, 2, 1)"), ((2, 3), "C"),
+                                             ((2, 3, 4), "F")])  # fmt: skip
+def test_every_new_array_is_in_the_memory_order_of_numpy(shape: tuple[int, ...], name: str) -> None:
+    of = layouts(shape)
+    found = {
+        made: raveled(made.format(a="a", b="b"), of[name], of["wide"]) for made in _MADE + _OTHERS
+    }
+    wrong = {made: how for made, how in found.items() if how not in ("", "same")}
+    refused = ("np.block",) if len(shape) > 2 else ()
+    assert [made for made in wrong if not made.startswith(refused)] == [], wrong
+    assert Counter(found.values())["same"] > 60
+
+
+def test_a_view_of_a_number_is_an_array_of_its_own() -> None:
+    text = """def f(a):
+    s = a.sum()
+    w = np.ravel(s)
+    w[0] = 7
+    r = np.reshape(s, (1, 1))
+    r[...] = 8
+    e = np.atleast_1d(s)
+    e[0] = 9
+    return s, w, r, e
+"""
+    found = pe.cd_from_source(text, globals=SCOPE, backend=BACKEND)(np.ones(3))
+    assert [float(np.asarray(one).ravel()[0]) for one in found] == [3.0, 7.0, 8.0, 9.0]
 
 
 @pytest.mark.parametrize("made", ["np.minimum(a, a)", "a + 1", "np.copy(a)", "np.sort(a, axis=0)"])

@@ -178,7 +178,7 @@ def _dynamic_quantiles(
     site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int, whole: bool
 ) -> Value:
     """Return the quantiles for dynamic shares; integer ones (`whole`) select elements."""
-    several = isinstance(q, Array) or items_of(q) is not None
+    several = isinstance(q, Array) and q.rank > 0 or items_of(q) is not None
     share_kind, value_dtype = _share_type(site, q), _values(site, a).kind.dtype
     shares = _dynamic_shares(site, q, share_kind.dtype, unit)
     shape: tuple[Affine, ...] = (const(1),) if keepdims else ()

@@ -32,6 +32,8 @@ EXPRESSIONS = (
     "np.percentile(t, 30, axis=(0, 1)), np.quantile(t, [0.1, 0.5], axis=(1, 2), keepdims=True)",
     "np.median(nn.reshape(1, 5), axis=(0, 1))",
     "np.quantile(x, [0.9, 0.1, 0.5, 0.0, 1.0, 0.3])",
+    "np.quantile(p, np.array(0.3)), np.percentile(y, np.array(30.0), axis=0)",
+    "np.quantile(i, np.array(1)), np.quantile(x, np.array(s / 5), axis=1, keepdims=True)",
 )
 
 

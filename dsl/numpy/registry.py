@@ -9,7 +9,18 @@ import numpy as np
 
 from ...lowering.ir import dtypes
 from ..values.arrays import elementwise
-from ..values.call_site import ONE, ZERO, Body, Handler, Site, folds, takes, with_out
+from ..values.call_site import (
+    ONE,
+    ZERO,
+    Body,
+    Handler,
+    Site,
+    array_of,
+    folds,
+    items_of,
+    takes,
+    with_out,
+)
 from ..values.memory_order import as_new
 from ..values.types import WEAK_COMPLEX
 from ..values.values import Array, Scalar, Static, Value
@@ -85,11 +96,27 @@ def handlers() -> Iterator[tuple[object, Handler]]:
         *_COMPOSITE,
     ):
         handler = takes(function.__name__, body)
+        if function in _OF_ARRAYS:
+            handler = _with_arrays(handler)
         if function in _FOLDED:
             handler = folds(function, handler)
         if function not in _VIEWS:
             handler = _with_numpy_layout(handler)
         yield function, handler if out is None else with_out(handler, None if out < 0 else out)
+
+
+def _with_arrays(handler: Handler) -> Handler:
+    """Wrap a handler: lists and tuples among its arguments become arrays, as NumPy's functions
+    convert theirs. Python's operators on them would concatenate and repeat."""
+
+    def convert(site: Site, value: Value) -> Value:
+        return value if items_of(value) is None else array_of(site, value)
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        converted = {name: convert(site, value) for name, value in keywords.items()}
+        return handler(site, tuple(convert(site, value) for value in args), converted)
+
+    return handle
 
 
 def _with_numpy_layout(handler: Handler) -> Handler:
@@ -221,6 +248,11 @@ _FOLDED: frozenset[Callable[..., object]] = frozenset(
      np.mean, np.std, np.var, np.argmax, np.argmin, np.any, np.all)
 )  # fmt: skip
 
+
+_OF_ARRAYS: frozenset[Callable[..., object]] = frozenset(
+    (*(function for function, _, _ in _ELEMENTWISE if function is not np.select), np.vecdot)
+)
+"""Functions that convert each of their arguments to an array."""
 
 _VIEWS: frozenset[Callable[..., object]] = frozenset(
     (np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis, np.reshape, np.ravel,

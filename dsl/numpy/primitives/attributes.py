@@ -10,7 +10,7 @@ from ....base.diagnostic import CdAttributeError, CdError, CdTypeError, Span, ne
 from ....lowering.ir.indexing import const, multiply
 from ...source.fingerprint import is_library
 from ...values.builder import error
-from ...values.call_site import NOT_CONSTANT, Site, array_of, constant, dtype_object
+from ...values.call_site import Site, array_of, dtype_object
 from ...values.types import Kind, join, kind_of_number
 from ...values.values import Array, Bound, Group, Masked, Scalar, Static, Value
 from .averages import number_of_elements
@@ -151,7 +151,9 @@ def is_of_kind(kinds: str) -> Callable[..., Value]:
 
 def is_scalar(site: Site, element: Value) -> Value:
     """Return `np.isscalar`."""
-    return Static(isinstance(element, Scalar) or constant(element) is not NOT_CONSTANT)
+    if isinstance(element, Static):
+        return Static(np.isscalar(element.value))
+    return Static(isinstance(element, Scalar))
 
 
 def result_type(site: Site, *arrays_and_dtypes: Value) -> Value:

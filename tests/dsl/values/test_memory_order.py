@@ -51,8 +51,8 @@ _OTHERS = (
     "np.digitize({a}, np.arange(5.0))", "np.tensordot({a}, {b}, ([0], [0]))", "np.trace({a})",
     "np.block([[{a}, {b}]])", "np.block([[{a}], [{b}]])", "({a} + 1j * {b})[[1, 0]].real",
     "np.add.outer({a}, {b})", "np.nanvar({a} + 1j * {b}, axis=0)", "{a}.round(0)", "np.fix({a})",
-    "np.trapezoid({a}, axis=0)", "np.kron({a}, {b})", "np.einsum('...ij->...', {a})", "{a}.astype(np.int64).round(1)",
-    "np.dstack([{a}, {b}])", "np.append({a}, {b}, axis=-1)",
+    "np.trapezoid({a}, axis=0)", "np.kron({a}, {b})", "np.einsum('...ij->...', {a})",
+    "{a}.astype(np.int64).round(1)", "np.dstack([{a}, {b}])", "np.append({a}, {b}, axis=-1)",
 )  # fmt: skip
 _SEEN = (
     "{a}.T", "{a}[::2]", "{a}[:, ::2]", "{a}[..., ::-1]", "np.swapaxes({a}, 0, 1)", "{a}[None]",

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from tests.compare import assert_same
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 
@@ -139,6 +140,27 @@ EXPRESSIONS = (
     "np.imag(h)",
 )
 EDGES = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 2.0, -2.0, -2.75, 3.5])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.isneginf({0}), np.isposinf({0})", "np.sinc({0})", "np.divmod({0}, 2)",
+        "np.divmod(7.5, {0})", "np.real({0}), np.real({0}) * 2", "np.imag({0})", "np.modf({0})",
+        "np.angle({0})", "np.isclose({0}, {0})", "np.nan_to_num({0})", "np.vecdot({0}, {0})",
+        "np.isscalar({0}), np.isscalar({0}[0]), np.isscalar('a'), np.isscalar(None)",
+        "np.where({0}, {0}, 0.0)", "np.clip({0}, 0, 1)", "np.round({0})", "np.fix({0})",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "given", ["line", "pair", "whole", "[1.0, -np.inf]", "(0.5, 2.0)", "[0, 1]"]
+)
+def test_sequences_of_constants_are_arrays(call: str, given: str) -> None:
+    scope = {"np": np, "line": [1.0, -np.inf], "pair": (0.25, 1.5), "whole": [3, 0]}
+    text = f"lambda: ({call.format(given)},)"
+    with np.errstate(all="ignore"):
+        found = pe.cd_from_source(text, globals=scope, backend="numpy")()
+        assert_same(found, eval(text, scope)(), 1e-12)
 
 
 @pytest.mark.parametrize("body", EXPRESSIONS)

@@ -271,6 +271,8 @@ def build_result(
                     else _device_view(passed.as_device_array(value), view)
                 )
             return value if view is None else _view(as_array(value, str(path)), view)
+        case New(number, Sliced() as view):
+            return slice_view(results[number], view, results)
         case New(number, view, kind):
             array = results[number]
             if kind is not None:

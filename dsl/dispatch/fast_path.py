@@ -241,11 +241,9 @@ def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any]
             of_kind = list if kind == "list" else tuple
             return lambda given: of_kind([one(given) for one in each])
         case t.Argument(path, t.Sliced() as view):
-            at = of(_numpys(steps, path))
-            numbers = {one.number: of(t.New(one.number, None, WEAK_INT)) for one in view.results}
-            return lambda given: slice_view(
-                given[at], view, {number: given[place] for number, place in numbers.items()}
-            )
+            return _assembled_slices(of(_numpys(steps, path)), view, of)
+        case t.New(number, t.Sliced() as view):
+            return _assembled_slices(of(t.New(number, None, None)), view, of)
         case t.Updating(item, updates):
             inner = _assembled(steps, item, parts)
             return partial(_updated, inner, [_update(steps, one, parts) for one in updates])
@@ -256,6 +254,16 @@ def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any]
             return lambda given: getattr(inner(given), name)
         case _:
             return itemgetter(of(returns))
+
+
+def _assembled_slices(
+    at: int, view: t.Sliced, of: Callable[[t.Return], int]
+) -> Callable[[Any], Any]:
+    """Return what makes a view of the array among the parts at `at`; `of` adds its bounds."""
+    numbers = {one.number: of(t.New(one.number, None, WEAK_INT)) for one in view.results}
+    return lambda given: slice_view(
+        given[at], view, {number: given[place] for number, place in numbers.items()}
+    )
 
 
 def _numpys(steps: _Steps, path: Path) -> t.Argument:
@@ -584,7 +592,9 @@ def _kinds(returns: t.Return, number: int) -> set[Kind | None]:
             return {kind for one in (item, *more) for kind in _kinds(one, number)}
         case t.Part(item):
             return _kinds(item, number)
-        case t.Argument(_, t.Sliced() as view) if t.Result(number) in view.results:
+        case t.Argument(_, t.Sliced() as view) | t.New(_, t.Sliced() as view) if (
+            t.Result(number) in view.results
+        ):
             return {WEAK_INT}
         case _:
             return set()

@@ -30,6 +30,7 @@ from ...lowering.ir.assignments import (
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import own_reads, own_writes, statements
 from ..values.builder import error
+from ..values.memory_order import bases_of
 from ..values.values import Array, Group, Lazy, Masked, Value
 from .scope import Frame, loads_in
 
@@ -208,6 +209,22 @@ def _stale_read_error(
         notes=tuple(notes),
         helps=tuple(helps),
     )
+
+
+def viewed_repeatedly(values: Iterable[Value | None]) -> frozenset[Node]:
+    """Return the nodes that several of the arrays in `values` are views of."""
+    counts = Counter(node for value in values for node in _viewed(value))
+    return frozenset(node for node, count in counts.items() if count > 1)
+
+
+def _viewed(value: Value | None) -> Iterator[Node]:
+    """Yield the node of each array in a value, as often as it occurs."""
+    match value:
+        case Group(items):
+            for item in items:
+                yield from _viewed(item)
+        case Array():
+            yield from bases_of(value)
 
 
 def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:

@@ -55,7 +55,7 @@ from ..values.values import (  # fmt: skip
     Value,
 )
 from . import object_attributes
-from .aliasing import check_sharing
+from .aliasing import check_sharing, viewed_repeatedly
 from .calls import apply, call, library_call, run_function
 from .captures.inputs import Inputs, Spec, is_static
 from .comprehensions import comprehend
@@ -200,6 +200,8 @@ def _elaborate(
     result = run_function(frame)
     ctx.called = called(frame)
     results: list[Node] = []
+    repeated = viewed_repeatedly((result, *map(frame.names.get, inputs.assigned)))
+    ctx.shared = repeated.intersection(ctx.locals) - ctx.exchanged
     returns = _return_form(ctx, inputs, result, results, function)
     if inputs.assigned:
         returns = _with_updates(frame, returns, results)
@@ -491,20 +493,24 @@ def _array_return(
 def _part_return(
     ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
 ) -> Return:
-    """Return a part of a node with run-time bounds: of an argument a view by slices, else a copy.
+    """Return a part of a node with run-time bounds: a view by slices, or a copy of a local part.
 
-    CdTypeError CD0435 where the viewed array is no array of the run.
+    CdTypeError CD0435 where slices do not express a view that the caller could tell from a copy.
     """
     read = value.view
     assert read is not None, "it is a part of a node"
     node = read.node
     path = next((path for path, known in inputs.nodes.items() if known == node), None)
     plain = path is not None and node not in ctx.exchanged and not path.is_field
-    if plain and value.rank and (axes := _find_slices(value, read)) is not None:
-        assert path is not None
-        return Argument(path, _slice_view(ctx, value, axes, results, function))
+    shared = node in ctx.shared
+    if (plain or shared) and value.rank and (axes := _find_slices(value, read)) is not None:
+        slices = _slice_view(ctx, value, axes, results, function)
+        if path is not None:
+            return Argument(path, slices)
+        results.extend((node,) if node not in results else ())
+        return New(results.index(node), slices, None)
     sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
-    if not sized and node not in ctx.locals and (plain or path is None):
+    if not sized and (node not in ctx.locals and (plain or path is None) or shared and value.rank):
         raise error(
             "CD0435", CdTypeError, "a view whose size only the run knows cannot be returned",
             function.span, label=f"it is {describe(value)}",

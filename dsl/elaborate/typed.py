@@ -34,7 +34,7 @@ class Strided:
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """A view of an argument with run-time ends, by a slice or position on each axis."""
+    """A view of an array with run-time ends, by a slice or position on each axis."""
 
     axes: tuple[tuple[Number, Number, Number] | tuple[Number], ...]
     """For each axis of the array start, step and number of elements; or a single position."""
@@ -77,7 +77,7 @@ class New:
     """A new array by its number among the results; a number where `kind` is given."""
 
     number: int
-    view: Strided | None
+    view: Strided | Sliced | None
     kind: Kind | None
 
 

@@ -138,6 +138,8 @@ class Context:
     """The loop statement of each loop variable, to unroll it where the variable must be static."""
     exchanged: set[Node] = field(default_factory=set)
     """Nodes whose buffers a loop permutes (`Permute`) instead of copying."""
+    shared: frozenset[Node] = frozenset()
+    """Local nodes that the caller gets in several results: a copy instead of a view would show."""
     rebound: set[Node] = field(default_factory=set)
     """Nodes that carry, across iterations, an attribute that a call rebinds to another array."""
     called: Names = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,3 +165,32 @@ def test_sums_of_copies_have_the_order_of_what_was_given() -> None:
     wanted = pe.cd_from_source(text, backend="cc")(arrays[-1])
     np.testing.assert_array_equal(got[0], wanted[0])
     np.testing.assert_array_equal(got[1], wanted[1])
+
+
+@pytest.mark.parametrize(
+    "returned",
+    ["u, u[1:]", "u[:-1], u", "u[1:], u[:-1]", "u, u.T", "u, u[::-1]", "u, [u[0], (u[:, -1],)]",
+     "u, u.reshape(-1)", "u, u[None]", "u[1:].real, u", "u, u[i]", "u[i:], u[:, i]"],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_views_of_a_new_array_share_it_at_any_size(returned: str, dtype: str) -> None:
+    """Also after as many sizes as make the code for any size, and in repeated calls."""
+    text = f"def f(a, k):\n    u = a * 2\n    i = int(k[0])\n    return {returned}\n"
+    scope: dict[str, Any] = {"np": np}
+    exec(text, scope)
+    f = pe.cd_from_source(text, globals={"np": np})
+    for size in (2, 3, 4, 5, 6, 7, 7, 7, 2, 1):
+        given = np.arange(size * 3.0).reshape(size, 3).astype(dtype), np.array([min(size, 2) - 1])
+        found, plain = _arrays(f(*given)), _arrays(scope["f"](*given))
+        for one, other in zip(found, plain, strict=True):
+            np.testing.assert_array_equal(one, other)
+            one[...] = other[...] = 7
+        for one, other in zip(found, plain, strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=f"{size}: they share other elements")
+
+
+def _arrays(result: Any) -> list[np.ndarray]:
+    """Return the arrays of nested tuples and lists."""
+    if isinstance(result, np.ndarray):
+        return [result]
+    return [array for item in result for array in _arrays(item)]

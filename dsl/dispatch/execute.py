@@ -28,7 +28,8 @@ from ...base.diagnostic import (
     Span,
 )
 from ...base.lazy_import import LazyModule
-from ...lowering.ir.assignments import Assign, Check, Let, Procedure
+from ...lowering.ir.assignments import Assign, Procedure
+from ...lowering.ir.walk import writes
 from ..elaborate.typed import (
     Argument,
     Constant,
@@ -224,7 +225,7 @@ def _resolve_overlaps(arrays: list[Any], given: Sequence[Any], known: Specializa
             continue
         copied = two if written[0] else one
         is_here = isinstance(arrays[copied], np.ndarray)
-        if is_here and not all(written) and _is_one_assignment(known.procedure):
+        if is_here and not all(written) and _writes_last(known.procedure):
             arrays[copied] = copy_with_strides(arrays[copied], parameters[copied].node.strides)
             continue
         names = [str(known.typed.passed[n]) for n in (one, two)]
@@ -238,10 +239,12 @@ def _resolve_overlaps(arrays: list[Any], given: Sequence[Any], known: Specializa
         )
 
 
-def _is_one_assignment(procedure: Procedure) -> bool:
-    """Whether the body is a single assignment, preceded only by scalars and checks."""
+def _writes_last(procedure: Procedure) -> bool:
+    """Whether inputs are written by the last statement only, an assignment: all else that reads
+    them comes before, and NumPy copies an operand of an assignment that overlaps its target."""
     *before, last = procedure.body
-    return isinstance(last, Assign) and all(isinstance(one, Let | Check) for one in before)
+    inputs = {parameter.node for parameter in procedure.parameters}
+    return isinstance(last, Assign) and inputs.isdisjoint(writes(before))
 
 
 def build_result(

@@ -268,6 +268,39 @@ def test_overlap_gives_numpys_result_where_one_assignment_decides(
     np.testing.assert_array_equal(base, expected)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y[np.argsort(x)] = x", "y[:] = np.sort(x)", "np.cumsum(x, out=y)",
+        "y[::-1] = np.cumsum(x)",
+        "y -= x[:3].sum()", "t = x * 2\n    y[:] = t - x + y", "y += np.outer(x, x).sum(axis=0)",
+        "v = x[::-1]\n    s = 0.0\n    for i in range(3):\n        s += x[i]\n    y[:] = v * s",
+        "y[x > 2] = -1", "t = np.sort(x)\n    y[:] = x\n    return t, x",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("shift", [-2, 1, 3])
+def test_overlap_gives_numpys_result_where_the_last_statement_writes(body: str, shift: int) -> None:
+    text = f"def f(y, x):\n    {body}\n"
+    scope: dict[str, Any] = {"np": np}
+    exec(text, scope)
+    bases = [np.array([3.0, 1, 4, 1, 5, 9, 2, 6, 5, 3]) for _ in range(2)]
+    compiled = pe.cd_from_source(text, globals={"np": np})
+    results = [
+        function(base[3:7], base[3 + shift : 7 + shift])
+        for function, base in zip((compiled, scope["f"]), bases, strict=True)
+    ]
+    np.testing.assert_array_equal(*bases)
+    for one, other in zip(*(result or () for result in results), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("body", ["y[:] = x\n    return x * 1", "y[:] = x\n    y += x"])
+def test_overlap_that_is_read_after_the_write_is_refused(body: str) -> None:
+    base = np.arange(5.0)
+    with pytest.raises(pe.CdError, match="CD0708"):
+        pe.cd_from_source(f"def f(y, x):\n    {body}\n")(base[1:], base[:-1])
+
+
 def test_overlap_that_depends_on_the_order_of_writes_is_refused() -> None:
     base = np.arange(5.0)
     f = cd(chained)

@@ -384,15 +384,20 @@ def dtype_object(value: object) -> DType | None:
         case Word(name) if name in dtypes.BY_SHORT:
             return dtypes.BY_SHORT[name]
         case str(name):  # as NumPy reads it: "i8" has eight bytes, the name i8 eight bits
-            return dtypes.from_numpy(name) if _is_numpy_dtype(name) else dtypes.BY_SHORT.get(name)
+            return _native(name) if _is_numpy_dtype(name) else dtypes.BY_SHORT.get(name)
         case np.dtype():
-            return dtypes.from_numpy(value)
+            return _native(value)
         case type() if value in _BUILTIN:
             return _BUILTIN[value]
         case type() if issubclass(value, np.generic):
             return dtypes.from_numpy(value)
         case _:
             return None
+
+
+def _native(value: str | np.dtype[Any]) -> DType | None:
+    """Return an element type, None for one in the byte order of other machines."""
+    return dtypes.from_numpy(value) if np.dtype(value).isnative else None
 
 
 def _is_numpy_dtype(name: str) -> bool:

@@ -45,3 +45,10 @@ def test_a_dtype_is_not_none_although_numpy_finds_them_equal() -> None:
     assert np.dtype("f8") == None  # noqa: E711 - this is the trap
     assert not is_none(Static(np.dtype("f8")))
     assert is_none(Static(None))
+
+
+@pytest.mark.parametrize("made", ["np.zeros(3, '>f8')", "x.astype('>i4')", "np.ones(2, swapped)"])
+def test_element_types_in_another_byte_order_are_refused(made: str) -> None:
+    scope = {"np": np, "swapped": np.dtype(">f4")}
+    with pytest.raises(pe.CdError, match="CD0447"):
+        pe.cd_from_source(f"lambda x: {made}", globals=scope)(np.ones(3))

@@ -323,7 +323,9 @@ def slice_view(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, A
         shape, strides = zip(*(kept_axes[n] for n in view.order), strict=True)
         return array.make_view(sum(one[0] * stride for one, stride in pairs), shape, strides)
     part = array[tuple(one[0] if len(one) == 1 else _slice(*one) for one in parts)]
-    return part if not view.order else part.transpose(view.order)
+    part = part if not view.order else part.transpose(view.order)
+    part.flags.writeable = part.flags.writeable and view.writable
+    return part
 
 
 def _slice(start: int, step: int, count: int) -> slice:
@@ -363,7 +365,7 @@ def _view(array: Any, view: Strided) -> Any:
         raise replaced_array_error("an array that is returned", "the function runs", ())
     view_array = np.lib.stride_tricks.as_strided(memory[first:], view.shape, strides)
     repeats = any(n > 1 and not step for n, step in zip(view.shape, strides, strict=True))
-    if repeats or not array.flags.writeable:
+    if repeats or not (view.writable and array.flags.writeable):
         view_array.flags.writeable = False
     return view_array
 
@@ -385,7 +387,7 @@ def _view_of_packed(array: Any, view: Strided) -> Any | None:
     strides = [sum(n * by for n, by in zip(step, array.strides, strict=True)) for step in steps]
     view_array = np.lib.stride_tricks.as_strided(start, view.shape, strides)
     repeats = any(n > 1 and not by for n, by in zip(view.shape, strides, strict=True))
-    if repeats or not array.flags.writeable:
+    if repeats or not (view.writable and array.flags.writeable):
         view_array.flags.writeable = False
     return view_array
 

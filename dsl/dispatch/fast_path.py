@@ -552,7 +552,7 @@ def _view(number: int, size: int, view: t.Strided, writable: bool) -> tuple[int,
     repeats = any(n > 1 and not step for n, step in zip(view.shape, view.strides, strict=True))
     offset = 0 if 0 in view.shape else view.offset
     strides = (step * size for step in view.strides)
-    flags = WRITABLE if writable and not repeats else 0
+    flags = WRITABLE if writable and view.writable and not repeats else 0
     return (number, offset * size, flags, len(view.shape), *view.shape, *strides)
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Block, Let
@@ -36,7 +34,6 @@ from ..values.values import (
     Static,
     Unset,
     Value,
-    as_new,
 )
 from . import object_attributes
 from .captures import parents
@@ -63,11 +60,6 @@ else:  # few programs need these modules
     (named_tuples,) = lazy_modules(__package__, ".captures.named_tuples")
 
 _CACHE_WRAPPER = functools._lru_cache_wrapper
-_IDENTITY_FUNCTIONS = (
-    np.asarray, np.asanyarray, np.ascontiguousarray, np.array, np.atleast_1d, np.atleast_2d,
-    np.atleast_3d,
-)  # fmt: skip
-"""Functions of NumPy that return their argument itself where it is an array."""
 _MAX_CALL_DEPTH = 40
 """The deepest nesting of inlined calls."""
 
@@ -162,7 +154,7 @@ def _call_value(
                 raise error(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
                 )
-            result = as_new(handler(site, (value, *args), keywords))
+            result = handler(site, (value, *args), keywords)
             is_copy = name == "copy" and isinstance(value, Array)
             listed = value.listed if is_copy and isinstance(value, Array) else Listed.NO
             return replace(result, listed=listed) if isinstance(result, Array) else result
@@ -204,8 +196,6 @@ def _call_object(
             positional = _with_python_numbers(args, positional)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
         result = handler(site, positional, named)
-        if not any(function is one for one in _IDENTITY_FUNCTIONS):
-            result = as_new(result)
         return result
     refusal = table.refusal(function)
     if refusal is not None:

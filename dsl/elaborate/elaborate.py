@@ -473,12 +473,14 @@ def _array_return(
         read = value.view
         assert read is not None
     node = read.node
+    path = next((path for path, known in inputs.nodes.items() if known == node), None)
     is_whole = read.index == tuple(map(var, value.axes)) and value.shape == node.shape
+    if path is not None and value.rank and not value.listed:
+        is_whole = is_whole and value.given is not None  # NumPy's `x[:]` is another object
     sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
     view = _stride_view(value, read) if sized and not is_whole else None
     if view is None and not is_whole:
         return _part_return(ctx, inputs, value, results, function)
-    path = next((path for path, known in inputs.nodes.items() if known == node), None)
     if path is not None and (node in ctx.exchanged or path.is_field):
         # which of the exchanged arrays it is depends on the run, and a tensor never gives its
         # array away: return a copy of the contents
@@ -573,6 +575,7 @@ def _slice_view(
             for start, step, axis in axes
         ),
         tuple(axis_order.index(axis) for axis in value.axes),
+        not value.read_only,
     )
 
 
@@ -588,4 +591,5 @@ def _stride_view(value: Array, read: Read) -> Strided | None:
     if any(flat.coefficient(symbol) == 0 for symbol in flat.symbols()):
         return None
     shape = tuple(extent.constant or 0 for extent in value.shape)
-    return Strided(flat.offset, shape, tuple(flat.coefficient(axis) for axis in value.axes))
+    strides = tuple(flat.coefficient(axis) for axis in value.axes)
+    return Strided(flat.offset, shape, strides, not value.read_only)

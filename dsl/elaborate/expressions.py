@@ -48,7 +48,6 @@ from ..values.values import (
     Section,
     Static,
     Value,
-    as_new,
 )
 from . import object_attributes
 from .bindings import frozen
@@ -278,7 +277,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
         case Array():
             items = spread_out(_subscript_items(frame, e), e.comma)
             refuse_mixed(frame, e, items)
-            return as_new(subscript(frame.ctx, base, items, e.span, owner.span.text))
+            return subscript(frame.ctx, base, items, e.span, owner.span.text)
         case Handle():
             return subscript_value(
                 frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner
@@ -444,7 +443,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         case Array() | Scalar() | Masked() | Static():
             known = attributes.attribute(Site(frame.ctx, span), value, name)
             if known is not None:
-                return as_new(known)
+                return known
             if table.method(name) is not None:
                 return Bound(value, name)
         case Group():

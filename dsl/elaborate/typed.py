@@ -30,6 +30,7 @@ class Strided:
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    writable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Sliced:
     """For each axis of the array start, step and number of elements; or a single position."""
     order: tuple[int, ...]
     """For each axis of the view its number among the axes that are kept."""
+    writable: bool = True
 
     @property
     def results(self) -> tuple[Result, ...]:

@@ -139,6 +139,9 @@ class Listed(IntEnum):
     """A list of Python numbers: each of them adapts to the element types of array operands."""
 
 
+COPIED_RESHAPE = "is a copy, because this reshape cannot be a view"
+"""Why a reshape that copied is read-only here: unlike NumPy's, which could be told from a view."""
+
 Order = tuple[int, ...] | None
 """The axes of an array from the outermost in memory to the innermost, `()` for C order, None where
 that is known at run time only."""
@@ -178,6 +181,11 @@ class Array:
             Range(axis, const(0), extent)
             for axis, extent in zip(self.axes, self.shape, strict=True)
         )
+
+    @property
+    def read_only(self) -> bool:
+        """Whether NumPy's array is read-only, too, as a diagonal is."""
+        return self.sealed not in ("", COPIED_RESHAPE)
 
     @property
     def place(self) -> Read | None:
@@ -377,11 +385,9 @@ def replace_in_index(index: Index, values: Mapping[Symbol, Affine]) -> Index:
     return substitute(index, values)
 
 
-def as_new(value: Value) -> Value:
-    """Return a value derived by a subscript, an attribute or a method: not the caller's object."""
-    if isinstance(value, Array) and value.given is not None:
-        return replace(value, given=None)
-    return value
+def as_new(array: Array) -> Array:
+    """Return a view of a whole array that is another object in NumPy, such as `x[:]`."""
+    return array if array.given is None else replace(array, given=None)
 
 
 def whole(node: Node, axes: tuple[Symbol, ...], kind: Kind, span: Span) -> Array:

@@ -21,7 +21,7 @@ from ...values.builder import Context, error
 from ...values.call_site import Site
 from ...values.memory_order import binds, is_dense, is_mergeable
 from ...values.types import cast
-from ...values.values import Array
+from ...values.values import COPIED_RESHAPE, Array, as_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
     """
     shape = _infer_size(site, value.shape, sizes)
     if shape == value.shape:
-        return value
+        return as_new(value)
     counts = [count(each, range(len(each))).constant for each in (value.shape, shape)]
     if None not in counts and counts[0] != counts[1]:
         raise _mismatch(site, value.shape, shape)
@@ -48,7 +48,7 @@ def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
         return Array(site.ctx.axes(len(shape)), shape, value.at(origin), value.kind, value.copied)
     value = _undo_reshape(site, value)
     if shape == value.shape:
-        return value
+        return as_new(value)
     matches = _match_axes(site, value.shape, shape)
     axes = site.ctx.axes(len(shape))
     splits = all(len(match.old) <= 1 for match in matches)
@@ -62,8 +62,7 @@ def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
     if mergeable is None:  # refused where aliasing is observable
         binds(site.ctx, copied, value, site.span)
         return copied
-    why = "is a copy, because this reshape cannot be a view"
-    return replace(copied, sealed=why) if is_aliased and value.rank else copied
+    return replace(copied, sealed=COPIED_RESHAPE) if is_aliased and value.rank else copied
 
 
 def is_in_order(site: Site, value: Array, axes: Sequence[int]) -> bool | None:

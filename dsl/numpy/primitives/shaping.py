@@ -36,7 +36,7 @@ from ...values.call_site import (
 )
 from ...values.memory_order import based, bases_of, held, of_operands
 from ...values.positions import clipped
-from ...values.values import Array, Group, Static, Value
+from ...values.values import Array, Group, Static, Value, as_new
 from .reshaping import is_in_order, reshaped
 
 
@@ -167,7 +167,7 @@ def ravel(site: Site, a: Value, order: Value = Static("C")) -> Value:
     """Return all elements along one axis: a view where the array is contiguous in that order."""
     array = _with_base(site, a)
     axes = _axis_order(site, array, order, _ORDERS)
-    flat = _reshape_in_order(site, array, (None,), axes) if array.rank != 1 else array
+    flat = _reshape_in_order(site, array, (None,), axes) if array.rank != 1 else as_new(array)
     dense = is_in_order(site, array, axes)
     if dense:
         return flat
@@ -213,6 +213,8 @@ def squeeze(site: Site, a: Value, axis: Value = NONE) -> Value:
     array = _with_base(site, a)
     if is_none(axis):
         dropped = tuple(n for n, size in enumerate(array.shape) if size.constant == 1)
+        if not dropped:
+            return array
     else:
         dropped = axes_of(site, axis, array.rank)
         for dim in dropped:
@@ -256,7 +258,9 @@ def broadcast(site: Site, array: Value, shape: Value) -> Value:
     for size in sizes:
         total = multiplied(site, total, size)
     wide = broadcast_to(site.ctx, base, sizes, site.span)
-    return replace(wide, copied=base.copied, sealed="repeats elements, because it is broadcast")
+    return replace(
+        wide, given=None, copied=base.copied, sealed="repeats elements, because it is broadcast"
+    )
 
 
 def windows(site: Site, x: Value, window_shape: Value, axis: Value = NONE) -> Value:
@@ -324,7 +328,7 @@ def rot90(site: Site, m: Value, k: Value = ONE, axes: Value = NONE) -> Value:
     first, second = two_axes_of(site, *items, array.rank)
     turns = static_int(site, k, "the number of turns") % 4
     if turns == 0:
-        return array
+        return as_new(array)
     if turns == 2:
         return flip(site, array, Group((Static(first), Static(second))))
     order = list(range(array.rank))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.base.diagnostic import CdTypeError
 from tests.language.ask import compiled, plain, refused, run
 
@@ -210,3 +212,32 @@ def test_a_plain_object_equals_itself_alone() -> None:
 def test_what_has_no_answer_of_python_is_refused(test: str) -> None:
     with pytest.raises(CdTypeError, match="CD0404|CD0410"):
         run("numpy", "x", f"return {test}", X, m=_Mode.FAST)
+
+
+RETURNED = (
+    "x", "x[:]", "x[::1]", "x[::-1][::-1]", "x[...]", "x.T.T", "x.transpose(0, 1)", "x.real",
+    "np.real(x)", "x.conj()", "np.conj(x)", "x.astype(float, copy=False)", "np.asarray(x)",
+    "np.ascontiguousarray(x)", "np.atleast_2d(x)", "np.atleast_3d(x)", "x.squeeze()",
+    "np.squeeze(x)", "x.reshape(x.shape)", "np.rot90(x, 0)", "np.swapaxes(x, 0, 0)",
+    "np.nan_to_num(x, copy=False)", "np.array(x, copy=False)", "np.float64(x)", "x[:].ravel()",
+    "np.einsum('ij->ij', x)", "np.split(x, 1)[0]", "np.add(x, 1, out=x)", "(lambda y: y)(x)",
+    "np.broadcast_to(x, x.shape)", "np.diagonal(x)", "np.diag(x)", "np.diagonal(x)[1:]",
+    "np.lib.stride_tricks.sliding_window_view(x, 2, axis=0)", "x.T.reshape(-1)[1:]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("returned", RETURNED)
+def test_a_returned_view_is_an_object_of_its_own(returned: str) -> None:
+    """It is the argument itself where NumPy returns that, for static sizes and for dynamic ones."""
+    text = f"def f(x):\n    return {returned}\n"
+    plain: dict[str, Any] = {"np": np}
+    exec(text, plain)
+    f = pe.cd_from_source(text, globals={"np": np})
+    test = pe.cd_from_source(f"def f(x):\n    return ({returned}) is x\n", globals={"np": np})
+    for size in (3, 4, 5, 6, 7, 3):
+        x = np.arange(size * 4.0).reshape(size, 4)
+        found, expected = f(x), plain["f"](x)
+        np.testing.assert_array_equal(found, expected)
+        assert (found is x) == (expected is x) == test(x)
+        assert np.shares_memory(found, x) == np.shares_memory(expected, x)
+        assert found.flags.writeable == expected.flags.writeable

@@ -42,6 +42,7 @@ from ...lowering.ir.assignments import (
 from ...lowering.ir.expressions import Apply, Const, Expr
 from ...lowering.ir.indexing import Symbol, const
 from ...lowering.ir.loops import (
+    AwaitProducts,
     Barrier,
     Check,
     Comment,
@@ -251,6 +252,8 @@ class _Printer:
                 self.comment(stmt)
             case Barrier(later):
                 self.texts(self.frame.meeting(later))
+            case AwaitProducts(node):
+                self.line(intrinsic_loops.await_products(node, self.scope))
             case Break() | Continue():
                 self.line("break;" if isinstance(stmt, Break) else "continue;")
             case _:

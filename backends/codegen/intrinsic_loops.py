@@ -14,7 +14,6 @@ from ...lowering.ir.indexing import substitute as moved
 from ...lowering.ir.loops import Comment, For, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute_expr
-from ...lowering.ir.walk import reads
 from . import prelude
 from .c_expression import Scope
 
@@ -37,8 +36,6 @@ def intrinsic_call(loop: For, scope: Scope) -> str | None:
             return _tensor_core_product(loop, scope)
         case "warpgroup":
             return _warpgroup_product(loop, scope)
-        case "settled":
-            return _wait_for_accumulators(loop, scope)
         case "paired":
             return _packed_store(loop, scope)
         case "elemental":
@@ -118,9 +115,8 @@ def _warpgroup_product(loop: For, scope: Scope) -> str:
     return f"multiplied_wide<{unit}, {', '.join(numbers)}>({accumulator}, {', '.join(tiles)});"
 
 
-def _wait_for_accumulators(loop: For, scope: Scope) -> str:
+def await_products(sums: Node, scope: Scope) -> str:
     """Return the call that waits until accumulators may be read."""
-    sums = reads((loop,))[0]
     return f"settled<{sums.bytes // sums.dtype.itemsize}>({scope.nodes[sums.id]});"
 
 

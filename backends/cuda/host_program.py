@@ -33,6 +33,7 @@ from ...lowering.ir.decision import Decision
 from ...lowering.ir.expressions import Cast, Expr, Position, reads
 from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, var
 from ...lowering.ir.loops import (
+    AwaitProducts,
     Barrier,
     Check,
     Comment,
@@ -277,7 +278,7 @@ class _Builder:
                 return (ShowPrint(self.launch(single_thread_kernel((stmt,))), self.prints - 1),)
             case Break() | Continue():
                 return (stmt,)
-            case Store() | Update() | Check() | Fill() | Barrier():
+            case Store() | Update() | Check() | Fill() | Barrier() | AwaitProducts():
                 raise _unscheduled(stmt)
             case _:
                 assert_never(stmt)

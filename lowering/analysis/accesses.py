@@ -34,7 +34,7 @@ from .. import thresholds
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
 from ..ir.expressions import Dynamic, Expr, Index, conjuncts
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
-from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
+from ..ir.loops import AwaitProducts, Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.rewrite import substitute_expr
@@ -56,7 +56,7 @@ class Site(NamedTuple):
 
     node: Node
     index: tuple[Index, ...] | None  # type: ignore[assignment]  # hides `tuple.index`
-    """None: the whole array at once (`Fill`, `Alloc`, `Permute`)."""
+    """None: the whole array at once (`Fill`, `Alloc`, `Permute`, `AwaitProducts`)."""
     kind: Kind
     inside: tuple[Stmt, ...]
     """The loops and branches around the statement, outermost first."""
@@ -523,6 +523,8 @@ def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
         case Permute(nodes, sources):
             for node in dict.fromkeys((*nodes, *sources)):
                 touches.append((node, None, "update", ()))
+        case AwaitProducts(node):
+            touches.append((node, None, "update", ()))
         case _:
             pass
     return tuple(touches)

@@ -36,7 +36,19 @@ from ..ir.indexing import (
     multiply,
     substitute,
 )
-from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While
+from ..ir.loops import (
+    AwaitProducts,
+    Barrier,
+    Check,
+    Comment,
+    Fill,
+    For,
+    If,
+    Stmt,
+    Store,
+    Update,
+    While,
+)
 from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.walk import bodies, expressions_of, statements
@@ -247,7 +259,9 @@ def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
             return _fill_work(node, assumed)
         case Print():
             return direct + thresholds.PRINT_COST * scale
-        case Let() | Check() | Permute() | Comment() | Barrier() | Break() | Continue():
+        case Let() | Check() | Permute() | Comment() | Break() | Continue():
+            return direct
+        case Barrier() | AwaitProducts():
             return direct
         case _:
             assert_never(stmt)

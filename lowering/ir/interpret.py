@@ -172,7 +172,7 @@ def _statement(writer: PythonWriter, statement: AnyStatement, depth: int, loop: 
             return _update(writer, access, op, value, pair)
         case loops.Fill(node, value):
             return [f"{writer.array(node)}[...] = {writer.value(value)}"]
-        case loops.Comment() | loops.Barrier():
+        case loops.Comment() | loops.Barrier() | loops.AwaitProducts():
             return []
         case _:
             assert_never(statement)

@@ -12,6 +12,7 @@
              | Check(test, fault, values, span)        must hold now, or the call raises
              | Print(pieces) | Comment(text) | Break | Continue
              | Barrier                                 barrier of the threads of a block
+             | AwaitProducts(node)                     until products have been added to a node
 
 Statements run in order on the current state: `lower` has replaced snapshot semantics by
 temporaries. Expressions are those of `expressions`, without `Reduce`.
@@ -53,7 +54,6 @@ LoopKind = Literal[
     "packed",
     "tensor",
     "warpgroup",
-    "settled",
     "paired",
     "last",
     "rolled",
@@ -61,10 +61,10 @@ LoopKind = Literal[
 ]
 """How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
 warp together; the order of the sums, and their rounding, is then the device's. `warpgroup`: the
-same by four warps, whose sums may only be read after a `settled`. `paired`: two neighbours, by one
-instruction. `last`: one iteration, by the last block that arrives, after a loop over blocks, all of
-whose writes it sees. `rolled`: serial, with few iterations unrolled. `elemental`: one store of an
-elementwise function, for which C calls a function that does all iterations."""
+same by four warps, whose sums may only be read after an `AwaitProducts`. `paired`: two neighbours,
+by one instruction. `last`: one iteration, by the last block that arrives, after a loop over blocks,
+all of whose writes it sees. `rolled`: serial, with few iterations unrolled. `elemental`: one store
+of an elementwise function, for which C calls a function that does all iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +172,17 @@ class Barrier(Memoized):
     barriers."""
 
 
+@dataclass(frozen=True, slots=True)
+class AwaitProducts(Memoized):
+    """Wait for the products that a warpgroup adds to the node, its accumulators: their elements are
+    final only then. It counts as a read and a write of all of them."""
+
+    node: Node
+
+
 Stmt = (
     For | While | If | Store | Update | Fill | Check | Comment
-    | Let | Alloc | Permute | Print | Break | Continue | Barrier
+    | Let | Alloc | Permute | Print | Break | Continue | Barrier | AwaitProducts
 )  # fmt: skip
 
 

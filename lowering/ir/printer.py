@@ -152,7 +152,8 @@ def _simple(
     | loops.Update
     | loops.Fill
     | loops.Check
-    | loops.Barrier,
+    | loops.Barrier
+    | loops.AwaitProducts,
     scope: Scope,
 ) -> str:
     """The text of a statement without a body."""
@@ -189,6 +190,8 @@ def _simple(
             return f"{scope.node(node)}[...] = {expr_text(value, scope)}"
         case loops.Barrier(later):
             return f"barrier, {later} later" if later else "barrier"
+        case loops.AwaitProducts(node):
+            return f"await products of {scope.node(node)}"
         case _:
             assert_never(statement)
 

@@ -128,7 +128,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case assignments.While() | loops.While() | assignments.Branch() | loops.If():
             test = by.expr(new.test)
             new = new if test is new.test else replace(new, test=test)
-        case assignments.Alloc():
+        case assignments.Alloc() | loops.AwaitProducts():
             new = replace(new, node=by.node(new.node))
         case assignments.Permute():
             nodes, sources = map(by.node, new.nodes), map(by.node, new.sources)

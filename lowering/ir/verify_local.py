@@ -214,6 +214,18 @@ def _pair(op: Op | None, pair: Pair | None) -> Messages:
         yield f"the position goes into {pair.access.node} of {pair.access.node.dtype}"
 
 
+def products_fit(look: StatementView) -> Messages:
+    """Accumulators of products are float32 and have axes of static extents."""
+    statement = look.statement
+    if isinstance(statement, loops.AwaitProducts):
+        yield from _accumulators_of_products(statement.node)
+
+
+def _accumulators_of_products(node: Node) -> Messages:
+    if not node.rank or node.static_shape is None or node.dtype != dtypes.float32:
+        yield f"{node} cannot hold sums of products"
+
+
 def no_reduce(look: StatementView) -> Messages:
     """No reduction is left inside an expression."""
     if any(isinstance(expr, Reduce) for expr in look.exprs):

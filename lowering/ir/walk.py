@@ -108,7 +108,9 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts(values=tuple(p for p in pieces if not isinstance(p, str)))
         case assignments.Block() | assignments.Permute():
             return Parts()
-        case assignments.Break() | assignments.Continue() | loops.Barrier():
+        case assignments.Break() | assignments.Continue():
+            return Parts()
+        case loops.Barrier() | loops.AwaitProducts():
             return Parts()
         case _:
             assert_never(statement)
@@ -158,6 +160,9 @@ def _own(statement: AnyStatement) -> OwnEffects:
             written = (node,)
         case assignments.Permute(written, sources):
             nodes += sources
+        case loops.AwaitProducts(node):
+            nodes += (node,)
+            written = (node,)
         case _:
             pass
     return OwnEffects(expressions_, found, nodes, written, has_select)

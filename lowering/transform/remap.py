@@ -18,7 +18,7 @@ from ..ir.assignments import Access
 from ..ir.expressions import Expr, Index, Read, rebuild
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
-from ..ir.loops import Fill, For, Stmt, Store, Update
+from ..ir.loops import AwaitProducts, Fill, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement
 
@@ -59,6 +59,9 @@ def remap_accesses(
                 loops = fill_loops(stmt)
                 if moved(node, tuple(map(var, _axis_symbols(node))))[0] is not node:
                     return map_statements(loops, change)
+            case AwaitProducts(node):
+                index: tuple[Index, ...] = tuple(map(var, _axis_symbols(node)))
+                stmt = replace(stmt, node=moved(node, index)[0])
             case _:
                 pass
         return (stmt,)

@@ -49,7 +49,7 @@ from ...ir.dtypes import DType
 from ...ir.expressions import Apply, Cast, Expr, Position, Read, Select
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, const, floordiv, mod, var
-from ...ir.loops import Barrier, For, If, Stmt, Store
+from ...ir.loops import AwaitProducts, Barrier, For, If, Stmt, Store
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import substitute_expr
@@ -376,10 +376,7 @@ class _KernelBuilder:
         """Return the wait for the last products, where the units are asynchronous."""
         if not self.unit.exchanges:
             return ()
-        touch = Store(self.accumulator, Read(self.total, self.accumulator.index))
-        (loop,) = self.element_loops((touch,))
-        assert isinstance(loop, For)
-        return (self.thread_loops((replace(loop, kind="settled"),)),)
+        return (self.thread_loops((AwaitProducts(self.total),)),)
 
     def widen(self, value: Expr) -> Expr:
         """Return a factor converted to the type of the accumulators."""

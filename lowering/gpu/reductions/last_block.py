@@ -47,7 +47,7 @@ from ...ir.expressions import reads as reads_of
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, const, var
 from ...ir.intervals import UNKNOWN, Interval
-from ...ir.loops import Barrier, Check, Comment, Fill, For, Stmt, Update, While
+from ...ir.loops import AwaitProducts, Barrier, Check, Comment, Fill, For, Stmt, Update, While
 from ...ir.node import Node
 from ...ir.rewrite import map_statements, with_bodies
 from ...ir.walk import bodies, expressions_of, parts, reads, statements, writes
@@ -55,7 +55,7 @@ from ..thread_points import Space
 
 AXES = 3
 """Axes of a grid."""
-_UNITS = frozenset(("packed", "tensor", "warpgroup", "settled", "paired", "last"))
+_UNITS = frozenset(("packed", "tensor", "warpgroup", "paired", "last"))
 """Kinds of loops whose kernels stay as they are, see `_has_own_mapping`."""
 
 
@@ -149,6 +149,8 @@ def _has_own_mapping(stmt: Stmt) -> bool:
             return stmt.kind in _UNITS
         case Update():
             return stmt.atomic
+        case AwaitProducts():
+            return True
         case _:
             return False
 

@@ -89,9 +89,7 @@ def test_a_product_of_four_warps_is_given_whole_tiles() -> None:
         "multiplied_wide<wide_f16, 4, 64, 128, false, 64, true>(total, "
         "&rows[swizzled(mod_i64(n, 4)*8192)], &columns[swizzled(mod_i64(n, 4)*16384)]);"
     )
-    same = Store(place, Read(TOTAL, place.index))
-    loop = For(R, const(0), const(4), 1, (For(S, const(0), const(4), 1, (same,)),), "settled")
-    assert intrinsic_loops.intrinsic_call(loop, scope) == "settled<16>(total);"
+    assert intrinsic_loops.await_products(TOTAL, scope) == "settled<16>(total);"
 
 
 def test_neighbours_are_stored_together() -> None:

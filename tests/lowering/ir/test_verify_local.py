@@ -126,6 +126,8 @@ BROKEN: list[tuple[str, AnyStatement, str]] = [
      "the position goes into y#1 of float64"),
     ("pairs_fit", into(Reduce(PAIR_OPS["argmax"], POINTS, num(1.0), i64)),
      "a reduction by argmax has the wrong kind of position"),
+    ("products_fit", loops.AwaitProducts(Y), "y#1 cannot hold sums of products"),
+    ("products_fit", loops.AwaitProducts(W), "w#3 cannot hold sums of products"),
     ("no_reduce", into(ap("neg", Reduce(OPS["add"], POINTS, num(1.0), f32))),
      "a reduction is left inside an expression"),
     ("allocations_are_dynamic", Alloc(X), "x#0 has a static shape"),
@@ -152,6 +154,7 @@ SOUND: list[AnyStatement] = [
     Permute((X, node(9, "z", 4)), (node(9, "z", 4), X)),
     Alloc(node(9, "row", N)),
     Let(N, pos(J)),
+    loops.AwaitProducts(X),
 ]
 
 

@@ -8,7 +8,7 @@ from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu.gemm.tensor_tiles import map_tensor_tiles
 from plusequals.lowering.gpu.thread_points import DeviceCode
-from plusequals.lowering.ir.loops import Barrier, For
+from plusequals.lowering.ir.loops import AwaitProducts, Barrier, For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
 
@@ -75,7 +75,9 @@ def test_the_loops_of_four_warps_mean_the_same(monkeypatch: pytest.MonkeyPatch) 
     made = made_of(case, "f16", room=200_000)
     assert made is not None
     kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
-    assert (kinds.count("warpgroup"), kinds.count("settled"), kinds.count("paired")) == (1, 1, 1)
+    assert (kinds.count("warpgroup"), kinds.count("paired")) == (1, 1)
+    (wait,) = (s for s in statements(made.body) if isinstance(s, AwaitProducts))
+    assert made.spaces[wait.node.id] == "rows"
     case.assert_same(made.body)
 
 

@@ -49,6 +49,7 @@ from ...lowering.ir.loops import (
     Fill,
     For,
     If,
+    LastBlock,
     Program,
     Stmt,
     Store,
@@ -252,6 +253,8 @@ class _Printer:
                 self.comment(stmt)
             case Barrier(later):
                 self.texts(self.frame.meeting(later))
+            case LastBlock(body):
+                self.block(self.frame.coming_last(), body, NOWHERE)
             case AwaitProducts(node):
                 self.line(intrinsic_loops.await_products(node, self.scope))
             case Break() | Continue():
@@ -265,8 +268,6 @@ class _Printer:
     def for_(self, loop: For) -> None:
         if loop.kind == "parallel":
             return self.parallel(loop)
-        if loop.kind == "last":
-            return self.block(self.frame.coming_last(), loop.body, loop.span)
         if (call := intrinsic_loops.intrinsic_call(loop, self.scope)) is not None:
             self.line(call, loop.span)
             return

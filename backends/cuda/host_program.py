@@ -40,6 +40,7 @@ from ...lowering.ir.loops import (
     Fill,
     For,
     If,
+    LastBlock,
     Program,
     Stmt,
     Store,
@@ -278,7 +279,9 @@ class _Builder:
                 return (ShowPrint(self.launch(single_thread_kernel((stmt,))), self.prints - 1),)
             case Break() | Continue():
                 return (stmt,)
-            case Store() | Update() | Check() | Fill() | Barrier() | AwaitProducts():
+            case Store() | Update() | Check() | Fill():
+                raise _unscheduled(stmt)
+            case Barrier() | LastBlock() | AwaitProducts():
                 raise _unscheduled(stmt)
             case _:
                 assert_never(stmt)

@@ -1,7 +1,7 @@
 """Last-block detection: counters of arriving blocks, the last of which does the remaining work.
 
 The technique is that of the CUDA C++ Programming Guide, memory fence functions. The blocks are
-those of the loops before a loop of kind `last`; there is a counter for each iteration of the loops
+those of the loops before a `LastBlock`; there is a counter for each iteration of the loops
 around it, see `csrc/arrivals.h`. Counters are zero whenever no such kernel runs, so all kernels of
 a stream share them.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...base.dataclass import dataclass
 from ...lowering.analysis.parallel_band import static_trip_count
 from ...lowering.ir.indexing import Affine, const, var
-from ...lowering.ir.loops import For, Stmt, Update
+from ...lowering.ir.loops import For, LastBlock, Update
 from ...lowering.ir.walk import reads, statements, writes
 from ..codegen.c_expression import Scope
 
@@ -43,9 +43,9 @@ class BlockCounters:
 
 
 def find_block_counters(loop: For) -> BlockCounters | None:
-    """Return the counters of a kernel, None where it has no loop of kind `last`."""
+    """Return the counters of a kernel, None where it has no `LastBlock`."""
     outer, inner = [loop], _inner_block_loop(loop)
-    while inner is not None and not any(_is_last(stmt) for stmt in outer[-1].body):
+    while inner is not None and not any(isinstance(stmt, LastBlock) for stmt in outer[-1].body):
         outer, inner = [*outer, inner], _inner_block_loop(inner)
     if inner is None:
         return None
@@ -60,10 +60,6 @@ def find_block_counters(loop: For) -> BlockCounters | None:
     arrays = {node.id for node in (*reads((loop,)), *writes((loop,))) if node.rank}
     is_light = not has_pairs and len(arrays) <= MAX_LIGHT_ARRAYS
     return BlockCounters(count, subscript, "xyz"[: _block_depth(inner)], is_light)
-
-
-def _is_last(stmt: Stmt) -> bool:
-    return isinstance(stmt, For) and stmt.kind == "last"
 
 
 def _inner_block_loop(loop: For) -> For | None:

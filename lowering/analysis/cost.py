@@ -44,6 +44,7 @@ from ..ir.loops import (
     Fill,
     For,
     If,
+    LastBlock,
     Stmt,
     Store,
     Update,
@@ -263,6 +264,8 @@ def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
             return direct
         case Barrier() | AwaitProducts():
             return direct
+        case LastBlock(body):
+            return _body_work(body, assumed, scale)
         case _:
             assert_never(stmt)
 

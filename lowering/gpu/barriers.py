@@ -27,7 +27,7 @@ from collections.abc import Iterable
 
 from ...base.dataclass import dataclass
 from ..ir.assignments import Break, Continue
-from ..ir.loops import Barrier, For, If, Stmt, While
+from ..ir.loops import Barrier, For, If, LastBlock, Stmt, While
 from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, reads, statements, writes
 
@@ -98,7 +98,7 @@ class _BarrierPlacer:
 
         The exit of a `while` is behind its test. A jump has no accesses of its own: see `place`.
         """
-        if isinstance(stmt, If):
+        if isinstance(stmt, If | LastBlock):
             branches = [self.place(part, pending) for part in bodies(stmt)]
             merged = pending
             for _, end in branches:
@@ -136,7 +136,7 @@ def _is_block_wide(stmt: Stmt) -> bool:
     """Whether all threads execute a loop or branch, with thread loops or jumps inside."""
     if isinstance(stmt, If) and has_jump(stmt):
         return True
-    if not isinstance(stmt, For | While | If) or getattr(stmt, "kind", "") == "thread":
+    if not isinstance(stmt, For | While | If | LastBlock) or getattr(stmt, "kind", "") == "thread":
         return False
     inside = [inner for part in bodies(stmt) for inner in statements(part)]
     return any(isinstance(inner, For) and inner.kind == "thread" for inner in inside)

@@ -43,7 +43,7 @@ from ..ir.assignments import Access
 from ..ir.expressions import Dynamic, Index, Read
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, substitute, var
-from ..ir.loops import For, If, Stmt, Store, While
+from ..ir.loops import For, If, LastBlock, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.rewrite import map_statements, with_bodies
 from ..ir.walk import bodies, own_reads, own_writes, parts, statements, writes
@@ -156,7 +156,9 @@ class _RowCache:
                 out.append(
                     self.rewrite_loop(loops[at], at, [row for row in rows if at in row.uses])
                 )
-            elif isinstance(stmt, If | While) or (isinstance(stmt, For) and stmt.kind != "thread"):
+            elif isinstance(stmt, If | While | LastBlock) or (
+                isinstance(stmt, For) and stmt.kind != "thread"
+            ):
                 out.append(
                     with_bodies(stmt, tuple(self.rewrite_body(part) for part in bodies(stmt)))
                 )

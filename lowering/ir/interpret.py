@@ -145,7 +145,7 @@ def _statement(writer: PythonWriter, statement: AnyStatement, depth: int, loop: 
                 return _outlined_branch(writer, statement, loop)
             sides = (_body(writer, side, depth + 1, loop) for side in (then, other))
             return _branch(writer.value(test), *sides)
-        case assignments.Block(_, body):
+        case assignments.Block(_, body) | loops.LastBlock(body):
             return _body(writer, body, depth, loop)
         case Assign():
             return _assign(writer, statement)

@@ -12,6 +12,7 @@
              | Check(test, fault, values, span)        must hold now, or the call raises
              | Print(pieces) | Comment(text) | Break | Continue
              | Barrier                                 barrier of the threads of a block
+             | LastBlock(body)                         once, by the last block that arrives
              | AwaitProducts(node)                     until products have been added to a node
 
 Statements run in order on the current state: `lower` has replaced snapshot semantics by
@@ -55,16 +56,14 @@ LoopKind = Literal[
     "tensor",
     "warpgroup",
     "paired",
-    "last",
     "rolled",
     "elemental",
 ]
 """How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
 warp together; the order of the sums, and their rounding, is then the device's. `warpgroup`: the
 same by four warps, whose sums may only be read after an `AwaitProducts`. `paired`: two neighbours,
-by one instruction. `last`: one iteration, by the last block that arrives, after a loop over blocks,
-all of whose writes it sees. `rolled`: serial, with few iterations unrolled. `elemental`: one store
-of an elementwise function, for which C calls a function that does all iterations."""
+by one instruction. `rolled`: serial, with few iterations unrolled. `elemental`: one store of an
+elementwise function, for which C calls a function that does all iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +172,14 @@ class Barrier(Memoized):
 
 
 @dataclass(frozen=True, slots=True)
+class LastBlock(Memoized):
+    """`body` runs once, on the block that arrives last of those of the loop over blocks before it,
+    all of whose writes it sees."""
+
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitProducts(Memoized):
     """Wait for the products that a warpgroup adds to the node, its accumulators: their elements are
     final only then. It counts as a read and a write of all of them."""
@@ -182,7 +189,8 @@ class AwaitProducts(Memoized):
 
 Stmt = (
     For | While | If | Store | Update | Fill | Check | Comment
-    | Let | Alloc | Permute | Print | Break | Continue | Barrier | AwaitProducts
+    | Let | Alloc | Permute | Print | Break | Continue | Barrier | LastBlock
+    | AwaitProducts
 )  # fmt: skip
 
 

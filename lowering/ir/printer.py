@@ -133,6 +133,8 @@ def _statement(statement: AnyStatement, scope: Scope, depth: int) -> list[Line]:
             return _branch("if", test, then, other, scope, depth)
         case assignments.Block(comment, body):
             return _wrap_lines(f"with comment({comment!r}):", depth) + _body(body, scope, depth + 1)
+        case loops.LastBlock(body):
+            return _wrap_lines("last block:", depth) + _body(body, scope, depth + 1)
         case loops.Comment(text):
             return [line for one in text.splitlines() for line in _wrap_lines(one, depth, "# ")]
         case _:

@@ -95,7 +95,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
     """
     new: AnyStatement = statement
     match new:
-        case loops.Comment():
+        case loops.Comment() | loops.Barrier() | loops.LastBlock():
             pass
         case loops.Store(access, value, span):
             place, value = _access(access, by), by.expr(value)
@@ -142,7 +142,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case assignments.Print():
             pieces = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
             new = replace(new, pieces=tuple(pieces))
-        case assignments.Block() | assignments.Break() | assignments.Continue() | loops.Barrier():
+        case assignments.Block() | assignments.Break() | assignments.Continue():
             pass
         case _:
             assert_never(new)

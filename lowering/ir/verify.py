@@ -313,7 +313,7 @@ def find_unallocated(
                 case assignments.While() | loops.While():
                     have = after(statement.prelude, have)
                     after(statement.body, have)
-                case assignments.Block():
+                case assignments.Block() | loops.LastBlock():
                     have = after(statement.body, have)
                 case assignments.Branch() | loops.If():
                     then = after(statement.then, have)
@@ -347,6 +347,16 @@ def parallel_loops_do_not_nest(unit: Unit) -> Problems:
             yield inner, f"it is inside of the parallel loop over {outer.symbol.name}"
 
 
+def last_blocks_follow_blocks(unit: Unit) -> Problems:
+    """What the last block does is behind the loop over the blocks, in the same list."""
+    for body in (unit.body, *(body for one in unit.new for body in bodies(one))):
+        is_behind = False
+        for statement in body:
+            if isinstance(statement, loops.LastBlock) and not is_behind:
+                yield statement, "there is no loop over blocks before it"
+            is_behind |= isinstance(statement, loops.For) and statement.kind == "block"
+
+
 CHECKS: dict[str, Callable[[Unit], Problems]] = {
     "nodes are declared": nodes_are_declared,
     "symbols are bound": symbols_are_bound,
@@ -354,6 +364,7 @@ CHECKS: dict[str, Callable[[Unit], Problems]] = {
     "jumps are in loops": jumps_are_in_loops,
     "storage comes first": allocations_come_first,
     "parallel loops do not nest": parallel_loops_do_not_nest,
+    "last blocks follow blocks": last_blocks_follow_blocks,
 }
 LOCAL: dict[str, Callable[[verify_local.StatementView], Iterable[str]]] = {
     "ranks match": verify_local.ranks_match,

@@ -22,7 +22,7 @@ Body = tuple[AnyStatement, ...]
 
 
 BODIES: dict[type, tuple[str, ...]] = {
-    **dict.fromkeys((assignments.For, loops.For, assignments.Block), ("body",)),
+    **dict.fromkeys((assignments.For, loops.For, assignments.Block, loops.LastBlock), ("body",)),
     **dict.fromkeys((assignments.While, loops.While), ("prelude", "body")),
     **dict.fromkeys((assignments.Branch, loops.If), ("then", "other")),
 }
@@ -110,7 +110,7 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts()
         case assignments.Break() | assignments.Continue():
             return Parts()
-        case loops.Barrier() | loops.AwaitProducts():
+        case loops.Barrier() | loops.LastBlock() | loops.AwaitProducts():
             return Parts()
         case _:
             assert_never(statement)

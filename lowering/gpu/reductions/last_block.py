@@ -5,14 +5,14 @@
     becomes
     for block in 0..1:                               blocks
         for part in 0..G: parts[part] = ...          blocks
-        for last in 0..1: total = ... parts ...      that of them which comes last
+        last block: total = ... parts ...            that of them which comes last
 
 Where partial results belong to several points, or tiles of them, and one block combines those of
 each, the loop over these is the outer one, and the last block of each combines:
 
     for part in 0..G: for tile in 0..T: ...    becomes    for tile in 0..T:           blocks
     for tile in 0..T: ...                                     for part in 0..G: ...   blocks
-                                                              for last in 0..1: ...
+                                                              last block: ...
 
 The last block executes what a block of the second kernel did, in the same order and with as many
 threads: results are bit-identical whichever block it is, and it takes no longer. So columns keep
@@ -27,8 +27,8 @@ Source: CUDA C++ Programming Guide, memory fence functions.
 >>> from plusequals.lowering.gpu.mapping import map_program
 >>> program = optimize(lowered("s[0] += x[i]", s="f32[1]", x="f32[100000]"), Target("cuda"))[0]
 >>> (kernel,) = map_program(program, Target("cuda")).program.kernels[0].body
->>> kernel.kind, [stmt.kind for stmt in kernel.body]
-('block', ['block', 'last'])
+>>> kernel.kind, [getattr(stmt, "kind", type(stmt).__name__) for stmt in kernel.body]
+('block', ['block', 'LastBlock'])
 """
 
 from __future__ import annotations
@@ -45,9 +45,20 @@ from ...ir.bounds import Bounds
 from ...ir.expressions import Index
 from ...ir.expressions import reads as reads_of
 from ...ir.fresh import Fresh
-from ...ir.indexing import Affine, Symbol, const, var
+from ...ir.indexing import Affine, Symbol, var
 from ...ir.intervals import UNKNOWN, Interval
-from ...ir.loops import AwaitProducts, Barrier, Check, Comment, Fill, For, Stmt, Update, While
+from ...ir.loops import (
+    AwaitProducts,
+    Barrier,
+    Check,
+    Comment,
+    Fill,
+    For,
+    LastBlock,
+    Stmt,
+    Update,
+    While,
+)
 from ...ir.node import Node
 from ...ir.rewrite import map_statements, with_bodies
 from ...ir.walk import bodies, expressions_of, parts, reads, statements, writes
@@ -55,7 +66,7 @@ from ..thread_points import Space
 
 AXES = 3
 """Axes of a grid."""
-_UNITS = frozenset(("packed", "tensor", "warpgroup", "paired", "last"))
+_UNITS = frozenset(("packed", "tensor", "warpgroup", "paired"))
 """Kinds of loops whose kernels stay as they are, see `_has_own_mapping`."""
 
 
@@ -95,7 +106,7 @@ def merge_kernels(
     *_, final = consumer.body
     stmts = inner[:-1] if isinstance(final, Barrier) else inner
     stmts = map_statements(stmts, _keep_rolled)
-    last = For(fresh.symbol("last"), const(0), const(1), 1, (*between, *stmts), "last")
+    last = LastBlock((*between, *stmts))
     (kernel,) = nest_loops(outer, (*nest_loops(blocks, producer.body), last))
     assert isinstance(kernel, For)
     return kernel
@@ -149,7 +160,7 @@ def _has_own_mapping(stmt: Stmt) -> bool:
             return stmt.kind in _UNITS
         case Update():
             return stmt.atomic
-        case AwaitProducts():
+        case LastBlock() | AwaitProducts():
             return True
         case _:
             return False

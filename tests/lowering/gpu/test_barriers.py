@@ -6,7 +6,7 @@ from plusequals.lowering.gpu.barriers import insert_barriers
 from plusequals.lowering.ir.assignments import Access, Break, Continue
 from plusequals.lowering.ir.expressions import Expr
 from plusequals.lowering.ir.indexing import const, var
-from plusequals.lowering.ir.loops import Barrier, For, If, LoopKind, Stmt, Store, While
+from plusequals.lowering.ir.loops import Barrier, For, If, LastBlock, LoopKind, Stmt, Store, While
 from plusequals.lowering.ir.node import Node
 from tests.backends.codegen.programs import apply, node, number, read, symbols
 
@@ -34,6 +34,8 @@ def shape(body: tuple[Stmt, ...]) -> list[object]:
                 out.append("t")
             case For() as loop:
                 out.append(shape(loop.body))
+            case LastBlock(body=inner):
+                out.append(shape(inner))
             case If() as test:
                 out.append([shape(test.then), shape(test.other)])
             case While() as loop:
@@ -94,6 +96,13 @@ def test_the_test_of_a_loop_waits_for_what_stands_before_it() -> None:
     assert shape(insert_barriers(after, frozenset()))[1:] == ["|", "t"], (
         "others may still look at the test"
     )
+
+
+def test_the_last_block_does_its_body_once() -> None:
+    last = LastBlock((threads(A, read(B, 0)), threads(B, read(A, 0))))
+    assert shape(insert_barriers((threads(B, number(1.0)), last), frozenset())) == [
+        "t", ["|", "t", "|", "t"],
+    ]  # fmt: skip
 
 
 def test_who_leaves_a_round_has_nothing_to_wait_for() -> None:

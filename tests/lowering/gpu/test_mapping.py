@@ -23,6 +23,7 @@ from plusequals.lowering.ir.loops import (
     For,
     If,
     Kernel,
+    LastBlock,
     Program,
     Stmt,
     Store,
@@ -195,8 +196,8 @@ def test_what_stands_around_the_parts_of_a_sum_shares_a_kernel() -> None:
     (kernel,) = (s for s in of(text, y="f32[1]", x="f32[300, 300]") if not isinstance(s, Comment))
     assert isinstance(kernel, For)
     first, last = kernel.body
-    assert isinstance(first, For) and isinstance(last, For)
-    assert (first.kind, last.kind) == ("block", "last")
+    assert isinstance(first, For) and isinstance(last, LastBlock)
+    assert first.kind == "block"
     assert Y.label not in {node.label for node in writes((first,))}
     assert Y.label in {node.label for node in writes((last,))}
 

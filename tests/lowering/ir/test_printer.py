@@ -151,7 +151,7 @@ def test_program() -> None:
         ),
         loops.Update(at(M, 0), OPS["max"], read(X, 0, 0)),
         loops.Update(at(M, 0), OPS["mul"], read(X, 0, 0)),
-        loops.AwaitProducts(M),
+        loops.LastBlock((loops.AwaitProducts(M),)),
         loops.Update(at(M, 0), PAIR_OPS["argmax"], read(X, 0, 0), Pair(at(W), aff(3))),
         loops.Check(ap("lt", read(W), num(2, i64)), FAULT, (read(W),)),
         name="tiles",
@@ -170,7 +170,8 @@ def test_program() -> None:
                         pass
                 m[0] max= x[0, 0]
                 m[0] *= x[0, 0]
-                await products of m
+                last block:
+                    await products of m
                 m[0], w argmax= x[0, 0] at 3
                 check w < 2 else CdIndexError('CD0301', 'index {0} is outside', w)
         """

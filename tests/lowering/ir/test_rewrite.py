@@ -61,6 +61,7 @@ EVERY: tuple[AnyStatement, ...] = (
     loops.Update(at(X, read(W)), OPS["add"], read(Y, T)),
     loops.Update(at(X, T), OPS["add"], num(1.0), atomic=True),
     loops.Fill(X, num(0.0)),
+    loops.LastBlock((loops.Store(at(X, T), num(1.0)),)),
     loops.AwaitProducts(X),
     loops.Check(TEST, FAULT, (read(W),)),
     loops.Comment("c"),

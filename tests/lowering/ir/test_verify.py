@@ -181,6 +181,16 @@ def test_parallel_loops_do_not_nest() -> None:
     )
 
 
+def test_last_blocks_follow_blocks() -> None:
+    grid = node(8, "grid", 4)
+    blocks = loops.For(J, aff(0), aff(4), 1, (loops.Store(at(grid, J), num(1.0)),), "block")
+    last = loops.LastBlock((loops.Store(at(grid, 0), num(2.0)),))
+    verify.verify_program(program((grid,), (), loops.For(I, aff(0), aff(4), 1, (blocks, last))))
+    for wrong in ((last,), (loops.For(I, aff(0), aff(4), 1, (last, blocks)),)):
+        with pytest.raises(CdInternalError, match="no loop over blocks before it"):
+            verify.verify_program(program((grid,), (), *wrong))
+
+
 def test_a_statement_that_is_new_is_looked_at() -> None:
     fine = loops.Store(at(Y, 0), num(1.0))
     check = verify.Verifier()

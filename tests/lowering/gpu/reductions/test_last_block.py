@@ -15,7 +15,7 @@ from plusequals.lowering.gpu.thread_points import Space
 from plusequals.lowering.ir.assignments import Access, Fault
 from plusequals.lowering.ir.fresh import Fresh
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, minimum, var
-from plusequals.lowering.ir.loops import Check, Comment, For, Stmt, Store, Update
+from plusequals.lowering.ir.loops import Check, Comment, For, LastBlock, Stmt, Store, Update
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.walk import statements, uses
@@ -29,9 +29,13 @@ P, T, U, V, W, Q = symbols("p t u v w q")
 
 
 def kinds(body: Sequence[Stmt]) -> list[list[str]]:
-    """Return the kinds of the loops directly in each kernel."""
+    """Return the kinds of the loops directly in each kernel, `last` for a `LastBlock`."""
     found = [stmt for stmt in body if isinstance(stmt, For)]
-    return [[s.kind for s in one.body if isinstance(s, For)] for one in found]
+    return [
+        ["last" if isinstance(s, LastBlock) else s.kind
+         for s in one.body if isinstance(s, For | LastBlock)]
+        for one in found
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -119,7 +123,7 @@ def test_tiles_whose_parts_are_their_own_are_finished_by_a_block_each() -> None:
     (made,) = merge_last_blocks((pair.first(), Comment("y"), pair.second()), {}, pair.fresh)
     assert isinstance(made, For) and made.symbol == T
     last = made.body[-1]
-    assert isinstance(last, For) and last.body[0] == Comment("y")
+    assert isinstance(last, LastBlock) and last.body[0] == Comment("y")
     assert V not in {symbol for stmt in statements(last.body) for symbol in uses(stmt)}
     around = For(Symbol("t", 999), const(0), const(3), 1, (pair.first(), pair.second()))
     (host,) = merge_last_blocks((around,), {}, pair.fresh)

@@ -14,7 +14,7 @@ from plusequals.lowering.gpu.reductions.segmented import Segment, split_segments
 from plusequals.lowering.ir.assignments import Let
 from plusequals.lowering.ir.expressions import Read
 from plusequals.lowering.ir.indexing import const, var
-from plusequals.lowering.ir.loops import Check, For
+from plusequals.lowering.ir.loops import Check, For, LastBlock
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
 
@@ -112,7 +112,8 @@ def test_wide_loops_are_alone_and_read_what_waits_for_the_sums() -> None:
     for got, want in zip(ran(program, arrays), ran(case.program, arrays), strict=True):
         np.testing.assert_allclose(got, want, 1e-5, 1e-5)
     parts, elements = (s for s in program.kernels[0].body if isinstance(s, For))
-    assert [s.kind for s in parts.body if isinstance(s, For)] == ["block", "last"]
+    assert [s.kind for s in parts.body if isinstance(s, For)] == ["block"]
+    assert isinstance(parts.body[-1], LastBlock)
     assert [s.kind for s in elements.body if isinstance(s, For)] == ["block"]
 
 
@@ -141,8 +142,12 @@ def test_parts_of_each_row_find_where_its_best_is(
     for one in (program, backwards(program)):
         for got, want in zip(ran(one, arrays), ran(case.program, arrays), strict=True):
             assert got.tobytes() == want.tobytes()
-    last = [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
-    assert [s.kind for s in last if s.kind == "last"] == ["last"]
-    alone = [s for s in last if s.kind == "thread" and (s.hi - s.lo).constant == 1]
+    every = statements(program.kernels[0].body)
+    assert sum(isinstance(s, LastBlock) for s in every) == 1
+    alone = [
+        s
+        for s in every
+        if isinstance(s, For) and s.kind == "thread" and (s.hi - s.lo).constant == 1
+    ]
     inside = [s for loop in alone for s in statements(loop.body) if isinstance(s, For)]
     assert not inside, "no thread puts all parts together by itself"

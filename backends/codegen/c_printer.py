@@ -41,8 +41,8 @@ from ...lowering.ir.assignments import (
 )
 from ...lowering.ir.expressions import Apply, Const, Expr
 from ...lowering.ir.indexing import Symbol, const
+from ...lowering.ir.instructions import AwaitProducts, CopyVector, StoreVector
 from ...lowering.ir.loops import (
-    AwaitProducts,
     Barrier,
     Check,
     Comment,
@@ -236,6 +236,10 @@ class _Printer:
                 self.pair(stmt, pair)
             case Update():
                 self.update(stmt)
+            case CopyVector():
+                self.line(intrinsic_loops.copy_vector(stmt, self.scope), stmt.span)
+            case StoreVector():
+                self.line(intrinsic_loops.store_vector(stmt, self.scope), stmt.span)
             case Fill(node, value, span):
                 self.statement(loop_headers.fill_loops(node, value, span))
             case Let(symbol, value, span):

@@ -1,4 +1,4 @@
-"""Intrinsic calls: loops, and atomic updates, printed as one prelude call: copies, tensor cores.
+"""Intrinsic calls: statements and loops printed as one prelude call: vectors, tensor cores.
 
 A call has the semantics of the loops, except for the order in which a device adds products. The
 functions are in `cuda/csrc`: `tensors.h`, `atomics.h`.
@@ -11,6 +11,7 @@ from ...lowering.ir.assignments import Access
 from ...lowering.ir.expressions import Apply, Cast, Expr, Read
 from ...lowering.ir.indexing import Affine, Symbol, const
 from ...lowering.ir.indexing import substitute as moved
+from ...lowering.ir.instructions import VECTOR_BYTES, CopyVector, StoreVector
 from ...lowering.ir.loops import Comment, For, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute_expr
@@ -30,45 +31,45 @@ WARPGROUP_UNITS = {dtypes.float16: "wide_f16", dtypes.bfloat16: "wide_bf16"}
 def intrinsic_call(loop: For, scope: Scope) -> str | None:
     """Return the call that replaces an intrinsic loop, None for all others."""
     match loop.kind:
-        case "packed":
-            return _packed_copy(loop, scope)
         case "tensor":
             return _tensor_core_product(loop, scope)
         case "warpgroup":
             return _warpgroup_product(loop, scope)
-        case "paired":
-            return _packed_store(loop, scope)
         case "elemental":
             return _map_call(loop, scope)
         case _:
             return None
 
 
-def _packed_copy(loop: For, scope: Scope) -> str:
+def copy_vector(copy: CopyVector, scope: Scope) -> str:
     """Return the call that copies contiguous elements."""
-    store = _only_store(loop.body)
-    value = store.value
-    assert isinstance(value, Read) and value.dtype is store.access.node.dtype
-    accesses = (store.access, Access(value.node, value.index))
-    assert all(_step(access, loop.symbol) == 1 for access in accesses)
-    assert (loop.hi - loop.lo) * value.dtype.itemsize == const(16)
-    target, source = (_pointer(access, {loop.symbol: loop.lo}, scope) for access in accesses)
-    return f"{'at_once' if aligned_array(loop) else 'copied'}({target}, {source});"
+    assert copy.count * copy.source.dtype.itemsize == VECTOR_BYTES
+    accesses = copy.target, Access(copy.source.node, copy.source.index)
+    target, source = (f"&{scope.element(one.node, one.index)}" for one in accesses)
+    return f"{'at_once' if aligned_array(copy) else 'copied'}({target}, {source});"
 
 
-def aligned_array(loop: For) -> Node | None:
-    """Return the array whose base a loop requires to be aligned, None if there is none: the loop
+def store_vector(store: StoreVector, scope: Scope) -> str:
+    """Return the call that stores contiguous values; a plain accumulator of 32 bits is copied by
+    `computed` first."""
+    access, first = store.access, store.values[0]
+    values = [scope.expression(value).text for value in store.values]
+    if isinstance(first, Read) and first.dtype.bits == 32:
+        values = [f"computed({value})" for value in values]
+    target = f"&{scope.element(access.node, access.index)}"
+    return f"stored<{scope.dialect.types[access.node.dtype]}>({target}, {', '.join(values)});"
+
+
+def aligned_array(stmt: Stmt) -> Node | None:
+    """Return the array whose base a statement requires to be aligned, None if there is none: it
     accesses it in units at multiples of their size from its base."""
-    match loop.kind:
-        case "packed":
-            value = _only_store(loop.body).value
-            assert isinstance(value, Read)
-            access = Access(value.node, value.index)
-            node = access.node
+    match stmt:
+        case CopyVector(_, Read(node, index)):
             is_whole = node.strides is None and node.static_shape is not None
-            return node if is_whole and _is_aligned(access, {loop.symbol: loop.lo}, 16) else None
-        case "paired":
-            return _single_store(loop).access.node
+            is_aligned = is_whole and _is_aligned(Access(node, index), VECTOR_BYTES)
+            return node if is_aligned else None
+        case StoreVector(access):
+            return access.node
         case _:
             return None
 
@@ -118,22 +119,6 @@ def _warpgroup_product(loop: For, scope: Scope) -> str:
 def await_products(sums: Node, scope: Scope) -> str:
     """Return the call that waits until accumulators may be read."""
     return f"settled<{sums.bytes // sums.dtype.itemsize}>({scope.nodes[sums.id]});"
-
-
-def _packed_store(loop: For, scope: Scope) -> str:
-    """Return the call that stores contiguous values; a plain accumulator of 32 bits is copied by
-    `computed` first."""
-    store, dtype = _single_store(loop), scope.dialect.types[_single_store(loop).access.node.dtype]
-    assert _step(store.access, loop.symbol) == 1
-    substitutions = ({loop.symbol: const(at)} for at in range((loop.hi - loop.lo).constant or 0))
-    values = [
-        scope.expression(substitute_expr(store.value, substitution)).text
-        for substitution in substitutions
-    ]
-    if isinstance(store.value, Read) and store.value.dtype.bits == 32:
-        values = [f"computed({value})" for value in values]
-    target = _pointer(store.access, {loop.symbol: const(0)}, scope)
-    return f"stored<{dtype}>({target}, {', '.join(values)});"
 
 
 def _single_store(loop: For) -> Store:
@@ -211,13 +196,12 @@ def _step(access: Access, symbol: Symbol, by: int = 1, iterations: int = 1) -> i
     return distance // by
 
 
-def _is_aligned(access: Access, values: dict[Symbol, Affine], size: int) -> bool:
+def _is_aligned(access: Access, size: int) -> bool:
     """Whether an element is aligned to `size` bytes if its array is."""
     for index, stride in zip(access.index, access.node.element_strides, strict=True):
-        at = moved(index, values) if isinstance(index, Affine) else None
-        if at is None or stride.constant is None:
+        if not isinstance(index, Affine) or stride.constant is None:
             return False
-        terms = [at.offset, *(k for _, k in at.terms)]
+        terms = [index.offset, *(k for _, k in index.terms)]
         if any(term * stride.constant * access.node.dtype.itemsize % size for term in terms):
             return False
     return True

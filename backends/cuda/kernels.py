@@ -20,6 +20,7 @@ from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.expressions import Index
 from ...lowering.ir.indexing import Symbol
+from ...lowering.ir.instructions import CopyVector
 from ...lowering.ir.intervals import UNKNOWN, tighter_lower, tighter_upper
 from ...lowering.ir.loops import Barrier, Check, Comment, For, Stmt
 from ...lowering.ir.node import Node
@@ -256,7 +257,7 @@ def _build_kernel(
     prints = max(slots, default=0)
     logs = any(isinstance(stmt, Print) and stmt.logs for stmt in stmts)
     shared, (_, dynamic) = sum(node.bytes for node in shared_nodes), layout_shared(shared_nodes)
-    aligned_nodes = (intrinsic_loops.aligned_array(stmt) for stmt in stmts if isinstance(stmt, For))
+    aligned_nodes = map(intrinsic_loops.aligned_array, stmts)
     written = {node.id for node in writes(_as_body(loop))}
     aligned = {node.id: node.id in written for node in aligned_nodes if node is not None}
     facts = shared, keeps, shape, aligned, dynamic, find_block_counters(loop)
@@ -289,7 +290,7 @@ def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> 
             scope.narrow[symbol] = magnitude
     stmts = statements(_as_body(loop))
     meets = any(isinstance(stmt, Barrier) for stmt in stmts) and _has_check(stmts)
-    copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in stmts)
+    copies = any(isinstance(stmt, CopyVector) for stmt in stmts)
     warpgroup_loops = tuple(
         stmt for stmt in stmts if isinstance(stmt, For) and stmt.kind == "warpgroup"
     )

@@ -34,7 +34,8 @@ from .. import thresholds
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
 from ..ir.expressions import Dynamic, Expr, Index, conjuncts
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
-from ..ir.loops import AwaitProducts, Check, Fill, For, If, Stmt, Store, Update, While
+from ..ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.rewrite import substitute_expr
@@ -513,6 +514,10 @@ def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
     else:
         touches = [(read.node, read.index, "read", ()) for read in accessed.found]
     match stmt:
+        case CopyVector(target, source):  # of more elements than those named
+            return ((source.node, None, "read", ()), (target.node, None, "update", ()))
+        case StoreVector(access):
+            touches.append((access.node, None, "update", ()))
         case Store(access):
             touches.append((access.node, access.index, "write", ()))
         case Update():

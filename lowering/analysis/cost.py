@@ -36,20 +36,8 @@ from ..ir.indexing import (
     multiply,
     substitute,
 )
-from ..ir.loops import (
-    AwaitProducts,
-    Barrier,
-    Check,
-    Comment,
-    Fill,
-    For,
-    If,
-    LastBlock,
-    Stmt,
-    Store,
-    Update,
-    While,
-)
+from ..ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ..ir.loops import Barrier, Check, Comment, Fill, For, If, LastBlock, Stmt, Store, Update, While
 from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.walk import bodies, expressions_of, statements
@@ -254,8 +242,11 @@ def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
         case Update(access, _, value) if access.node.purpose == "tile":
             return const(max(1, cost(value) - thresholds.READ_COST * len(reads(value))) * scale)
         case Update(access):
-            moved = thresholds.READ_COST + thresholds.STORE_WORK if access.node.rank else 0
-            return direct + (1 + moved) * scale
+            return direct + (1 + thresholds.READ_COST + thresholds.STORE_WORK if access.node.rank else 1) * scale
+        case CopyVector(count=count):
+            return (direct + thresholds.STORE_WORK * scale) * count
+        case StoreVector(values=values):
+            return direct + thresholds.STORE_WORK * scale * len(values)
         case Fill(node) | Alloc(node):
             return _fill_work(node, assumed)
         case Print():

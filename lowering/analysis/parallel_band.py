@@ -387,3 +387,15 @@ def iteration_stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> in
                 return None
             total += factor * stride.constant
     return total
+
+
+def contiguous_axis(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
+    """Return the axis, counted from the last one, along which iterations access neighbours in
+    memory; None where they do not, or move along several axes."""
+    if iteration_stride(node, index, symbol) != 1:
+        return None
+    axes = [
+        axis - node.rank for axis, one in enumerate(index)
+        if isinstance(one, Affine) and symbol in one.symbols()
+    ]  # fmt: skip
+    return axes[0] if len(axes) == 1 else None

@@ -26,7 +26,8 @@ from .evaluate import (
     symbol_key,
     with_suite,
 )
-from .expressions import Expr
+from .expressions import Expr, Read
+from .instructions import AwaitProducts, CopyVector, StoreVector, vector_element
 from .loops import AnyStatement, Program
 from .node import Node
 from .ops import Op, neutral_of
@@ -172,7 +173,9 @@ def _statement(writer: PythonWriter, statement: AnyStatement, depth: int, loop: 
             return _update(writer, access, op, value, pair)
         case loops.Fill(node, value):
             return [f"{writer.array(node)}[...] = {writer.value(value)}"]
-        case loops.Comment() | loops.Barrier() | loops.AwaitProducts():
+        case CopyVector() | StoreVector():
+            return _vector(writer, statement)
+        case loops.Comment() | loops.Barrier() | AwaitProducts():
             return []
         case _:
             assert_never(statement)
@@ -224,6 +227,22 @@ def _update(
     here = f"value, here = {new}, {writer.number(pair.position)}"
     positions = writer.array(pair.access.node)
     return [*lines, *found, here, *_keep_better(writer, op, (array, cell), (positions, at))]
+
+
+def _vector(writer: PythonWriter, statement: CopyVector | StoreVector) -> Lines:
+    """Return the lines that store the elements of a vector one by one."""
+    if isinstance(statement, StoreVector):
+        access, axis, values = statement.access, statement.axis, statement.values
+    else:
+        access, (axis, other) = statement.target, statement.axes
+        first = Access(statement.source.node, statement.source.index)
+        sources = (vector_element(first, other, at) for at in range(statement.count))
+        values = tuple(Read(one.node, one.index) for one in sources)
+    stores = (
+        _update(writer, vector_element(access, axis, at), None, value, None)
+        for at, value in enumerate(values)
+    )
+    return [line for lines in stores for line in lines]
 
 
 def _keep_better(

@@ -8,6 +8,8 @@
              | Store(access, value)                    the element becomes the value
              | Update(access, op, value, pair, atomic) the element becomes `element op value`
              | Fill(node, value)                       every element
+             | CopyVector(target, source, count, axes) elements that follow each other, at once
+             | StoreVector(access, axis, values)       likewise, each its value
              | Let(symbol, value) | Alloc(node) | Permute(nodes, sources)
              | Check(test, fault, values, span)        must hold now, or the call raises
              | Print(pieces) | Comment(text) | Break | Continue
@@ -16,7 +18,8 @@
              | AwaitProducts(node)                     until products have been added to a node
 
 Statements run in order on the current state: `lower` has replaced snapshot semantics by
-temporaries. Expressions are those of `expressions`, without `Reduce`.
+temporaries. Expressions are those of `expressions`, without `Reduce`. Vectors and products are
+instructions of devices, see `instructions`.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from .assignments import (
 )
 from .expressions import Expr
 from .indexing import Affine, Symbol
+from .instructions import AwaitProducts, CopyVector, StoreVector
 from .memo import Memoized
 from .node import Node
 from .ops import Op
@@ -52,18 +56,16 @@ LoopKind = Literal[
     "parallel",
     "block",
     "thread",
-    "packed",
     "tensor",
     "warpgroup",
-    "paired",
     "rolled",
     "elemental",
 ]
-"""How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
-warp together; the order of the sums, and their rounding, is then the device's. `warpgroup`: the
-same by four warps, whose sums may only be read after an `AwaitProducts`. `paired`: two neighbours,
-by one instruction. `rolled`: serial, with few iterations unrolled. `elemental`: one store of an
-elementwise function, for which C calls a function that does all iterations."""
+"""How a loop runs. `tensor`: products of two tiles, by the threads of a warp together; the order of
+the sums, and their rounding, is then the device's. `warpgroup`: the same by four warps, whose sums
+may only be read after an `AwaitProducts`. `rolled`: serial, with few iterations unrolled.
+`elemental`: one store of an elementwise function, for which C calls a function that does all
+iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class Barrier(Memoized):
     effect."""
 
     later: int = 0
-    """`packed` copies since the last so many barriers need not be complete before later
+    """Each `CopyVector` since the last so many barriers need not be complete before later
     barriers."""
 
 
@@ -179,16 +181,8 @@ class LastBlock(Memoized):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitProducts(Memoized):
-    """Wait for the products that a warpgroup adds to the node, its accumulators: their elements are
-    final only then. It counts as a read and a write of all of them."""
-
-    node: Node
-
-
 Stmt = (
-    For | While | If | Store | Update | Fill | Check | Comment
+    For | While | If | Store | Update | Fill | CopyVector | StoreVector | Check | Comment
     | Let | Alloc | Permute | Print | Break | Continue | Barrier | LastBlock
     | AwaitProducts
 )  # fmt: skip

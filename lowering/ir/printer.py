@@ -17,8 +17,9 @@ from typing import NamedTuple, assert_never
 from ...base.diagnostic import NOWHERE, Span
 from . import assignments, loops
 from .assignments import Access, Assign, Fault, Pair, Parameter, Procedure
-from .expressions import Domain, Expr
+from .expressions import Domain, Dynamic, Expr, Index
 from .indexing import Affine
+from .instructions import AwaitProducts, CopyVector, Instruction, StoreVector
 from .loops import AnyStatement, Program
 from .node import Node
 from .ops import Op
@@ -155,7 +156,7 @@ def _simple(
     | loops.Fill
     | loops.Check
     | loops.Barrier
-    | loops.AwaitProducts,
+    | Instruction,
     scope: Scope,
 ) -> str:
     """The text of a statement without a body."""
@@ -192,8 +193,8 @@ def _simple(
             return f"{scope.node(node)}[...] = {expr_text(value, scope)}"
         case loops.Barrier(later):
             return f"barrier, {later} later" if later else "barrier"
-        case loops.AwaitProducts(node):
-            return f"await products of {scope.node(node)}"
+        case CopyVector() | StoreVector() | AwaitProducts():
+            return _instruction(statement, scope)
         case _:
             assert_never(statement)
 
@@ -229,6 +230,29 @@ def _target(access: Access, pair: Pair | None, scope: Scope) -> tuple[str, str]:
 
 def _access(access: Access, scope: Scope) -> str:
     return element_text(access.node, access.index, scope)
+
+
+def _instruction(statement: Instruction, scope: Scope) -> str:
+    match statement:
+        case CopyVector(target, source, count, (axis, other)):
+            left, read = _vector(target, axis, count, scope), Access(source.node, source.index)
+            return f"{left} = {_vector(read, other, count, scope)}"
+        case StoreVector(access, axis, values):
+            texts = [expr_text(value, scope) for value in values]
+            return f"{_vector(access, axis, len(values), scope)} = {', '.join(texts)}"
+        case AwaitProducts(node):
+            return f"await products of {scope.node(node)}"
+
+
+def _vector(access: Access, axis: int, count: int, scope: Scope) -> str:
+    """The text of a vector: `x[i, 4*j..+4]`, the four elements from `x[i, 4*j]` on."""
+    name, texts = scope.node(access.node), [_subscript(one, scope) for one in access.index]
+    texts[axis] += f"..+{count}"
+    return f"{name}[{', '.join(texts)}]"
+
+
+def _subscript(index: Index, scope: Scope) -> str:
+    return expr_text(index.value, scope) if isinstance(index, Dynamic) else index_text(index, scope)
 
 
 def _sign(op: Op) -> str:

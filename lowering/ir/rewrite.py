@@ -17,6 +17,7 @@ from . import assignments, expressions, indexing, loops
 from .assignments import Access, Assign, Pair
 from .expressions import Domain, Dynamic, Expr, Index, Read, Reduce
 from .indexing import Affine, Range, Symbol
+from .instructions import AwaitProducts, CopyVector, Instruction, StoreVector
 from .loops import AnyStatement, Kernel, Program, Stmt
 from .node import Node
 from .walk import BODIES, Body, bodies, own_reads, own_writes
@@ -118,6 +119,8 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
                 pair=_pair(new.pair, by),
                 names=tuple((by.node(node), name) for node, name in new.names),
             )  # fmt: skip
+        case CopyVector() | StoreVector() | AwaitProducts():
+            new = _rebuild_instruction(new, by)
         case loops.Fill():
             new = replace(new, node=by.node(new.node), value=by.expr(new.value))
         case assignments.Let():
@@ -128,7 +131,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case assignments.While() | loops.While() | assignments.Branch() | loops.If():
             test = by.expr(new.test)
             new = new if test is new.test else replace(new, test=test)
-        case assignments.Alloc() | loops.AwaitProducts():
+        case assignments.Alloc():
             new = replace(new, node=by.node(new.node))
         case assignments.Permute():
             nodes, sources = map(by.node, new.nodes), map(by.node, new.sources)
@@ -137,8 +140,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
             values, over = tuple(map(by.expr, new.values)), _domain(new.over, by)
             new = replace(new, test=by.expr(new.test), values=values, over=over)
         case loops.Check():
-            values = tuple(map(by.expr, new.values))
-            new = replace(new, test=by.expr(new.test), values=values)
+            new = replace(new, test=by.expr(new.test), values=tuple(map(by.expr, new.values)))
         case assignments.Print():
             pieces = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
             new = replace(new, pieces=tuple(pieces))
@@ -147,6 +149,19 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case _:
             assert_never(new)
     return cast(S, new)
+
+
+def _rebuild_instruction(statement: Instruction, by: Rewrite) -> Instruction:
+    match statement:
+        case CopyVector(target):
+            source = by.expr(statement.source)
+            assert isinstance(source, Read), "a vector is copied from memory"
+            return replace(statement, target=_access(target, by), source=source)
+        case StoreVector(access, _, values):
+            values = tuple(map(by.expr, values))
+            return replace(statement, access=_access(access, by), values=values)
+        case AwaitProducts(node):
+            return AwaitProducts(by.node(node))
 
 
 def rewrite(body: tuple[S, ...], by: Rewrite) -> tuple[S, ...]:

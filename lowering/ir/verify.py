@@ -376,6 +376,7 @@ LOCAL: dict[str, Callable[[verify_local.StatementView], Iterable[str]]] = {
     "stored types agree": verify_local.stored_types_agree,
     "accumulators fit": verify_local.accumulators_fit,
     "pairs fit": verify_local.pairs_fit,
+    "vectors fit": verify_local.vectors_fit,
     "products fit": verify_local.products_fit,
     "no reduce": verify_local.no_reduce,
     "allocations are of run-time shape": verify_local.allocations_are_dynamic,

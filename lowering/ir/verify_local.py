@@ -14,6 +14,7 @@ from .assignments import Access, Assign, Pair
 from .dtypes import DType
 from .expressions import Apply, Const, Dynamic, Expr, Index, Read, Reduce, Select, walk
 from .faults import error_class
+from .instructions import VECTOR_BYTES, AwaitProducts, CopyVector, StoreVector
 from .loops import AnyStatement
 from .node import Node
 from .ops import PAIR_OPS, Op
@@ -165,8 +166,17 @@ def stored_types_agree(look: StatementView) -> Messages:
             pass
         case loops.Store(Access(node), value) | loops.Fill(node, value):
             pass
+        case CopyVector(Access(node), value):
+            pass
+        case StoreVector(Access(node), _, values):
+            yield from (message for one in values for message in _stored(one, node))
+            return
         case _:
             return
+    yield from _stored(value, node)
+
+
+def _stored(value: Expr, node: Node) -> Messages:
     if value.dtype != node.dtype:
         yield f"a value of {value.dtype} goes into {node} of {node.dtype}"
 
@@ -214,10 +224,34 @@ def _pair(op: Op | None, pair: Pair | None) -> Messages:
         yield f"the position goes into {pair.access.node} of {pair.access.node.dtype}"
 
 
+def vectors_fit(look: StatementView) -> Messages:
+    """Elements of a vector are contiguous, and at least two; a copy is of 16 bytes."""
+    match look.statement:
+        case CopyVector(target, Read(node, index), count, (axis, other)):
+            yield from _contiguous(target, axis)
+            yield from _contiguous(Access(node, index), other)
+            if count * node.dtype.itemsize != VECTOR_BYTES:
+                yield f"{count} elements of {node} are copied at once"
+        case StoreVector(access, axis, values):
+            yield from _contiguous(access, axis)
+            if len(values) < 2:
+                yield f"{len(values)} elements of {access.node} are a vector"
+        case _:
+            pass
+
+
+def _contiguous(access: Access, axis: int) -> Messages:
+    rank = access.node.rank
+    if axis not in range(-rank, 0) or access.node.element_strides[axis].constant != 1:
+        yield f"{access.node} is not contiguous along axis {axis}"
+    elif isinstance(access.index[axis], Dynamic):
+        yield f"data decides where a vector of {access.node} is"
+
+
 def products_fit(look: StatementView) -> Messages:
     """Accumulators of products are float32 and have axes of static extents."""
     statement = look.statement
-    if isinstance(statement, loops.AwaitProducts):
+    if isinstance(statement, AwaitProducts):
         yield from _accumulators_of_products(statement.node)
 
 

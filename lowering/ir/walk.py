@@ -13,6 +13,7 @@ from . import assignments, expressions, loops
 from .assignments import Access, Assign, Permute
 from .expressions import Cast, Const, Domain, Dynamic, Expr, Index, Position, Read, Reduce, Select
 from .indexing import Affine, Symbol
+from .instructions import AwaitProducts, CopyVector, StoreVector
 from .loops import AnyStatement, Program
 from .memo import memoize
 from .node import Node
@@ -110,7 +111,11 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts()
         case assignments.Break() | assignments.Continue():
             return Parts()
-        case loops.Barrier() | loops.LastBlock() | loops.AwaitProducts():
+        case CopyVector(target, source):
+            return Parts((target,), (source,))
+        case StoreVector(access, _, values):
+            return Parts((access,), values)
+        case loops.Barrier() | loops.LastBlock() | AwaitProducts():
             return Parts()
         case _:
             assert_never(statement)
@@ -150,7 +155,7 @@ def _own(statement: AnyStatement) -> OwnEffects:
     has_select = Select in map(type, pieces)
     written: tuple[Node, ...] = ()
     match statement:
-        case loops.Store(access):
+        case loops.Store(access) | CopyVector(access) | StoreVector(access):
             written = (access.node,)
         case loops.Update() | Assign():
             written = tuple([access.node for access in parts(statement).targets])
@@ -160,7 +165,7 @@ def _own(statement: AnyStatement) -> OwnEffects:
             written = (node,)
         case assignments.Permute(written, sources):
             nodes += sources
-        case loops.AwaitProducts(node):
+        case AwaitProducts(node):
             nodes += (node,)
             written = (node,)
         case _:

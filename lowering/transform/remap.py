@@ -18,7 +18,8 @@ from ..ir.assignments import Access
 from ..ir.expressions import Expr, Index, Read, rebuild
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
-from ..ir.loops import AwaitProducts, Fill, For, Stmt, Store, Update
+from ..ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ..ir.loops import Fill, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement
 
@@ -47,8 +48,10 @@ def remap_accesses(
     def change(stmt: Stmt) -> tuple[Stmt, ...]:
         stmt = rebuild_statement(stmt, Rewrite(expr=remap_reads))
         match stmt:
-            case Store():
+            case Store() | StoreVector():
                 stmt = replace(stmt, access=remap_access(stmt.access))
+            case CopyVector(target):
+                stmt = replace(stmt, target=remap_access(target))
             case Update(pair=pair):
                 stmt = replace(
                     stmt,

@@ -40,7 +40,7 @@ from ...analysis.parallel_band import (
     Band,
     Facts,
     contiguity_score,
-    iteration_stride,
+    contiguous_axis,
     static_trip_count,
 )
 from ...ir import dtypes
@@ -49,7 +49,8 @@ from ...ir.dtypes import DType
 from ...ir.expressions import Apply, Cast, Expr, Position, Read, Select
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, const, floordiv, mod, var
-from ...ir.loops import AwaitProducts, Barrier, For, If, Stmt, Store
+from ...ir.instructions import AwaitProducts, CopyVector
+from ...ir.loops import Barrier, For, If, Stmt, Store
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import substitute_expr
@@ -197,7 +198,7 @@ class _KernelBuilder:
         return (
             is_aligned
             and isinstance(value, Read)
-            and iteration_stride(value.node, value.index, last.symbol) == 1
+            and contiguous_axis(value.node, value.index, last.symbol) is not None
         )
 
     def build(self) -> DeviceCode:
@@ -342,23 +343,19 @@ class _KernelBuilder:
         fallback: tuple[Stmt, ...],
     ) -> tuple[Stmt, ...]:  # fmt: skip
         """Return the vector copy of elements that are all in range, else the fallback."""
-        symbol = self.fresh.symbol("e")
         position, term = var(factor.side.tile) * factor.extent + line, tile * self.depth + offset
-        sides = (factor.side, position), (self.terms, term)
-        values = {
-            of: value for side, at in sides
-            for of, value in side.values_further(
-                at, var(symbol) if side is factor.contiguous else NOTHING
-            ).items()
-        }  # fmt: skip
-        copied = substitute_expr(factor.value, values)
-        stmt = Store(Access(factor.tiles, factor.locate(tile, line, offset, var(symbol))), copied)
-        vector_loop = For(symbol, const(0), const(self.vector), 1, (stmt,), "packed")
+        value, last = factor.value, factor.contiguous.loops[-1].symbol
+        assert isinstance(value, Read)
+        axis = contiguous_axis(value.node, value.index, last)
+        source = substitute_expr(value, factor.side.values(position) | self.terms.values(term))
+        assert isinstance(source, Read) and axis is not None, "it is contiguous in memory"
+        target = Access(factor.tiles, factor.locate(tile, line, offset))
+        copy = CopyVector(target, source, self.vector, (-1, axis))
         tests = self.tests_of(factor, *_advance(factor, position, term, const(self.vector - 1)))
         if not tests:
-            return (vector_loop,)
+            return (copy,)
         test = reduce(lambda a, b: Apply(OPS["and"], (a, b), dtypes.bool_), tests)
-        return (If(test, (vector_loop,), fallback),)
+        return (If(test, (copy,), fallback),)
 
     def multiply(self, tile: Affine) -> Stmt:
         """Return the accumulation of the products of two tiles."""

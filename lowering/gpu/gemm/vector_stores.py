@@ -3,7 +3,7 @@
     for r: for s: if j + s < J: c[i + r, j + s] = acc[r, s]
     becomes
     for r: for group:
-        if j + 2*group + 1 < J: for one in 0..2 paired: c[i + r, j + 2*group + one] = acc[...]
+        if j + 2*group + 1 < J: c[i + r, j + 2*group..+2] = acc[...], acc[...]
         else: for one in 0..2: if j + 2*group + one < J: c[i + r, j + 2*group + one] = acc[...]
 
 A device writes full sectors of memory at its bandwidth, and partial ones at a fraction of it.
@@ -27,11 +27,12 @@ from math import gcd
 
 from ....base.dataclass import dataclass
 from ... import thresholds
-from ...analysis.parallel_band import iteration_stride, static_trip_count
+from ...analysis.parallel_band import contiguous_axis, static_trip_count
 from ...ir.expressions import Dynamic, Index
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, const, var
-from ...ir.loops import Comment, For, If, LoopKind, Stmt, Store
+from ...ir.instructions import StoreVector
+from ...ir.loops import Comment, For, If, Stmt, Store
 from ...ir.node import Node
 from ...ir.rewrite import substitute
 from ...transform.remap import Element, remap_accesses
@@ -59,23 +60,34 @@ class ColumnGroups:
         """Return the stores of the results of a row of a thread."""
         group = fresh.symbol("group")
         last_column = self.column(var(group), const(thresholds.VECTOR_STORE_COLUMNS - 1))
-        inner = self.each(group, "paired", fresh)
+        inner = self.store_vector(group)
         for test in self.columns.tests(last_column, self.broad):
-            inner = (If(test, inner, self.each(group, "unrolled", fresh)),)
+            inner = (If(test, inner, self.store_elements(group, fresh)),)
         return (For(group, const(0), const(self.groups), 1, inner, "unrolled"),)
 
-    def each(self, group: Symbol, kind: LoopKind, fresh: Fresh) -> Body:
-        """Return the stores of a group, as one vector store or one by one."""
+    def store_elements(self, group: Symbol, fresh: Fresh) -> Body:
+        """Return the stores of a group, one by one."""
         member = fresh.symbol("s")
-        first, number = (
-            self.column(var(group), const(0)),
-            var(group) * thresholds.VECTOR_STORE_COLUMNS + var(member),
-        )
-        body = self.used(first, var(member), number)
-        if kind != "paired":
-            for test in self.columns.tests(first + var(member), self.broad):
-                body = (If(test, body),)
-        return (For(member, const(0), const(thresholds.VECTOR_STORE_COLUMNS), 1, body, kind),)
+        first = self.column(var(group), const(0))
+        body = self.member_epilogue(group, var(member))
+        for test in self.columns.tests(first + var(member), self.broad):
+            body = (If(test, body),)
+        return (For(member, const(0), const(thresholds.VECTOR_STORE_COLUMNS), 1, body, "unrolled"),)
+
+    def store_vector(self, group: Symbol) -> Body:
+        """Return the store of a group as one vector store."""
+        stores = [
+            stmt for at in range(thresholds.VECTOR_STORE_COLUMNS) for stmt in self.member_epilogue(group, const(at))
+            if isinstance(stmt, Store)
+        ]  # fmt: skip
+        first, second = (stmt.access for stmt in stores)
+        (axis,) = (at for at in range(-first.node.rank, 0) if first.index[at] != second.index[at])
+        return (StoreVector(first, axis, tuple(stmt.value for stmt in stores), stores[0].span),)
+
+    def member_epilogue(self, group: Symbol, member: Affine) -> Body:
+        """Return the epilogue of the result of a member of a group."""
+        first = self.column(var(group), const(0))
+        return self.used(first, member, var(group) * thresholds.VECTOR_STORE_COLUMNS + member)
 
 
 def build_result_epilogue(
@@ -100,15 +112,9 @@ def can_vectorize_stores(gemm: Contraction, columns: Side) -> bool:
     trip_count, first = static_trip_count(last), last.lo.constant
     if first is None or first % thresholds.VECTOR_STORE_COLUMNS:
         return False
-    is_aligned = len(columns.loops) == 1 or (
-        trip_count is not None and trip_count % thresholds.VECTOR_STORE_COLUMNS == 0
-    )
-    is_next = iteration_stride(node, index, last.symbol) == 1
-    return (
-        is_aligned
-        and is_next
-        and _alignment(node, index, last.symbol) % thresholds.VECTOR_STORE_COLUMNS == 0
-    )
+    is_aligned = len(columns.loops) == 1 or (trip_count is not None and trip_count % thresholds.VECTOR_STORE_COLUMNS == 0)
+    is_next = contiguous_axis(node, index, last.symbol) is not None
+    return is_aligned and is_next and _alignment(node, index, last.symbol) % thresholds.VECTOR_STORE_COLUMNS == 0
 
 
 def _alignment(node: Node, index: tuple[Index, ...], last: Symbol) -> int:

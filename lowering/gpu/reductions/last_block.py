@@ -46,19 +46,9 @@ from ...ir.expressions import Index
 from ...ir.expressions import reads as reads_of
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, var
+from ...ir.instructions import AwaitProducts, CopyVector, StoreVector
 from ...ir.intervals import UNKNOWN, Interval
-from ...ir.loops import (
-    AwaitProducts,
-    Barrier,
-    Check,
-    Comment,
-    Fill,
-    For,
-    LastBlock,
-    Stmt,
-    Update,
-    While,
-)
+from ...ir.loops import Barrier, Check, Comment, Fill, For, LastBlock, Stmt, Update, While
 from ...ir.node import Node
 from ...ir.rewrite import map_statements, with_bodies
 from ...ir.walk import bodies, expressions_of, parts, reads, statements, writes
@@ -66,7 +56,7 @@ from ..thread_points import Space
 
 AXES = 3
 """Axes of a grid."""
-_UNITS = frozenset(("packed", "tensor", "warpgroup", "paired"))
+_UNITS = frozenset(("tensor", "warpgroup"))
 """Kinds of loops whose kernels stay as they are, see `_has_own_mapping`."""
 
 
@@ -160,7 +150,7 @@ def _has_own_mapping(stmt: Stmt) -> bool:
             return stmt.kind in _UNITS
         case Update():
             return stmt.atomic
-        case LastBlock() | AwaitProducts():
+        case CopyVector() | StoreVector() | LastBlock() | AwaitProducts():
             return True
         case _:
             return False

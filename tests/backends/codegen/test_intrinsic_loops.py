@@ -11,7 +11,8 @@ from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.expressions import Cast, Expr, Read
 from plusequals.lowering.ir.indexing import Affine, const, floordiv, mod, var
-from plusequals.lowering.ir.loops import For, LoopKind, Store, Update
+from plusequals.lowering.ir.instructions import CopyVector, StoreVector
+from plusequals.lowering.ir.loops import For, Store, Update
 from plusequals.lowering.ir.ops import OPS
 
 from .programs import apply, node, symbols
@@ -23,9 +24,9 @@ SCOPE = Scope(CUDA, {1: "a", 2: "b", 3: "total"}, frozenset())
 SCOPE.symbols[N] = "n"
 
 
-def packed(kind: LoopKind = "packed", step: int = 1, rounds: int = 8, first: int = 8) -> For:
-    read = Read(A, (var(N), var(E) * step + first))
-    return For(E, const(0), const(rounds), 1, (Store(Access(B, (var(N), var(E))), read),), kind)
+def copy(count: int = 8, first: int = 8) -> CopyVector:
+    target, source = Access(B, (var(N), const(0))), Read(A, (var(N), const(first)))
+    return CopyVector(target, source, count, (-1, -1))
 
 
 def element(of: Read) -> Expr:
@@ -44,25 +45,24 @@ def tensor(row: Affine) -> For:
 
 
 def test_other_loops_are_no_calls() -> None:
-    assert intrinsic_loops.intrinsic_call(packed("unrolled"), SCOPE) is None
+    loop = For(
+        E, const(0), const(8), 1, (Store(Access(B, (var(N), var(E))), Read(A, (var(N), var(E)))),)
+    )
+    assert intrinsic_loops.intrinsic_call(loop, SCOPE) is None
+    assert intrinsic_loops.aligned_array(loop) is None
 
 
 def test_a_copy_is_given_where_its_first_elements_are() -> None:
-    assert intrinsic_loops.intrinsic_call(packed(), SCOPE) == "at_once(&b[n*72], &a[n*40 + 8]);"
-    assert intrinsic_loops.aligned_array(packed()) == A
-    assert (
-        intrinsic_loops.intrinsic_call(packed(first=4), SCOPE) == "copied(&b[n*72], &a[n*40 + 4]);"
-    )
-    assert (
-        intrinsic_loops.aligned_array(packed(first=4)) is None
-        and intrinsic_loops.aligned_array(packed("unrolled")) is None
-    )
+    assert intrinsic_loops.copy_vector(copy(), SCOPE) == "at_once(&b[n*72], &a[n*40 + 8]);"
+    assert intrinsic_loops.aligned_array(copy()) == A
+    assert intrinsic_loops.copy_vector(copy(first=4), SCOPE) == "copied(&b[n*72], &a[n*40 + 4]);"
+    assert intrinsic_loops.aligned_array(copy(first=4)) is None
 
 
-@pytest.mark.parametrize("loop", [packed(step=2), packed(rounds=4), packed(rounds=16)])
-def test_what_are_no_neighbours_or_not_16_bytes_is_not_copied(loop: For) -> None:
+@pytest.mark.parametrize("count", [4, 16])
+def test_what_are_not_16_bytes_is_not_copied(count: int) -> None:
     with pytest.raises(AssertionError):
-        intrinsic_loops.intrinsic_call(loop, SCOPE)
+        intrinsic_loops.copy_vector(copy(count), SCOPE)
 
 
 def test_a_product_is_given_the_tiles_and_how_far_it_is_to_what_comes_next() -> None:
@@ -93,23 +93,20 @@ def test_a_product_of_four_warps_is_given_whole_tiles() -> None:
 
 
 def test_neighbours_are_stored_together() -> None:
-    store = Store(Access(B, (var(N), var(E) + 2)), Read(A, (var(E), var(N))))
-    loop = For(E, const(0), const(2), 1, (store,), "paired")
+    values = tuple(Read(A, (const(at), var(N))) for at in range(2))
+    store = StoreVector(Access(B, (var(N), const(2))), -1, values)
     assert (
-        intrinsic_loops.intrinsic_call(loop, SCOPE)
+        intrinsic_loops.store_vector(store, SCOPE)
         == "stored<uint16_t>(&b[n*72 + 2], a[n], a[n + 40]);"
     )
-    assert intrinsic_loops.aligned_array(loop) == B
-    place = Access(TOTAL, (var(N), var(E)))
-    total = Read(TOTAL, place.index)
-    twice = apply("add", total, total)
-    for value, said in ((total, "computed({0})"), (twice, "{0} + {0}")):
-        loop = For(E, const(0), const(2), 1, (Store(place, value),), "paired")
-        texts = (said.format(f"total[n*4{more}]") for more in ("", " + 1"))
-        assert (
-            intrinsic_loops.intrinsic_call(loop, SCOPE)
-            == f"stored<float>(&total[n*4], {', '.join(texts)});"
-        )
+    assert intrinsic_loops.aligned_array(store) == B
+    place = Access(TOTAL, (var(N), const(0)))
+    totals = [Read(TOTAL, (var(N), const(at))) for at in range(2)]
+    twice = [apply("add", total, total) for total in totals]
+    for several, said in ((totals, "computed({0})"), (twice, "{0} + {0}")):
+        texts = ", ".join(said.format(f"total[n*4{more}]") for more in ("", " + 1"))
+        store = StoreVector(place, -1, tuple(several))
+        assert intrinsic_loops.store_vector(store, SCOPE) == f"stored<float>(&total[n*4], {texts});"
 
 
 def test_an_atomic_update_is_given_the_element_and_what_is_added() -> None:

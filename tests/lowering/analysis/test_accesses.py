@@ -13,6 +13,10 @@ from plusequals.lowering.analysis.accesses import (
     has_jumps,
 )
 from plusequals.lowering.analysis.guarded_reads import negate
+from plusequals.lowering.ir.assignments import Access
+from plusequals.lowering.ir.expressions import Read
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.instructions import CopyVector, StoreVector
 from plusequals.lowering.ir.loops import For, If, Program
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.walk import statements
@@ -362,3 +366,17 @@ def test_parts_and_branches_together_write_all(body: str, from_before: bool) -> 
     assert from_before is any(
         found.is_upward_exposed(node) or not found.is_overwritten(node) for node in nodes
     )
+
+
+def test_vectors_touch_more_than_the_elements_that_they_name() -> None:
+    program = lowered("y[i] = x[i]", y="f32[8]", x="f32[8]")
+    y, x = (p.node for p in program.parameters)
+    first = Read(x, (const(0),))
+    copy = CopyVector(Access(y, (const(0),)), first, 4, (-1, -1))
+    store = StoreVector(Access(y, (const(0),)), -1, (first, first))
+    for vector in (copy, store):
+        found = collect_accesses((vector,))
+        assert {(site.index, site.kind) for site in found.of(y)} == {(None, "update")}
+        assert not found.is_overwritten(y)
+        assert found.is_read_before_written(x)
+    assert {site.index for site in collect_accesses((copy,)).of(x)} == {None}

@@ -16,6 +16,7 @@ from plusequals.lowering.analysis.cost import (
 from plusequals.lowering.analysis.expression_cost import cost
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, minimum, var
+from plusequals.lowering.ir.instructions import CopyVector, StoreVector
 from plusequals.lowering.ir.loops import (
     Barrier,
     Check,
@@ -23,6 +24,7 @@ from plusequals.lowering.ir.loops import (
     Fill,
     For,
     If,
+    LastBlock,
     Stmt,
     Store,
     Update,
@@ -81,10 +83,12 @@ def test_work_is_the_sum_of_what_is_inside() -> None:
         == 21 * thresholds.SCALAR_WORK
     )
     assert work_per_iteration(loop(i, 0, 9, Fill(Y, num(0.0)))).constant == 64
-    assert (
-        work_per_iteration(loop(i, 0, 9, Print(("x",)))).constant
-        == thresholds.PRINT_COST * thresholds.SCALAR_WORK
-    )
+    copy = CopyVector(at(Y, 0), read(X, i), 4, (-1, -1))
+    store = StoreVector(at(Y, 0), -1, (read(X, i), read(X, i)))
+    assert work_per_iteration(loop(i, 0, 9, copy)).constant == 4 * 2 * thresholds.SCALAR_WORK
+    assert work_per_iteration(loop(i, 0, 9, store)).constant == 2 * 2 * thresholds.SCALAR_WORK
+    assert work_per_iteration(loop(i, 0, 9, LastBlock((COPY,)))).constant == 2 * thresholds.SCALAR_WORK
+    assert work_per_iteration(loop(i, 0, 9, Print(("x",)))).constant == thresholds.PRINT_COST * thresholds.SCALAR_WORK
     assert (
         work_per_iteration(loop(i, 0, 9, Print((read(X, i),)))).constant
         == (thresholds.PRINT_COST + 1) * thresholds.SCALAR_WORK

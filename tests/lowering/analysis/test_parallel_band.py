@@ -9,6 +9,7 @@ import pytest
 
 from plusequals.lowering.analysis.parallel_band import (
     contiguity_score,
+    contiguous_axis,
     facts_of,
     find_band,
     normalize,
@@ -17,8 +18,10 @@ from plusequals.lowering.analysis.parallel_band import (
     trip_count,
 )
 from plusequals.lowering.gpu.passes import normalized
+from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.indexing import Symbol, const, evaluate, var
 from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.rewrite import rename
 from plusequals.lowering.ir.walk import statements
 
@@ -144,3 +147,15 @@ def test_a_loop_that_may_be_left_stays_innermost() -> None:
     assert isinstance(loop, For)
     found = find_band(loop, apart.facts)
     assert found is not None and [one.symbol.name for one in found.free] == ["t"]
+
+
+def test_the_axis_along_which_iterations_access_neighbours() -> None:
+    i, j = Symbol("i", 0), Symbol("j", 1)
+    rows = Node(0, "rows", (const(4), const(8)), dtypes.float32)
+    columns = replace(rows, strides=(1, 4))
+    for node, index, wanted in (
+        (rows, (var(i), var(j) + 2), -1), (rows, (var(j), var(i)), None),
+        (columns, (var(j), var(i)), -2), (rows, (var(i), var(j) * 2), None),
+        (rows, (var(j), var(j) * -7), None),
+    ):  # fmt: skip
+        assert contiguous_axis(node, index, j) == wanted

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plusequals.base.diagnostic import CdIndexError, CdInternalError, Source, Span
-from plusequals.lowering.ir import assignments, dtypes, loops
+from plusequals.lowering.ir import assignments, dtypes, instructions, loops
 from plusequals.lowering.ir.assignments import (
     Alloc,
     Block,
@@ -386,6 +386,22 @@ def test_program_fill_while_let_and_check() -> None:
     assert (filled.tolist(), last) == ([[2.5, 2.5], [2.5, 2.5]], 2)
     with pytest.raises(ValueError, match="k became 3"):
         run(p, np.zeros((2, 2), "f"), np.array(3))
+
+
+def test_vectors_follow_each_other_along_an_axis() -> None:
+    x, y = node(0, "x", 4, 2), node(1, "y", 3, 4)
+    one, two = num(1.0), num(2.0)
+    p = program(
+        (x, y), (),
+        instructions.CopyVector(at(x, 0, 1), read(y, 1, 0), 4, (-2, -1)),
+        instructions.StoreVector(at(y, 0, 2), -1, (one, two)),
+    )  # fmt: skip
+    copied, stored = run(p, np.zeros((4, 2), "f"), np.arange(12, dtype="f").reshape(3, 4))
+    assert copied.tolist() == [[0, 4], [0, 5], [0, 6], [0, 7]]
+    assert stored[0].tolist() == [0, 1, 1, 2]
+    outside = program((x, y), (), instructions.CopyVector(at(x, 1, 1), read(y, 1, 0), 4, (-2, -1)))
+    with pytest.raises(CdInternalError, match="is accessed at"):
+        run(outside, np.zeros((4, 2), "f"), np.zeros((3, 4), "f"))
 
 
 def test_dynamic_target_is_found_in_the_state_before() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.base.diagnostic import NOWHERE
-from plusequals.lowering.ir import assignments, dtypes, loops, printer
+from plusequals.lowering.ir import assignments, dtypes, instructions, loops, printer
 from plusequals.lowering.ir.assignments import (
     Alloc,
     Block,
@@ -151,7 +151,9 @@ def test_program() -> None:
         ),
         loops.Update(at(M, 0), OPS["max"], read(X, 0, 0)),
         loops.Update(at(M, 0), OPS["mul"], read(X, 0, 0)),
-        loops.LastBlock((loops.AwaitProducts(M),)),
+        instructions.CopyVector(at(M, 0), read(X, 1, 0), 4, (-1, -1)),
+        instructions.StoreVector(at(Y, 1, 2), -2, (num(1.0), read(W))),
+        loops.LastBlock((instructions.AwaitProducts(M),)),
         loops.Update(at(M, 0), PAIR_OPS["argmax"], read(X, 0, 0), Pair(at(W), aff(3))),
         loops.Check(ap("lt", read(W), num(2, i64)), FAULT, (read(W),)),
         name="tiles",
@@ -170,6 +172,8 @@ def test_program() -> None:
                         pass
                 m[0] max= x[0, 0]
                 m[0] *= x[0, 0]
+                m[0..+4] = x[1, 0..+4]
+                y[1..+2, 2] = 1.0, w
                 last block:
                     await products of m
                 m[0], w argmax= x[0, 0] at 3

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plusequals.lowering.ir import loops, rewrite
+from plusequals.lowering.ir import instructions, loops, rewrite
 from plusequals.lowering.ir.assignments import (
     Alloc,
     Block,
@@ -61,8 +61,10 @@ EVERY: tuple[AnyStatement, ...] = (
     loops.Update(at(X, read(W)), OPS["add"], read(Y, T)),
     loops.Update(at(X, T), OPS["add"], num(1.0), atomic=True),
     loops.Fill(X, num(0.0)),
+    instructions.CopyVector(at(X, T), read(Y, T), 4, (-1, -1)),
+    instructions.StoreVector(at(X, T), -1, (read(Y, T), read(Y, I))),
     loops.LastBlock((loops.Store(at(X, T), num(1.0)),)),
-    loops.AwaitProducts(X),
+    instructions.AwaitProducts(X),
     loops.Check(TEST, FAULT, (read(W),)),
     loops.Comment("c"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.ir import dtypes, loops, verify_local
+from plusequals.lowering.ir import dtypes, instructions, loops, verify_local
 from plusequals.lowering.ir.assignments import (
     Alloc,
     Assign,
@@ -64,6 +64,7 @@ def apply(name: str, *args: Expr, dtype: dtypes.DType) -> Apply:
     return Apply(OPS[name], args, dtype)
 
 
+WIDE = node(9, "wide", 4, 8)
 BROKEN: list[tuple[str, AnyStatement, str]] = [
     ("ranks_match", put(at(X), num(1.0)), "x#0 of rank 1 has 0 indices"),
     ("ranks_match", into(read(X, 0, 0)), "x#0 of rank 1 has 2 indices"),
@@ -126,8 +127,22 @@ BROKEN: list[tuple[str, AnyStatement, str]] = [
      "the position goes into y#1 of float64"),
     ("pairs_fit", into(Reduce(PAIR_OPS["argmax"], POINTS, num(1.0), i64)),
      "a reduction by argmax has the wrong kind of position"),
-    ("products_fit", loops.AwaitProducts(Y), "y#1 cannot hold sums of products"),
-    ("products_fit", loops.AwaitProducts(W), "w#3 cannot hold sums of products"),
+    ("stored_types_agree", instructions.CopyVector(at(X, 0), read(H, 0), 8, (-1, -1)),
+     "a value of float16 goes into x#0"),
+    ("stored_types_agree", instructions.StoreVector(at(X, 0), -1, (num(1.0), num(1, i64))),
+     "a value of int64 goes into x#0"),
+    ("vectors_fit", instructions.CopyVector(at(X, 0), read(X, 0), 8, (-1, -1)),
+     "8 elements of x#0 are copied at once"),
+    ("vectors_fit", instructions.CopyVector(at(X, 0), read(WIDE, 0, 0), 4, (-1, -2)),
+     "wide#9 is not contiguous along axis -2"),
+    ("vectors_fit", instructions.StoreVector(at(X, read(W)), -1, (num(1.0), num(2.0))),
+     "data decides where a vector of x#0 is"),
+    ("vectors_fit", instructions.StoreVector(at(X, 0), -2, (num(1.0), num(2.0))),
+     "x#0 is not contiguous along axis -2"),
+    ("vectors_fit", instructions.StoreVector(at(X, 0), -1, (num(1.0),)),
+     "1 elements of x#0 are a vector"),
+    ("products_fit", instructions.AwaitProducts(Y), "y#1 cannot hold sums of products"),
+    ("products_fit", instructions.AwaitProducts(W), "w#3 cannot hold sums of products"),
     ("no_reduce", into(ap("neg", Reduce(OPS["add"], POINTS, num(1.0), f32))),
      "a reduction is left inside an expression"),
     ("allocations_are_dynamic", Alloc(X), "x#0 has a static shape"),
@@ -154,7 +169,9 @@ SOUND: list[AnyStatement] = [
     Permute((X, node(9, "z", 4)), (node(9, "z", 4), X)),
     Alloc(node(9, "row", N)),
     Let(N, pos(J)),
-    loops.AwaitProducts(X),
+    instructions.CopyVector(at(X, 0), read(X, 4), 4, (-1, -1)),
+    instructions.StoreVector(at(WIDE, 0, 0), -1, (num(1.0), num(2.0))),
+    instructions.AwaitProducts(X),
 ]
 
 

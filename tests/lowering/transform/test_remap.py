@@ -5,7 +5,8 @@ from __future__ import annotations
 from plusequals.lowering.ir.assignments import Access, Pair
 from plusequals.lowering.ir.expressions import Dynamic, Index, Read
 from plusequals.lowering.ir.indexing import const, var
-from plusequals.lowering.ir.loops import AwaitProducts, Fill, For, If, Stmt, Store, Update
+from plusequals.lowering.ir.instructions import AwaitProducts, CopyVector, StoreVector
+from plusequals.lowering.ir.loops import Fill, For, If, Stmt, Store, Update
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import ARGMAX
 from plusequals.lowering.ir.walk import reads, writes
@@ -57,6 +58,14 @@ def test_a_fill_of_what_moves_becomes_loops() -> None:
         Access(node(5, "s", ()), ()), number(1.0)
     )
     assert isinstance(read(X, I, J), Read)
+
+
+def test_vectors_move() -> None:
+    at = (var(I), var(J))
+    copy = CopyVector(Access(X, at), read(X, I, J), 4, (-1, -1))
+    store = StoreVector(Access(X, at), -1, (read(X, I, J), number(1.0)))
+    for one in remap_accesses((copy, store), moved):
+        assert set(writes((one,))) == set(reads((one,))) == {Z}
 
 
 def test_a_wait_for_products_moves() -> None:

@@ -41,7 +41,7 @@ from ...lowering.ir.assignments import (
 )
 from ...lowering.ir.expressions import Apply, Const, Expr
 from ...lowering.ir.indexing import Symbol, const
-from ...lowering.ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ...lowering.ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from ...lowering.ir.loops import (
     Barrier,
     Check,
@@ -240,6 +240,8 @@ class _Printer:
                 self.line(intrinsic_loops.copy_vector(stmt, self.scope), stmt.span)
             case StoreVector():
                 self.line(intrinsic_loops.store_vector(stmt, self.scope), stmt.span)
+            case MatMul():
+                self.line(intrinsic_loops.multiply(stmt, self.scope))
             case Fill(node, value, span):
                 self.statement(loop_headers.fill_loops(node, value, span))
             case Let(symbol, value, span):
@@ -272,7 +274,7 @@ class _Printer:
     def for_(self, loop: For) -> None:
         if loop.kind == "parallel":
             return self.parallel(loop)
-        if (call := intrinsic_loops.intrinsic_call(loop, self.scope)) is not None:
+        if (call := intrinsic_loops.elemental_call(loop, self.scope)) is not None:
             self.line(call, loop.span)
             return
         vector_lines = self.vectors.written(loop)

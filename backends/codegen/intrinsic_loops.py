@@ -1,6 +1,6 @@
 """Intrinsic calls: statements and loops printed as one prelude call: vectors, tensor cores.
 
-A call has the semantics of the loops, except for the order in which a device adds products. The
+A call has the semantics of the statement, except for the order in which a device adds products. The
 functions are in `cuda/csrc`: `tensors.h`, `atomics.h`.
 """
 
@@ -11,7 +11,7 @@ from ...lowering.ir.assignments import Access
 from ...lowering.ir.expressions import Apply, Cast, Expr, Read
 from ...lowering.ir.indexing import Affine, Symbol, const
 from ...lowering.ir.indexing import substitute as moved
-from ...lowering.ir.instructions import VECTOR_BYTES, CopyVector, StoreVector
+from ...lowering.ir.instructions import VECTOR_BYTES, CopyVector, MatMul, StoreVector
 from ...lowering.ir.loops import Comment, For, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute_expr
@@ -26,19 +26,6 @@ WARP_UNITS = {
 """The multiply-accumulate unit of a warp for factors of a type."""
 WARPGROUP_UNITS = {dtypes.float16: "wide_f16", dtypes.bfloat16: "wide_bf16"}
 """The same for a warpgroup of four warps."""
-
-
-def intrinsic_call(loop: For, scope: Scope) -> str | None:
-    """Return the call that replaces an intrinsic loop, None for all others."""
-    match loop.kind:
-        case "tensor":
-            return _tensor_core_product(loop, scope)
-        case "warpgroup":
-            return _warpgroup_product(loop, scope)
-        case "elemental":
-            return _map_call(loop, scope)
-        case _:
-            return None
 
 
 def copy_vector(copy: CopyVector, scope: Scope) -> str:
@@ -74,55 +61,48 @@ def aligned_array(stmt: Stmt) -> Node | None:
             return None
 
 
-def _product(loop: For) -> tuple[For, For, Node, Access, Access]:
-    """Return the loops over rows and columns, the accumulator, and both factors."""
-    (rows,) = loop.body
-    assert isinstance(rows, For)
-    (columns,) = rows.body
-    assert isinstance(columns, For)
-    store = _only_store(columns.body)
-    value, accumulator = store.value, store.access.node
-    assert isinstance(value, Apply) and value.op.name == "fma"
-    first, second = (_factor_access(factor) for factor in value.args[:2])
-    return rows, columns, accumulator, first, second
+def multiply(matmul: MatMul, scope: Scope) -> str:
+    """Return the call that adds the product of two tiles to accumulators, or starts to."""
+    match matmul.unit:
+        case "warp":
+            return _warp_product(matmul, scope)
+        case "warpgroup":
+            return _warpgroup_product(matmul, scope)
 
 
-def _tensor_core_product(loop: For, scope: Scope) -> str:
+def _warp_product(matmul: MatMul, scope: Scope) -> str:
     """Return the call that adds the product of two tiles to a warp's accumulators."""
-    rows, columns, accumulator, first, second = _product(loop)
-    start = dict.fromkeys((loop.symbol, rows.symbol, columns.symbol), const(0))
+    (rows, columns, terms), accumulator = matmul.over, matmul.accumulator.node
+    first, second = _factor_access(matmul.first), _factor_access(matmul.second)
+    start = {one.symbol: const(0) for one in matmul.over}
     pointers = ", ".join(_pointer(factor, start, scope) for factor in (first, second))
-    counts = [(factor.hi - factor.lo).constant for factor in (rows, columns, loop)]
-    steps = [_step(first, rows.symbol, 8), _step(first, loop.symbol),
-             _step(second, columns.symbol, 8, 2), _step(second, loop.symbol)]  # fmt: skip
+    counts = [(one.hi - one.lo).constant for one in matmul.over]
+    steps = [_step(first, rows.symbol, 8), _step(first, terms.symbol),
+             _step(second, columns.symbol, 8, 2), _step(second, terms.symbol)]  # fmt: skip
     numbers = ", ".join(str(number) for number in (*counts, *steps))
     unit = WARP_UNITS[first.node.dtype]
     return f"multiplied<{unit}, {numbers}>({scope.nodes[accumulator.id]}, {pointers});"
 
 
-def _warpgroup_product(loop: For, scope: Scope) -> str:
+def _warpgroup_product(matmul: MatMul, scope: Scope) -> str:
     """Return the call that starts adding the product of two tiles to a warpgroup's accumulators."""
-    _, columns, total, *factors = _product(loop)
-    numbers = [str((dimension.hi - dimension.lo).constant) for dimension in (columns, loop)]
-    tiles = []
+    (_, columns, terms), tiles = matmul.over, []
+    numbers = [str((one.hi - one.lo).constant) for one in (columns, terms)]
+    factors = _factor_access(matmul.first), _factor_access(matmul.second)
     for factor in factors:
         leading_size = factor.node.shape[2].constant
-        is_transposed = _step(factor, loop.symbol) != 1
+        is_transposed = _step(factor, terms.symbol) != 1
         numbers += [str(leading_size), "true" if is_transposed else "false"]
         start = (factor.index[0], *(const(0) for _ in factor.index[1:]))
         tiles.append(f"&{scope.element(factor.node, start)}")
     unit = WARPGROUP_UNITS[factors[0].node.dtype]
-    accumulator = scope.nodes[total.id]
+    accumulator = scope.nodes[matmul.accumulator.node.id]
     return f"multiplied_wide<{unit}, {', '.join(numbers)}>({accumulator}, {', '.join(tiles)});"
 
 
 def await_products(sums: Node, scope: Scope) -> str:
     """Return the call that waits until accumulators may be read."""
     return f"settled<{sums.bytes // sums.dtype.itemsize}>({scope.nodes[sums.id]});"
-
-
-def _single_store(loop: For) -> Store:
-    return _only_store(tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment)))
 
 
 def atomic_update(update: Update, scope: Scope) -> str:
@@ -133,10 +113,14 @@ def atomic_update(update: Update, scope: Scope) -> str:
     return f"{name}(&{scope.element(access.node, access.index)}, {value});"
 
 
-def _map_call(loop: For, scope: Scope) -> str | None:
-    """Return the call that maps an elemental function over contiguous elements; None where operands
-    are not contiguous, or where the function can only be inlined."""
-    store, start = _single_store(loop), {loop.symbol: loop.lo}
+def elemental_call(loop: For, scope: Scope) -> str | None:
+    """Return the call that maps an elemental function over contiguous elements; None for other
+    loops, where operands are not contiguous, or where the function can only be inlined."""
+    if loop.kind != "elemental":
+        return None
+    (store,) = (stmt for stmt in loop.body if not isinstance(stmt, Comment))
+    assert isinstance(store, Store)
+    start = {loop.symbol: loop.lo}
     value = substitute_expr(store.value, start)
     assert isinstance(store.value, Apply) and isinstance(value, Apply)
     name, paren, _ = scope.expression(value).text.partition("(")
@@ -165,12 +149,6 @@ def _has_unit_stride(access: Access, symbol: Symbol) -> bool:
         return False
     has_static_strides = all(stride.constant is not None for stride in strides)
     return has_static_strides and _step(access, symbol) == 1
-
-
-def _only_store(body: tuple[Stmt, ...]) -> Store:
-    (stmt,) = body
-    assert isinstance(stmt, Store)
-    return stmt
 
 
 def _factor_access(value: Expr) -> Access:

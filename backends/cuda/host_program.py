@@ -32,7 +32,7 @@ from ...lowering.ir.bounds import Bounds, bounds_of
 from ...lowering.ir.decision import Decision
 from ...lowering.ir.expressions import Cast, Expr, Position, reads
 from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, var
-from ...lowering.ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ...lowering.ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from ...lowering.ir.loops import (
     Barrier,
     Check,
@@ -281,7 +281,9 @@ class _Builder:
                 return (stmt,)
             case Store() | Update() | Check() | Fill():
                 raise _unscheduled(stmt)
-            case CopyVector() | StoreVector() | Barrier() | LastBlock() | AwaitProducts():
+            case (
+                CopyVector() | StoreVector() | MatMul() | AwaitProducts() | Barrier() | LastBlock()
+            ):
                 raise _unscheduled(stmt)
             case _:
                 assert_never(stmt)

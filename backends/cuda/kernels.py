@@ -20,7 +20,7 @@ from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.expressions import Index
 from ...lowering.ir.indexing import Symbol
-from ...lowering.ir.instructions import CopyVector
+from ...lowering.ir.instructions import CopyVector, MatMul
 from ...lowering.ir.intervals import UNKNOWN, tighter_lower, tighter_upper
 from ...lowering.ir.loops import Barrier, Check, Comment, For, Stmt
 from ...lowering.ir.node import Node
@@ -291,10 +291,8 @@ def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> 
     stmts = statements(_as_body(loop))
     meets = any(isinstance(stmt, Barrier) for stmt in stmts) and _has_check(stmts)
     copies = any(isinstance(stmt, CopyVector) for stmt in stmts)
-    warpgroup_loops = tuple(
-        stmt for stmt in stmts if isinstance(stmt, For) and stmt.kind == "warpgroup"
-    )
-    scope.swizzled = frozenset(n.id for n in reads(warpgroup_loops) if spaces.get(n.id) == "shared")
+    products = [s for s in stmts if isinstance(s, MatMul) and s.unit == "warpgroup"]
+    scope.swizzled = frozenset(n.id for n in reads(products) if spaces.get(n.id) == "shared")
     return KernelFrame(scope, names, meets, copies, kernel.logs, sizes, CUDA, kernel.arrivals)
 
 

@@ -34,7 +34,7 @@ from .. import thresholds
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
 from ..ir.expressions import Dynamic, Expr, Index, conjuncts
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
-from ..ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ..ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.memo import memoize
 from ..ir.node import Node
@@ -57,7 +57,7 @@ class Site(NamedTuple):
 
     node: Node
     index: tuple[Index, ...] | None  # type: ignore[assignment]  # hides `tuple.index`
-    """None: the whole array at once (`Fill`, `Alloc`, `Permute`, `AwaitProducts`)."""
+    """None: the whole array at once (`Fill`, `Alloc`, `Permute`, instructions)."""
     kind: Kind
     inside: tuple[Stmt, ...]
     """The loops and branches around the statement, outermost first."""
@@ -514,10 +514,6 @@ def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
     else:
         touches = [(read.node, read.index, "read", ()) for read in accessed.found]
     match stmt:
-        case CopyVector(target, source):  # of more elements than those named
-            return ((source.node, None, "read", ()), (target.node, None, "update", ()))
-        case StoreVector(access):
-            touches.append((access.node, None, "update", ()))
         case Store(access):
             touches.append((access.node, access.index, "write", ()))
         case Update():
@@ -528,8 +524,9 @@ def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
         case Permute(nodes, sources):
             for node in dict.fromkeys((*nodes, *sources)):
                 touches.append((node, None, "update", ()))
-        case AwaitProducts(node):
-            touches.append((node, None, "update", ()))
+        case CopyVector() | StoreVector() | MatMul() | AwaitProducts():  # of elements not named
+            touches = [(node, None, "read", ()) for node in dict.fromkeys(accessed.reads)]
+            touches += [(node, None, "update", ()) for node in accessed.writes]
         case _:
             pass
     return tuple(touches)

@@ -36,7 +36,7 @@ from ..ir.indexing import (
     multiply,
     substitute,
 )
-from ..ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ..ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, LastBlock, Stmt, Store, Update, While
 from ..ir.memo import memoize
 from ..ir.node import Node
@@ -242,11 +242,20 @@ def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
         case Update(access, _, value) if access.node.purpose == "tile":
             return const(max(1, cost(value) - thresholds.READ_COST * len(reads(value))) * scale)
         case Update(access):
-            return direct + (1 + thresholds.READ_COST + thresholds.STORE_WORK if access.node.rank else 1) * scale
+            return (
+                direct
+                + (1 + thresholds.READ_COST + thresholds.STORE_WORK if access.node.rank else 1)
+                * scale
+            )
         case CopyVector(count=count):
             return (direct + thresholds.STORE_WORK * scale) * count
         case StoreVector(values=values):
             return direct + thresholds.STORE_WORK * scale * len(values)
+        case MatMul():
+            work = direct + (1 + thresholds.READ_COST + thresholds.STORE_WORK) * scale
+            for one in stmt.over:
+                work = _bounded_product(substitute(one.hi - one.lo, assumed.values), work)
+            return work
         case Fill(node) | Alloc(node):
             return _fill_work(node, assumed)
         case Print():

@@ -1,23 +1,28 @@
 """Instructions of devices, as statements of IR 2: vectors at once, products of tiles.
 
-Only mappings to devices make them. They name the first of the elements that they access: analyses
-take them to access whole arrays.
+Only mappings to devices make them. They do not name all elements that they access: to analyses
+these are whole arrays.
 """
 
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Literal
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
 from .assignments import Access
 from .expressions import Expr, Read
-from .indexing import Affine
+from .indexing import Affine, Range
 from .memo import Memoized
 from .node import Node
 
 VECTOR_BYTES = 16
 """Bytes of a vector that is copied by one instruction."""
+
+MatrixUnit = Literal["warp", "warpgroup"]
+"""What multiplies tiles: the threads of a warp, or those of four warps, whose sums are there only
+after an `AwaitProducts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +51,24 @@ class StoreVector(Memoized):
 
 
 @dataclass(frozen=True, slots=True)
+class MatMul(Memoized):
+    """`accumulator += first * second` at all points of `over`, the rows, columns and terms that a
+    thread has of the product of two tiles, which the threads of a unit compute together. The order
+    of the sums of an element, and their rounding, is the device's."""
+
+    accumulator: Access
+    first: Expr
+    """A read of a tile, by row and term, maybe converted to the accumulator's type."""
+    second: Expr
+    """The same, by term and column."""
+    over: tuple[Range, Range, Range]
+    unit: MatrixUnit
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitProducts(Memoized):
-    """Wait for the products that a warpgroup adds to the node, its accumulators: their elements are
-    final only then. It counts as a read and a write of all of them."""
+    """Wait for the products that warpgroups add to the node, their accumulators: its elements are
+    there only then. It counts as a read and a write of all of them."""
 
     node: Node
 
@@ -62,4 +82,4 @@ def vector_element(access: Access, axis: int, at: int) -> Access:
     return Access(access.node, tuple(index))
 
 
-Instruction = CopyVector | StoreVector | AwaitProducts
+Instruction = CopyVector | StoreVector | MatMul | AwaitProducts

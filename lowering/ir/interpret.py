@@ -26,11 +26,11 @@ from .evaluate import (
     symbol_key,
     with_suite,
 )
-from .expressions import Expr, Read
-from .instructions import AwaitProducts, CopyVector, StoreVector, vector_element
+from .expressions import Apply, Domain, Expr, Read
+from .instructions import AwaitProducts, CopyVector, MatMul, StoreVector, vector_element
 from .loops import AnyStatement, Program
 from .node import Node
-from .ops import Op, neutral_of
+from .ops import OPS, Op, neutral_of
 from .scalars import better_function, scalar_function
 
 
@@ -175,6 +175,8 @@ def _statement(writer: PythonWriter, statement: AnyStatement, depth: int, loop: 
             return [f"{writer.array(node)}[...] = {writer.value(value)}"]
         case CopyVector() | StoreVector():
             return _vector(writer, statement)
+        case MatMul():
+            return _matmul(writer, statement)
         case loops.Comment() | loops.Barrier() | AwaitProducts():
             return []
         case _:
@@ -243,6 +245,14 @@ def _vector(writer: PythonWriter, statement: CopyVector | StoreVector) -> Lines:
         for at, value in enumerate(values)
     )
     return [line for lines in stores for line in lines]
+
+
+def _matmul(writer: PythonWriter, matmul: MatMul) -> Lines:
+    """Return the loops that add products, one term after another, each by an FMA."""
+    total, (rows, columns, terms) = matmul.accumulator, matmul.over
+    old = Read(total.node, total.index)
+    new = Apply(OPS["fma"], (matmul.first, matmul.second, old), total.node.dtype)
+    return writer.points(Domain((terms, rows, columns)), _update(writer, total, None, new, None))
 
 
 def _keep_better(

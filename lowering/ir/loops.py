@@ -10,6 +10,8 @@
              | Fill(node, value)                       every element
              | CopyVector(target, source, count, axes) elements that follow each other, at once
              | StoreVector(access, axis, values)       likewise, each its value
+             | MatMul(accumulator, first, second, over, unit)
+                                                       products of two tiles, by a matrix unit
              | Let(symbol, value) | Alloc(node) | Permute(nodes, sources)
              | Check(test, fault, values, span)        must hold now, or the call raises
              | Print(pieces) | Comment(text) | Break | Continue
@@ -44,7 +46,7 @@ from .assignments import (
 )
 from .expressions import Expr
 from .indexing import Affine, Symbol
-from .instructions import AwaitProducts, CopyVector, StoreVector
+from .instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from .memo import Memoized
 from .node import Node
 from .ops import Op
@@ -56,16 +58,11 @@ LoopKind = Literal[
     "parallel",
     "block",
     "thread",
-    "tensor",
-    "warpgroup",
     "rolled",
     "elemental",
 ]
-"""How a loop runs. `tensor`: products of two tiles, by the threads of a warp together; the order of
-the sums, and their rounding, is then the device's. `warpgroup`: the same by four warps, whose sums
-may only be read after an `AwaitProducts`. `rolled`: serial, with few iterations unrolled.
-`elemental`: one store of an elementwise function, for which C calls a function that does all
-iterations."""
+"""How a loop runs. `rolled`: serial, with few iterations unrolled. `elemental`: one store of an
+elementwise function, for which C calls a function that does all iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +179,7 @@ class LastBlock(Memoized):
 
 
 Stmt = (
-    For | While | If | Store | Update | Fill | CopyVector | StoreVector | Check | Comment
+    For | While | If | Store | Update | Fill | CopyVector | StoreVector | MatMul | Check | Comment
     | Let | Alloc | Permute | Print | Break | Continue | Barrier | LastBlock
     | AwaitProducts
 )  # fmt: skip

@@ -19,7 +19,7 @@ from . import assignments, loops
 from .assignments import Access, Assign, Fault, Pair, Parameter, Procedure
 from .expressions import Domain, Dynamic, Expr, Index
 from .indexing import Affine
-from .instructions import AwaitProducts, CopyVector, Instruction, StoreVector
+from .instructions import AwaitProducts, CopyVector, Instruction, MatMul, StoreVector
 from .loops import AnyStatement, Program
 from .node import Node
 from .ops import Op
@@ -193,7 +193,7 @@ def _simple(
             return f"{scope.node(node)}[...] = {expr_text(value, scope)}"
         case loops.Barrier(later):
             return f"barrier, {later} later" if later else "barrier"
-        case CopyVector() | StoreVector() | AwaitProducts():
+        case CopyVector() | StoreVector() | MatMul() | AwaitProducts():
             return _instruction(statement, scope)
         case _:
             assert_never(statement)
@@ -240,8 +240,21 @@ def _instruction(statement: Instruction, scope: Scope) -> str:
         case StoreVector(access, axis, values):
             texts = [expr_text(value, scope) for value in values]
             return f"{_vector(access, axis, len(values), scope)} = {', '.join(texts)}"
+        case MatMul():
+            return _matmul(statement, scope.inner())
         case AwaitProducts(node):
             return f"await products of {scope.node(node)}"
+
+
+def _matmul(matmul: MatMul, scope: Scope) -> str:
+    """`warp product: s[r, c] += a[r, k] * b[k, c]    for r in [0, 4), c in [0, 4), k in [0, 8)`.
+
+    The scope is the statement's.
+    """
+    over = _clause("for", Domain(matmul.over), scope)
+    first, second = expr_text(matmul.first, scope), expr_text(matmul.second, scope)
+    left = _access(matmul.accumulator, scope)
+    return f"{matmul.unit} product: {left} += {first} * {second}{over}"
 
 
 def _vector(access: Access, axis: int, count: int, scope: Scope) -> str:

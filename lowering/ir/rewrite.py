@@ -17,7 +17,7 @@ from . import assignments, expressions, indexing, loops
 from .assignments import Access, Assign, Pair
 from .expressions import Domain, Dynamic, Expr, Index, Read, Reduce
 from .indexing import Affine, Range, Symbol
-from .instructions import AwaitProducts, CopyVector, Instruction, StoreVector
+from .instructions import AwaitProducts, CopyVector, Instruction, MatMul, StoreVector
 from .loops import AnyStatement, Kernel, Program, Stmt
 from .node import Node
 from .walk import BODIES, Body, bodies, own_reads, own_writes
@@ -119,7 +119,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
                 pair=_pair(new.pair, by),
                 names=tuple((by.node(node), name) for node, name in new.names),
             )  # fmt: skip
-        case CopyVector() | StoreVector() | AwaitProducts():
+        case CopyVector() | StoreVector() | MatMul() | AwaitProducts():
             new = _rebuild_instruction(new, by)
         case loops.Fill():
             new = replace(new, node=by.node(new.node), value=by.expr(new.value))
@@ -160,6 +160,12 @@ def _rebuild_instruction(statement: Instruction, by: Rewrite) -> Instruction:
         case StoreVector(access, _, values):
             values = tuple(map(by.expr, values))
             return replace(statement, access=_access(access, by), values=values)
+        case MatMul(accumulator, first, second, over):
+            rows, columns, terms = _domain(Domain(over), by).ranges
+            return replace(
+                statement, accumulator=_access(accumulator, by), first=by.expr(first),
+                second=by.expr(second), over=(rows, columns, terms),
+            )  # fmt: skip
         case AwaitProducts(node):
             return AwaitProducts(by.node(node))
 

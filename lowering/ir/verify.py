@@ -16,6 +16,7 @@ from ...base.diagnostic import NOWHERE, CdInternalError, Diagnostic, Label
 from . import assignments, loops, verify_local
 from .assignments import Block, Parameter, Procedure
 from .indexing import Symbol
+from .instructions import AwaitProducts, MatMul
 from .loops import AnyStatement, Program
 from .memo import memoize
 from .node import Node
@@ -357,6 +358,21 @@ def last_blocks_follow_blocks(unit: Unit) -> Problems:
             is_behind |= isinstance(statement, loops.For) and statement.kind == "block"
 
 
+def products_are_awaited(unit: Unit) -> Problems:
+    """Sums of warpgroups are read only where an `AwaitProducts` is behind the last products."""
+    pending = set[int]()
+    for statement in statements(unit.body):
+        match statement:
+            case MatMul(accumulator, unit="warpgroup"):
+                pending.add(accumulator.node.id)
+            case AwaitProducts(node):
+                pending.discard(node.id)
+            case _:
+                for node in own_reads(statement) if pending else ():
+                    if node.id in pending:
+                        yield statement, f"the products that are added to {node} may not be there"
+
+
 CHECKS: dict[str, Callable[[Unit], Problems]] = {
     "nodes are declared": nodes_are_declared,
     "symbols are bound": symbols_are_bound,
@@ -365,6 +381,7 @@ CHECKS: dict[str, Callable[[Unit], Problems]] = {
     "storage comes first": allocations_come_first,
     "parallel loops do not nest": parallel_loops_do_not_nest,
     "last blocks follow blocks": last_blocks_follow_blocks,
+    "products are awaited": products_are_awaited,
 }
 LOCAL: dict[str, Callable[[verify_local.StatementView], Iterable[str]]] = {
     "ranks match": verify_local.ranks_match,

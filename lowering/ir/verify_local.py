@@ -12,9 +12,9 @@ from ...base.dataclass import dataclass
 from . import assignments, dtypes, loops
 from .assignments import Access, Assign, Pair
 from .dtypes import DType
-from .expressions import Apply, Const, Dynamic, Expr, Index, Read, Reduce, Select, walk
+from .expressions import Apply, Cast, Const, Dynamic, Expr, Index, Read, Reduce, Select, walk
 from .faults import error_class
-from .instructions import VECTOR_BYTES, AwaitProducts, CopyVector, StoreVector
+from .instructions import VECTOR_BYTES, AwaitProducts, CopyVector, MatMul, StoreVector
 from .loops import AnyStatement
 from .node import Node
 from .ops import PAIR_OPS, Op
@@ -249,10 +249,29 @@ def _contiguous(access: Access, axis: int) -> Messages:
 
 
 def products_fit(look: StatementView) -> Messages:
-    """Accumulators of products are float32 and have axes of static extents."""
-    statement = look.statement
-    if isinstance(statement, AwaitProducts):
-        yield from _accumulators_of_products(statement.node)
+    """Accumulators of products are float32 and have axes of static extents; as many products are
+    added at once. Both factors are read from tiles of one type."""
+    match look.statement:
+        case AwaitProducts(node):
+            yield from _accumulators_of_products(node)
+        case MatMul(Access(node), first, second, over):
+            yield from _accumulators_of_products(node)
+            factors = [_converted(factor) for factor in (first, second)]
+            if not all(isinstance(factor, Read) for factor in factors):
+                yield "a factor is not an element of a tile"
+            if len({factor.dtype for factor in factors}) > 1:
+                yield f"factors are of {factors[0].dtype} and {factors[1].dtype}"
+            if any(factor.dtype != node.dtype for factor in (first, second)):
+                yield f"products of {first.dtype} and {second.dtype} are added to {node.dtype}"
+            if any((one.hi - one.lo).constant is None for one in over):
+                yield "a tile is of run-time size"
+        case _:
+            pass
+
+
+def _converted(factor: Expr) -> Expr:
+    """Return what a conversion of a factor converts, if it is one."""
+    return factor.value if isinstance(factor, Cast) else factor
 
 
 def _accumulators_of_products(node: Node) -> Messages:

@@ -13,7 +13,7 @@ from . import assignments, expressions, loops
 from .assignments import Access, Assign, Permute
 from .expressions import Cast, Const, Domain, Dynamic, Expr, Index, Position, Read, Reduce, Select
 from .indexing import Affine, Symbol
-from .instructions import AwaitProducts, CopyVector, StoreVector
+from .instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from .loops import AnyStatement, Program
 from .memo import memoize
 from .node import Node
@@ -115,6 +115,8 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts((target,), (source,))
         case StoreVector(access, _, values):
             return Parts((access,), values)
+        case MatMul(accumulator, first, second, over):
+            return Parts((accumulator,), (first, second), (), (Domain(over),))
         case loops.Barrier() | loops.LastBlock() | AwaitProducts():
             return Parts()
         case _:
@@ -157,9 +159,9 @@ def _own(statement: AnyStatement) -> OwnEffects:
     match statement:
         case loops.Store(access) | CopyVector(access) | StoreVector(access):
             written = (access.node,)
-        case loops.Update() | Assign():
+        case loops.Update() | MatMul() | Assign():
             written = tuple([access.node for access in parts(statement).targets])
-            uses_old_value = isinstance(statement, loops.Update) or _uses_target(statement)
+            uses_old_value = not isinstance(statement, Assign) or _uses_target(statement)
             nodes += written if uses_old_value else ()
         case loops.Fill(node) | assignments.Alloc(node):
             written = (node,)
@@ -287,6 +289,9 @@ def _uses(statement: AnyStatement) -> frozenset[Symbol]:
         case assignments.Check():
             outer, bound = _domain_symbols(statement.over, frozenset())
             return outer | (values - bound)
+        case MatMul():
+            outer, bound = _domain_symbols(Domain(statement.over), frozenset())
+            return outer | ((targets | values) - bound)
         case _:
             return targets | values
 

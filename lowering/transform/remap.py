@@ -18,7 +18,7 @@ from ..ir.assignments import Access
 from ..ir.expressions import Expr, Index, Read, rebuild
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
-from ..ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ..ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from ..ir.loops import Fill, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement
@@ -52,6 +52,8 @@ def remap_accesses(
                 stmt = replace(stmt, access=remap_access(stmt.access))
             case CopyVector(target):
                 stmt = replace(stmt, target=remap_access(target))
+            case MatMul(accumulator):
+                stmt = replace(stmt, accumulator=remap_access(accumulator))
             case Update(pair=pair):
                 stmt = replace(
                     stmt,

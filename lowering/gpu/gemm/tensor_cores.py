@@ -18,7 +18,7 @@ from math import ceil
 
 from ....base.dataclass import dataclass
 from ... import thresholds
-from ...ir.loops import LoopKind
+from ...ir.instructions import MatrixUnit
 from .contraction import Contraction, iteration_count
 from .shared_tiles import tile_extents
 
@@ -30,8 +30,7 @@ PIECE = 16
 class Unit:
     """The tensor-core units of a block, and their parts of a tile."""
 
-    kind: LoopKind
-    """The kind of the loop that accumulates products."""
+    kind: MatrixUnit
     down: int
     """The warps of a block along the rows of a tile: the larger the part of each, the less often an
     element is loaded from shared memory."""
@@ -59,7 +58,7 @@ class Unit:
         return self.kind == "warpgroup"
 
 
-WARPS = Unit("tensor", 2, 2, 2, 4, 3)
+WARPS = Unit("warp", 2, 2, 2, 4, 3)
 WARPGROUPS = Unit("warpgroup", 8, 1, 8, 4, 2)
 """One buffer is neither read nor filled: a warpgroup may still read it while another one waits."""
 

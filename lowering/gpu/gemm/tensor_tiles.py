@@ -7,7 +7,7 @@
         a_tile[0..3], b_tile[0..3] = a[...], b[...]        threads, 16 bytes at once
         for kt in 0..K/16:
             a_tile[(kt + 3) % 4], ... = a[...], b[...]     threads, while others are used
-            acc[y, x, r, s] += a_tile[kt % 4, r, k] * b_tile[kt % 4, k, s]        tensor
+            acc[y, x, r, s] += a_tile[kt % 4, r, k] * b_tile[kt % 4, k, s]        a matrix unit
         rest, where i and j are in range                   threads
 
 Precondition: that of `shared_tiles`, factors of a type that the device has units for, and terms
@@ -48,8 +48,8 @@ from ...ir.assignments import Access
 from ...ir.dtypes import DType
 from ...ir.expressions import Apply, Cast, Expr, Position, Read, Select
 from ...ir.fresh import Fresh
-from ...ir.indexing import Affine, Symbol, const, floordiv, mod, var
-from ...ir.instructions import AwaitProducts, CopyVector
+from ...ir.indexing import Affine, Range, Symbol, const, floordiv, mod, var
+from ...ir.instructions import AwaitProducts, CopyVector, MatMul
 from ...ir.loops import Barrier, For, If, Stmt, Store
 from ...ir.node import Node
 from ...ir.ops import OPS
@@ -364,10 +364,12 @@ class _KernelBuilder:
             self.widen(Read(one.tiles, one.locate(tile, at, var(term))))
             for one, at in ((self.first, self.row), (self.second, self.column))
         )
-        total = Read(self.total, self.accumulator.index)
-        one = Store(self.accumulator, Apply(OPS["fma"], (first, second, total), self.total.dtype))
-        loop = For(term, const(0), const(self.depth), 1, self.element_loops((one,)), self.unit.kind)
-        return self.thread_loops((loop,))
+        rows, columns, terms = (
+            Range(symbol, const(0), const(size))
+            for symbol, size in zip((self.r, self.s, term), (*self.counts, self.depth), strict=True)
+        )
+        over = (rows, columns, terms)
+        return self.thread_loops((MatMul(self.accumulator, first, second, over, self.unit.kind),))
 
     def wait_for_products(self) -> tuple[Stmt, ...]:
         """Return the wait for the last products, where the units are asynchronous."""

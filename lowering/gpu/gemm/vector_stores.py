@@ -112,9 +112,15 @@ def can_vectorize_stores(gemm: Contraction, columns: Side) -> bool:
     trip_count, first = static_trip_count(last), last.lo.constant
     if first is None or first % thresholds.VECTOR_STORE_COLUMNS:
         return False
-    is_aligned = len(columns.loops) == 1 or (trip_count is not None and trip_count % thresholds.VECTOR_STORE_COLUMNS == 0)
+    is_aligned = len(columns.loops) == 1 or (
+        trip_count is not None and trip_count % thresholds.VECTOR_STORE_COLUMNS == 0
+    )
     is_next = contiguous_axis(node, index, last.symbol) is not None
-    return is_aligned and is_next and _alignment(node, index, last.symbol) % thresholds.VECTOR_STORE_COLUMNS == 0
+    return (
+        is_aligned
+        and is_next
+        and _alignment(node, index, last.symbol) % thresholds.VECTOR_STORE_COLUMNS == 0
+    )
 
 
 def _alignment(node: Node, index: tuple[Index, ...], last: Symbol) -> int:

@@ -46,7 +46,7 @@ from ...ir.expressions import Index
 from ...ir.expressions import reads as reads_of
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Symbol, var
-from ...ir.instructions import AwaitProducts, CopyVector, StoreVector
+from ...ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from ...ir.intervals import UNKNOWN, Interval
 from ...ir.loops import Barrier, Check, Comment, Fill, For, LastBlock, Stmt, Update, While
 from ...ir.node import Node
@@ -56,8 +56,6 @@ from ..thread_points import Space
 
 AXES = 3
 """Axes of a grid."""
-_UNITS = frozenset(("tensor", "warpgroup"))
-"""Kinds of loops whose kernels stay as they are, see `_has_own_mapping`."""
 
 
 def merge_last_blocks(
@@ -146,11 +144,9 @@ class _Merged(NamedTuple):
 def _has_own_mapping(stmt: Stmt) -> bool:
     """Whether the kernel of a statement was built for another mapping, and stays as it is."""
     match stmt:
-        case For():
-            return stmt.kind in _UNITS
         case Update():
             return stmt.atomic
-        case CopyVector() | StoreVector() | LastBlock() | AwaitProducts():
+        case CopyVector() | StoreVector() | MatMul() | AwaitProducts() | LastBlock():
             return True
         case _:
             return False

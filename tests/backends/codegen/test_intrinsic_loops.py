@@ -10,8 +10,8 @@ from plusequals.backends.cuda.dialect import CUDA
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.expressions import Cast, Expr, Read
-from plusequals.lowering.ir.indexing import Affine, const, floordiv, mod, var
-from plusequals.lowering.ir.instructions import CopyVector, StoreVector
+from plusequals.lowering.ir.indexing import Affine, Range, const, floordiv, mod, var
+from plusequals.lowering.ir.instructions import CopyVector, MatMul, StoreVector
 from plusequals.lowering.ir.loops import For, Store, Update
 from plusequals.lowering.ir.ops import OPS
 
@@ -33,22 +33,23 @@ def element(of: Read) -> Expr:
     return Cast(of, dtypes.float32)
 
 
-def tensor(row: Affine) -> For:
+def over(terms: int) -> tuple[Range, Range, Range]:
+    rows, columns = (Range(symbol, const(0), const(4)) for symbol in (R, S))
+    return rows, columns, Range(K, const(0), const(terms))
+
+
+def product(row: Affine) -> MatMul:
     column = floordiv(var(S), const(2)) * 8 + mod(var(S), const(2)) + var(N) * 16
     first, second = Read(A, (row, var(K))), Read(B, (var(K), column))
     place = Access(TOTAL, (var(R), var(S)))
-    value = apply("fma", element(first), element(second), Read(TOTAL, place.index))
-    inner = For(S, const(0), const(4), 1, (Store(place, value),), "unrolled")
-    return For(
-        K, const(0), const(32), 1, (For(R, const(0), const(4), 1, (inner,), "unrolled"),), "tensor"
-    )
+    return MatMul(place, element(first), element(second), over(32), "warp")
 
 
 def test_other_loops_are_no_calls() -> None:
     loop = For(
         E, const(0), const(8), 1, (Store(Access(B, (var(N), var(E))), Read(A, (var(N), var(E)))),)
     )
-    assert intrinsic_loops.intrinsic_call(loop, SCOPE) is None
+    assert intrinsic_loops.elemental_call(loop, SCOPE) is None
     assert intrinsic_loops.aligned_array(loop) is None
 
 
@@ -66,7 +67,7 @@ def test_what_are_not_16_bytes_is_not_copied(count: int) -> None:
 
 
 def test_a_product_is_given_the_tiles_and_how_far_it_is_to_what_comes_next() -> None:
-    text = intrinsic_loops.intrinsic_call(tensor(var(R) * 8 + var(N)), SCOPE)
+    text = intrinsic_loops.multiply(product(var(R) * 8 + var(N)), SCOPE)
     assert text == "multiplied<product_f16, 4, 4, 32, 40, 1, 1, 72>(total, &a[n*40], &b[n*16]);"
 
 
@@ -79,12 +80,10 @@ def test_a_product_of_four_warps_is_given_whole_tiles() -> None:
     first = Read(rows, (held, const(0), row, var(K)))
     second = Read(columns, (held, floordiv(column, const(64)), var(K), mod(column, const(64))))
     place = Access(TOTAL, (var(R), var(S)))
-    value = apply("fma", element(first), element(second), Read(TOTAL, place.index))
-    inner = For(S, const(0), const(4), 1, (Store(place, value),), "unrolled")
-    each = (For(R, const(0), const(4), 1, (inner,), "unrolled"),)
+    product = MatMul(place, element(first), element(second), over(64), "warpgroup")
     scope = Scope(CUDA, {3: "total", 4: "rows", 5: "columns"}, frozenset())
     scope.symbols[N], scope.swizzled = "n", frozenset({4, 5})
-    text = intrinsic_loops.intrinsic_call(For(K, const(0), const(64), 1, each, "warpgroup"), scope)
+    text = intrinsic_loops.multiply(product, scope)
     assert text == (
         "multiplied_wide<wide_f16, 4, 64, 128, false, 64, true>(total, "
         "&rows[swizzled(mod_i64(n, 4)*8192)], &columns[swizzled(mod_i64(n, 4)*16384)]);"

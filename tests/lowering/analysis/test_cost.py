@@ -16,7 +16,7 @@ from plusequals.lowering.analysis.cost import (
 from plusequals.lowering.analysis.expression_cost import cost
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, minimum, var
-from plusequals.lowering.ir.instructions import CopyVector, StoreVector
+from plusequals.lowering.ir.instructions import CopyVector, MatMul, StoreVector
 from plusequals.lowering.ir.loops import (
     Barrier,
     Check,
@@ -32,7 +32,7 @@ from plusequals.lowering.ir.loops import (
 )
 from plusequals.lowering.ir.ops import OPS
 
-from ..ir.build import ap, at, bool_, i64, node, num, read, symbols
+from ..ir.build import ap, at, bool_, i64, node, num, read, rng, symbols
 
 i, j, k, n, m = symbols("i j k n m")
 X, Y, S = node(0, "x", 64), node(1, "y", 64), node(2, "s")
@@ -87,8 +87,16 @@ def test_work_is_the_sum_of_what_is_inside() -> None:
     store = StoreVector(at(Y, 0), -1, (read(X, i), read(X, i)))
     assert work_per_iteration(loop(i, 0, 9, copy)).constant == 4 * 2 * thresholds.SCALAR_WORK
     assert work_per_iteration(loop(i, 0, 9, store)).constant == 2 * 2 * thresholds.SCALAR_WORK
-    assert work_per_iteration(loop(i, 0, 9, LastBlock((COPY,)))).constant == 2 * thresholds.SCALAR_WORK
-    assert work_per_iteration(loop(i, 0, 9, Print(("x",)))).constant == thresholds.PRINT_COST * thresholds.SCALAR_WORK
+    assert (
+        work_per_iteration(loop(i, 0, 9, LastBlock((COPY,)))).constant == 2 * thresholds.SCALAR_WORK
+    )
+    points = rng(j, 0, 2), rng(n, 0, 3), rng(m, 0, 4)
+    product = MatMul(at(Y, j), read(X, j), read(X, m), points, "warp")
+    assert work_per_iteration(loop(i, 0, 9, product)).constant == 24 * 5 * thresholds.SCALAR_WORK
+    assert (
+        work_per_iteration(loop(i, 0, 9, Print(("x",)))).constant
+        == thresholds.PRINT_COST * thresholds.SCALAR_WORK
+    )
     assert (
         work_per_iteration(loop(i, 0, 9, Print((read(X, i),)))).constant
         == (thresholds.PRINT_COST + 1) * thresholds.SCALAR_WORK

@@ -404,6 +404,17 @@ def test_vectors_follow_each_other_along_an_axis() -> None:
         run(outside, np.zeros((4, 2), "f"), np.zeros((3, 4), "f"))
 
 
+def test_products_of_tiles_are_added() -> None:
+    total, a, b = node(0, "total", 2, 3), node(1, "a", 2, 4), node(2, "b", 4, 3)
+    i, j, k = symbols("i j k")
+    over_ = rng(i, 0, 2), rng(j, 0, 3), rng(k, 0, 4)
+    product = instructions.MatMul(at(total, i, j), read(a, i, k), read(b, k, j), over_, "warp")
+    p = program((total,), (a, b), product, instructions.AwaitProducts(total))
+    first, second = np.arange(8, dtype="f").reshape(2, 4), np.arange(12, dtype="f").reshape(4, 3)
+    (sums, *_) = run(p, np.ones((2, 3), "f"), first, second)
+    assert sums.tolist() == (first @ second + 1).tolist()
+
+
 def test_dynamic_target_is_found_in_the_state_before() -> None:
     p_ = node(0, "p", 3, dtype=i64)
     (i,) = symbols("i")

@@ -153,6 +153,10 @@ def test_program() -> None:
         loops.Update(at(M, 0), OPS["mul"], read(X, 0, 0)),
         instructions.CopyVector(at(M, 0), read(X, 1, 0), 4, (-1, -1)),
         instructions.StoreVector(at(Y, 1, 2), -2, (num(1.0), read(W))),
+        instructions.MatMul(
+            at(M, I), read(X, I, J), read(W),
+            (rng(I, 0, 4), rng(N, 0, 4), rng(J, 0, 5)), "warp",
+        ),
         loops.LastBlock((instructions.AwaitProducts(M),)),
         loops.Update(at(M, 0), PAIR_OPS["argmax"], read(X, 0, 0), Pair(at(W), aff(3))),
         loops.Check(ap("lt", read(W), num(2, i64)), FAULT, (read(W),)),
@@ -174,6 +178,7 @@ def test_program() -> None:
                 m[0] *= x[0, 0]
                 m[0..+4] = x[1, 0..+4]
                 y[1..+2, 2] = 1.0, w
+                warp product: m[i] += x[i, j] * w    for i in [0, 4), n in [0, 4), j in [0, 5)
                 last block:
                     await products of m
                 m[0], w argmax= x[0, 0] at 3

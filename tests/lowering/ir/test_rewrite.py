@@ -63,6 +63,13 @@ EVERY: tuple[AnyStatement, ...] = (
     loops.Fill(X, num(0.0)),
     instructions.CopyVector(at(X, T), read(Y, T), 4, (-1, -1)),
     instructions.StoreVector(at(X, T), -1, (read(Y, T), read(Y, I))),
+    instructions.MatMul(
+        at(X, I),
+        read(Y, I, N),
+        read(Z, N, J),
+        (rng(I, 0, 4), rng(J, 0, 4), rng(N, 0, 8)),
+        "warp",
+    ),
     loops.LastBlock((loops.Store(at(X, T), num(1.0)),)),
     instructions.AwaitProducts(X),
     loops.Check(TEST, FAULT, (read(W),)),

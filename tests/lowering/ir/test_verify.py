@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plusequals.base.diagnostic import CdInternalError, Source, Span
-from plusequals.lowering.ir import loops, verify
+from plusequals.lowering.ir import instructions, loops, verify
 from plusequals.lowering.ir.assignments import (
     Alloc,
     Block,
@@ -189,6 +189,22 @@ def test_last_blocks_follow_blocks() -> None:
     for wrong in ((last,), (loops.For(I, aff(0), aff(4), 1, (last, blocks)),)):
         with pytest.raises(CdInternalError, match="no loop over blocks before it"):
             verify.verify_program(program((grid,), (), *wrong))
+
+
+def test_products_are_awaited() -> None:
+    total = node(8, "total", 4)
+    four = rng(I, 0, 4), rng(J, 0, 4), rng(T, 0, 4)
+    for unit, wait, is_sound in (
+        ("warpgroup", True, True), ("warpgroup", False, False), ("warp", False, True),
+    ):  # fmt: skip
+        add = instructions.MatMul(at(total, J), read(X, I), read(X, T), four, unit)
+        waits = (instructions.AwaitProducts(total),) if wait else ()
+        made = program((total, Y), (X,), add, add, *waits, loops.Store(at(Y, 0), read(total, 0)))
+        if is_sound:
+            verify.verify_program(made)
+            continue
+        with pytest.raises(CdInternalError, match="may not be there"):
+            verify.verify_program(made)
 
 
 def test_a_statement_that_is_new_is_looked_at() -> None:

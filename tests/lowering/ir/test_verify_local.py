@@ -18,7 +18,9 @@ from plusequals.lowering.ir.assignments import (
     While,
 )
 from plusequals.lowering.ir.expressions import Apply, Cast, Expr, Reduce, Select
+from plusequals.lowering.ir.indexing import Symbol
 from plusequals.lowering.ir.loops import AnyStatement
+from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS, PAIR_OPS
 
 from .build import (
@@ -43,7 +45,7 @@ from .build import (
     symbols,
 )
 
-I, J, N = symbols("i j n")
+I, J, N, K = symbols("i j n k")
 X, Y, H = node(0, "x", 4), node(1, "y", 4, dtype=f64), node(2, "h", 4, dtype=dtypes.float16)
 W, B, C = node(3, "w", dtype=i64), node(4, "b", dtype=bool_), node(5, "c", dtype=dtypes.complex64)
 TEST = ap("lt", read(W), num(3, i64))
@@ -62,6 +64,11 @@ def problems(check: str, statement: AnyStatement) -> list[str]:
 
 def apply(name: str, *args: Expr, dtype: dtypes.DType) -> Apply:
     return Apply(OPS[name], args, dtype)
+
+
+def matmul(total: Node, first: Expr, second: Expr, terms: int | Symbol = 4) -> instructions.MatMul:
+    over = rng(I, 0, 4), rng(J, 0, 4), rng(K, 0, terms)
+    return instructions.MatMul(at(total, 0), first, second, over, "warp")
 
 
 WIDE = node(9, "wide", 4, 8)
@@ -141,6 +148,11 @@ BROKEN: list[tuple[str, AnyStatement, str]] = [
      "x#0 is not contiguous along axis -2"),
     ("vectors_fit", instructions.StoreVector(at(X, 0), -1, (num(1.0),)),
      "1 elements of x#0 are a vector"),
+    ("products_fit", matmul(node(9, "s"), read(X, I), read(X, J)), "s#9 cannot hold sums"),
+    ("products_fit", matmul(X, read(X, I), num(1.0)), "is not an element of a tile"),
+    ("products_fit", matmul(X, Cast(read(H, I), f32), read(X, J)), "factors are of float16 and"),
+    ("products_fit", matmul(X, read(H, I), read(H, J)), "products of float16 and float16"),
+    ("products_fit", matmul(X, read(X, I), read(X, J), N), "a tile is of run-time size"),
     ("products_fit", instructions.AwaitProducts(Y), "y#1 cannot hold sums of products"),
     ("products_fit", instructions.AwaitProducts(W), "w#3 cannot hold sums of products"),
     ("no_reduce", into(ap("neg", Reduce(OPS["add"], POINTS, num(1.0), f32))),
@@ -171,6 +183,7 @@ SOUND: list[AnyStatement] = [
     Let(N, pos(J)),
     instructions.CopyVector(at(X, 0), read(X, 4), 4, (-1, -1)),
     instructions.StoreVector(at(WIDE, 0, 0), -1, (num(1.0), num(2.0))),
+    matmul(X, Cast(read(H, I), f32), Cast(read(H, J), f32)),
     instructions.AwaitProducts(X),
 ]
 

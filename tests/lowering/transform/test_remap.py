@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from plusequals.lowering.ir.assignments import Access, Pair
 from plusequals.lowering.ir.expressions import Dynamic, Index, Read
-from plusequals.lowering.ir.indexing import const, var
-from plusequals.lowering.ir.instructions import AwaitProducts, CopyVector, StoreVector
+from plusequals.lowering.ir.indexing import Range, const, var
+from plusequals.lowering.ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from plusequals.lowering.ir.loops import Fill, For, If, Stmt, Store, Update
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import ARGMAX
@@ -64,7 +64,9 @@ def test_vectors_move() -> None:
     at = (var(I), var(J))
     copy = CopyVector(Access(X, at), read(X, I, J), 4, (-1, -1))
     store = StoreVector(Access(X, at), -1, (read(X, I, J), number(1.0)))
-    for one in remap_accesses((copy, store), moved):
+    one, two, three = (Range(symbol, const(0), const(2)) for symbol in symbols("r s t"))
+    product = MatMul(Access(X, at), read(X, I, J), read(X, J, I), (one, two, three), "warp")
+    for one in remap_accesses((copy, store, product), moved):
         assert set(writes((one,))) == set(reads((one,))) == {Z}
 
 

@@ -8,7 +8,7 @@ from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.parallel_band import find_band
 from plusequals.lowering.gpu.gemm.tensor_tiles import map_tensor_tiles
 from plusequals.lowering.gpu.thread_points import DeviceCode
-from plusequals.lowering.ir.instructions import AwaitProducts, CopyVector, StoreVector
+from plusequals.lowering.ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
 from plusequals.lowering.ir.loops import Barrier, For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.target import Target
@@ -23,6 +23,10 @@ def made_of(case: Case, *types: str, room: int = 0) -> DeviceCode | None:
     assert found is not None
     target = Target("cuda", tensors=types, warpgroups=room > 0, shared_bytes=room)
     return map_tensor_tiles(found, case.facts, case.fresh, target)
+
+
+def units(made: DeviceCode) -> list[str]:
+    return [s.unit for s in statements(made.body) if isinstance(s, MatMul)]
 
 
 def sizes(of: str, *shapes: str) -> dict[str, str]:
@@ -64,8 +68,7 @@ def test_tiles_are_filled_three_ahead_between_barriers() -> None:
     assert isinstance(terms.body[0], Barrier), "all have used the tile that is filled next"
     barriers = [s.later for s in statements(made.body) if isinstance(s, Barrier)]
     assert barriers == [3, 3, 3, 2, 0], "what is used next is there, what comes behind need not be"
-    kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
-    assert kinds.count("tensor") == 1
+    assert units(made) == ["warp"]
     assert sum(isinstance(s, CopyVector) for s in statements(made.body)) == 8
 
 
@@ -76,8 +79,7 @@ def test_the_loops_of_four_warps_mean_the_same(monkeypatch: pytest.MonkeyPatch) 
     case = Case(TEXT, **sizes("f16", "17, 18", "17, 16", "16, 18"))
     made = made_of(case, "f16", room=200_000)
     assert made is not None
-    kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
-    assert kinds.count("warpgroup") == 1
+    assert units(made) == ["warpgroup"]
     assert sum(isinstance(s, StoreVector) for s in statements(made.body)) == 1
     (wait,) = (s for s in statements(made.body) if isinstance(s, AwaitProducts))
     assert made.spaces[wait.node.id] == "rows"
@@ -85,13 +87,13 @@ def test_the_loops_of_four_warps_mean_the_same(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_four_warps_need_room_and_many_tiles() -> None:
-    def kinds(size: int, room: int) -> set[str]:
+    def used(size: int, room: int) -> list[str]:
         made = made_of(Case(TEXT, **sizes("f16", *[f"{size}, {size}"] * 3)), "f16", room=room)
         assert made is not None
-        return {s.kind for s in statements(made.body) if isinstance(s, For)}
+        return units(made)
 
-    assert "warpgroup" in kinds(2048, 196_608)
-    assert "tensor" in kinds(2048, 196_607) and "tensor" in kinds(1024, 196_608)
+    assert used(2048, 196_608) == ["warpgroup"]
+    assert used(2048, 196_607) == used(1024, 196_608) == ["warp"]
 
 
 def test_what_is_none() -> None:

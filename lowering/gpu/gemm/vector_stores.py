@@ -76,10 +76,9 @@ class ColumnGroups:
 
     def store_vector(self, group: Symbol) -> Body:
         """Return the store of a group as one vector store."""
-        stores = [
-            stmt for at in range(thresholds.VECTOR_STORE_COLUMNS) for stmt in self.member_epilogue(group, const(at))
-            if isinstance(stmt, Store)
-        ]  # fmt: skip
+        members = map(const, range(thresholds.VECTOR_STORE_COLUMNS))
+        bodies = (self.member_epilogue(group, member) for member in members)
+        stores = [stmt for body in bodies for stmt in body if isinstance(stmt, Store)]
         first, second = (stmt.access for stmt in stores)
         (axis,) = (at for at in range(-first.node.rank, 0) if first.index[at] != second.index[at])
         return (StoreVector(first, axis, tuple(stmt.value for stmt in stores), stores[0].span),)

@@ -276,7 +276,7 @@ def build_result(
             return value if view is None else _view(as_array(value, str(path)), view)
         case New(number, Sliced() as view):
             return slice_view(results[number], view, results)
-        case New(number, view, kind):
+        case New(number, (None | Strided()) as view, kind):
             array = results[number]
             if kind is not None:
                 return array.item() if kind.weak else array[()]

@@ -200,11 +200,7 @@ def _elaborate(
     result = run_function(frame)
     ctx.called = called(frame)
     results: list[Node] = []
-    repeated = viewed_repeatedly((result, *map(frame.names.get, inputs.assigned)))
-    ctx.shared = repeated.intersection(ctx.locals) - ctx.exchanged
-    returns = _return_form(ctx, inputs, result, results, function)
-    if inputs.assigned:
-        returns = _with_updates(frame, returns, results)
+    returns = _returned(frame, result, results)
     unallocated = object_attributes.without_unread(frame, (*ctx.prologue, *ctx.out))
     body = stored(
         unallocated, ctx.locals, results, ctx.sizes,
@@ -355,6 +351,15 @@ def _is_size(frame: Frame, name: s.Name) -> bool:
     """Whether a name in an annotation is a size variable: it is bound to no integer."""
     captured = frame.lookup(name.id)
     return name.id not in frame.names and (captured is MISSING or not isinstance(captured, int))
+
+
+def _returned(frame: Frame, result: Value, results: list[Node]) -> Return:
+    """Return how the caller gets the result, and the attributes that are set after the run."""
+    ctx, inputs = frame.ctx, frame.inputs
+    repeated = viewed_repeatedly((result, *map(frame.names.get, inputs.assigned)))
+    ctx.shared = repeated.intersection(ctx.locals) - ctx.exchanged
+    returns = _return_form(ctx, inputs, result, results, frame.function)
+    return _with_updates(frame, returns, results) if inputs.assigned else returns
 
 
 def _return_form(

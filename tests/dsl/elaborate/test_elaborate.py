@@ -32,7 +32,8 @@ X = np.arange(12.0).reshape(3, 4)
         ("return x + 1.0", New(0, None, None)),
         ("y = x + 1.0\nreturn y, y[0]",
          Many((New(0, None, None), New(0, Strided(0, (4,), (1,)), None)), "tuple")),
-        ("return np.broadcast_to(x[0], (2, 4))", Argument(Path("x"), Strided(0, (2, 4), (0, 1)))),
+        ("return np.broadcast_to(x[0], (2, 4))",
+         Argument(Path("x"), Strided(0, (2, 4), (0, 1), False))),
         ("return np.broadcast_to(x[0] + 1, (2, 4))", New(0, None, None)),
     ],
 )  # fmt: skip
